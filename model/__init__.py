@@ -11,6 +11,7 @@ from model.loading.registry import load_model, models
 from model.nn.intervention import Intervention
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
+from model.trace.trace_file import load_trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -24,6 +25,7 @@ __all__ = [
     "Token",
     "Trace",
     "load_model",
+    "load_trace",
     "models",
 ]
 
@@ -34,4 +36,4 @@ _LATER = {"Model": "model.run.model", "TextTooLongError": "model.run.refusals"}
 def __getattr__(name: str) -> object:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'model' has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

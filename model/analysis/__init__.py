@@ -18,5 +18,5 @@ _LATER = {"edge_values": "edge_values", "patch_map": "patching", "score_parts": 
 
 def __getattr__(name: str) -> object:
     if name in _LATER:
-        return getattr(import_module(f"model.analysis.attribution.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'model.analysis' has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.attribution.{_LATER[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

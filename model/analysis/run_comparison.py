@@ -22,6 +22,10 @@ from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 
 _TOGETHER = 64  # rows of logits that are read at once: all of them can take gigabytes
+_EPSILON = {
+    "bfloat16": 2.0**-7,
+    "float16": 2.0**-10,
+}  # of half precision, by its name in `Trace.device`
 
 
 class RowStatistics(NamedTuple):
@@ -77,7 +81,7 @@ def losses(trace: Trace) -> Wide:
 
 
 def rounding(trace: Trace, logits: Array | None = None) -> float:
-    """How far rounding to single precision may move a log probability of a run. logits: those that it
+    """How far rounding to the precision of a run may move a log probability of it. logits: those that it
     comes from; None: the run's last rows.
 
     A score is rounded by a share ε of its largest possible size. That moves its weights, and what the
@@ -90,7 +94,12 @@ def rounding(trace: Trace, logits: Array | None = None) -> float:
     if logits is None:
         rows = trace.prediction.shape[0]
         logits = trace.prediction.rows(max(0, rows - _TOGETHER), rows)
-    return float(np.finfo(np.float32).eps * shares * np.abs(logits).max())
+    return epsilon(trace) * float(shares * np.abs(logits).max())
+
+
+def epsilon(trace: Trace) -> float:
+    """The share by which a number of a run's precision is rounded at most."""
+    return _EPSILON.get(trace.device.rpartition(", in ")[2], float(np.finfo(np.float32).eps))
 
 
 def _largest_score(attention: Attention) -> float:

@@ -91,27 +91,61 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
     layers = encoder + decoder
     crossing = decoder if config.shape == "encoder-decoder" else 0
     norm = norm_parameters(width) if config.shifts else width
-    read, kept = config.heads * config.head_width, config.key_head_count * config.head_width
-    attention = 2 * width * (read + kept) + config.query_key_norm
-    attention += (read + 2 * kept) * config.qkv_bias + width * config.output_bias
-    attention += config.heads * config.sinks
     inner = 2 if config.is_gated else 1
     feeds = (inner + 1) * width * config.d_mlp
     feeds += (inner * config.d_mlp + width) * (config.hidden_bias and config.d_mlp > 0)
-    norms = (1 + (bool(config.d_mlp) and not config.shared_norm)) * (
-        2 if config.norm_place == "both" else 1
-    )
+    has_feeds = bool(config.d_mlp or config.experts)
+    norms = (1 + (has_feeds and not config.shared_norm)) * (2 if config.norm_place == "both" else 1)
     parts = {
         "Token embedding": config.d_vocab * width,
         "Position embedding": config.n_ctx * width * (config.positions == "learned"),
         "Biases of distances": config.buckets * config.heads * (bool(encoder) + bool(decoder)),
         "Segment embedding": config.segments * width,
         "Norm after the embedding": norm * config.embedding_norm,
-        "Attention": (layers + crossing) * attention,
-        "Feed-forward": layers * feeds,
+        "Attention": (layers + crossing) * _attention_parameters(config),
+        "Feed-forward": config.feed_forward_layers * feeds,
+        **{name: config.expert_layers * count for name, count in _expert_parameters(config)},
         "Norms in the blocks": (layers * norms + crossing - (not config.first_norm)) * norm,
         "Final norm": norm * (bool(encoder) + bool(decoder)) * (config.norm_place != "post"),
         "Output matrix": config.d_vocab * width * (bool(decoder) and not config.tied),
         "Bias of the output": config.d_vocab * config.logits_bias,
     }
     return {name: count for name, count in parts.items() if count}
+
+
+def parameters_read(config: TransformerConfig) -> int:
+    """The parameters that one token meets: of the experts of each layer those that read it."""
+    parts = parameter_parts(config)
+    experts = parts.get("Experts", 0)
+    unread = experts // config.experts * (config.experts - config.experts_read) if experts else 0
+    return sum(parts.values()) - unread
+
+
+def _attention_parameters(config: TransformerConfig) -> int:
+    """Of one sub-layer."""
+    width, d_k = config.d_model, config.head_width
+    read, written = config.heads * d_k, width * config.output_bias + config.heads * config.sinks
+    if config.key_latent:
+        inner, turned, d_v = config.key_latent, config.turned_key, config.value_width
+        latent = config.query_latent
+        queries = latent * (width + read + 1) if latent else width * read  # 1: γ of its norm
+        keys = width * (inner + turned) + inner + inner * config.heads * (d_k - turned + d_v)
+        return queries + keys + config.heads * d_v * width + written
+    kept = config.key_head_count * d_k
+    return (
+        2 * width * (read + kept)
+        + config.query_key_norm
+        + (read + 2 * kept) * config.qkv_bias
+        + written
+    )
+
+
+def _expert_parameters(config: TransformerConfig) -> tuple[tuple[str, int], ...]:
+    """Of one layer, by part."""
+    width, hidden = config.d_model, config.d_expert
+    biases = (2 * hidden + width) * config.expert_bias
+    return (
+        ("Router", config.experts * (width + config.router_bias)),
+        ("Experts", config.experts * (3 * width * hidden + biases)),
+        ("Shared experts", 3 * width * config.d_shared),
+    )

@@ -50,7 +50,9 @@ def origin(model: "Model", trace: Trace, attention: Attention) -> Origin:
         if not gap <= CLOSE:
             raise ValueError("the weights do not give its numbers in such a way")
     except ValueError as refusal:
-        return Origin(intervention, around=around, refusal=_REFUSED.format(refusal))
+        return Origin(
+            intervention, around=around, refusal=_REFUSED.format(str(refusal).rstrip("."))
+        )
     within = within_weights(attention)
     biased = {name for name in ("query", "key", "value") if f"{within}{name}.bias" in weights}
     stages: tuple[Stage, ...] = ("query", "key", "value")

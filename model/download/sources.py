@@ -9,6 +9,7 @@ from pathlib import Path
 from model.download.entries import Entry
 from model.download.gguf import fetch_converted, is_converted
 from model.download.hub import UnreachableError, check_hashes, hub_folder, is_here, is_whole, listed
+from model.download.packed import Packed, packed
 from model.download.transfer import fetch
 from model.download.wheel import Progress, cache_folder, fetch_wheel, is_cached
 
@@ -43,7 +44,7 @@ def folder_of(entry: Entry) -> Path:
 
 def is_on_disk(entry: Entry) -> bool:
     """Whether the files of a model are on this computer. They are not read."""
-    if entry.ships or entry.untrained or entry.folder is not None:
+    if entry.ships or entry.untrained or entry.recorded or entry.folder is not None:
         return True
     if entry.wheel is None:
         return entry.hub is not None and is_here(entry.hub)
@@ -60,6 +61,17 @@ def is_unpacked(entry: Entry) -> bool:
     if entry.wheel is None or not entry.wheel.holds_gguf:
         return False
     return is_converted(entry.name) and not is_whole(cache_folder(entry.name))
+
+
+def packed_weights(entry: Entry) -> Packed | None:
+    """How the weights of a model in the hub's layout are quantized in its files; None where they are not, or
+    where it is not on this computer."""
+    if entry.ships or entry.untrained or entry.recorded or not is_on_disk(entry):
+        return None
+    try:
+        return packed(folder_of(entry))
+    except ValueError:  # no config, or a damaged one: loading says so
+        return None
 
 
 def _checked(entry: Entry, folder: Path, progress: Progress) -> Path:

@@ -23,10 +23,11 @@ Gave = tuple[Tensor, None]
 
 
 def adapt(body: nn.Module) -> None:
-    """Replaces the forward of every module that has an adapter."""
+    """Replaces the forward of every module that has an adapter. One that somebody else has replaced stays: it
+    does not go through our `attend`, so its model is refused."""
     for module in body.modules():
         forward = _ADAPTERS.get(_class_of(module))
-        if forward is not None:
+        if forward is not None and "forward" not in vars(module):
             module.forward = MethodType(forward, module)
 
 
@@ -36,7 +37,7 @@ def unadapted(body: nn.Module) -> Iterator[None]:
     found = {
         module: vars(module).pop("forward")
         for module in body.modules()
-        if "forward" in vars(module)
+        if getattr(vars(module).get("forward"), "__func__", None) in _ADAPTERS.values()
     }
     try:
         yield

@@ -19,6 +19,7 @@ from model.nn.places import Place
 from model.run.model import Model
 from model.trace.arrays import Array
 from model.trace.check import largest
+from model.trace.collect import array_of
 from model.trace.trace import Trace
 from model.trace.unproven import WORDS
 
@@ -57,7 +58,7 @@ def check(model: Model, reference: Reference) -> Checked:
     unproven: dict[Part, str] = dict(model.unproven)
     found: dict[Part, float | None] = {}
     proofs: tuple[tuple[Part, tuple[Part, ...], Callable[[], float | None]], ...] = (
-        ("logits", (), lambda: _near(result, reference.result.numpy(), "its logits")),
+        ("logits", (), lambda: _near(result, array_of(reference.result), "its logits")),
         ("norms", (), lambda: _normed(trace)),
         ("stream", ("output",), lambda: _add_up(model, trace)),
         ("embedding", ("stream", "norms"), lambda: _starts(trace)),
@@ -87,7 +88,7 @@ def traced(model: Model, reference: Reference, intervention: Intervention) -> tu
 
 def _same_weights(trace: Trace, reference: Reference) -> None:
     expected = {
-        replace(place, layer=layer).name: weights[0].numpy()
+        replace(place, layer=layer).name: array_of(weights)
         for place, layers in reference.weights.items()
         for layer, weights in enumerate(layers)
     }

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from model.download.hub_folder import FLOAT_BYTES, described, tensor_shapes
+from model.download.hub_folder import FLOAT_BYTES, described, tensors
+from model.download.packed import numbers
 from model.hub.handed_over import for_library
 
 ROOM = 2**30  # bytes that a table of positions may take where the weights are small
@@ -46,17 +47,16 @@ def check_claims(folder: Path) -> None:
 
 def _beyond(folder: Path) -> Iterator[tuple[str, str]]:
     """Each size that is negative or larger than the weights, with a sentence that says so."""
-    shapes = tensor_shapes(folder)
-    numbers = sum(math.prod(shape) for shape in shapes.values())
+    count, held = len(tensors(folder)), numbers(folder)
     claims = list(_whole_numbers(for_library(described(folder))))
     width = max((size for name, size in claims if _WIDTHS.fullmatch(name)), default=1_024)
     for name, size in claims:
         if _LAYERS.fullmatch(name):
-            most, what = len(shapes), f"its weights are {len(shapes):,} tensors"
+            most, what = count, f"its weights are {count:,} tensors"
         elif _SIZES.fullmatch(name):
-            most, what = numbers, f"its weights are {numbers:,} numbers"
+            most, what = held, f"its weights are {held:,} numbers"
         elif _POSITIONS.fullmatch(name):
-            most = max(4 * _WIDE * numbers, ROOM) // (_WIDE * max(width, 1))
+            most = max(4 * _WIDE * held, ROOM) // (_WIDE * max(width, 1))
             what = "no model of this size reads that many tokens"
         elif size > MOST_OTHERS:
             most, what = MOST_OTHERS, "no model that this app shows needs that many"
@@ -73,16 +73,14 @@ def check_shape(body: nn.Module, folder: Path) -> None:
 
     Tied weights are in the files once and in the model twice.
     """
-    numbers = sum(math.prod(shape) for shape in tensor_shapes(folder).values())
+    held = numbers(folder)
     claimed = sum(weight.numel() for weight in body.parameters())
     made = sum(table.nbytes for table in body.buffers())
-    if claimed > 2 * numbers + SLACK:
+    if claimed > 2 * held + SLACK:
+        raise ValueError(f"its config describes {claimed:,} weights, but its files hold {held:,}")
+    if made > max(4 * FLOAT_BYTES * held, ROOM):
         raise ValueError(
-            f"its config describes {claimed:,} weights, but its files hold {numbers:,}"
-        )
-    if made > max(4 * FLOAT_BYTES * numbers, ROOM):
-        raise ValueError(
-            f"its config describes tables of {made:,} bytes, and its files hold {numbers:,} numbers"
+            f"its config describes tables of {made:,} bytes, and its files hold {held:,} numbers"
         )
 
 

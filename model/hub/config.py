@@ -1,11 +1,13 @@
 """The config of a hub model, read from its parts instead of its own config."""
 
+from contextlib import suppress
 from typing import Any
 
 from torch import Tensor, nn
 
 from model.analysis.attribution.modules import is_map
 from model.hub.adapters import position_kind
+from model.hub.experts import expert_sizes, latent_sizes
 from model.hub.feed_forward import FeedForwardParts
 from model.hub.parts import Anatomy, AttentionPart, NormPart, StackPart
 from model.hub.probe import Probe, is_norm
@@ -70,18 +72,20 @@ def config_of(anatomy: Anatomy, body: Any, turned: Turned, found: Probe) -> Tran
         and first.feed_forward is not None
         and first.feed_forward.norm is not None
         and first.feed_forward.norm.module is norm.module,
-        experts=_experts(anatomy),
+        **_of_today(anatomy, found),
         first_norm=source.norm_place != "pre" or first.attentions[0].norm is not None,
     )
 
 
-def uneven(anatomy: Anatomy) -> str | None:
+def uneven(anatomy: Anatomy, found: Probe) -> str | None:
     """Why no formula of a few sizes counts the parameters and operations of a model; None where one may."""
     blocks = [block for stack in anatomy.stacks for block in stack.blocks]
     if any(block.turns > 1 for block in blocks):
         return "its layers share one set of weights"
-    if _experts(anatomy):
-        return "its feed-forward layers are made of experts, of which a token meets a few"
+    try:
+        expert_sizes(anatomy, found)
+    except ValueError as reason:
+        return str(reason)
     if len(sizes_of(anatomy)) > 1:
         return "its layers have different numbers of heads"
     return "its feed-forward layers have different sizes" if len(hidden_of(anatomy)) > 1 else None
@@ -93,9 +97,11 @@ def sizes_of(anatomy: Anatomy) -> set[tuple[int, int, int]]:
 
 
 def hidden_of(anatomy: Anatomy) -> set[int]:
-    """The neurons of every feed-forward that tells them; 0 of one that does not, or of a layer without."""
+    """The neurons of every feed-forward that tells them; 0 of one that does not, or of a layer without.
+    Those of experts are not among them."""
     feeds = [block.feed_forward for stack in anatomy.stacks for block in stack.blocks]
-    return {0 if part is None or part.parts is None else part.parts.hidden for part in feeds}
+    plain = [part for part in feeds if part is None or part.router is None]
+    return {0 if part is None or part.parts is None else part.parts.hidden for part in plain}
 
 
 def _with_neurons(anatomy: Anatomy) -> FeedForwardParts | None:
@@ -110,6 +116,18 @@ def _experts(anatomy: Anatomy) -> int:
     routers = [part.router for part in feeds if part is not None and part.router is not None]
     weight = getattr(routers[0], "weight", None) if routers else None
     return len(weight) if isinstance(weight, Tensor) else len(routers[:1])
+
+
+def _of_today(anatomy: Anatomy, found: Probe) -> dict[str, Any]:
+    """Sinks, latent vectors and experts; of experts whose sizes are not known only how many they are."""
+    attention = anatomy.attentions()[0].module
+    sizes = {
+        "experts": _experts(anatomy),
+        "sinks": isinstance(getattr(attention, "sinks", None), nn.Parameter),
+    }
+    with suppress(ValueError):
+        sizes |= expert_sizes(anatomy, found)
+    return sizes | latent_sizes(attention)
 
 
 def _first_norm(anatomy: Anatomy) -> NormPart | None:

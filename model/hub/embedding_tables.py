@@ -5,7 +5,6 @@ They are told by their names, and checked against the input of the first layer.
 
 import math
 
-import torch
 from torch import Tensor
 
 from model.hub.probe import Call, Probe, is_table, near
@@ -61,7 +60,9 @@ def token_factor(
     if weight.shape[-1] != width:
         raise ValueError("its token table is not as wide as its layers")
     rows = weight[tokens.read]
-    added = sum((call.gave for call in (positions, segments) if call is not None), torch.zeros(1))
+    added = sum(
+        (call.gave for call in (positions, segments) if call is not None), entered.new_zeros(1)
+    )
     rest = entered - added
     measured = float((rest * rows).sum() / rows.square().sum().clamp_min(1e-12))
     for factor in (1.0, math.sqrt(width), measured):

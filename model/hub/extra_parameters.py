@@ -43,7 +43,7 @@ def extra_parameters(body: Any, anatomy: Anatomy, config: TransformerConfig) -> 
             take(_of(stack.final_norm.module if stack.final_norm else None))
     output = body.get_output_embeddings()
     if output is not None:
-        take([output.weight])
+        take(weight for name, weight in output.named_parameters() if name == "weight")
         take(_of(output), "Bias of the output")
     for stack in anatomy.stacks:
         found.update(_positions(stack, stack is first, config, known))

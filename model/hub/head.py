@@ -12,6 +12,16 @@ from torch import Tensor, nn
 
 from model.hub.parts import StackPart
 
+HEADLESS = (
+    "it was loaded without the matrix that makes logits (AutoModel instead of, for instance, "
+    "AutoModelForCausalLM)"
+)
+
+
+def writes_logits(body: Any) -> bool:
+    """Whether a model of the library has an output matrix."""
+    return body.get_output_embeddings() is not None
+
 
 def head_of(body: nn.Module, stacks: Sequence[StackPart]) -> Callable[[Tensor], Tensor]:
     """From final states (1, T, C) to logits (1, T, V). Raises what the library's code raises where it wants

@@ -17,7 +17,7 @@ from model.hub.adapters import position_kind
 from model.hub.cache import HubCache
 from model.hub.disentangled import disentangled_terms
 from model.hub.extra_parameters import extra_parameters
-from model.hub.head import head_of
+from model.hub.head import HEADLESS, head_of, writes_logits
 from model.hub.hooks import hook_model
 from model.hub.named_weights import named_weights
 from model.hub.parts import Anatomy
@@ -215,7 +215,11 @@ class HubTransformer(nn.Module):
 
         An encoder–decoder uses its own generation settings (forced first and last tokens, forbidden tokens),
         with one beam and without sampling.
+
+        Raises ValueError for a model that was loaded without an output matrix.
         """
+        if not writes_logits(self.body):
+            raise ValueError(f"{type(self.body).__name__} writes no token: {HEADLESS}.")
         if self.config.shape == "encoder-decoder":
             return self._translated(ids, limit)
         settings = getattr(self.body, "generation_config", None)
@@ -248,11 +252,13 @@ class HubTransformer(nn.Module):
 def run(
     body: Any, shape: Shape, source: Tensor, target: Tensor | None, **options: bool | Tensor
 ) -> tuple[Any, Tensor]:
-    """A pass of the library's model: all that it hands out, and its logits or an encoder's states."""
+    """A pass of the library's model: all that it hands out, and its logits, or the last states of an encoder
+    and of a model without an output matrix."""
     fed = {} if target is None else {"decoder_input_ids": target}
     cache = {} if shape == "encoder" else {"use_cache": False}
     made = body(input_ids=source, **fed, **cache, **options)
-    return made, made.last_hidden_state if shape == "encoder" else made.logits
+    has_logits = shape != "encoder" and writes_logits(body)
+    return made, made.logits if has_logits else made.last_hidden_state
 
 
 def as_linear(map_: nn.Module) -> nn.Linear:

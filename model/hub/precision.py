@@ -5,15 +5,15 @@ pass in half precision may lie no farther from the library's weights and logits 
 what the library's own pass in half precision does.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 
 from model.hub.attention import NAME
 from model.hub.check import Reference, traced
+from model.hub.proving import Candidate
+from model.hub.twin import set_attention
 from model.nn.intervention import UNCHANGED
 from model.run.model import Model
 from model.system.settings import Precision
@@ -29,25 +29,23 @@ KINDS: dict[Precision, torch.dtype] = {
 }
 
 
-def halve(
-    model: Model,
-    body: Any,
-    exact: Reference,
-    precision: Precision,
-    eager: Callable[[], Reference],
-) -> None:
-    """Gives the weights of a hub model half precision, where it is now.
-
-    body: the library's model. exact: the library's eager attention in float32. eager: the same, run anew.
-    Raises ValueError, with a sentence, where our pass differs from it by more than rounding does.
-    """
-    kept = set(getattr(body, "_keep_in_fp32_modules", None) or ())
-    for name, weight in body.named_parameters():
+def halve(model: Model, candidate: Candidate, exact: Reference, precision: Precision) -> None:
+    """Gives the weights of a hub model half precision, where it is now. exact: as for `check_rounding`, which
+    raises ValueError."""
+    kept = set(getattr(candidate.body, "_keep_in_fp32_modules", None) or ())
+    for name, weight in candidate.body.named_parameters():
         if kept.isdisjoint(name.split(".")):
             weight.data = weight.data.to(KINDS[precision])
-    body.set_attn_implementation("eager")
-    library = _arrays(eager())
-    body.set_attn_implementation(NAME)
+    check_rounding(model, candidate, exact)
+
+
+def check_rounding(model: Model, candidate: Candidate, exact: Reference) -> None:
+    """Raises ValueError, with a sentence, where our pass in the model's precision differs from float32 by
+    more than rounding does. exact: the library's eager attention in float32."""
+    precision = str(model.precision).removeprefix("torch.")
+    set_attention(candidate.body, "eager")
+    library = _arrays(candidate.eager())
+    set_attention(candidate.body, NAME)
     trace, result = traced(model, exact, UNCHANGED)
     ours = {
         one.name: np.stack([one.weights(head) for head in range(one.heads)])

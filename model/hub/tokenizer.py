@@ -10,6 +10,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer
+
 from model.download.hub_folder import TOKENIZERS
 from model.hub.chat_template import wrapped
 from model.hub.isolated_tokenizer import IsolatedTokenizer
@@ -209,13 +211,22 @@ def load_tokenizer(folder: Path) -> Any:
         if not isinstance(error, Exception) and not _is_panic(error):
             raise
         raise ValueError(f"its tokenizer cannot be read ({first_line(error)})") from error
-    if tokenizer.is_fast:
-        backend = tokenizer.backend_tokenizer
-        backend.no_truncation()
-        backend.no_padding()
-        backend.encode_special_tokens = tokenizer.split_special_tokens
-        tokenizer._tokenizer = IsolatedTokenizer(backend)
-    return tokenizer
+    return isolated(tokenizer)
+
+
+def isolated(tokenizer: Any) -> Any:
+    """A tokenizer like this one, whose Rust part, if it has one, runs in a process of its own, and cuts and
+    pads nothing. The given one stays as it is."""
+    if not tokenizer.is_fast:
+        return tokenizer
+    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    backend.no_truncation()
+    backend.no_padding()
+    backend.encode_special_tokens = tokenizer.split_special_tokens
+    made: Any = object.__new__(type(tokenizer))
+    vars(made).update(vars(tokenizer))  # `copy` asks it for names that it looks up in itself
+    made._tokenizer = IsolatedTokenizer(backend)
+    return made
 
 
 def encoded(tokenizer: Any, text: str) -> list[int]:

@@ -5,16 +5,21 @@ from pathlib import Path
 import torch
 
 from model.download.entries import OWN_BERT, Entry
-from model.download.hub_folder import check_memory, checked_size, described
+from model.download.hub_folder import check_memory, described
+from model.download.packed import checked_size
 from model.download.sources import fetched
 from model.download.wheel import Progress
 from model.hub.claims import check_claims
+from model.hub.library import has_library
 from model.loading.bert import load_bert
 from model.loading.shipped import ASSETS, load_asset
 from model.loading.untrained import load_untrained
 from model.run.model import Model
+from model.run.recorded import RecordedModel
 from model.system.files import NotReadError
 from model.system.settings import settings
+from model.trace.dropped import FORGOTTEN
+from model.trace.trace_file import load_trace
 
 
 def registered(entry: Entry, device: str | None, progress: Progress, most_bytes: int) -> Model:
@@ -27,6 +32,13 @@ def registered(entry: Entry, device: str | None, progress: Progress, most_bytes:
     if entry.name == OWN_BERT:
         return Model(entry.name, *load_bert(folder), device_of(device))
     return from_hub_layout(folder, entry.name, device, progress, most_bytes)
+
+
+def recorded_run(name: str, path: Path | None) -> RecordedModel:
+    """The run of a trace file. path: where it lies; None: it was dropped on a page, and nobody keeps it."""
+    if path is None:
+        raise ValueError(FORGOTTEN)
+    return RecordedModel(name, load_trace(path))
 
 
 def from_folder(
@@ -56,9 +68,32 @@ def from_hub_layout(
         check_claims(folder)
         if is_gpt2(folder):
             return Model(name, *load_gpt2(folder), place)
+        if not has_library():
+            raise ValueError(
+                "it needs the package transformers, which is not installed: it comes with the extra “hub”"
+            )
         from model.hub.loading import load_hub  # Hugging Face's library takes seconds to import
 
         return load_hub(folder, name, place, progress)
+    except NotReadError:
+        raise
+    except ValueError as refusal:
+        raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
+
+
+def by_layer(entry: Entry, name: str, progress: Progress) -> Model:
+    """A model in the hub's layout whose layers are read from its files one after the other, in every pass
+    anew. Raises ValueError for one in another layout, and as `load_model` does."""
+    if entry.recorded:
+        raise ValueError(f"{name} is a recorded run: it has no layers to be read.")
+    if entry.ships or entry.untrained:
+        raise ValueError(f"{name} is small and has no files to be read layer by layer.")
+    folder = entry.folder or fetched(entry, progress)
+    try:
+        check_claims(folder)
+        from model.hub.loading import load_by_layer
+
+        return load_by_layer(folder, name, progress)
     except NotReadError:
         raise
     except ValueError as refusal:

@@ -1,6 +1,6 @@
 """What can be chosen, and how each model is loaded."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from model.download.sources import is_on_disk
 from model.download.wheel import Progress
 from model.loading.untrained_models import UNTRAINED, untrained_bytes
 from model.system.settings import MEGABYTE, Settings, settings
+from model.trace.dropped import ENDING, is_dropped
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -24,6 +25,7 @@ __all__ = [
     "untrained_models",
 ]
 
+RECORDED_RUN = "Recorded run"
 SMALL = 100 * MEGABYTE  # an untrained model up to this size is open to every visitor
 
 
@@ -33,7 +35,8 @@ class Registry(Mapping[str, Entry]):
 
     def __init__(self, entries: tuple[Entry, ...], others: tuple[Entry, ...]) -> None:
         self._entries = {entry.name: entry for entry in entries}
-        self._others = {entry.name: entry for entry in others}
+        self._known = self._entries | {entry.name: entry for entry in others}
+        self._known |= {entry.hub: entry for entry in others if entry.hub is not None}
 
     def __iter__(self) -> Iterator[str]:
         chosen = settings().models
@@ -57,6 +60,10 @@ class Registry(Mapping[str, Entry]):
     def found(self, name: str) -> Entry | None:
         """The model of a name; None for one that cannot be loaded here."""
         allowed = settings()
+        if is_dropped(name):
+            return (
+                Entry(name, RECORDED_RUN, None, "", recorded=True) if allowed.trace_files else None
+            )
         entry = self._described(name, allowed)
         if entry is None or entry.name in self._entries:
             return entry
@@ -75,14 +82,15 @@ class Registry(Mapping[str, Entry]):
         return name if entry is None else entry.title
 
     def _described(self, name: str, allowed: Settings) -> Entry | None:
-        known = self._entries | self._others
-        known |= {entry.hub: entry for entry in self._others.values() if entry.hub is not None}
-        if name in known:
-            return known[name]
+        if name in self._known:
+            return self._known[name]
         # Where no folder may be opened none is looked for: nobody must learn which ones exist.
         may_be_folder = allowed.folders or name in (allowed.models or ())
-        if may_be_folder and _is_folder(name):
+        if may_be_folder and _is(Path.is_dir, name):
             return Entry(name, Path(name).name or name, None, "", folder=Path(name))
+        if may_be_folder and name.endswith(ENDING) and _is(Path.is_file, name):
+            title = f"{Path(name).name} ({RECORDED_RUN.lower()})"
+            return Entry(name, title, None, "", folder=Path(name), recorded=True)
         if "/" in name and is_hub_id(name):
             return Entry(name, name, None, "", hub=name)
         return None
@@ -105,13 +113,23 @@ def others_allowed() -> bool:
     return allowed.models is None and (allowed.other_models or allowed.folders)
 
 
+def known(name: str) -> Entry:
+    """The model of a name, an id or a folder. Raises ValueError with a sentence if none may be opened."""
+    entry = models.found(name)
+    if entry is None:
+        raise ValueError(_unknown(name))
+    return entry
+
+
 def may_be_linked(name: str) -> bool:
     """Whether a link may open a model: a registered one, or another that is on this computer."""
     if name in models:
         return True
     entry = models.found(name)
-    if entry is None or (entry.folder is not None and not (entry.folder / "config.json").is_file()):
+    if entry is None:
         return False
+    if entry.folder is not None and not entry.recorded:
+        return (entry.folder / "config.json").is_file()
     return is_on_disk(entry)
 
 
@@ -127,7 +145,7 @@ def load_model(
     most_bytes: int = 0,
 ) -> "Model":
     """A model by its name, by its id on the Hugging Face hub, or from a folder, downloaded where it is
-    not on this computer.
+    not on this computer; or the recorded run of a trace file.
 
     Names are those of `models`, `hub_models` and `untrained_models`. A folder is in the layout of
     `model/assets` or of the hub. The model runs on CUDA, or on a Mac's graphics processor, when there is
@@ -143,10 +161,10 @@ def load_model(
 
     if (threads := settings().threads) is not None:
         torch.set_num_threads(threads)  # of one pass, in every thread to come
-    entry = models.found(name)
-    if entry is None:
-        raise ValueError(_unknown(name))
+    entry = known(name)
     with enough_memory(f"the model {name[:60]}"):
+        if entry.recorded:
+            return loading.recorded_run(name, entry.folder)
         if entry.folder is not None:
             return loading.from_folder(entry.folder, name, device, progress, most_bytes)
         return loading.registered(entry, device, progress, most_bytes)
@@ -164,8 +182,8 @@ def _unknown(name: str) -> str:
     )
 
 
-def _is_folder(name: str) -> bool:
+def _is(kind: Callable[[Path], bool], name: str) -> bool:
     try:
-        return bool(name) and Path(name).is_dir()
+        return bool(name) and kind(Path(name))
     except (OSError, ValueError):  # no path can have this name
         return False

@@ -4,17 +4,19 @@ config.json, tokenizer.json, model.safetensors (fp16), card.json, sha256.json wi
 training is shown, checkpoints/STEP.safetensors.
 """
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
 from safetensors import SafetensorError
+from safetensors import torch as tensor_files
 from torch import Tensor
 
+from model.loading.packed import is_packed, unpacked
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset, Words, tokenizer_from
@@ -54,7 +56,7 @@ def save_asset(
     _write_json(folder / "card.json", card)
     for name, state in states.items():
         (folder / name).parent.mkdir(exist_ok=True)
-        safetensors.torch.save_file(state, folder / name)
+        tensor_files.save_file(state, folder / name)
     hashes = {name: file_hash(folder / name) for name in sorted([CONFIG, TOKENIZER, *states])}
     _write_json(folder / HASHES, hashes)
 
@@ -102,10 +104,16 @@ def shipped_tokenizer(name: str) -> GPT2Subset | Words:
 
 
 def _check_hash(folder: Path, name: str, expected: object) -> None:
-    if not (folder / name).is_file():
+    file = folder / name
+    if not (file.is_file() or is_packed(file)):
         raise DamagedError(f"The file {name} of {folder.name} is missing.")
     try:
-        found = file_hash(folder / name)
+        if is_packed(file):
+            found = hashlib.sha256(unpacked(file, folder / WEIGHTS)).hexdigest()
+        else:
+            found = file_hash(file)
+    except ValueError as error:
+        raise DamagedError(f"The file {name} of {folder.name} is damaged.") from error
     except OSError as error:
         raise NotReadError(name, folder.name, error) from error
     if found != expected:
@@ -122,7 +130,11 @@ def _module(
     build: Callable[[TransformerConfig], Transformer],
 ) -> Transformer:
     try:
-        state = safetensors.torch.load_file(folder / weights)
+        file = folder / weights
+        if is_packed(file):
+            state = tensor_files.load(unpacked(file, folder / WEIGHTS))
+        else:
+            state = tensor_files.load_file(file)
         if config.encoder_layers + config.decoder_layers > len(state):
             raise RuntimeError("more layers than weights")
         with torch.device("meta"):  # without memory: the weights bring their own

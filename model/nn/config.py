@@ -87,6 +87,18 @@ class TransformerConfig:
         True  # the first layer norms what it reads; in ModernBERT a norm stands before it
     )
     experts: int = 0  # of each feed-forward, some of which read a token (Mixtral); 0: none
+    experts_read: int = 0  # how many of them read a token; 0: not known
+    d_expert: int = 0  # neurons of an expert, which has a gate
+    d_shared: int = 0  # neurons beside the experts that every token meets (DeepSeek-V3)
+    dense_layers: int = 0  # the first layers, whose feed-forward has no experts
+    expert_bias: bool = False  # of the maps of experts
+    router_bias: bool = False
+    query_latent: int = (
+        0  # a query is made of so many numbers (DeepSeek-V2); 0: of the stream itself
+    )
+    key_latent: int = 0  # keys and values are made of so many numbers; 0: of the stream itself
+    turned_key: int = 0  # beside them: turned dimensions of a key, which all heads share
+    value_size: int = 0  # d_v of those; 0: d_k
 
     def __post_init__(self) -> None:
         for field, kind in _KINDS.items():
@@ -128,6 +140,22 @@ class TransformerConfig:
     def head_width(self) -> int:
         """d_k: the width of one head's query, key and value."""
         return self.head_size or self.d_model // self.heads
+
+    @property
+    def value_width(self) -> int:
+        """d_v: the width of one head's value."""
+        return self.value_size or self.head_width
+
+    @property
+    def feed_forward_layers(self) -> int:
+        """The layers whose feed-forward has no experts."""
+        every = (self.encoder_layers + self.decoder_layers) * (self.d_mlp > 0)
+        return min(every, self.dense_layers) if self.experts else every
+
+    @property
+    def expert_layers(self) -> int:
+        """The layers whose feed-forward is made of experts."""
+        return max(self.decoder_layers - self.dense_layers, 0) if self.experts else 0
 
     @property
     def key_head_count(self) -> int:

@@ -4,11 +4,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from model.nn.mask_choices import MASKS, MaskChoice
 from model.nn.patches import Patch
 
 LARGEST_SCALE = 1e6  # scores times a larger factor leave single precision
-LARGEST_MASK_VALUE = 3e38  # what single precision holds
+LARGEST_MASK_VALUE = float(np.finfo(np.float32).max)  # what single precision holds
 WeightSet = tuple[int, int, int, float]  # head, query, key, and the weight that was set by hand
 _MEMBERS = {
     "hidden": "positions, counted from 0",

@@ -6,7 +6,7 @@ head 5 of layer 3.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from model.nn.config import Stack
@@ -39,6 +39,8 @@ class Place:
     stack: Stack
     layer: int | None  # None: outside of the layers, or in any of them
     kind: Kind  # "causal": self-attention that looks back only; its name does not say so
+    # The name of a module of somebody's own, "blocks.0.attn", its second call "blocks.0.attn#2".
+    module: str = field(default="", compare=False)
 
     @classmethod
     def named(cls, name: str) -> "Place":
@@ -72,11 +74,18 @@ class Place:
 
     @property
     def label(self) -> str:
-        """The layer: L3."""
-        return f"L{self.layer}"
+        """The layer, L3; of somebody's own network the module."""
+        return self.module or f"L{self.layer}"
+
+    @property
+    def before_head(self) -> str:
+        """What stands before the H of a head: L3H5, "blocks.0.attn H5"."""
+        return f"{self.label} " if self.module else self.label
 
     @property
     def full_label(self) -> str:
+        if self.module:
+            return self.module
         before = "cross " if self.kind == "cross" else "encoder " if self.stack == "encoder" else ""
         return f"{before}{self.label}"
 

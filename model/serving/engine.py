@@ -10,22 +10,35 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from io import BytesIO
+from typing import TYPE_CHECKING, TypeVar
 
 from cachetools import LRUCache
 
 from model.download.wheel import Progress
-from model.loading.registry import load_model
+from model.loading.registry import load_model, silent
 from model.nn.intervention import Intervention
 from model.serving.events import Event, Found, Loaded, Passed, Refused
+from model.serving.holdings import Eviction, Holdings
+from model.serving.loaded_models import LoadedModels, model_size
+from model.serving.trace_files import (
+    File,
+    as_model,
+    file_of,
+    opens_file,
+    run_of_dropped,
+    run_of_file,
+)
 from model.system import allocator, deadline
 from model.system.fair_queue import FairQueue, KeyLocks, nothing
 from model.system.memory import enough_memory
 from model.system.settings import MEGABYTE, settings
+from model.trace.dropped import dropped_name
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
+    from model.run.recorded import RecordedModel
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -43,6 +56,7 @@ class Request:
     intervention: Intervention = Intervention()
     full: bool = False  # with feed-forward activations and norm outputs
     continued: tuple[int, ...] = ()  # what the model has written so far, step by step
+    changed: int = 0  # when the trace file was whose run this is; 0: of a model, or as it is now
 
 
 @dataclass(frozen=True)
@@ -51,24 +65,6 @@ class Background:
 
     visitor: Hashable
     wanted: Callable[[], object] = nothing
-
-
-class Eviction(NamedTuple):
-    """A model that was unloaded to make room for another one."""
-
-    name: str
-    newcomer: str
-
-
-@dataclass(frozen=True)
-class Holdings:
-    """What an engine keeps at one moment."""
-
-    models: tuple[str, ...]
-    model_bytes: int
-    traces: int
-    trace_bytes: int
-    waiting: int  # in the queue for passes
 
 
 class Engine:
@@ -91,8 +87,8 @@ class Engine:
         make_way: Callable[[], object] = nothing,
     ) -> None:
         bounds = settings()
-        self._models = _Models(model_bytes or bounds.model_megabytes * MEGABYTE)
-        self._traces: LRUCache[Request, Trace] = LRUCache(
+        self._models = LoadedModels(model_bytes or bounds.model_megabytes * MEGABYTE)
+        self._traces: LRUCache[Request | File, Trace] = LRUCache(
             trace_bytes or bounds.trace_megabytes * MEGABYTE, getsizeof=lambda trace: trace.nbytes
         )
         self._queue = FairQueue(PASSES_AT_ONCE, bounds.longest_queue)
@@ -106,11 +102,15 @@ class Engine:
 
     def has(self, name: str) -> bool:
         """Whether a model is loaded, so that no waiting is needed."""
+        file = file_of(name) if opens_file(name) else None
         with self._guard:
-            return name in self._models
+            return name in self._models if file is None else file in self._traces
 
     def model(self, name: str, progress: Progress) -> "Model":
         """The model, loaded now if it is not yet. Raises ValueError as `load_model` does."""
+
+        if opens_file(name):
+            return self._recorded(file_of(name), progress)
 
         def tell() -> None:
             progress(*self._news.get(name, ("Waiting", None)))
@@ -122,6 +122,40 @@ class Engine:
                 self._keep(self._models, name, model)
                 self._note_evictions(name)
             return model
+
+    def keep_file(self, file: BytesIO, size: int) -> str:
+        """Keeps the run of a trace file that was dropped on a page, as long as there is room; its name.
+        Raises ValueError as `load_trace`."""
+        name = dropped_name(file)
+        if not self.has(name):
+            self._opened(file_of(name), run_of_dropped(file, size, int(self._traces.maxsize)))
+        return name
+
+    def _recorded(self, file: File, progress: Progress = silent) -> "RecordedModel":
+        """The run of a trace file, read now if it is not kept."""
+        with self._keys.held(file.model, self._wanted), self._refusals(file.model):
+            trace = self._known(self._traces, file)
+            if trace is None:
+                progress("Reading the trace file", None)
+                trace = run_of_file(file, int(self._traces.maxsize))
+            return self._opened(file, trace)
+
+    def _opened(self, file: File, trace: Trace) -> "RecordedModel":
+        """A run as a model. Its run is what is kept, so that its check is computed once."""
+        model = as_model(file, trace)
+        self._keep(self._traces, file, model.run)
+        return model
+
+    def prepare(self, name: str) -> None:
+        """Loads a model before anybody asks for it, and keeps it if it fits beside those that are loaded.
+
+        Raises ValueError as `load_model` does."""
+        with self._keys.held(name, nothing):
+            if not self.has(name):
+                model = self._load(name, lambda sentence, share: None)
+                with self._guard:
+                    if self._models.currsize + model_size(model) <= self._models.maxsize:
+                        self._models[name] = model
 
     @property
     def evictions(self) -> tuple[Eviction, ...]:
@@ -147,6 +181,11 @@ class Engine:
         Raises ValueError as `Model.trace` does, for texts and changes that cannot be run, and where
         the queue is full or the pass takes too long. A pass that is ended leaves nothing behind.
         """
+        if opens_file(request.model):
+            file, changed = file_of(request.model), request.changed
+            run = self._recorded(file._replace(changed=changed or file.changed))
+            given = request.text, request.target, request.intervention
+            return run.trace(*given, continued=request.continued)
         with self._keys.held(request, self._wanted):
             known = self._known(self._traces, request)
             self._tell(Found(request.model, known is not None))
@@ -237,8 +276,8 @@ class Engine:
         with self._guard:
             gone, self._models.gone = self._models.gone, []
             self._evictions += [Eviction(name, newcomer) for name in gone]
-            for request in [one for one in self._traces if one.model in gone]:
-                del self._traces[request]
+            for key in [one for one in self._traces if one.model in gone]:
+                del self._traces[key]
 
     def _known(self, cache: LRUCache[K, V], key: K) -> V | None:
         with self._guard:
@@ -248,22 +287,3 @@ class Engine:
         """Keeps a value unless it alone is over the bound."""
         with self._guard, suppress(ValueError):
             cache[key] = value
-
-
-class _Models(LRUCache[str, "Model"]):
-    """Loaded models within a bound of bytes; `gone` are the names of those that were unloaded."""
-
-    def __init__(self, most_bytes: int) -> None:
-        super().__init__(most_bytes, getsizeof=model_size)
-        self.gone: list[str] = []
-
-    def popitem(self) -> tuple[str, "Model"]:
-        name, model = super().popitem()
-        self.gone.append(name)
-        return name, model
-
-
-def model_size(model: "Model") -> int:
-    """Bytes of a model's weights, shared ones once."""
-    weights = model.module.state_dict().values()
-    return sum({weight.data_ptr(): weight.nbytes for weight in weights}.values())

@@ -7,11 +7,15 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, HttpUrl, ValidationError
+
+from model.system.addresses import ORIGINS, is_loopback, origins
+from model.system.machine import machine_bytes
+from model.system.variables import variable
 
 ADDRESS = "STREAMLIT_SERVER_ADDRESS"
 MEGABYTE = 1_000_000
@@ -25,30 +29,11 @@ Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[
     tuple[Name, ...], BeforeValidator(lambda written: [name.strip() for name in written.split(",")])
 ]
+Origins = Annotated[tuple[str, ...], BeforeValidator(origins)]
 Named = Annotated[
     str | None, BeforeValidator(lambda written: None if written == "none" else written)
 ]
 Address = Annotated[str, AfterValidator(lambda written: HttpUrl(written) and written.rstrip("/"))]
-
-
-def variable(
-    name: str, default: object, meaning: str, *, told: str = "", must: str = "", **checks: Any
-) -> Any:
-    """The field of a variable. told: the default in words; must: what a value must be; checks: of pydantic.
-    A default that is a function is called, with the fields above it where it takes an argument."""
-    filled: dict[str, Any] = {"default_factory" if callable(default) else "default": default}
-    told = told or (f"`{default}`" if isinstance(default, str) else str(default))
-    if checks.keys() == {"ge", "le"}:
-        must = f"a whole number from {checks['ge']:,} to {checks['le']:,}"
-    return Field(alias=name, description=meaning, title=told, examples=[must], **filled, **checks)
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address reaches this computer alone."""
-    try:
-        return ip_address(address.strip("[]")).is_loopback
-    except ValueError:
-        return address == "localhost"
 
 
 def asked_at_this_computer(above: Mapping[str, Any]) -> bool:
@@ -65,8 +50,7 @@ def fetched_by_default(above: Mapping[str, Any]) -> str | None:
 def default_trace_megabytes() -> int:
     """A tenth of the machine's memory. A trace of 1,024 tokens of a GPT-2 takes 440 MB, and an intervention
     is shown beside the unchanged run, so two of them are kept."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MEGABYTE
-    return min(max(machine // 10, LEAST_TRACE_MB), MOST_TRACE_MB)
+    return min(max(machine_bytes() // MEGABYTE // 10, LEAST_TRACE_MB), MOST_TRACE_MB)
 
 
 class Settings(BaseModel, frozen=True):
@@ -95,15 +79,22 @@ class Settings(BaseModel, frozen=True):
     folders: Switch = variable(
         "ATTENTION_FOLDERS",
         asked_at_this_computer,
-        "whether visitors may open a model from a folder of the server",
+        "whether visitors may open a model from a folder of the server, or a trace file that lies there",
+        told=OPEN_HERE,
+        must="on or off",
+    )
+    trace_files: Switch = variable(
+        "ATTENTION_TRACE_FILES",
+        asked_at_this_computer,
+        "whether visitors may drop trace files on a page, for their own session alone",
         told=OPEN_HERE,
         must="on or off",
     )
     fetch: Named = variable(
         "ATTENTION_FETCH",
         fetched_by_default,
-        "model that the server fetches in the background when it starts, and then offers on Home; `none`: it "
-        "fetches nothing",
+        "model that the server fetches in the background when it starts, loads if this computer has 8 GB of "
+        "memory, and offers on Home; `none`: it fetches nothing",
         told=f"`{REAL_MODEL}` for visitors on this computer who do not come through a proxy, otherwise "
         "`none`",
     )
@@ -123,7 +114,7 @@ class Settings(BaseModel, frozen=True):
     trace_megabytes: int = variable(
         "ATTENTION_TRACE_MB",
         default_trace_megabytes,
-        "megabytes of recent traces, shared by all visitors",
+        "megabytes of recent traces, shared by all visitors; no larger trace file is read",
         ge=1,
         le=10**7,
         told="a tenth of the memory, 300 to 2000",
@@ -180,6 +171,14 @@ class Settings(BaseModel, frozen=True):
         "reaches the server; `off`, nobody",
         must="local, on or off",
     )
+    frame_ancestors: Origins = variable(
+        "ATTENTION_FRAME_ANCESTORS",
+        (),
+        "who may show the app in a frame of their own pages: origins with spaces between them, such as "
+        "`https://class.example.org`, `https://*.example.org` or `'self'` ([Embedding](docs/embedding.md))",
+        told="nobody",
+        must=ORIGINS,
+    )
     hub: Address = variable(
         "HF_ENDPOINT",
         "https://huggingface.co",
@@ -231,14 +230,18 @@ def read(environment: Mapping[str, str], *, asked_here: bool = True) -> Settings
     everybody else.
     Raises ValueError with a sentence that names the variable for a value that makes no sense.
     """
-    written = {name: environment.get(name, "").strip() for name in VARIABLES}
-    given = {name: value for name, value in written.items() if value}
+    written = ((name, environment.get(name, "").strip()) for name in VARIABLES)
+    return _validated(tuple((name, value) for name, value in written if value), asked_here)
+
+
+@lru_cache(maxsize=8)
+def _validated(given: tuple[tuple[str, str], ...], asked_here: bool) -> Settings:
     try:
-        return Settings.model_validate({"asked_here": asked_here, **given})
+        return Settings.model_validate({"asked_here": asked_here, **dict(given)})
     except ValidationError as error:
         name = str(error.errors()[0]["loc"][0])
         must = (VARIABLES[name].examples or [""])[0]
-        raise _refusal(name, written[name], f"it must be {must}") from error
+        raise _refusal(name, dict(given).get(name, ""), f"it must be {must}") from error
 
 
 def check_at_start() -> None:
@@ -265,21 +268,25 @@ def _refusal(name: str, written: str, why: str) -> ValueError:
 class _Server:
     """What a server says once, when it starts."""
 
-    asked_here: Callable[[], bool] = lambda: True
+    settings: Callable[[], Settings] = lambda: settings_of(asked_here=True)
 
 
 _server = _Server()
 
 
 def settings() -> Settings:
-    """The settings of this process, for the visitor for whom this thread works. They are read anew each time,
-    which takes microseconds. Raises ValueError as `read`."""
-    return read(os.environ, asked_here=_server.asked_here())
+    """The settings for the visitor for whom this thread works. Raises ValueError as `read`."""
+    return _server.settings()
 
 
-def asked_here_when(asks: Callable[[], bool]) -> None:
-    """Says how a server knows whether this thread works for somebody at this computer."""
-    _server.asked_here = asks
+def settings_of(*, asked_here: bool) -> Settings:
+    """The settings for a request, before it is known which visitor's it is. Raises ValueError as `read`."""
+    return read(os.environ, asked_here=asked_here)
+
+
+def settings_come_from(reads: Callable[[], Settings]) -> None:
+    """Says how a server finds the settings for the visitor for whom a thread works."""
+    _server.settings = reads
 
 
 def listens_on(address: str) -> None:

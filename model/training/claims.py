@@ -86,7 +86,7 @@ _INNER = {
     "256 (× 4)": "base",
     "512 (× 8)": "inner width 512",
 }
-_SHORT = "300 steps, one kind of text, one rate that was not tuned for each variant. "
+_SHORT = "300 steps, one kind of text, one learning rate, not tuned for each variant. "
 
 CLAIMS = (
     Claim(
@@ -110,7 +110,8 @@ CLAIMS = (
         "Without shortcuts a stack of layers hardly learns.",
         {"with shortcuts": "base", "without": "no shortcut"},
         (("with shortcuts", "without"),),
-        f"{_SHORT}A special start of the weights can train stacks without shortcuts; none was tried.",
+        f"{_SHORT}Stacks without shortcuts can be trained from specially chosen starting weights; that was "
+        "not tried.",
     ),
     Claim(
         "Scaling",
@@ -125,13 +126,13 @@ CLAIMS = (
         "Dropout lessens overfitting on a small training set.",
         {"without dropout": "few rows, dropout 0.0", "dropout 0.2": "few rows, dropout 0.2"},
         (("dropout 0.2", "without dropout"),),
-        "32 rows of 64 tokens, read again and again: far fewer than any model is trained on in earnest. One "
+        "32 rows of 64 tokens, read again and again: far fewer than any real model is trained on. One "
         "share of dropout; stopping early, or more data, is not compared.",
         beside="training_loss",
     ),
     Claim(
         "Pre or post",
-        "Pre-norm trains faster than post-norm, and bears a larger rate.",
+        "Pre-norm trains faster than post-norm, and bears a larger learning rate.",
         {
             "pre-norm, rate .002": "base",
             "post-norm, rate .002": "post-norm",

@@ -66,8 +66,13 @@ class Corpus:
 
 def load() -> Corpus:
     """The corpus of the books that house-gpt learns from."""
+    return from_texts(texts())
+
+
+def texts() -> dict[str, str]:
+    """The plain text of each collection of books."""
     files = {name: BOOKS / f"{name}.txt.xz" for name in SHARES}
-    return from_texts({name: lzma.open(file, "rt").read() for name, file in files.items()})
+    return {name: lzma.open(file, "rt").read() for name, file in files.items()}
 
 
 def from_texts(texts: dict[str, str]) -> Corpus:

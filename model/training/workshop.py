@@ -5,8 +5,8 @@ visitor stops it or has left. Nothing is written to disk.
 """
 
 import itertools
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
@@ -18,6 +18,7 @@ from model.nn.transformer import Transformer
 from model.run.model import Model
 from model.system.fair_queue import FairQueue, QueueFullError
 from model.system.jobs import Job, Jobs
+from model.system.threads import one_thread
 from model.training import trainer
 from model.training.checkpoints import TrainingRun
 from model.training.recipe import Recipe
@@ -162,7 +163,7 @@ class Workshop:
     def _train(self, job: _Training) -> None:
         began = monotonic()
         job.look()  # who kept a place on another page has a moment to come back
-        with _one_thread():
+        with one_thread():
             run = trainer.begin(job.recipe)
             steps = trainer.train(run)
             while True:
@@ -192,14 +193,3 @@ def _training_run(
         return Model(recipe.name, module, recipe.task.tokenizer)
 
     return TrainingRun(key, tuple(run.history), heads, tuple(sorted(weights)), model)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Torch computes on one thread here. Threads that start meanwhile have the same number."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -32,7 +32,7 @@ _TOPICS = (
 @cache
 def examples() -> tuple[Example, ...]:
     """Every worked example, section by section."""
-    modules = [import_module(f"model.worked.{topic}") for topic in _TOPICS]
+    modules = [import_module(f"{__name__}.{topic}") for topic in _TOPICS]
     found = [
         item for module in modules for item in vars(module).values() if isinstance(item, Example)
     ]

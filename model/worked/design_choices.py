@@ -55,13 +55,13 @@ def separate_queries_and_keys(sheet: Sheet, x: Array, q_matrix: Array, k_matrix:
     formula = r"S - S^\top"
     sheet.step("These scores minus their transpose", formula, two - two.T, TOKENS, TOKENS)
     sheet.numbers("@ - @ = @", two[0, 1], two[1, 0], two[0, 1] - two[1, 0])
-    sheet.remark("Token 0 may look at token 1 while token 1 looks elsewhere.")
+    sheet.remark("Token 0 may attend to token 1 while token 1 attends elsewhere.")
     formula = r"S = Q Q^\top"
     one = sheet.scores(
         query, query, TOKENS, title="Scores with W_Q for both", formula=formula, cell=(0, 1)
     )
     sheet.difference(one, one.T, "These scores minus their transpose, again", TOKENS, TOKENS)
-    sheet.remark("Always 0: who looks at whom could not differ.")
+    sheet.remark("Always 0: no pair of tokens could attend to each other by different amounts.")
 
 
 @worked(

@@ -30,7 +30,7 @@ def _strength(name: str, label: str, value: float) -> Input:
     "The head of layer 0 writes beside each word the word before it. The head of layer 1 looks for its own "
     "word there, and so finds what came next the last time.",
     whole("ids", f"Token ids (0 to 3: {', '.join(_WORDS)})", [0, 1, 2, 1], 0, 3, "token"),
-    _strength("look", "Strength of the look at the token before", 6),
+    _strength("look", "Strength of attention to the token before", 6),
     _strength("match", "Strength of the match", 6),
     _strength("copy", "Strength of the copy", 5),
 )

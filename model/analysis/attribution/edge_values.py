@@ -28,7 +28,7 @@ class EdgeValues:
     """What each edge of one head writes to the residual stream, or to the norm on the way to it (Gemma 2)."""
 
     weights: Wide  # (query, key): as applied to the values; zero for an ablated head
-    written: Wide  # (key, d_model): each key's value through W_O, before any weight
+    written: Wide  # (key, d_model): each key's value through W_O, before any weight; or (key, d_v) before W_O
     _model: "Model" = field(repr=False)
     _trace: Trace = field(repr=False)
     _attention: Attention = field(repr=False)
@@ -58,6 +58,7 @@ class EdgeValues:
         """
         model, trace, attention = self._model, self._trace, self._attention
         trace.require_prediction()
+        model.require("output")
         require(model.name, "logit_parts", trace.unproven)
         if attention.stack == "encoder":
             raise ValueError(
@@ -76,14 +77,19 @@ class EdgeValues:
         return added
 
 
-def edge_values(model: "Model", trace: Trace, name: str, head: int) -> EdgeValues:
-    """What each edge of a head carries. Raises ValueError for a head that is not there."""
+def edge_values(
+    model: "Model", trace: Trace, name: str, head: int, *, through_output: bool = True
+) -> EdgeValues:
+    """What each edge of a head carries, or what it hands to W_O, for which a recorded run is enough. Raises
+    ValueError for a head that is not there."""
     attention = checked_head(model, trace, name, head)
     weights = attention.dropped(head).astype(np.float64)
-    value = attention.value[head]
+    written = attention.value[head].astype(np.float64)
+    if through_output:
+        written = written @ numbers_of(model.w_o(name, head)).T
     return EdgeValues(
         weights * (head not in attention.ablated),
-        value.astype(np.float64) @ numbers_of(model.w_o(name, head)).T,
+        written,
         model,
         trace,
         attention,

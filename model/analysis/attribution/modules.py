@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def whole(model: "Model") -> nn.Module:
     """The module of a model, as the tree of parts that it is."""
+    model.require_run()
     if not isinstance(model.module, nn.Module):
         raise TypeError(f"{model.name} is not a PyTorch module.")
     return model.module
@@ -43,8 +44,7 @@ def is_map(part: nn.Module) -> bool:
 
 def weight_and_bias(part: nn.Module) -> tuple[Tensor, Tensor | None]:
     """The weight of a map or a norm, and its bias if it has one."""
-    parameters = dict(part.named_parameters(recurse=False))
-    return parameters["weight"], parameters.get("bias")
+    return part.get_parameter("weight"), getattr(part, "bias", None)
 
 
 def matrix_and_bias(part: nn.Module) -> tuple[Tensor, Tensor | None]:

@@ -34,6 +34,10 @@ def key_value_cache(config: TransformerConfig, lengths: Lengths) -> int:
     tokens = lengths.of("decoder", config.source)
     if config.shape == "encoder-decoder":
         tokens += lengths.tokens
+    if config.key_latent:  # keys and values are made again of what is kept (DeepSeek-V2, 2024)
+        return (
+            config.decoder_layers * lengths.batch * tokens * (config.key_latent + config.turned_key)
+        )
     kept = config.key_head_count * config.head_width
     return 2 * config.decoder_layers * lengths.batch * tokens * kept
 

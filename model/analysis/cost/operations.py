@@ -1,11 +1,12 @@
 """Every operation of one pass of a transformer, counted from its sizes alone.
 
-Axes: batch, token, source (what cross-attention looks at), head, query, key, width (d_model), d_k,
-hidden (d_mlp), vocabulary. Operations are those of matrix products, scaling and softmax. Norms,
-activations, sums and look-ups grow only with the tokens and are left out.
+Axes: batch, token, source (what cross-attention looks at), head, query, key, width (d_model), d_k, d_v,
+hidden (d_mlp), expert, read (the experts that read a token), vocabulary. Operations are those of matrix
+products, scaling and softmax. Norms, activations, sums and look-ups grow only with the tokens and are left
+out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -64,6 +65,12 @@ def operations(config: TransformerConfig, lengths: Lengths) -> tuple[Operation, 
 _WIDE, _FLAT = ("batch", "token", "d_model"), ("batch", "token", "head · d_k")
 _SPLIT, _BY_HEAD = ("batch", "token", "head", "d_k"), ("batch", "head", "token", "d_k")
 _PAIRS, _HIDDEN = ("batch", "head", "query", "key"), ("batch", "token", "d_mlp")
+_LATENT = ("batch", "token", "latent")
+_OF_VALUES = (  # as _BY_HEAD, _SPLIT and _FLAT
+    ("batch", "head", "token", "d_v"),
+    ("batch", "token", "head", "d_v"),
+    ("batch", "token", "head · d_v"),
+)
 _NORM, _SWAPPED = "norm of each token", "token and head swapped"
 _CUT = "heads · dₖ, one axis cut into two"
 _ACTIVATIONS = {
@@ -91,7 +98,9 @@ class _Stack:
             "query": tokens,
             "head": config.heads,
             "d_k": config.head_width,
+            "d_v": config.value_width,
             "head · d_k": config.heads * config.head_width,
+            "head · d_v": config.heads * config.value_width,
             "d_model": config.d_model,
             "d_mlp": config.d_mlp,
             "d_vocab": config.d_vocab,
@@ -104,8 +113,8 @@ class _Stack:
         kinds: tuple[Kind, ...] = ("self", "cross") if crosses else ("self",)
         for kind in kinds:
             yield from self._around(kind, self._attention(kind))
-        if config.d_mlp:
-            yield from self._around("feed_forward", self._feed_forward())
+        if config.d_mlp or config.experts:
+            yield from self._around("feed_forward", self._feeds())
         if not config.norms_sum:
             yield made("final", "Final norm", _NORM, _WIDE, "norms and sums")
         if self.stack == "decoder":
@@ -166,11 +175,10 @@ class _Stack:
     def _attention(self, kind: Kind) -> Iterator[Operation]:
         """Multi-head attention step by step. Keys and values may have fewer heads than queries; in
         cross-attention they come from the source."""
-        config, projected = self.config, 2 * self.config.d_model
+        config = self.config
         heads, shared, d_k = config.heads, config.key_head_count, config.head_width
         keys = self.lengths.tokens if kind == "cross" else self.sizes["token"]
         kept = {"token": keys, "head": shared, "head · d_k": shared * d_k}
-        bias = " + b" if config.qkv_bias else ""
         group = f", {heads // shared} heads to a key" if config.groups_keys else ""
         scaled = "scores / √dₖ" if config.scaled_scores else "scores, not divided"
         capped = ", capped" if config.cap else ""
@@ -180,26 +188,92 @@ class _Stack:
         mixed = "context · W_O" + (" + b_O" if config.output_bias else "")
         flat = partial(self._made, kind, part="projections", times=self.layers)
         pairs = partial(self._made, kind, part="pairs", times=self.layers, sizes={"key": keys})
-        yield flat("Q", f"x·W_Q{bias}", _FLAT, each=projected)
-        yield flat("K and V", f"x·W_K{bias}, x·W_V{bias}", _FLAT, new=2, each=projected, sizes=kept)
+        yield from self._latents(flat) if config.key_latent else self._projections(flat, kept)
+        yield pairs("Scores", f"Q·Kᵀ{group}", _PAIRS, each=2 * d_k)
+        yield pairs("Scaled", f"{scaled}{capped}{biased}{masked}", _PAIRS, each=1)
+        yield pairs("Weights", f"softmax of each row{sink}", _PAIRS, each=SOFTMAX)
+        by_head, split, side = _OF_VALUES if config.value_size else (_BY_HEAD, _SPLIT, _FLAT)
+        yield pairs("Context", "weights · V", by_head, each=2 * keys)
+        yield flat("Tokens first again", _SWAPPED, split, new=0)
+        axis = "heads · dᵥ" if config.value_size else "heads · dₖ"
+        yield flat("Heads side by side", f"{axis}, one axis", side, new=0)
+        yield flat("After W_O", mixed, _WIDE, each=2 * heads * config.value_width)
+
+    def _projections(
+        self, flat: Callable[..., Operation], kept: dict[str, int]
+    ) -> Iterator[Operation]:
+        """kept: the sizes of keys and values."""
+        bias, each = " + b" if self.config.qkv_bias else "", 2 * self.config.d_model
+        yield flat("Q", f"x·W_Q{bias}", _FLAT, each=each)
+        yield flat("K and V", f"x·W_K{bias}, x·W_V{bias}", _FLAT, new=2, each=each, sizes=kept)
         yield flat("Q cut into heads", _CUT, _SPLIT, new=0)
         yield flat("K and V cut into heads", _CUT, _SPLIT, new=0, sizes=kept)
         yield flat("Q, heads first", _SWAPPED, _BY_HEAD, new=0)
         for name in ("K", "V"):
             yield flat(f"{name}, heads first", _SWAPPED, _BY_HEAD, new=0, sizes=kept)
-        yield pairs("Scores", f"Q·Kᵀ{group}", _PAIRS, each=2 * d_k)
-        yield pairs("Scaled", f"{scaled}{capped}{biased}{masked}", _PAIRS, each=1)
-        yield pairs("Weights", f"softmax of each row{sink}", _PAIRS, each=SOFTMAX)
-        yield pairs("Context", "weights · V", _BY_HEAD, each=2 * keys)
-        yield flat("Tokens first again", _SWAPPED, _SPLIT, new=0)
-        yield flat("Heads side by side", "heads · dₖ, one axis", _FLAT, new=0)
-        yield flat("After W_O", mixed, _WIDE, each=2 * heads * d_k)
+
+    def _latents(self, flat: Callable[..., Operation]) -> Iterator[Operation]:
+        """Down to a latent vector and up to all heads (DeepSeek-V2, 2024, 2.1). Of the keys a part is made
+        of the stream itself, for all heads at once: it alone is turned by positions."""
+        config, each = self.config, 2 * self.config.d_model
+        if latent := config.query_latent:
+            inner = {"latent": latent}
+            yield flat("Latent of Q", "x·W_DQ", _LATENT, each=each, sizes=inner)
+            yield flat("Norm of that latent", _NORM, _LATENT, sizes=inner)
+        made = "c_Q·W_UQ" if latent else "x·W_Q"
+        yield flat("Q", made, _FLAT, each=2 * (latent or config.d_model))
+        kept = {"latent": config.key_latent, "turned": config.turned_key}
+        yield flat("Latent of K and V", "x·W_DKV", _LATENT, each=each, sizes=kept)
+        yield flat("Norm of the latent", _NORM, _LATENT, sizes=kept)
+        yield flat(
+            "Turned part of K", "x·W_KR", ("batch", "token", "turned"), each=each, sizes=kept
+        )
+        still = config.head_width - config.turned_key
+        for name, axis, wide in (("K", "d_k − turned", still), ("V", "d_v", config.value_width)):
+            axes, formula = ("batch", "token", f"head · {axis}"), f"c·W_U{name}"
+            sizes = {axes[-1]: config.heads * wide}
+            yield flat(
+                f"{name} of the latent", formula, axes, each=2 * config.key_latent, sizes=sizes
+            )
+        yield flat("Q, heads first", _SWAPPED, _BY_HEAD, new=0)
+        yield flat("K, heads first", "both parts, token and head swapped", _BY_HEAD, new=0)
+        yield flat("V, heads first", _SWAPPED, _OF_VALUES[0], new=0)
+
+    def _experts(self) -> Iterator[Operation]:
+        """A router, and for each token the few experts that it chooses (Shazeer et al. 2017); what every
+        token meets beside them counts with them."""
+        config, width = self.config, 2 * self.config.d_model
+        bias = " + b" if config.router_bias else ""
+        made = partial(
+            self._made, "feed_forward", part="feed-forward", times=config.expert_layers,
+            sizes={"expert": config.experts, "read": config.experts_read,
+                   "d_expert": config.d_expert, "d_shared": config.d_shared},
+        )  # fmt: skip
+        yield made("Router", f"x·W_r{bias}", ("batch", "token", "expert"), each=width)
+        one = ("batch", "token", "read", "d_expert")
+        yield made("Hidden layer of the experts", "x·W₁, x·W_g of each", one, new=2, each=width)
+        yield made("Activation of the experts", "gate · h", one)
+        back = ("batch", "token", "read", "d_model")
+        yield made("Back to the width, of each", "h·W₂", back, each=2 * config.d_expert)
+        if config.d_shared:
+            shared = ("batch", "token", "d_shared")
+            yield made("Hidden layer for all", "x·W₁, x·W_g", shared, new=2, each=width)
+            yield made("Activation for all", "gate · h", shared)
+            yield made("Back to the width, for all", "h·W₂", _WIDE, each=2 * config.d_shared)
+        yield made("Weighted sum", "Σ weight · expert", _WIDE)
+
+    def _feeds(self) -> Iterator[Operation]:
+        if self.config.d_mlp and self.config.feed_forward_layers:
+            yield from self._feed_forward()
+        if self.config.expert_layers:
+            yield from self._experts()
 
     def _feed_forward(self) -> Iterator[Operation]:
         config, maps = self.config, 2 if self.config.is_gated else 1
+        layers = config.feed_forward_layers if config.experts else self.layers
         inner, outer = (" + b₁", " + b₂") if config.hidden_bias else ("", "")
         gate = f", x·W_g{inner and ' + b_g'}" if config.is_gated else ""
-        made = partial(self._made, "feed_forward", part="feed-forward", times=self.layers)
+        made = partial(self._made, "feed_forward", part="feed-forward", times=layers)
         yield made("Hidden layer", f"x·W₁{inner}{gate}", _HIDDEN, new=maps, each=2 * config.d_model)
         yield made("Activation", _ACTIVATIONS[config.activation], _HIDDEN)
         yield made("Back to the width", f"h·W₂{outer}", _WIDE, each=2 * config.d_mlp)

@@ -41,6 +41,8 @@ def recorded_shapes(trace: Trace) -> dict[Key, Shape]:
         if place.layer == 0:
             found[place.in_any_layer, "Hidden layer"] = record.before.shape
             found[place.in_any_layer, "Activation"] = record.hidden.shape
+    for experts in trace.experts[:1]:
+        found[Place.named(experts.name).in_any_layer, "Router"] = experts.logits.shape
     if trace.prediction is not None:
         found[OUTPUT, "Logits"] = trace.prediction.shape
     return found

@@ -32,7 +32,7 @@ class TokenAsKey:
     """One token as a key of every head of a family, (H,) each.
 
     Means are over the rows that count: those of other tokens that may attend to it. They are NaN for a
-    head without such a row.
+    head without such a row, and those of edges where W_O is not there.
     """
 
     heads: tuple[Head, ...]
@@ -120,7 +120,9 @@ def _counted(attention: Attention, column: Mask, position: int) -> Mask:
 
 
 def _lengths_written(model: "Model", attention: Attention, head: int, value: Wide) -> Wide:
-    """(key,): the length of each value through the head's rows of W_O."""
+    """(key,): the length of each value through the head's rows of W_O; NaN where that is not there."""
+    if "output" in model.unproven:
+        return np.full(len(value), np.nan)
     written = value @ numbers_of(model.w_o(attention.name, head)).T
     lengths: Wide = np.linalg.norm(written, axis=-1)
     return lengths

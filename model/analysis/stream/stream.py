@@ -133,9 +133,8 @@ def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
 
 def weight_and_bias(map_: "nn.Module") -> tuple[Array, Array]:
     """(out, in) and (out,): a linear map in numpy; a bias of zero where it has none."""
-    parts = {name: numbers_of(part) for name, part in map_.named_parameters()}
-    weight = parts["weight"]
-    return weight, parts.get("bias", np.zeros(len(weight), weight.dtype))
+    weight, bias = numbers_of(map_.get_parameter("weight")), getattr(map_, "bias", None)
+    return weight, np.zeros(len(weight), weight.dtype) if bias is None else numbers_of(bias)
 
 
 def _mapped(vectors: Array, map_: "nn.Linear") -> Array:

@@ -19,12 +19,15 @@ from model.analysis.tokens.sampling import Choice
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, Kept, KeyValueCache
 from model.nn.recorder import AttentionTensors, Level, Recorder, recording
 from model.run.refusals import check_length
+from model.system.settings import MEGABYTE
 from model.trace.arrays import Array, Wide
 from model.trace.collect import attention_record, numbers_of
 from model.trace.records import Attention, Token
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+MOST_BYTES = 64 * MEGABYTE  # of the rows of one text while it grows
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,18 @@ class WrittenToken:
 
 
 class GrowingRows:
-    """The weights of every decoder head while a text grows: a row for each token that was read."""
+    """The weights of every decoder head while a text grows: a row for each token that was read. Where they
+    would take more bytes than `most`, all are let go."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_BYTES) -> None:
         self._first: dict[str, Attention] = {}  # the pass over the given text
         self._added: dict[str, list[Array]] = {}  # (head, key) of each later pass
+        self._most, self._held = most, 0  # bytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether they took too many bytes, so that none is held."""
+        return self._held > self._most
 
     def add(
         self,
@@ -70,16 +80,20 @@ class GrowingRows:
     ) -> None:
         """Appends the rows of a pass. where: the positions of the keys that its new token read."""
         for one in tensors:
-            if one.place.stack != "decoder":
+            if one.place.stack != "decoder" or self.is_full:
                 continue
             record, name = attention_record(one, (), model.config.projection), one.place.name
             if name not in self._first:
                 self._first[name], self._added[name] = record, []
+                self._held += record.output.nbytes + sum(each.nbytes for each in record.vectors)
             else:
                 rows = np.stack([record.weights(head)[-1] for head in range(record.heads)])
                 if one.place.kind == "causal":
                     rows = _spread(rows, where[name])
                 self._added[name].append(rows)
+                self._held += rows.nbytes
+        if self.is_full:
+            self.clear()
 
     def clear(self) -> None:
         """Lets go of all rows."""

@@ -1,0 +1,184 @@
+"""Proves a model of Hugging Face's library and makes it one of ours, wherever its weights lie.
+
+What each part does is read from one pass. The library's own eager attention runs the same text, and its
+weights must be equal to ours: where they are not, the model is refused with a sentence. Every other part is
+proven by itself, and one that is not says why wherever it would be shown.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from model.hub.adapters import adapt, reference_mended, unadapted
+from model.hub.anatomy import anatomy
+from model.hub.attention import NAME, carries_a_state, register
+from model.hub.check import Reference, check
+from model.hub.config import config_of, uneven
+from model.hub.head import HEADLESS, writes_logits
+from model.hub.id_tokenizer import IdTokenizer
+from model.hub.module import HubTransformer, run
+from model.hub.probe import Probe, probe
+from model.hub.rotary import rotary_pairs
+from model.hub.tokenizer import HubTokenizer, encoded
+from model.hub.twin import set_attention
+from model.nn.config import Part, Shape
+from model.nn.places import Place
+from model.run.model import Model
+from model.run.tokenizers import Tokenizer
+
+TEXT = "The cat saw the dog, and the dog saw the cat on the mat."
+FEWEST = 4  # tokens of the probe
+WITHOUT_WORDS = 16  # tokens of the probe of a model without a tokenizer
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A model of the library with eager attention, before it is proven."""
+
+    name: str
+    body: Any
+    shape: Shape
+    source: Tensor  # (1, S) ids of a test text
+    target: Tensor | None  # (1, T) ids of another length, for the decoder of two stacks
+
+    def on(self, device: torch.device) -> "Candidate":
+        """The same with its test text on a device."""
+        target = None if self.target is None else self.target.to(device)
+        return replace(self, source=self.source.to(device), target=target)
+
+    def eager(self) -> Reference:
+        """The result of the library's own attention on the test text, with the model as it is now."""
+        return _reference(self.body, self.shape, self.source, self.target)
+
+    def probed(self) -> Probe:
+        """One pass over the test text, part by part."""
+        body, shape, source, target = self.body, self.shape, self.source, self.target
+        return probe(
+            body,
+            lambda: run(body, shape, source, target),
+            source=source.shape[1],
+            target=0 if target is None else target.shape[1],
+        )
+
+
+Reads = tuple[Tokenizer, Tokenizer]  # of the text, and of what a decoder reads beside it
+
+
+def candidate_of(
+    name: str, body: Any, shape: Shape, tokenizer: Any, template: str | None = None
+) -> tuple[Candidate, Reads]:
+    """A model and its tokenizers. tokenizer: the library's; None: texts are written as ids. template: how it
+    wraps a chat. Raises ValueError where the tokenizer does not fit the model."""
+    rows = body.get_input_embeddings().weight.shape[0]
+    start, end = _bounds(body, tokenizer, shape)
+    reads: Reads
+    if tokenizer is None:
+        reads = (IdTokenizer(rows, start, end),) * 2
+        ids = [(7 * place + place // 3) % rows for place in range(1, 1 + WITHOUT_WORDS)]
+    else:
+        common = {"start": start, "end": end, "rows": rows}
+        reads = (
+            HubTokenizer(tokenizer, **common, template=template),
+            HubTokenizer(tokenizer, **common, target=True),
+        )
+        ids = [int(id_) for id_ in encoded(tokenizer, TEXT)]
+    source, target = _test_text(ids, body, shape, start, rows)
+    return Candidate(name, body, shape, source, target), reads
+
+
+def prove(
+    candidate: Candidate, tokenizer: Tokenizer, target: Tokenizer, *, borrowed: bool = False
+) -> tuple[Model, Reference]:
+    """The model, and what the library's eager attention gives. target: the tokenizer of a decoder's own text.
+    borrowed: the weights belong to somebody else.
+
+    Raises ValueError, with the reason, for a model whose attention cannot be shown truly.
+    """
+    body, shape = candidate.body, candidate.shape
+    reference = candidate.eager()
+    register()
+    set_attention(body, NAME)
+    adapt(body)
+    found = candidate.probed()
+    parts = anatomy(body, found, shape)
+    turned = rotary_pairs(parts.rotary, found, candidate.probed)
+    lacking: dict[Part, str] = dict(parts.unproven)
+    if (reason := uneven(parts, found)) is not None:
+        lacking["sizes"] = reason
+    if shape != "encoder" and not writes_logits(body):
+        lacking["logits"] = HEADLESS
+    parts = replace(parts, unproven=lacking)
+    module = HubTransformer(body, parts, config_of(parts, body, turned, found))
+    model = Model(
+        candidate.name,
+        module,
+        tokenizer,
+        candidate.source.device,
+        target_tokenizer=target,
+        borrowed=borrowed,
+    )
+    checked = check(model, reference)
+    module.unproven, module.logit_factor = checked.unproven, checked.logit_factor
+    return model, reference
+
+
+def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | None]:
+    """The token that a decoder's text begins with, and the one that ends it."""
+    start = end = None
+    for settings in (getattr(body, "generation_config", None), body.config):
+        if shape == "encoder-decoder" and start is None:
+            start = getattr(settings, "decoder_start_token_id", None)
+        given = getattr(settings, "eos_token_id", None)
+        if isinstance(given, list):
+            given = given[0] if given else None
+        end = given if end is None else end
+    if shape == "encoder-decoder" and start is None:
+        raise ValueError("its config names no token that begins the decoder's text")
+    if end is None and tokenizer is not None:
+        end = tokenizer.eos_token_id
+    return start, None if shape == "encoder" else end
+
+
+def _test_text(
+    ids: list[int], body: Any, shape: Shape, start: int | None, rows: int
+) -> tuple[Tensor, Tensor | None]:
+    """The ids of a test text (1, S), and others (1, T) of another length for the decoder of two stacks."""
+    if max(ids, default=rows) >= rows:
+        raise ValueError(f"its tokenizer has more tokens than the {rows:,} that the model knows")
+    longest = getattr(body.config, "max_position_embeddings", None)
+    if isinstance(longest, int):
+        ids = ids[: max(longest - 2, 1)]
+    if len(ids) < FEWEST:
+        raise ValueError(f"it reads fewer than {FEWEST} tokens")
+    device = body.get_input_embeddings().weight.device
+    source = torch.tensor([ids], device=device)
+    if shape != "encoder-decoder" or start is None:
+        return source, None
+    return source, torch.tensor([[start, *ids[: len(ids) - 3]]], device=device)
+
+
+def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -> Reference:
+    """The result of the library's eager attention on the test text."""
+    try:
+        with torch.inference_mode(), unadapted(body), reference_mended(body):
+            passed, result = run(body, shape, source, target, output_attentions=True)
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        raise ValueError(f"Hugging Face's library cannot run it ({error})") from error
+    weights: dict[Place, tuple[Tensor, ...] | None]
+    if shape == "encoder-decoder":
+        weights = {
+            Place("encoder", None, "self"): passed.encoder_attentions,
+            Place("decoder", None, "self"): passed.decoder_attentions,
+            Place("decoder", None, "cross"): passed.cross_attentions,
+        }
+    else:
+        weights = {Place(shape, None, "self"): passed.get("attentions")}
+    if any(found is None or not found or found[0] is None for found in weights.values()):
+        raise ValueError(
+            carries_a_state(body)
+            or "the library does not hand out its attention weights, so this app's cannot be checked"
+        )
+    known = {kind: found for kind, found in weights.items() if found is not None}
+    return Reference(source, target, known, result)

@@ -1,0 +1,171 @@
+"""A model of Hugging Face's library that somebody has already loaded, as one of ours.
+
+It is never changed: a twin of its modules, which has the same weights in memory, is proven and run.
+"""
+
+import threading
+import weakref
+from collections.abc import Sequence
+from contextlib import nullcontext
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from model.hub.config import shape_of
+from model.hub.id_tokenizer import IdTokenizer
+from model.hub.layer_by_layer import in_float32
+from model.hub.precision import check_rounding
+from model.hub.proving import candidate_of, prove
+from model.hub.tokenizer import isolated
+from model.hub.twin import twin, weights_changed
+from model.nn.config import Shape
+from model.nn.intervention import UNCHANGED, Intervention
+from model.run.model import Model
+from model.system.memory import enough_memory
+from model.trace.trace import Trace
+
+Text = str | Sequence[int] | Tensor  # letters, or ids: (token,) or (1, token)
+_WRAPS = ("_orig_mod", "module")  # of torch.compile, of DataParallel
+
+
+def trace(
+    model: nn.Module,
+    tokenizer: Any,
+    text: Text,
+    *,
+    target: str | None = None,
+    intervention: Intervention = UNCHANGED,
+    record: Literal["attention", "full"] = "attention",
+    explicit: bool = False,
+) -> Trace:
+    """One pass of a loaded model over a text, or over ids, and everything it leaves behind.
+
+    The model is as in `opened`, the other arguments as in `Model.trace`. tokenizer: the library's own, fast
+    or slow; None where ids are given. Raises ValueError, with a sentence, for a model that cannot be shown
+    truly, and for what it cannot read.
+    """
+    made = opened(model, tokenizer)
+    if isinstance(text, str):
+        return made.trace(text, target, intervention, record=record, explicit=explicit)
+    ids = _ids(text)
+    names = None if tokenizer is None else made.tokenizer
+    reads = IdTokenizer(made.config.d_vocab, made.tokenizer.start, made.tokenizer.end, names)
+    found = made.reading(reads).trace(
+        " ".join(map(str, ids)), target, intervention, record=record, explicit=explicit
+    )
+    return found if names is None else replace(found, text=names.decode(ids))
+
+
+def opened(model: nn.Module, tokenizer: Any) -> Model:
+    """A loaded model as one of ours, for several texts. Its attention is proven once, and again after its
+    weights or its parts were changed, but for changes through `.data`, which PyTorch does not count; what
+    was proven is forgotten with the model.
+
+    Its weights are used where they are. Nothing of it is changed, and its own hooks run as in every pass.
+    Raises ValueError, with a sentence, for one that cannot be shown truly.
+    """
+    return _PROVEN.of(model, tokenizer)
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """A proven model, and what it was proven for."""
+
+    state: tuple[object, ...]
+    tokenizer: "weakref.ref[Any] | None"
+    tokens: int
+    model: Model
+
+    def is_of(self, state: tuple[object, ...], tokenizer: Any) -> bool:
+        if tokenizer is None or self.tokenizer is None:
+            return state == self.state and tokenizer is self.tokenizer
+        same = tokenizer is self.tokenizer() and self.tokens == len(tokenizer or ())
+        return same and state == self.state
+
+
+class _Proven:
+    """The last proof of each model that is still in use."""
+
+    def __init__(self) -> None:
+        self._known: weakref.WeakKeyDictionary[nn.Module, _Known] = weakref.WeakKeyDictionary()
+        self._alone = threading.Lock()
+
+    def of(self, model: nn.Module, tokenizer: Any) -> Model:
+        state = weights_changed(model)
+        with self._alone:
+            known = self._known.get(model)
+        if known is not None and known.is_of(state, tokenizer):
+            return known.model
+        with enough_memory("the check of this model"):
+            made = _prove(model, tokenizer)
+        reference = None if tokenizer is None else weakref.ref(tokenizer)
+        tokens = 0 if tokenizer is None else len(tokenizer)
+        with self._alone:
+            self._known[model] = _Known(state, reference, tokens, made)
+        return made
+
+
+_PROVEN = _Proven()
+
+
+def _prove(model: nn.Module, tokenizer: Any) -> Model:
+    name = type(model).__name__
+    try:
+        loaded = _unwrapped(model)
+        name = loaded.name_or_path or name
+        shape = _shape(loaded)
+        body = twin(_with_states(loaded, shape))
+        reads = None if tokenizer is None else isolated(tokenizer)
+        is_single = all(weight.dtype == torch.float32 for weight in body.parameters())
+        candidate, tokenizers = candidate_of(name, body, shape, reads)
+        with nullcontext() if is_single else in_float32(body):
+            made, reference = prove(candidate, *tokenizers, borrowed=True)
+        if not is_single:
+            check_rounding(made, candidate, reference)
+    except ValueError as refusal:
+        raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
+    return made
+
+
+def _unwrapped(model: Any) -> PreTrainedModel:
+    """The library's model inside what compiles, distributes or adapts it."""
+    for name in _WRAPS:
+        model = getattr(model, name, model)
+    if not isinstance(model, PreTrainedModel) and hasattr(model, "get_base_model"):  # of PEFT
+        model = model.get_base_model()
+    if not isinstance(model, PreTrainedModel):
+        raise ValueError(
+            "it is not a model of Hugging Face's library; `capture` records the attention of other modules"
+        )
+    return model
+
+
+def _shape(model: PreTrainedModel) -> Shape:
+    """Which of the three shapes a model has. Raises ValueError for one that does not read text."""
+    described = deepcopy(model.config)
+    described.architectures = [kind.__name__ for kind in type(model).__mro__]
+    if any(name.endswith("EncoderModel") for name in described.architectures):
+        return "encoder"  # T5's encoder alone
+    return shape_of(described)
+
+
+def _with_states(model: PreTrainedModel, shape: Shape) -> nn.Module:
+    """The part of a model that is shown: without a head, unless it is one that predicts tokens."""
+    predicts = shape != "encoder" and model.get_output_embeddings() is not None
+    body: nn.Module = model if predicts else model.base_model
+    return body
+
+
+def _ids(given: Sequence[int] | Tensor) -> list[int]:
+    ids = torch.as_tensor(given)
+    if ids.ndim == 2 and len(ids) == 1:
+        ids = ids[0]
+    if ids.ndim != 1 or ids.is_floating_point() or not len(ids):
+        raise ValueError(f"One text is read at a time: a row of ids, not {tuple(ids.shape)}.")
+    if ids.min() < 0:
+        raise ValueError(f"No token has the id {int(ids.min())}: ids count from 0.")
+    return [int(id_) for id_ in ids]

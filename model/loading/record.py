@@ -1,0 +1,51 @@
+"""A pass of a model, written to a file: on a large machine, to be looked at on a small one."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model.loading.registry import load_model, models, silent
+from model.trace.dropped import ENDING
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+
+def record(model: str, text: str, to: Path, *, full: bool = False, by_layer: bool = False) -> None:
+    """Writes the trace of a pass over a text. model: a name, an id of the hub or a folder.
+
+    full: with the activations of feed-forwards. by_layer: for a model larger than memory; its layers are read
+    from its files one after the other, in float32 on the processor, and forgotten. The trace itself is in
+    memory until it is written. Raises ValueError as `load_model` and `Model.trace`, and by_layer for a model
+    in another layout than the hub's.
+    """
+    _written(_opened(model, by_layer), text, to, full=full)
+
+
+def record_lines(
+    model: str, texts: Iterable[str], to: Path, *, full: bool = False, by_layer: bool = False
+) -> list[Path]:
+    """Writes a trace for each text that is not blank into a folder: 001.safetensors, and so on. The other
+    arguments are as in `record`."""
+    kept = [text for text in texts if text.strip()]
+    if not kept:
+        raise ValueError("There is no text to be recorded.")
+    opened = _opened(model, by_layer)
+    to.mkdir(parents=True, exist_ok=True)
+    files = [to / f"{number:03}{ENDING}" for number in range(1, len(kept) + 1)]
+    for text, file in zip(kept, files, strict=True):
+        _written(opened, text, file, full=full)
+    return files
+
+
+def _opened(name: str, by_layer: bool) -> "Model":
+    entry = models.found(name)
+    if entry is None or not by_layer:
+        return load_model(name)
+    from model.loading import loading  # PyTorch takes seconds to import
+
+    return loading.by_layer(entry, name, silent)
+
+
+def _written(model: "Model", text: str, to: Path, *, full: bool) -> None:
+    model.trace(text, record="full" if full else "attention").save(to)

@@ -1,0 +1,104 @@
+"""Ray: the cluster that spreads work over machines. Only here one is started or joined.
+
+A cluster runs any code for whoever reaches it. So one that is started here listens on 127.0.0.1 alone, asks
+for a token, has no dashboard, and ends with its user; and one that runs elsewhere is joined with a token,
+unless its owner says `RAY_AUTH_MODE=disabled`.
+"""
+
+import logging
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+
+from model.system.addresses import is_loopback
+
+HERE = "local"  # in place of an address
+SECONDS_FOR_AN_ANSWER = 20.0
+DEFAULTS = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+# Without it, Ray takes another address of this machine for 127.0.0.1.
+ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+TOKEN = Path(".ray") / "auth_token"  # in the home folder: where Ray looks unless it is told
+TOLD_TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+
+
+def prepare(address: str) -> None:
+    """Says what Ray reads when it is imported: before that. Raises ValueError where Ray is missing, or nobody
+    answers at the address."""
+    if find_spec("ray") is None:
+        raise ValueError(
+            "Work on a cluster needs Ray, which is not installed. Install it: "
+            "pip install 'attention-lens[cluster]', or pip install -r requirements-cluster.txt."
+        )
+    host, _, port = address.rpartition(":")
+    if port.isdigit():
+        _check_answers(host, int(port))
+    loopback = address == HERE or is_loopback(host)
+    for name, value in (DEFAULTS | (ON_LOOPBACK if loopback else {})).items():
+        os.environ.setdefault(name, value)
+
+
+@contextmanager
+def joined(address: str, *, cpus: int) -> Iterator[None]:
+    """Inside, `ray` is connected: to a cluster of so many processors that is started here (HERE), to that of
+    an address, or to the one that this machine is part of ("auto"). Where the process is connected already,
+    it stays so. Raises ValueError with a sentence where that fails."""
+    prepare(address)
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    with _started(cpus) if address == HERE else nullcontext(address) as found:
+        try:
+            ray.init(found, log_to_driver=False, logging_level=logging.ERROR)
+        except (ConnectionError, ray.exceptions.AuthenticationError) as error:
+            raise ValueError(f"The cluster {address} cannot be joined: {error}") from error
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _check_answers(host: str, port: int) -> None:
+    """Raises ValueError where nobody answers: Ray would try for many minutes."""
+    try:
+        socket.create_connection((host.strip("[]"), port), SECONDS_FOR_AN_ANSWER).close()
+    except OSError as error:
+        raise ValueError(f"No cluster answers at {host}:{port}: {error}") from error
+
+
+@contextmanager
+def _started(cpus: int) -> Iterator[str]:
+    """The address of a cluster that ends with the block, or with this process."""
+    from model.system.cluster_machine import Machine  # imports Ray
+
+    _make_token()
+    folder = tempfile.mkdtemp(prefix="ray-")  # nobody else opens it: its sockets and logs
+    machine = None
+    try:
+        machine = Machine.start(folder, cpus)
+        yield machine.gcs_address
+    finally:
+        if machine is not None:
+            machine.kill_all_processes(check_alive=False, allow_graceful=True)
+        shutil.rmtree(folder, ignore_errors=True)  # a process that is ending may still write
+
+
+def _make_token() -> None:
+    """A token that only this user reads, where there is none. Ray's own could be read by everybody."""
+    if any(os.environ.get(name) for name in TOLD_TOKENS):
+        return
+    file = Path.home() / TOKEN
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    try:
+        descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return
+    with os.fdopen(descriptor, "w") as opened:
+        opened.write(secrets.token_hex(32))
