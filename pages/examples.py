@@ -9,8 +9,8 @@ from model.loading.registry import models
 from viz.elements.error_boundary import error_boundary
 from viz.notation.markdown import plain
 from viz.shell import page
-from viz.state.engine import engine
 from viz.state.examples import EXAMPLES
+from viz.state.held import is_loaded
 from viz.state.session import current
 from viz.views.examples.cards import STYLE, cards, say_absent
 from viz.views.examples.found import found_examples
@@ -20,7 +20,7 @@ page.open_page("pages/examples.py")
 st.html(STYLE)
 listed = {example.view.model for example in EXAMPLES}
 opened = current().model
-if opened not in listed and engine().has(opened):
+if opened not in listed and is_loaded(opened):
     st.header(plain(models.title(opened)), anchor=False)
     st.caption("The clearest head of each kind, found on a short sentence in the open model.")
     with error_boundary():

@@ -16,9 +16,9 @@ real_model()
 page.what_to_look_for()
 sums = "that, with the sink's, sum to 1" if seen.attention.sinks is not None else "that sum to 1"
 st.markdown(
-    f"Each token gives itself and the tokens that it may attend to weights {sums}. A recurrent "
-    "network reads one word after another; attention lets a token read them all at once, so the same "
-    "word gets a different vector in each sentence."
+    "Each token spreads its attention over itself and the other tokens that it may attend to, in "
+    f"weights {sums}. A recurrent network reads one word after another. Attention lets each token read "
+    "all of them at once. So the same word gets a different vector in each sentence."
 )
 with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
     page_link("pages/attention.py", "See how these weights come about →")

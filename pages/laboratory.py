@@ -39,13 +39,13 @@ Every part of attention is there for a reason. Take one away, and see what is lo
   up on single tokens.
 - The **{glossary_link("mask")}** hides the future. Without it a GPT can read the answer.
 - **Padding** fills up short texts. No token may attend to it.
-- **Positions** tell the order. Without them, and without a mask, attention reads a bag of
-  words.
+- **Positions** tell the order. Without them, and without a mask, attention sees only a
+  bag of words.
 - **Heads** share the work. Some can be spared, others cannot.
 - **{glossary_link("Dropout")}** belongs to training only. Here you can see what it does.
 
-The model was trained with all its parts. Without one you see what this model loses, not what a model
-trained that way would do: a run of this kind is called a **counterfactual**.
+The model was trained with all its parts. If you take one away, you see what this model loses, not how a
+model trained without it would behave. Such a run is called a **counterfactual**.
 """
     )
     formula.latex(MASKED_ATTENTION)
@@ -54,6 +54,7 @@ trained that way would do: a run of this kind is called a **counterfactual**.
 
 
 def bench() -> None:
+    seen.model.require_run()
     st.html(STYLE)
     with st.container(key="laboratory-bench"):
         left, right = st.columns([1, 3], gap="medium")

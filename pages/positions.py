@@ -36,10 +36,9 @@ Attention reads all tokens at once. By itself it does not know which comes first
   needed because a sine alone gives two positions the same value. With the cosine beside it, a shift by
   some number of positions is a rotation.
 - **Learned** positions are a table like the embedding: one row for each position, found by training.
-  GPT-2 and BERT have them. There is no row for positions beyond the longest text of the training.
-- **Rotary** positions add nothing. They turn each query and key by an angle that grows with the
+  GPT-2 and BERT have them. The table ends at a largest position; a longer text has no rows for the rest.
+- **Rotary** positions add nothing. They rotate each query and key by an angle that grows with the
   position, so that a score depends on the distance of the two tokens.
-
 - **Biases** add nothing to the tokens either. A number for the distance is added to each score: a slope
   times the distance (ALiBi), or a learned number for each bucket of distances (T5).
 

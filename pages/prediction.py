@@ -47,10 +47,10 @@ which sum to 1 over the whole vocabulary. They say what the model expects next a
   together.
 - **{glossary_link("Greedy decoding")}** takes the most likely token. **Sampling** draws one at random.
 
-The chosen token is added to the text, and the model reads on: that is how it writes. It keeps the keys and
-values of earlier tokens (the {glossary_link("KV cache")}), so that each step computes only the new token.
-The **{glossary_link("entropy")}** says how undecided the model is: 0 for one certain token, ln n for n
-equally likely ones.
+The chosen token is added to the text, and the model reads the longer text: that is how it writes. It
+keeps the keys and values of earlier tokens (the {glossary_link("KV cache")}), so that each step computes
+only the new token. The **{glossary_link("entropy")}** says how undecided the
+model is: 0 for one certain token, ln n for n equally likely ones.
 
 The **{glossary_link("logit lens")}** asks what each earlier state would predict if it were the last.
 """
@@ -64,6 +64,8 @@ The **{glossary_link("logit lens")}** asks what each earlier state would predict
 
 
 def live() -> None:
+    if not seen.model.runs:
+        seen.model.require("logits")
     if seen.trace.prediction is None:
         reads = "reads a text and predicts no next token"
         if current().show == KV_CACHE:

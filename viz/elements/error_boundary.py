@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import streamlit as st
 from streamlit.errors import FragmentHandledException
 
+from model import __name__ as MODEL
 from model.trace.unproven import NotShownError
 from viz.notation.markdown import plain
 
@@ -34,7 +35,7 @@ def tell(error: Exception) -> bool:
     if isinstance(error, NotShownError):
         st.info(plain(str(error)))
         return True
-    if isinstance(error, ValueError) and type(error).__module__.partition(".")[0] == "model":
+    if isinstance(error, ValueError) and type(error).__module__.startswith(f"{MODEL}."):
         st.error(plain(str(error)))
         return True
     report = secrets.token_hex(3)

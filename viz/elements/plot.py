@@ -43,12 +43,13 @@ def plot(
     if rules := narrow_rules(figure, f".st-key-{_NO_NAME.sub('-', key)}"):
         # Not the style alone: that would stand in the one place of all fragments, and be overwritten there.
         st.html(f"<i hidden></i><style>{rules}</style>")
-    st.plotly_chart(
-        without_anchor(figure),
-        key=key,
-        width=width,
-        on_select=take if clicked else "ignore",
-        selection_mode="points",
-        config={"displayModeBar": False},
-        alt=alt or in_words(figure),
-    )
+    with without_anchor(figure):
+        st.plotly_chart(
+            figure,
+            key=key,
+            width=width,
+            on_select=take if clicked else "ignore",
+            selection_mode="points",
+            config={"displayModeBar": False},
+            alt=alt or in_words(figure),
+        )

@@ -53,7 +53,7 @@ def offered(around: Sequence["AroundHeads"], *, runs: int) -> list[dict[str, Gro
 
 def _groups_of(around: "AroundHeads", runs: int) -> dict[str, Group]:
     """The groups that a layer has, in their order. runs: in how many the browser compares them."""
-    merged = None if "output" in around.trace.unproven else _merged(around)
+    merged = None if "output" in around.model.unproven else _merged(around)
     found = [_added(around), _norm(around), _query_norm(around), _turned(around), merged]
     named = {group.parts[0].stage.group: group for group in found if group is not None}
     return {name: group for name, group in named.items() if runs * group.bytes <= LARGEST}
@@ -126,11 +126,12 @@ def _turned(around: "AroundHeads") -> Group | None:
         "query",
         "query",
         "dimension",
-        "Queries of {head}, turned by rotary positions: one row per token",
-        "Each pair of numbers of a query turns by an angle that grows with the token's position; keys turn "
-        "likewise. So places enter a score only by the distance of the two tokens. Row 0 stays as it is.",
+        "Queries of {head}, rotated by their positions: one row per token",
+        "Each pair of numbers of a query is rotated by an angle that grows with the token's position, and so "
+        "are those of a key. So a score depends on the distance of the two tokens, not on where they stand. "
+        "Row 0 stays as it is.",
         group="positions",
-        captions=("before the turn", "after it: Q"),
+        captions=("before the rotation", "after it: Q"),
     )
     part = Part(
         stage,

@@ -42,7 +42,7 @@ def layer_arrays(attention: Attention, sent: range, complete: bool) -> Json:
     dropped = [attention.dropped(head) for head in sent] if attention.drops else None
     facts: Json = {
         "name": attention.name,
-        "label": attention.place.label,
+        "label": attention.place.before_head,
         "kind": attention.kind,
         "heads": attention.heads,
         "ablated": list(attention.ablated),

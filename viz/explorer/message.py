@@ -7,7 +7,8 @@ sent, so that the weights can be checked.
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
@@ -36,6 +37,7 @@ BUDGET = 16_000_000  # bytes of arrays in one message; Streamlit's limit on a me
 LIGHT = 1_000_000  # up to so many bytes, values and outputs are sent at once
 LIGHT_AROUND = 400_000  # and so many of each group of what stands around the heads
 SHOW_VALUES = ("value", "output")  # the stages that need them
+MODELS_OWN: Mapping[str, str] = MappingProxyType({})  # no module of somebody's own
 _LABEL = 14  # characters of a label beside a picture
 _THEME: Json = {
     "quantities": {name: asdict(quantity) for name, quantity in QUANTITIES.items()},
@@ -55,16 +57,16 @@ def payload(
     layers: Sequence[str] = (),
     origin: Origin | None = None,
     around: Sequence["AroundHeads"] = (),
+    modules: Mapping[str, str] = MODELS_OWN,
 ) -> Json:
     """All the browser draws from except the selection. Arrays are numpy's; `packed` packs them.
 
     queries, keys: the text of each token. head: the chosen head; if all heads together are too large for
     one message, only a block of heads with this one is sent. check: largest difference between recomputed
     and recorded numbers of the whole trace; None: not known yet. baseline: the same layer of the unchanged
-    run, for comparison. stage: the chosen stage, which decides whether the values of a large layer are
-    sent. layers: names of the layers to choose from. origin: how queries, keys and values are made, and
-    the intervention, for the code; None: not known. around: what stands around the heads, in this run and
-    then in the unchanged one; empty: not shown.
+    run, for comparison. stage: the chosen one decides whether the values of a large layer are sent. layers:
+    names of those to choose from. origin: how queries, keys and values are made, and the intervention, for
+    the code. around: what stands around the heads, in this run and the unchanged one. modules: their names.
     Raises ValueError if the tokens are not as many as the rows and columns, or if a vector is not finite.
     """
     _check_counts(attention, queries, keys, "attention")
@@ -77,13 +79,13 @@ def payload(
     steps = formulas_of(attention, later)
     steps |= {name: part.formula for name, part in parts_of(groups).items()}
     opened = next((each.group for each in shown if each.name == stage), "")
-    complete = stage in SHOW_VALUES or runs * _bytes(attention, complete=True) <= LIGHT
+    complete = stage in SHOW_VALUES or runs * bytes_of(attention, complete=True) <= LIGHT
     room = BUDGET - runs * (_mask_bytes(attention) + (groups[opened].bytes if opened else 0))
     sent = _sent_heads(attention, head, room, runs=runs, complete=complete)
     return {
         "layer": _whole(attention, groups, sent, complete, opened),
         "baseline": baseline and _whole(baseline, before[0], sent, complete, opened),
-        "layers": layer_choices(layers),
+        "layers": layer_choices(layers, modules),
         "queries": _labels(queries),
         "keys": _labels(keys),
         "stages": [asdict(stage) for stage in shown],
@@ -95,19 +97,20 @@ def payload(
     }
 
 
-def layer_choices(names: Sequence[str]) -> list[dict[str, str]]:
-    """Name, label and title of each layer: "L3", or "dec L3", "cross L3" if there are several kinds."""
-    places = [Place.named(name) for name in names]
+def layer_choices(names: Sequence[str], modules: Mapping[str, str] = MODELS_OWN) -> list[Json]:
+    """Name, label and title of each layer: "L3", or "dec L3", "cross L3" if there are several kinds; the
+    name of a module where there is one."""
+    places = [replace(Place.named(name), module=modules.get(name, "")) for name in names]
     stacks = len({place.stack for place in places})
 
     def label(place: Place) -> str:
         group = "cross" if place.kind == "cross" else place.stack[:3]
-        return place.label if stacks == 1 else f"{group} {place.label}"
+        return place.label if stacks == 1 or place.module else f"{group} {place.label}"
 
-    return [
-        {"name": name, "label": label(place), "title": sublayer_name(name, stacks=stacks)}
-        for name, place in zip(names, places, strict=True)
-    ]
+    def title(place: Place) -> str:
+        return place.module or sublayer_name(place.name, stacks=stacks)
+
+    return [{"name": one.name, "label": label(one), "title": title(one)} for one in places]
 
 
 def stages_of(attention: Attention, baseline: Attention | None) -> tuple[Stage, ...]:
@@ -262,13 +265,13 @@ def _check_counts(
 def _sent_heads(attention: Attention, head: int, room: int, *, runs: int, complete: bool) -> range:
     """The block of heads that contains this head, as large as this room in bytes allows."""
     count = attention.heads
-    each = runs * _bytes(attention, complete=complete) // count
+    each = runs * bytes_of(attention, complete=complete) // count
     block = min(max(room // max(each, 1), 1), count)
     first = min(max(head, 0), count - 1) // block * block
     return range(first, min(first + block, count))
 
 
-def _bytes(attention: Attention, *, complete: bool) -> int:
+def bytes_of(attention: Attention, *, complete: bool) -> int:
     """Bytes of a layer's arrays: queries and keys and, if complete, values and outputs."""
     arrays = [attention.query, attention.key]
     arrays += [attention.value, attention.output] if complete else []

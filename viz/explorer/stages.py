@@ -145,7 +145,7 @@ _SINK_LOOK = (
     "value, so what it takes goes nowhere. "
 )
 _BIASED_LOOK = (
-    "A number for the places of query and key is added to each score, whatever their vectors say: scores of "
+    "A number that depends only on the positions of query and key is added to each score: the scores of "
     "near and of far tokens move apart."
 )
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from model.analysis.heads.tiles import Tiles
 from viz.figures.chart import BARE, MONOSPACED, chart, titled
-from viz.figures.head_marks import Cell, Pitch, add_marks, hue_of
+from viz.figures.head_marks import Cell, Pitch, add_marks, frame, hue_of
 from viz.figures.squares import BELOW, MARGIN, SCALE
 from viz.notation.labels import tick_positions
 from viz.notation.theme import MASKED, colorscale, rgba
@@ -29,13 +29,18 @@ _COLORBAR = {
 
 
 def head_grid(
-    found: Tiles, *, chosen: Cell | None, words: Sequence[str], groups: int = 0
+    found: Tiles,
+    *,
+    chosen: Cell | None,
+    words: Sequence[str],
+    groups: int = 0,
+    marked: Sequence[Cell] = (),
 ) -> go.Figure:
     """Every head's weights on one scale from 0 to 1, masked cells grey, one image in all.
 
     words: what hovering over each head says, layer by layer, as Plotly may draw it. groups: heads of keys and
     values in a layer, where heads share them: those that share one have frames of one colour. The trace
-    "heads" has one point for each head, numbered so, that can be clicked.
+    "heads" has one point for each head, numbered so, that can be clicked. marked: heads with a dotted frame.
     """
     layers, heads, rows, columns = found.weights.shape
     times = max(1, FINE // max(rows, columns))
@@ -55,6 +60,8 @@ def head_grid(
     axes = _axes(pitch, layers, heads)
     figure = chart([*traces, *_frames(pitch, cells, groups)], *axes, height=height, margin=MARGIN)
     add_marks(figure, cells, pitch, words=words, chosen=chosen)
+    for cell in marked:
+        frame(figure, pitch, cell, "dot")
     return figure
 
 

@@ -70,8 +70,8 @@ def add_marks(
     layout.hovermode, layout.hoverdistance = "closest", -1
 
 
-def frame(figure: go.Figure, pitch: Pitch, cell: Cell) -> None:
+def frame(figure: go.Figure, pitch: Pitch, cell: Cell, dash: str = "solid") -> None:
     """A frame around a tile."""
     left, right, top, bottom = pitch.corners(cell)
-    line = {"color": INK, "width": 2.5}
+    line = {"color": INK, "width": 2.5, "dash": dash}
     figure.add_shape(type="rect", x0=left, x1=right, y0=top, y1=bottom, line=line)

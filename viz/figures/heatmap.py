@@ -24,6 +24,7 @@ ON_DIVERGING = 0.7  # the same as STRONG for diverging scales, which are steepes
 _NEAR_ZERO = 0.5  # of a scale's end
 LEVEL = 6  # up to so many tokens above the columns are written level
 TILES_APART = 1  # pixels between cells without colours
+SINK = "sink"  # the last column of a head that has one, in a frame of dashes: it is no key
 
 
 def heatmap(
@@ -105,21 +106,32 @@ def weights_of_head(
     keys: Sequence[str],
     fitting: int = NUMBERED,
 ) -> go.Figure:
-    """One head's weights: row = query, column = key, rows sum to 1, the masked future grey.
+    """One head's weights: row = query, column = key, the masked future grey. What a learned sink takes
+    stands in a column of its own, so rows sum to 1.
 
     fitting: with more columns no cell holds a number.
     """
-    mask = attention.mask_of(head)
+    weights, mask = attention.weights(head), attention.mask_of(head)
+    blocked = None if mask is None else ~mask
+    has_sink = attention.sinks is not None
+    if has_sink:
+        weights = np.column_stack([weights, attention.sink_weights(head)])
+        blocked = None if blocked is None else np.pad(blocked, ((0, 0), (0, 1)))
+        keys = [*keys, SINK]
     crowded = fitting < len(keys) <= NUMBERED
-    return heatmap(
-        attention.weights(head),
+    figure = heatmap(
+        weights,
         rows=Axis("query", queries),
         columns=Axis("key", keys),
         quantity="weight",
-        blocked=None if mask is None else ~mask,
+        blocked=blocked,
         words=[[""] * len(keys)] * len(queries) if crowded else None,
         square=True,
     )
+    if has_sink:
+        edges = {"x0": len(keys) - 1.5, "x1": len(keys) - 0.5, "y0": -0.5, "y1": len(queries) - 0.5}
+        figure.add_shape(type="rect", line={"color": MASKED, "width": 1.5, "dash": "dash"}, **edges)
+    return figure
 
 
 def cell_text(

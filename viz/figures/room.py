@@ -9,6 +9,7 @@ import html
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -161,17 +162,28 @@ def _has_squares_of_known_size(figure: go.Figure) -> bool:
     return rows.scaleratio is not None and rows.automargin is False
 
 
-def without_anchor(figure: go.Figure) -> go.Figure:
-    """The figure with the shape of its cells left to those rules, where there are such; else itself.
+@contextmanager
+def without_anchor(figure: go.Figure) -> Iterator[None]:
+    """Meanwhile the shape of the figure's cells is left to those rules, where there are such. To make a copy
+    without it takes Plotly longer than to make the figure. The figure itself changes: no figure is shared
+    between visitors.
 
     Where Plotly sees to it, it writes the narrower axes into the layout that it was given, and Streamlit
     gives it that layout again when the place has another size: the picture shrinks each time.
     """
     if not _has_squares_of_known_size(figure):
-        return figure
-    drawn = go.Figure(figure)
-    drawn.update_yaxes(scaleanchor=None, scaleratio=None, constrain=None)
-    return drawn.update_xaxes(constrain=None, constraintoward=None)
+        yield
+        return
+    shaped = [(figure.layout.yaxis, name) for name in ("scaleanchor", "scaleratio", "constrain")]
+    shaped += [(figure.layout.xaxis, name) for name in ("constrain", "constraintoward")]
+    before = [axis[name] for axis, name in shaped]
+    for axis, name in shaped:
+        axis[name] = None
+    try:
+        yield
+    finally:
+        for (axis, name), value in zip(shaped, before, strict=True):
+            axis[name] = value
 
 
 def _numbers(figure: go.Figure, place: str, beside: float) -> str:

@@ -79,7 +79,7 @@ def order_differences(
         rows += [*apart[:PAIRS, :width], np.full(width, np.nan)]
         labels += [f"{token_label(text, _LABEL)} · {way}" for text in texts[:PAIRS]] + [""]
     height = min(130 + 24 * len(labels), 560)
-    name = "token and way"
+    name = "token and setting"
     return _stacked(rows[:-1], labels[:-1], name, end, height=height, quantity="difference")
 
 

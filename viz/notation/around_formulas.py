@@ -42,11 +42,11 @@ def turned_positions(pairs: RotaryPairs) -> Formula:
 
     return Formula(
         general=aligned(*turned),
-        plain="q' = q turned, pair by pair, by the angles of its position",
+        plain="q' = q rotated, pair by pair, by the angles of its position",
         numeric={
             "cell": numeric("-"),
             "second": numeric("+"),
-            "still": rf"q'{_CELL} = q{_CELL} = {result} \quad\text{{(not turned)}}",
+            "still": rf"q'{_CELL} = q{_CELL} = {result} \quad\text{{(not rotated)}}",
         },
     )
 

@@ -16,6 +16,7 @@ SCORE_PARTS = (
     r" \text{score}_{ij} &= q_i \cdot k_j = \textstyle\sum_a \sum_b q_i^{(a)} \cdot k_j^{(b)} \end{aligned}"
 )
 EDGE = r"o_i\, W_O^{(h)} = \textstyle\sum_j \text{weight}_{ij}\; v_j\, W_O^{(h)}"
+EDGE_BEFORE = r"o_i = \textstyle\sum_j \text{weight}_{ij}\; v_j"
 _SUM_AND_LENGTH = (
     r"\textstyle\sum_j \text{weight}_{ij} = 1 \qquad"
     r" \text{length}_{ij} = \| \text{weight}_{ij}\; v_j\, W_O^{(h)} \|"

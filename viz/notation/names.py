@@ -52,6 +52,11 @@ def state_names(trace: Trace, stack: Stack) -> tuple[str, ...]:
     return ("embedding", *sublayers)
 
 
+def modules_of(trace: Trace) -> dict[str, str]:
+    """The names of somebody's own modules, by layer: empty for a model of this app."""
+    return {one.name: one.module for one in trace.attention if one.module}
+
+
 def kinds_of_layers(trace: Trace) -> str:
     """How far the layers of a model look, where they differ: "L0 and L1 read a window of 4 keys,
     L2 reads all keys." """

@@ -129,7 +129,7 @@ def copying_heads(trace: Trace, attention: Attention) -> dict[Head, float]:
     cells, found = copied_cells(trace, attention), {}
     if cells is None:
         return {}
-    for member in family_of(attention).members(trace):
+    for member in family_of(trace, attention).members(trace):
         for head in range(member.heads):
             evidence = places(cells, allowed_cells(member, head)).evidence(member.weights(head))
             clear = 2 * evidence.clear > evidence.rows and evidence.weight >= _BUSY
@@ -140,7 +140,7 @@ def copying_heads(trace: Trace, attention: Attention) -> dict[Head, float]:
 
 def previous_head(scene: Scene, number: int) -> Question | None:
     """Which head looks at the token just before?"""
-    if family_of(scene.attention).cross:
+    if scene.attention.kind == "cross":
         return None
     return _which_head(
         scene,
@@ -168,7 +168,8 @@ def _which_head(
     is_answer: whether the head's rows bear it out."""
     if not cells.any():
         return None
-    family, trace = family_of(scene.attention), scene.trace
+    trace = scene.trace
+    family = family_of(trace, scene.attention)
     values = {
         (attention.name, head): float(mean_share(attention.weights(head), cells))
         for attention in family.members(trace)

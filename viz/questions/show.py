@@ -119,7 +119,9 @@ def _reveal(question: Question, chosen: int) -> None:
 def _pictures(question: Question, scene: Scene, key: str) -> None:
     """The heads to choose among, each as a small picture of its weights."""
     if question.heads:
-        found = chosen_tiles(tiles(scene.trace, family_of(scene.attention)), question.heads)
+        found = chosen_tiles(
+            tiles(scene.trace, family_of(scene.trace, scene.attention)), question.heads
+        )
         plot(tiles_in_a_row(found, question.options), f"{key}-heads")
 
 

@@ -16,6 +16,7 @@ import streamlit as st
 from model.loading.registry import models
 from model.nn.places import head_label
 from model.serving.engine import Request
+from model.system.settings import settings
 from model.trace.trace import Trace
 from model.trace.trace_file import trace_file
 from viz.notation.formulas import StageName
@@ -27,6 +28,7 @@ from viz.saving.offline_page import (
     standalone,
 )
 from viz.saving.report import Subject, report
+from viz.state.embedded import frame_line
 from viz.state.examples import example_claim
 from viz.state.held import loaded, traced
 from viz.state.link import address, short_link
@@ -114,6 +116,10 @@ def save_view(seen: "Look") -> None:
             st.download_button(label, make, file_name=file, mime=kind, key=key, on_click="ignore")
         st.caption("This view as a link:")
         st.code(drawn.link, language=None, wrap_lines=True)
+        if settings().frame_ancestors:
+            st.caption("This view in a frame of another page:")
+            line = frame_line(page_address(), short_link(current())[0], _title())
+            st.code(line, language="html", wrap_lines=True)
 
 
 def save_figure(make: Callable[[], go.Figure], key: str) -> None:
@@ -121,9 +127,8 @@ def save_figure(make: Callable[[], go.Figure], key: str) -> None:
 
     make: is called when the file is asked for. An open page keeps it, so it holds no trace.
     """
-    view, stem = current(), PurePath(urlsplit(st.context.url or "").path).name
-    titles = {PurePath(page.file).stem: page.title for page in PAGES}
-    title = ": ".join(filter(None, (titles.get(stem, "Attention visualizer"), view.show)))
+    view = current()
+    title = ": ".join(filter(None, (_title(), view.show)))
     said = f"<p>{html.escape(view.text)}</p><p>{html.escape(models[view.model].title)}</p>"
     link = f"<p><code>{html.escape(link_of_view())}</code></p>"
     st.download_button(
@@ -153,6 +158,13 @@ def _look_for(seen: "Look") -> str:
 def link_of_view() -> str:
     """The open page with the view of the session, as far as a server takes it."""
     return address(page_address(), short_link(current())[0])
+
+
+def _title() -> str:
+    """Of the open page."""
+    stem = PurePath(urlsplit(st.context.url or "").path).name
+    titles = {PurePath(page.file).stem: page.title for page in PAGES}
+    return titles.get(stem, "Attention visualizer")
 
 
 def page_address(page: str | None = None) -> str:

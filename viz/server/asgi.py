@@ -17,15 +17,18 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from streamlit import cli_util
+from streamlit.web.server import server_util
 
 from model.system import allocator
+from model.system.machine import machine_bytes
 from viz import views
 from viz.elements.error_boundary import tell
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
 from viz.server.connections import descriptors, tend_connections
 from viz.server.security import web_security
 from viz.server.sending import InPieces
-from viz.shell.downloads import entry_to_fetch, fetch_behind
+from viz.shell.downloads import entry_to_fetch, fetch_behind, prepare
 from viz.shell.streamlit_patches import mend_streamlit
 from viz.state.engine import engine
 from viz.state.examples import FIRST
@@ -35,6 +38,7 @@ from viz.telemetry.metrics import Counting, metrics
 APP = Path(__file__).parents[2] / "app.py"
 # Python's own 5 ms let the server's loop wait for a page at each of its steps.
 SECONDS_OF_A_THREAD = 0.0005
+ROOMY = 8_000_000_000  # bytes of a computer's memory, from which a model is loaded that nobody has opened yet
 SECONDS_BETWEEN_TRIMS = 5.0  # passes meanwhile use the memory again
 A_YEAR = "public, max-age=31536000, immutable"  # the address changes with the file
 
@@ -59,8 +63,8 @@ def _plotly() -> bytes:
 
 
 def preload() -> None:
-    """Sends for the model that the owner wants fetched, and loads all that visitors would wait for. The one
-    waits for the other: two threads that import one library can wait for each other for ever."""
+    """Sends for the model that the owner wants fetched, loads all that visitors would wait for, and then that
+    model. One comes after the other: two threads that import one library can wait for each other for ever."""
     loaded = threading.Event()
     entry = entry_to_fetch()
     if entry is not None:
@@ -71,6 +75,8 @@ def preload() -> None:
             importlib.import_module("model.hub.loading")  # takes seconds
     finally:
         loaded.set()
+    if entry is not None and machine_bytes() >= ROOMY:
+        prepare(entry)
 
 
 def _load() -> None:
@@ -85,6 +91,13 @@ def _load() -> None:
         logs.event("ready", seconds=round(time.monotonic() - began, 1))
     for module in pkgutil.walk_packages(views.__path__, f"{views.__name__}."):
         importlib.import_module(module.name)
+
+
+def open_browser(opens: str = "") -> None:
+    """Opens the app in the browser of this computer. opens: what stands in the address behind the first
+    slash."""
+    address = server_util.get_url(st.get_option("browser.serverAddress"))
+    cli_util.open_browser(f"{address.rstrip('/')}/{opens}")
 
 
 async def tend_memory() -> None:
@@ -108,6 +121,10 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     )
     tending = [asyncio.create_task(work) for work in (tend_connections(), tend_memory())]
     threading.Thread(target=preload, name="preload", daemon=True).start()
+    if not st.get_option("server.headless"):  # the socket listens already
+        threading.Thread(
+            target=open_browser, args=sys.argv[1:2], name="browser", daemon=True
+        ).start()
     yield
     for task in tending:
         task.cancel()

@@ -3,10 +3,13 @@
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import streamlit
+
+from model.system.settings import settings
 
 _INDEX = Path(streamlit.__file__).parent / "static" / "index.html"
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -23,7 +26,7 @@ def inline_script_hashes(page: str) -> list[str]:
 
 
 @cache
-def content_policy() -> str:
+def _own_rules() -> str:
     """Nothing from elsewhere; beyond our own files only what Streamlit and Plotly cannot do without.
 
     `blob:` carries the scripts of the components and the pictures that Plotly saves; Streamlit's
@@ -42,9 +45,19 @@ def content_policy() -> str:
             "manifest-src 'self'",
             "base-uri 'none'",
             "form-action 'none'",
-            "frame-ancestors 'none'",
         )
     )
+
+
+def framing(ancestors: Sequence[str]) -> dict[str, str]:
+    """The rules on who may show the app in a frame.
+
+    ancestors: origins, as a policy writes them. The older header knows no list of origins, so it is left out
+    where the policy has one: browsers that know both follow the policy.
+    """
+    policy = f"{_own_rules()}; frame-ancestors " + (" ".join(ancestors) or "'none'")
+    older = {(): "DENY", ("'self'",): "SAMEORIGIN"}.get(tuple(ancestors))
+    return {"content-security-policy": policy} | ({"x-frame-options": older} if older else {})
 
 
 def browser_rules(*, encrypted: bool) -> dict[str, str]:
@@ -52,14 +65,12 @@ def browser_rules(*, encrypted: bool) -> dict[str, str]:
 
     encrypted: whether the visitor came by https; only then is the browser told to come back that way.
     """
-    rules = {
-        "content-security-policy": content_policy(),
+    rules = framing(settings().frame_ancestors) | {
         "cross-origin-opener-policy": "same-origin",
         "cross-origin-resource-policy": "same-origin",
         "permissions-policy": ", ".join(f"{device}=()" for device in _FORBIDDEN_DEVICES.split()),
         "referrer-policy": "no-referrer",
         "x-content-type-options": "nosniff",
-        "x-frame-options": "DENY",
     }
     if encrypted:
         rules["strict-transport-security"] = "max-age=31536000"

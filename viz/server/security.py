@@ -17,7 +17,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from model.system.settings import settings
+from model.system.settings import settings, settings_of
 from viz.server.connections import no_room
 from viz.server.headers import browser_rules
 from viz.server.websocket_messages import UsedMessages
@@ -26,12 +26,14 @@ from viz.state.locality import is_local
 HEADER_BYTES = 48 * 1024  # of the address, or the headers; a link with two long texts has 30 KB
 READING = {"GET", "HEAD"}
 OPEN_TO_ANY_HOST = {"/readyz"}  # an orchestrator asks by the machine's number, and learns one word
-# Addresses of Streamlit's that this app does not use: uploads, metrics, its interface for agents, log-in.
+UPLOAD = "/_stcore/upload_file"  # of trace files, where the owner lets visitors open their own
+UPLOADING = {"PUT", "DELETE"}
+FORM_BYTES = 64 * 1024  # around a file
+# Addresses of Streamlit's that this app does not use: metrics, its interface for agents, log-in.
 CLOSED = (
     "/_stcore/agent",
     "/_stcore/metrics",
     "/_stcore/script-health-check",
-    "/_stcore/upload_file",
     "/auth",
     "/component",
     "/oauth2callback",
@@ -129,21 +131,25 @@ class Refusals:
 
 
 def too_large(scope: Scope) -> tuple[int, str] | None:
-    """A long address, many headers, or a body: nothing here reads bodies."""
+    """A long address, many headers, or a body where no file is sent, or of too many bytes."""
     address = len(scope.get("raw_path") or b"") + len(scope["query_string"])
     if address > HEADER_BYTES:
         return 414, f"The address is longer than {HEADER_BYTES // 1024} KB."
     if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_BYTES:
         return 431, f"The headers are longer than {HEADER_BYTES // 1024} KB."
     headers = Headers(scope=scope)
-    if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+    length = headers.get("content-length", "0")
+    if "transfer-encoding" in headers or (length != "0" and not is_upload(scope)):
         return 413, "Requests to this app may not carry a body."
+    most = st.get_option("server.maxUploadSize") * 1024 * 1024 + FORM_BYTES
+    if not (length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= most):
+        return 413, "This file is larger than files that are dropped here may be."
     return None
 
 
 def changes_something(scope: Scope) -> tuple[int, str] | None:
-    """All changes go through the websocket, so every other request only reads."""
-    if scope["type"] == "http" and scope["method"] not in READING:
+    """All changes go through the websocket; every other request only reads, or sends a file."""
+    if scope["type"] == "http" and scope["method"] not in READING and not is_upload(scope):
         return 405, "This app answers only requests that read."
     return None
 
@@ -152,7 +158,22 @@ def closed_door(scope: Scope) -> tuple[int, str] | None:
     """An address of Streamlit's that this app does not use, also under a folder."""
     if any(f"{door}/" in f"{scope['path']}/" for door in CLOSED):
         return _NOTHING
+    if f"{UPLOAD}/" in f"{scope['path']}/" and not is_upload(scope):
+        return _NOTHING
     return None
+
+
+def is_upload(scope: Scope) -> bool:
+    """Whether a request sends a file, or takes it back, and may do so. Streamlit then asks for the session's
+    own cookie."""
+    if scope["type"] != "http" or scope["method"] not in UPLOADING:
+        return False
+    folder = st.get_option("server.baseUrlPath").strip("/")
+    if not scope["path"].startswith(f"{f'/{folder}' if folder else ''}{UPLOAD}/"):
+        return False
+    client = scope.get("client")
+    here = is_local(None if client is None else client[0], Headers(scope=scope).items())
+    return settings_of(asked_here=here).trace_files
 
 
 def not_the_root(scope: Scope) -> tuple[int, str] | None:

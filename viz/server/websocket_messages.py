@@ -19,7 +19,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from viz.telemetry import metrics
 
-MESSAGES = {"rerun_script", "stop_script", "app_heartbeat"}
+MESSAGES = {"rerun_script", "stop_script", "app_heartbeat", "file_urls_request"}
 AT_ONCE, PER_SECOND = 40, 10.0  # messages of one connection
 OPERATIONS = {"deferred_file"}  # of `backend_operation_request`
 

@@ -114,7 +114,7 @@ def _of_the_lecturer(file: str) -> None:
     view = class_views.look(mine.code)
     seen = "" if view is None else entry(view.page).title
     with _row():
-        st.markdown(plain(f"Your class is shown: {seen}."), width="content")
+        st.markdown(plain(f"Your class sees: {seen}."), width="content")
         st.button("Show this page", key="class-show", on_click=show, args=(file,))
         st.button("End the class", key="class-end", type="tertiary", on_click=end)
 
@@ -127,13 +127,13 @@ def _of_a_pupil() -> None:
     view = class_views.look(code)
     with _row():
         if view is None:
-            st.markdown("The class has ended. You can go on by yourself.", width="content")
+            st.markdown("The class has ended. You can continue on your own.", width="content")
         elif view.number > seen:
             st.markdown("**The lecturer has moved on.**", width="content")
             label = f"Go there: {plain(entry(view.page).title)} →"
             page_link(view.page, label, **_link(code, view))
         else:
-            st.caption("You follow your lecturer.", width="content")
+            st.caption("You are following your lecturer.", width="content")
         label = "Close" if view is None else "Leave the class"
         st.button(label, key="class-leave", type="tertiary", on_click=leave)
 

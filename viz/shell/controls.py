@@ -64,6 +64,8 @@ def choose_layer_and_head(
 
 def choose_intervention(model: "Model") -> None:
     """The two changes at hand above a picture of a head: scaling and mask."""
+    if not model.runs:
+        return
     intervention = current().intervention
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="switches"):
         st.toggle(
@@ -134,7 +136,7 @@ def offer_alternatives(model: "Model", offers: Sequence[str]) -> None:
     if words:
         with st.expander(f"The {len(words)} words that this model knows"):
             st.markdown(plain(" ".join(sorted(words))))
-    sample = next((example for example in EXAMPLES if example.view.model == model.name), None)
+    sample = next((example for example in EXAMPLES if example.view.model == model.address), None)
     if sample and sample.view.text != current().text:
         st.button(
             f"Open “{plain(sample.view.text)}”",

@@ -2,15 +2,18 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 
 from model.download.entries import Entry
 from model.download.sources import fetched, is_on_disk
 from model.download.transfer import CancelledError
 from model.download.wheel import Progress
+from model.hub.library import has_library
 from model.loading.registry import models
 from model.system.jobs import Job, Jobs
 from model.system.settings import settings
+from viz.state.engine import engine
 
 ENDED_KEPT = 32  # jobs that have ended, for those who have not looked yet
 
@@ -48,13 +51,13 @@ def fetching() -> Fetching:
 
 
 def entry_to_fetch() -> Entry | None:
-    """The model that the server's owner has fetched behind the page; None: none, or one that nobody knows."""
+    """The model that the server's owner has fetched behind the page; None: none, or one that cannot run."""
     name = settings().fetch
-    return None if name is None else models.found(name)
+    return models.found(name) if name is not None and has_library() else None
 
 
 def fetch_behind(entry: Entry, once: threading.Event | None = None) -> None:
-    """Fetches a model's files, unless they are here or on their way. It is loaded when somebody opens it.
+    """Fetches a model's files, unless they are here or on their way.
     once: what the work waits for; pages see it coming from now on."""
 
     def work(told: Progress, stopped: threading.Event) -> None:
@@ -64,3 +67,14 @@ def fetch_behind(entry: Entry, once: threading.Event | None = None) -> None:
 
     if not is_on_disk(entry):
         fetching().fetch(entry.name, work)
+
+
+def prepare(entry: Entry) -> None:
+    """Loads a model before its first visitor, once its files have come, if it fits beside those that are
+    loaded. Where it is refused, whoever opens it is told why."""
+    job = fetching().known(entry.name)
+    if job is not None:
+        job.ended.wait()
+    if is_on_disk(entry):
+        with suppress(ValueError):
+            engine().prepare(entry.name)

@@ -15,18 +15,20 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.nn.places import Head
 from viz.notation.markdown import plain
+from viz.saving.save import link_of_view
 from viz.shell import class_bar
 from viz.shell.keys import keys
 from viz.shell.model_map import ModelMap, model_map
 from viz.shell.model_notes import say_untrained
 from viz.shell.model_picker import choose_model
-from viz.shell.sentence_box import sentence_box
+from viz.shell.recorded_run import bring_text
+from viz.shell.sentence_box import choose_example, sentence_box
 from viz.shell.streamlit_patches import mend_streamlit
 from viz.state import navigation
-from viz.state.engine import engine
-from viz.state.held import loaded
+from viz.state.embedded import is_embedded
+from viz.state.held import is_loaded, loaded
 from viz.state.link import opening_link
-from viz.state.menu import HOME, PAGES, PageEntry, entry
+from viz.state.menu import PageEntry, entry
 from viz.state.session import adopt_link, carried_link, current
 from viz.state.view import View
 from viz.tour import card as tour
@@ -39,9 +41,11 @@ if TYPE_CHECKING:
 _DRAWN = "frame-drawn"  # session state: the page that is about to run has its frame
 _FRAME = "frame"  # session state: that of the open page
 SIDEBAR = 232  # pixels: the longest name of a page
-STYLES = tuple(
-    Path(__file__).with_name(name) for name in ("style.css", "frame.css", "switches.css")
+STYLES = "".join(
+    Path(__file__).with_name(name).read_text(encoding="utf-8")
+    for name in ("style.css", "frame.css", "switches.css")
 )
+_EMBEDDED = Path(__file__).with_name("embedded.css")
 
 
 @dataclass
@@ -54,6 +58,7 @@ class Frame:
     said: "DeltaGenerator"  # what is said on the way to a run, above the heading
     card: "DeltaGenerator"  # of the tour
     leads: bool  # whether the app around this page has the others
+    is_embedded: bool  # whether it stands in a frame of another page
     model_map: ModelMap | None = None
     mapped: str = ""  # the model of the map
     has_controls: bool = False
@@ -65,8 +70,10 @@ class Frame:
             self.has_controls = True
             with _of_every_page(), self.bar:
                 sentence_box()
-                st.html(_REST)
-                choose_model()
+                if not self.is_embedded:
+                    choose_example()
+                    st.html(_REST)
+                    choose_model()
             with _of_every_page(), self.said:
                 say_untrained()
 
@@ -75,7 +82,7 @@ class Frame:
 
         view: what its links open, where the page shows another model than the open one.
         """
-        if self.model_map is None:
+        if self.model_map is None and not self.is_embedded:
             carried = carried_link() if view is None else opening_link(view)
             with _of_every_page(), self.map:
                 self.model_map = model_map(
@@ -84,13 +91,19 @@ class Frame:
                     carried if self.leads else None,
                     model.unproven,
                 )
-            self.mapped = model.name
+            self.mapped = model.address
             self.light_layer((view or current()).place)
 
     def light_layer(self, place: str) -> None:
         """Lights the tick of a layer on the map. place: the name of a sub-layer of it."""
         if self.model_map is not None:
             self.model_map.light(place)
+
+    def say_device(self, device: str) -> None:
+        """Says in the menu where the pass ran."""
+        if not self.is_embedded:
+            with st.sidebar:
+                st.caption(f"Ran on {plain(device)}.")
 
     def follow_model(self, name: str) -> None:
         """After a choice in a part of the page of another model than the map's: shows that one's."""
@@ -107,9 +120,7 @@ class Frame:
 def run_app() -> None:
     """The frame of the page that the address names, and that page inside it."""
     mend_streamlit()
-    pages = {
-        page.file: st.Page(page.file, title=page.title, default=page.file == HOME) for page in PAGES
-    }
+    pages = navigation.pages()
     opened = st.navigation(list(pages.values()), position="hidden")
     file = next(file for file, page in pages.items() if page is opened)
     with _frame(file, leads=True):
@@ -159,12 +170,16 @@ def _frame(file: str, *, leads: bool) -> "DeltaGenerator":
         initial_sidebar_state=SIDEBAR,
     )
     notes = adopt_link(file)
+    bring_text()
     tour.open_page(file)
-    with st.sidebar:
-        navigation.menu()
-        tour.invitation("menu", quiet=True)
-    for style in STYLES:
-        st.html(style)
+    embedded = is_embedded()
+    if not embedded:
+        with st.sidebar:
+            navigation.menu()
+            tour.invitation("menu", quiet=True)
+    st.html(f"<style>{STYLES}</style>")
+    if embedded:
+        st.html(_EMBEDDED)
     drawn = st.session_state[_FRAME] = Frame(
         page,
         bar=st.container(horizontal=True, vertical_alignment="center", gap="small", key="work-bar"),
@@ -172,13 +187,17 @@ def _frame(file: str, *, leads: bool) -> "DeltaGenerator":
         said=st.container(key="said"),
         card=st.container(),
         leads=leads,
+        is_embedded=embedded,
     )
     if page.reads and not page.lends:
         drawn.draw_controls()
+    if embedded:
+        with drawn.bar, st.container(key="whole-app", width="content"):
+            st.page_link(link_of_view(), label="Open in the app ↗")
     if not page.reads:
         with drawn.said:
             say_untrained()
-    if not page.lends and engine().has(current().model):
+    if not page.lends and is_loaded(current().model):
         drawn.draw_map(loaded(current().model))
     with drawn.said:
         for note in notes:

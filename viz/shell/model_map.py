@@ -33,6 +33,7 @@ PAGES: dict[Kind, str] = {
 ALSO: dict[str, tuple[Kind, ...]] = {
     "pages/home.py": ("attention",),
     "pages/all_heads.py": ("attention",),
+    "pages/corpus.py": ("attention",),
     "pages/laboratory.py": ("attention",),
     "pages/encoder_decoder.py": ("attention",),
 }

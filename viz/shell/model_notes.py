@@ -3,7 +3,8 @@
 import streamlit as st
 from cachetools.func import ttl_cache
 
-from model.download.sources import is_on_disk, is_unpacked
+from model.download.packed import Packed
+from model.download.sources import is_on_disk, is_unpacked, packed_weights
 from model.loading.registry import models
 from viz.notation.markdown import plain
 from viz.state.session import current
@@ -23,15 +24,26 @@ def say_untrained() -> None:
 
 
 def say_copy() -> None:
-    """Where the open model is a copy whose numbers differ from the published model's, says so."""
+    """Where the open model's weights were unpacked from few bits, says so: of a copy of the published model,
+    and of a model whose own files are quantized."""
     if looked_up(current().model)[1]:
         st.caption(
-            "This copy was unpacked from 4-bit weights, so its numbers are close to those of the "
-            "published model, but not equal.",
-            help="In the matrices of its layers every run of 32 weights has at most 16 different values. "
-            "All numbers that are shown are this copy's own, and checked. How far they are from those of the "
-            "published model cannot be shown beside them: its weights come from the hub only, and where the "
-            "hub can be reached they are opened in place of this copy.",
+            "The numbers of a copy unpacked from 4-bit weights.",  # one line on a phone
+            help="They are close to those of the published model, but not equal. In the matrices of its "
+            "layers every run of 32 weights has at most 16 different values. All numbers that are shown are "
+            "this copy's own, and checked. How far they are from those of the published model cannot be "
+            "shown beside them: its weights come from the hub only, and where the hub can be reached they "
+            "are opened in place of this copy.",
+        )
+    elif (found := quantized(current().model)) is not None:
+        st.caption(
+            f"Weights dequantized from {'few' if found.bits is None else found.bits} bits.",
+            help=plain(
+                f"This model's files hold its matrices quantized ({found.words}). They were unpacked to "
+                "float32 when it was loaded. Every weight that is shown, and every number made with weights, "
+                "is that of the unpacked ones, and checked against the library's own attention. A pass with "
+                "packed weights would also round what its matrices read; here nothing else is rounded."
+            ),
         )
 
 
@@ -41,3 +53,10 @@ def looked_up(name: str) -> tuple[bool, bool]:
     the disk for all of them, at every run of a page, would take a third of the run."""
     entry = models.found(name)
     return (False, False) if entry is None else (is_on_disk(entry), is_unpacked(entry))
+
+
+@ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
+def quantized(name: str) -> Packed | None:
+    """How the weights of a model are quantized in its own files."""
+    entry = models.found(name)
+    return None if entry is None else packed_weights(entry)

@@ -16,6 +16,7 @@ from model.download.sources import fetched, folder_of, is_on_disk
 from model.download.transfer import arrived
 from model.download.wheel import Progress
 from model.loading.registry import (
+    RECORDED_RUN,
     Entry,
     hub_models,
     models,
@@ -25,11 +26,16 @@ from model.loading.registry import (
 )
 from model.loading.untrained_models import UNTRAINED_TITLE, untrained_bytes
 from model.system.files import bytes_text
+from model.system.settings import settings
+from model.trace.dropped import FORGOTTEN
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
 from viz.shell.downloads import Download, entry_to_fetch, fetching
 from viz.shell.model_notes import looked_up
+from viz.shell.recorded_run import open_trace_file
+from viz.state.dropped_files import called, is_ours, own_files
 from viz.state.engine import engine
+from viz.state.held import is_loaded
 from viz.state.remembered import remember
 from viz.state.session import change_view, current, switch
 
@@ -50,16 +56,16 @@ def choose_model() -> None:
         **switch("choose-model", current().model, open_model),
     )
     _tell_evictions()
-    if others_allowed() or untrained():
+    if others_allowed() or untrained() or settings().trace_files:
         _others()
 
 
 def _at_hand() -> list[str]:
-    """The registered models, those of the hub that are here, and the one that is looked at."""
+    """The registered models, those of the hub that are here, files that were dropped, and the open one."""
     here = filter(_is_here, hub_models) if others_allowed() else ()
     if (entry := entry_to_fetch()) is not None and _is_here(entry.name):
         here = (*here, entry.name)
-    return list(dict.fromkeys([*models, *here, current().model]))
+    return list(dict.fromkeys([*models, *here, *filter(is_loaded, own_files()), current().model]))
 
 
 def model_title(name: str) -> str:
@@ -67,6 +73,8 @@ def model_title(name: str) -> str:
     entry = models.found(name)
     if entry is None:
         return name
+    if file := called(name):
+        return f"{file} ({RECORDED_RUN.lower()})"
     return entry.title if _is_here(name) else f"{entry.title}, to be downloaded"
 
 
@@ -79,7 +87,7 @@ def open_model(name: str) -> None:
     entry = models.found(name)
     if entry is None:  # what comes from a browser need not be on the list
         return
-    if name in models or name in untrained() or engine().has(name):
+    if name in models or name in untrained() or is_loaded(name):
         _open(entry)
     else:
         _start(entry)
@@ -100,6 +108,7 @@ def _others() -> None:
             _untrained()
             if others_allowed():
                 _find()
+            open_trace_file("picker")
             _say_good_for()
 
 
@@ -142,7 +151,7 @@ def _find() -> None:
         on_change=_forget_said,
     )
     st.text_input(
-        "Or enter any other hub id, or a folder",
+        "Or enter any other hub id, a folder, or a trace file",
         placeholder="organisation/name",
         key=TYPED,
         on_change=_forget_said,
@@ -178,6 +187,9 @@ def _wanted() -> str | None:
 
 def _offer(entry: Entry) -> None:
     """What a model is, how large, and the button that brings it."""
+    if not is_ours(entry.name):
+        st.error(plain(FORGOTTEN))
+        return
     if entry.about:
         st.caption(plain(entry.about))
     if is_on_disk(entry):
@@ -212,6 +224,8 @@ def _listed(repository: str) -> Listing:
 
 
 def _size(folder: Path) -> int:
+    if folder.is_file():  # of a recorded run
+        return folder.stat().st_size
     return sum(path.stat().st_size for path in folder.glob("*") if path.is_file())
 
 
@@ -225,6 +239,9 @@ def _start(entry: Entry | None) -> None:
     if entry is None:
         return
     _forget_said()
+    if not is_ours(entry.name):  # asked here: the thread below works for one who may
+        st.session_state[SAID] = FORGOTTEN
+        return
 
     def work(progress: Progress, cancelled: threading.Event) -> object:
         if entry.folder is None:
@@ -277,4 +294,4 @@ def _tell_evictions() -> None:
 def _public_title(name: str) -> str:
     """A model's title; what only another visitor has typed, an id or a folder, is not told."""
     known = name in {*models, *hub_models, *untrained_models, current().model}
-    return model_title(name) if known else "a model of another visitor"
+    return model_title(name) if known else "another visitor's model"

@@ -5,6 +5,7 @@ session; every control shows a part of it and writes it back, and the link alway
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,22 +13,24 @@ import streamlit as st
 
 from model.loading.registry import models
 from model.nn.intervention import Intervention
-from model.snippets import Origin
+from model.trace.dropped import is_dropped
 from viz.elements.error_boundary import error_boundary
-from viz.explorer import asks_for_check, explorer
+from viz.explorer.component import asks_for_check, explorer
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.notation.names import kinds_of_layers
+from viz.notation.names import kinds_of_layers, modules_of
 from viz.questions.claims import claims
 from viz.saving.save import save_view
 from viz.shell import alternatives, controls, model_notes, sentence_box
+from viz.shell.beats import beats as beats
 from viz.shell.frame import frame
 from viz.shell.frame import open_page as open_page
 from viz.shell.head_picker import head_picker
+from viz.shell.recorded_run import open_trace_file, say_recorded
 from viz.shell.request import fit_intervention, readable, run_of, settle, still_asked
 from viz.state.engine import engine
 from viz.state.examples import example_claim
-from viz.state.held import loaded, traced
+from viz.state.held import is_loaded, loaded, traced
 from viz.state.intervention_words import parts
 from viz.state.look import Look
 from viz.state.navigation import page_link
@@ -43,7 +46,6 @@ from viz.state.session import (
 from viz.tour import card as tour
 
 if TYPE_CHECKING:
-    from model.analysis.stream.around_heads import AroundHeads
     from model.run.model import Model
 
 # Attention weights of a run that is checked before its picture is sent: 0.1 s.
@@ -74,6 +76,7 @@ def look(
             model_notes.say_copy()
             model = _loaded(current().model)
             settle(model)
+            say_recorded(model)
             around.draw_map(model)
             around.light_layer(current().place)
             seen = _run(Look(run_of(model, readable(model, offers), changed, full)))
@@ -85,29 +88,13 @@ def look(
             tour.card(None)
         st.stop()
     write_link()
-    with st.sidebar:
-        st.caption(f"Ran on {plain(seen.trace.device)}.")
+    around.say_device(seen.trace.device)
     with around.card:
         tour.card(seen)
     if head and not tour.is_asking():
         with around.bar:
             head_picker(seen.request, changed=changed)
     return seen
-
-
-def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[[], None]) -> None:
-    """The three beats of a teaching page, as tabs; it opens on the live model. One is drawn at a time."""
-    names = ("The idea", "By hand", "On your sentence")
-    with st.container(key="beats"):
-        tabs = st.tabs(names, default=names[-1], on_change="rerun")
-    for tab, beat in zip(tabs, (idea, hand, live), strict=True):
-        if tab.open:
-            with tab, error_boundary():
-                if beat is not live:
-                    tour.point_back(names[-1])
-                if beat is idea:
-                    st.caption(frame().page.line)
-                beat()
 
 
 @st.fragment
@@ -124,15 +111,21 @@ def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) 
 
     The choice joins the link; only the chosen view is drawn.
     """
-    _choose_view(list(options))
-    with error_boundary():
+    picture = _above_choices()
+    choose_view(list(options))
+    with picture, error_boundary():
         options[current().show](*arguments)
     write_link()
     tour.notice()
     frame().follow_head()
 
 
-def _choose_view(names: Sequence[str]) -> None:
+def _above_choices() -> AbstractContextManager[object]:
+    """Where a picture is drawn: below the choices, but in a frame of another page first of all."""
+    return st.container() if frame().is_embedded else nullcontext()
+
+
+def choose_view(names: Sequence[str]) -> None:
     """The buttons. The first view opens by itself, also where the link names one of another page."""
     opens_with(names[0])
     if current().show not in names:
@@ -150,8 +143,9 @@ def compare(seen: Look, options: Mapping[str, Callable[[Look], None]]) -> None:
 
     A switch leaves the rest of the page alone: what it changes comes sooner.
     """
+    picture = _above_choices()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="compared"):
-        _choose_view(list(options))
+        choose_view(list(options))
         controls.choose_intervention(seen.model)
     if not still_asked(seen):
         st.rerun()
@@ -162,8 +156,9 @@ def compare(seen: Look, options: Mapping[str, Callable[[Look], None]]) -> None:
     except ValueError as refusal:
         _refuse(refusal, seen.model)
         return
-    options[current().show](switched)
-    controls.say_changed()
+    with picture:
+        options[current().show](switched)
+        controls.say_changed()
     write_link()
     tour.notice(switched.request)
 
@@ -180,7 +175,13 @@ def explored(seen: Look, *, layers: bool = False) -> None:
 
     layers: whether the layer is chosen in it, which leaves the rest of the page alone.
     """
+    from model.analysis.stream.around_heads import (
+        AroundHeads,
+    )  # these import torch: pages are drawn first
+    from model.code.origin import origin
+
     baseline, (queries, keys) = seen.baseline, seen.labels
+    runs = [run for run in (seen.trace, baseline) if run is not None]
     chosen = explorer(
         seen.attention,
         queries=queries,
@@ -189,6 +190,7 @@ def explored(seen: Look, *, layers: bool = False) -> None:
         check=_check_of(seen),
         baseline=None if baseline is None else baseline.find(seen.place),
         layers=seen.model.attention_names if layers else (),
+        modules=modules_of(seen.trace),
         claims=()
         if seen.request.continued  # no example speaks of a text that was written on
         else claims(current(), baseline or seen.trace, seen.trace, seen.request.intervention),
@@ -196,8 +198,8 @@ def explored(seen: Look, *, layers: bool = False) -> None:
         open_layer=lambda name: change_view(replace(current(), place=name)),
         run=seen.run,
         device=seen.trace.device,
-        origin=_origin(seen),
-        around=_around(seen),
+        origin=origin(seen.model, seen.trace, seen.attention),
+        around=[AroundHeads(seen.model, run, run.find(seen.place)) for run in runs],
     )
     change_view(current().at(chosen))
     write_link()
@@ -205,21 +207,6 @@ def explored(seen: Look, *, layers: bool = False) -> None:
         st.caption(f"The layers of this model are of different kinds: {kinds}")
     save_view(seen)
     tour.notice(seen.request)
-
-
-def _origin(seen: Look) -> Origin:
-    """How the queries, keys and values of the chosen layer are made."""
-    from model.code.origin import origin  # imports torch: pages are drawn first
-
-    return origin(seen.model, seen.trace, seen.attention)
-
-
-def _around(seen: Look) -> "list[AroundHeads]":
-    """What stands around the heads of the chosen layer, in the run and in the unchanged one."""
-    from model.analysis.stream.around_heads import AroundHeads  # imports torch, as above
-
-    runs = [run for run in (seen.trace, seen.baseline) if run is not None]
-    return [AroundHeads(seen.model, run, run.find(seen.place)) for run in runs]
 
 
 def _check_of(seen: Look) -> float | None:
@@ -245,7 +232,7 @@ def what_to_look_for() -> None:
 
 def _loaded(name: str) -> "Model":
     """The model, with its progress on the page while it loads."""
-    if engine().has(name):
+    if is_loaded(name):
         return loaded(name)
     place = st.empty()
     with place.container():
@@ -273,6 +260,8 @@ def _refuse(
     st.error(plain(str(refusal)))
     if model is not None:
         controls.offer_alternatives(model, offers)
+    elif is_dropped(current().model):
+        open_trace_file("page")
     write_link()
 
 

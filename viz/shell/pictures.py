@@ -93,3 +93,6 @@ def checked(seen: Look) -> None:
         f"model's own by at most {difference(seen.trace.check())}. The pass ran on "
         f"{plain(seen.trace.device)}."
     )
+    for attention in seen.trace.attention:
+        if attention.name == current().place and attention.doubt:
+            st.caption(f"Not certain of {plain(attention.module)}: {plain(attention.doubt)}")

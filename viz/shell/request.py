@@ -12,9 +12,10 @@ from model.serving.engine import Request
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.shell import alternatives, controls
+from viz.shell.recorded_run import show_as_recorded
 from viz.state.fit_intervention import fitting_text
 from viz.state.look import Look
-from viz.state.session import change_view, current
+from viz.state.session import change_view, current, write_link
 from viz.state.view import View
 
 if TYPE_CHECKING:
@@ -25,9 +26,12 @@ _SETTLED = "settled-model"  # the model whose layers the view was last brought t
 
 def settle(model: "Model") -> None:
     """Brings the view to what this model has; says so where a link asked for something else."""
+    if show_as_recorded(model):  # the sentence box was drawn before the file had been read
+        write_link()
+        st.rerun()
     view, names = current(), model.attention_names
-    switched = st.session_state.get(_SETTLED) not in (None, model.name)
-    st.session_state[_SETTLED] = model.name
+    switched = st.session_state.get(_SETTLED) not in (None, model.address)
+    st.session_state[_SETTLED] = model.address
     if view.place not in names:
         if view.place != View().place and not switched:
             st.warning(
@@ -44,11 +48,12 @@ def run_of(model: "Model", text: str, changed: bool, full: bool) -> Request:
         fit_intervention(model, text)
     view = current()
     return Request(
-        model.name,
+        model.address,
         text,
         target=_target(model),
         intervention=view.intervention if changed else Intervention(),
         full=full,
+        changed=model.changed,
     )
 
 
@@ -75,7 +80,7 @@ def readable(model: "Model", offers: Sequence[str]) -> str:
     kept = model.kept(text)
     if kept != text:
         length, context = len(model.tokens(text)), model.config.n_ctx
-        title = plain(models[model.name].title)
+        title = plain(models[model.address].title)
         st.warning(
             f"Your text is {counted(length, 'token')} long, but {title} reads at most {context:,}, "
             f"so only the first {context:,} are shown. Your text stays in the box."
@@ -85,7 +90,9 @@ def readable(model: "Model", offers: Sequence[str]) -> str:
 
 
 def still_asked(seen: Look) -> bool:
-    """Whether the view is still of this model, text and target, whatever it changes in the run."""
+    """Whether the view is still of this model (or file), text and target, whatever it changes in the run."""
     view, request = current(), seen.request
-    same_text = view.text == request.text or seen.model.kept(view.text) == request.text
-    return same_text and (view.model, _target(seen.model)) == (request.model, request.target)
+    model = seen.model
+    same_text = view.text == request.text or model.kept(view.text) == request.text
+    asked = view.model, _target(model), model.changed
+    return same_text and asked == (request.model, request.target, request.changed)

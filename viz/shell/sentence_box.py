@@ -7,23 +7,33 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.loading.registry import may_be_linked
+from model.loading.registry import models
+from model.serving.trace_files import opens_file
+from viz.shell.model_notes import looked_up
 from viz.state.examples import EXAMPLES, SentenceExample
 from viz.state.link import short_link
 from viz.state.session import control, current, open_view
 from viz.state.view import TEXT_LIMIT
 
+_MODELS = {example.view.model for example in EXAMPLES}
+
 
 def sentence_box() -> None:
-    """The sentence of the view, and the examples: those of the open model first."""
+    """The sentence of the view."""
+    is_recorded = opens_file(current().model)  # it has one text, or none
     st.text_area(
         "Your sentence",
         height="content",
         max_chars=TEXT_LIMIT,
-        placeholder="Type a sentence and press Enter",
+        placeholder="Recorded without a text" if is_recorded else "Type a sentence and press Enter",
         label_visibility="collapsed",
+        disabled=is_recorded,
         **control("text"),
     )
+
+
+def choose_example() -> None:
+    """The examples: those of the open model first."""
     st.selectbox(
         "Examples",
         _examples(current().model),
@@ -53,7 +63,7 @@ def open_example(example: SentenceExample) -> None:
 
 def _examples(model: str) -> list[SentenceExample]:
     """The examples of models that can be opened."""
-    here = {name for name in {example.view.model for example in EXAMPLES} if may_be_linked(name)}
+    here = {name for name in _MODELS if name in models or looked_up(name)[0]}
     listed = [example for example in EXAMPLES if example.view.model in here]
     return sorted(listed, key=lambda example: example.view.model != model)
 

@@ -1,17 +1,27 @@
 """What Streamlit does otherwise than an app for many visitors needs, mended in one place."""
 
+import asyncio
 import hashlib
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import app_session, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import script_runner
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunnerEvent
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 
 from viz.state.page_runs import page_runs
 from viz.state.way_back import way_back
+
+TOGETHER = 0.005  # seconds for which what a run draws is collected before it is sent
 
 
 def mend_streamlit() -> None:
@@ -20,6 +30,7 @@ def mend_streamlit() -> None:
     name_files_by_their_content()
     watch_nothing()
     take_turns()
+    send_together()
 
 
 def around_every_page() -> None:
@@ -50,22 +61,90 @@ def watch_nothing() -> None:
 
 
 class _InTurn(script_runner.ScriptRunner):
-    """Runs a page when its visitor's turn has come, and knows Back and Forward though the request that said
-    so was overtaken."""
+    """Runs a page when its visitor's turn has come. Knows Back and Forward though the request that said so
+    was overtaken, and stays with the page that was asked for though a part of the last page still reports."""
 
     def __init__(self, *, session_id: str, initial_rerun_data: RerunData, **others: Any) -> None:
         request = way_back.marked(session_id, initial_rerun_data)
         super().__init__(session_id=session_id, initial_rerun_data=request, **others)
 
     def request_rerun(self, rerun_data: RerunData) -> bool:
-        return super().request_rerun(way_back.marked(self._session_id, rerun_data))
+        request = of_the_page_asked_for(self._requests._rerun_data, rerun_data)
+        return super().request_rerun(way_back.marked(self._session_id, request))
 
     def _run_script(self, rerun_data: RerunData) -> None:
         with page_runs.turn(self._session_id):
             super()._run_script(rerun_data)
 
 
+def of_the_page_asked_for(last: RerunData, request: RerunData) -> RerunData:
+    """The request of a part of a page, with the address of the last request.
+
+    The browser names the page that it shows. What a picture reports a moment after a click on a link thus
+    names the page that the reader is leaving, and Streamlit would go back there: the click would be lost.
+    """
+    if not request.fragment_id or last.page_script_hash in ("", request.page_script_hash):
+        return request
+    address = ("page_script_hash", "page_name", "query_string")
+    return replace(request, **{name: getattr(last, name) for name in address})
+
+
 def take_turns() -> None:
     """Visitors take turns with their pages. Streamlit runs all at once, so that a few who ask without a pause
     keep everybody else waiting."""
     setattr(app_session, "ScriptRunner", _InTurn)  # noqa: B010
+
+
+_WAKE = (
+    "_wake_event_loop"  # Streamlit's own method, kept on its class: this file may be imported again
+)
+_lock = threading.Lock()
+
+
+def send_together() -> None:
+    """What a run draws reaches the event loop many messages at a time, in their order. Streamlit wakes it for
+    each, and the run waits meanwhile: Python runs one thread at a time. One import of this file does it for
+    all, because each has its own lock."""
+    if hasattr(AppSession, _WAKE):
+        return
+    setattr(AppSession, _WAKE, AppSession._call_soon_on_event_loop)
+    setattr(AppSession, "_call_soon_on_event_loop", say)  # noqa: B010
+    setattr(AppSession, "_on_scriptrunner_event", _take_event)  # noqa: B010
+
+
+def _take_event(
+    session: AppSession,
+    sender: script_runner.ScriptRunner | None,
+    event: ScriptRunnerEvent,
+    forward_msg: ForwardMsg | None = None,
+    **more: Any,
+) -> None:
+    handle = session._handle_scriptrunner_event_on_event_loop
+    callback = partial(handle, sender, event, forward_msg, **more)
+    say(session, callback, after=TOGETHER if event is ScriptRunnerEvent.ENQUEUE_FORWARD_MSG else 0)
+
+
+def say(session: AppSession, callback: Callable[[], None], *, after: float = 0) -> None:
+    """Has a session's event loop call this, after all that was said before it. after: seconds for which it
+    may wait for more."""
+    said: deque[Callable[[], None]] = vars(session).setdefault("said", deque())
+    with _lock:
+        said.append(callback)
+        is_first = len(said) == 1
+    wake = getattr(AppSession, _WAKE)
+    if not after:
+        wake(session, partial(_hear, said))
+    elif is_first:
+        wake(session, lambda: _hear_later(after, said))
+
+
+def _hear_later(seconds: float, said: deque[Callable[[], None]]) -> None:
+    asyncio.get_running_loop().call_later(seconds, _hear, said)
+
+
+def _hear(said: deque[Callable[[], None]]) -> None:
+    loop = asyncio.get_running_loop()
+    with _lock:
+        for callback in said:
+            loop.call_soon(callback)  # each by itself: one that fails leaves the others alone
+        said.clear()

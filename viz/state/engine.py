@@ -9,8 +9,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.serving.engine import Engine
 from model.serving.events import Event
-from model.system.settings import asked_here_when, listens_on
-from viz.state.locality import visitor_is_local
+from model.system.settings import listens_on, settings_come_from
+from viz.state.locality import settings_of_this_run
 from viz.state.page_runs import page_runs
 from viz.telemetry import logs, metrics
 
@@ -18,7 +18,7 @@ from viz.telemetry import logs, metrics
 @cache
 def engine() -> Engine:
     """The engine, made at first use, when it is known where the server listens."""
-    asked_here_when(visitor_is_local)
+    settings_come_from(settings_of_this_run)
     listens_on(st.get_option("server.address") or "0.0.0.0")  # Streamlit's "every address" is none
     made = Engine(wanted=still_wanted, visitor=visitor, tell=_tell, make_way=page_runs.let_pass)
     metrics.watch(made)

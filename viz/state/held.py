@@ -13,6 +13,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from model.download.wheel import Progress
 from model.serving.engine import Request
 from model.trace.trace import Trace
+from viz.state.dropped_files import is_ours, require_ours
 from viz.state.engine import engine
 
 if TYPE_CHECKING:
@@ -32,11 +33,17 @@ _thread = _Thread()
 
 def loaded(name: str, progress: Progress = lambda sentence, share: None) -> "Model":
     """The model of this name, loaded now if it is not yet. Raises ValueError as `load_model` does."""
+    require_ours(name)
     held, _ = _stores()
     if name not in held:
         held[name] = engine().model(name, progress)
     model: Model = held[name]
     return model
+
+
+def is_loaded(name: str) -> bool:
+    """Whether a model is loaded and this session may read it, so that no waiting is needed."""
+    return is_ours(name) and engine().has(name)
 
 
 def traced(
@@ -51,6 +58,7 @@ def traced(
     only the last is held.
     Raises ValueError as `Model.trace` does.
     """
+    require_ours(request.model)
     held, passed = _stores()
     trace: Trace = held.get(request) or passed.get(request) or engine().trace(request, waiting)
     if passing:

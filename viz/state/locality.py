@@ -3,6 +3,7 @@
 From here, folders and models of the hub may be opened unasked, and `/metrics` be read.
 """
 
+import threading
 from collections.abc import Iterable
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -10,7 +11,8 @@ from urllib.parse import urlsplit
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from model.system.settings import is_loopback
+from model.system.addresses import is_loopback
+from model.system.settings import Settings, settings_of
 
 FORWARDED = {"forwarded", "via"}  # headers that a proxy adds, and all that begin with these:
 FORWARDED_BEGIN = ("x-forwarded", "x-real-ip", "cf-", "true-client-ip")
@@ -41,6 +43,27 @@ def visitor_is_local() -> bool:
     if context is None:  # has left meanwhile
         return False
     return is_local(context.remote_ip, context.headers)
+
+
+class _Thread(threading.local):
+    """The run of a page that this thread draws, and the settings for its visitor."""
+
+    run: object = None
+    settings: Settings
+
+
+_thread = _Thread()
+
+
+def settings_of_this_run() -> Settings:
+    """The settings for the visitor whose page this thread draws. A page asks for them some forty times, so
+    they are read once in its run; in a thread that draws no page, each time. Raises ValueError as `read`."""
+    context = get_script_run_ctx(suppress_warning=True)
+    run = None if context is None else context.cursors  # made anew for each run
+    if run is None or run is not _thread.run:
+        _thread.settings = settings_of(asked_here=visitor_is_local())
+        _thread.run = run
+    return _thread.settings
 
 
 def _is_loopback_ip(peer: str) -> bool:

@@ -47,6 +47,11 @@ class Look:
         return self.trace.find(self.place)
 
     @property
+    def has_output(self) -> bool:
+        """Whether the model's W_O is there. A recorded run has none."""
+        return "output" not in self.model.unproven
+
+    @property
     def labels(self) -> tuple[list[str], list[str]]:
         """The texts of the tokens that look, and of those looked at."""
         return labels_of(self.trace, self.attention)

@@ -98,6 +98,12 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             lends=True,
         ),
         PageEntry(
+            "pages/corpus.py",
+            "Heads over a corpus",
+            "What every head does over a whole text, and not on one sentence only.",
+            has_beats=False,
+        ),
+        PageEntry(
             "pages/shapes_and_cost.py",
             "Shapes and cost",
             "How large the arrays are, what they cost, and how both grow with the text.",

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 import streamlit as st
 
 from model.nn.intervention import Intervention
-from viz.explorer import forget
+from viz.explorer.shown import forget
 from viz.state import url
 from viz.state.link import PARAMETERS, from_link, short_link, to_link
 from viz.state.remembered import remembered

@@ -15,8 +15,10 @@ from types import TracebackType
 
 from streamlit import logger as streamlit_logger
 
+from model import __name__ as MODEL
 from model.loading.registry import hub_models, models, untrained_models
 from model.serving.events import Event, Found
+from viz import __name__ as VIZ
 
 OWN = "attention"  # the logger whose lines are events; its messages hold no visitor's text
 SECONDS_BETWEEN = 60.0  # between two lines from one place
@@ -146,7 +148,7 @@ def frames(error: BaseException) -> list[str]:
 
 def _is_ours(record: logging.LogRecord) -> bool:
     """Our own messages are fixed sentences; a library's may contain anything."""
-    return record.name.partition(".")[0] in ("viz", "model")
+    return record.name.startswith((f"{MODEL}.", f"{VIZ}."))
 
 
 def _broke(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:

@@ -99,8 +99,8 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "Positions",
         "pages/positions.py",
         "In the row of buttons choose “Added to the tokens”.",
-        "The id looks up a vector. A second vector says where the token stands, and the two are "
-        "added: attention alone does not know which word comes first.",
+        "The id selects a row of a table: the token's vector. A second vector says where the token stands, "
+        "and the two are added: attention alone does not know which word comes first.",
         "A token's vector and its position's are added: what a word is, and where it stands.",
         shown("Added to the tokens"),
         needs=(_ADDED_POSITIONS,),

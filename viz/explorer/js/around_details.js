@@ -27,7 +27,7 @@ function positionDetails(scene) {
   const [before, after] = [derived.before_positions, derived.positions].map((one) =>
     precise(lengthOf(one, scene, width)),
   );
-  const turned = "A turn changes the direction of a vector, not its length: ";
+  const turned = "A rotation changes the direction of a vector, not its length: ";
   return [
     paragraph(`Length of the vector of ${tokenOf(scene)}: ${before} before, ${after} after.`),
     ...(stage.quantity === "query" ? [paragraph(`${turned}the two differ by rounding only.`)] : []),

@@ -4,40 +4,61 @@
 import { exponentialsOf, extent, rowOf, weightsSetIn } from "./derive.js";
 import { precise } from "./numbers.js";
 
-/** What each beat shows of a row: a title, a sentence, of each key its number and its bar, and what moves: the query
- *  "meets" the keys, the mask "falls", the values are "mixed"; else "bars". */
+/** What each beat shows of a row: a title, a sentence, of each key and then of the sink its number and its bar, and
+ *  what moves: the query "meets" the keys, the mask "falls", the values are "mixed"; else "bars". The sink has no
+ *  number before the mask, and nothing of it is mixed. */
 export function beatsOf(derived, layer, query) {
   const row = (matrix) => rowOf(matrix, query, layer.keys);
-  const [scores, scaled, masked] = [derived.scores, derived.scaled, derived.masked].map(row);
-  const { exponentials, sum, largest } = exponentialsOf(masked, derived.sink);
+  const [scores, scaled, biased, masked] = [derived.scores, derived.scaled, derived.biased, derived.masked].map(row);
+  const { exponentials, sum, largest, ofSink } = exponentialsOf(masked, derived.sink);
   const [weights, applied] = [derived.weights, derived.applied].map(row);
-  const biased = row(derived.biased);
-  const unit = Math.max(...[scores, scaled, biased].map(extent), Number.MIN_VALUE);
-  const along = (numbers) => Array.from(numbers, (value) => (Number.isFinite(value) ? value / unit : 0));
-  const shares = (numbers) => Array.from(numbers, (value) => value / Math.max(extent(numbers), 1));
+  const withSink = (numbers, ofSink) => (derived.sink === null ? [...numbers] : [...numbers, ofSink]);
+  const unit = Math.max(...[scores, scaled].map(extent), Number.MIN_VALUE);
+  const scoresLeft = [scaled, biased, row(derived.capped), withSink([], derived.sink)];
+  const longer = Math.max(Math.floor(unit / Math.max(...scoresLeft.map(extent), Number.MIN_VALUE)), 1);
+  const along = (numbers, times) => numbers.map((value) => barOf((value / unit) * times));
   const beat = (title, says, numbers, quantity, bars) => ({ title, says, numbers, quantity, bars, moves: "bars" });
-  const score = (title, says, numbers) => beat(title, says, numbers, "score", along(numbers));
-  const share = (title, says, numbers) => beat(title, says, numbers, "weight", shares(numbers));
-  return [
-    { ...score("Query meets keys", "Each score is the dot product of the query with one key.", scores), moves: "meets" },
-    score("Scale", `Each score is multiplied by ${precise(layer.scale)}.`, scaled),
+  const score = (title, says, row, times = longer, ofSink = NaN) => {
+    const numbers = withSink(row, ofSink);
+    return beat(title, says, numbers, "score", along(numbers, times));
+  };
+  const share = (title, says, row, ofSink) => {
+    const numbers = withSink(row, ofSink);
+    return beat(title, says, numbers, "weight", numbers.map((value) => barOf(value / Math.max(extent(numbers), 1))));
+  };
+  const beats = [
+    { ...score("Query meets keys", "Each score is the dot product of the query with one key.", scores, 1), moves: "meets" },
+    score("Scale", `Each score is multiplied by ${precise(layer.scale)}.`, scaled, 1),
     ...(layer.cap === null ? [] : [score("Cap", capInWords(layer), row(derived.capped))]),
     ...(layer.bias === null ? [] : [score("Bias", "Each score gets the bias of its key's place.", biased)]),
-    { ...score("Mask", maskInWords(derived, layer, query), masked), moves: "falls" },
-    share("Exponentials", exponentialsInWords(sum, largest, derived.sink), exponentials),
-    share("Divide by the sum", divisionInWords(sum, derived, weightsSetIn(layer, derived.head, query), query), weights),
-    { ...share("Mix the values", mixtureInWords(layer, sum), applied), quantity: "value", moves: "mixed" },
+    { ...score("Mask", maskInWords(derived, layer, query), masked, longer, derived.sink), moves: "falls" },
+    share("Exponentials", exponentialsInWords(sum, largest, derived.sink), exponentials, ofSink),
+    share(
+      "Divide by the sum",
+      divisionInWords(sum, derived, weightsSetIn(layer, derived.head, query), query),
+      weights,
+      derived.sinkWeights[query],
+    ),
+    { ...share("Mix the values", mixtureInWords(layer, sum), applied, NaN), quantity: "value", moves: "mixed" },
   ];
+  if (longer > 1) beats[2].says += ` From here on the bars are drawn ${longer} times as long.`;
+  return beats;
+}
+
+/** A bar's length, from -1 to 1; 0 where there is no number, or an infinite one. */
+function barOf(share) {
+  return Number.isFinite(share) ? Math.min(Math.max(share, -1), 1) : 0;
 }
 
 function capInWords({ cap }) {
   return `Each score becomes ${cap} · tanh(score / ${cap}): large ones shrink, small ones hardly change.`;
 }
 
-function maskInWords({ hidden }, layer, query) {
-  if (!hidden || !rowOf(hidden, query, layer.keys).includes(1)) return "No key is masked in this row.";
-  if (layer.mask_value === -Infinity) return "The score of each masked key becomes −∞.";
-  return `The score of each masked key becomes ${layer.mask_value}.`;
+function maskInWords({ hidden, sink }, layer, query) {
+  const joins = sink === null ? "" : ` The sink joins the row with ${precise(sink)}, which the head has learned.`;
+  if (!hidden || !rowOf(hidden, query, layer.keys).includes(1)) return `No key is masked in this row.${joins}`;
+  if (layer.mask_value === -Infinity) return `The score of each masked key becomes −∞.${joins}`;
+  return `The score of each masked key becomes ${layer.mask_value}.${joins}`;
 }
 
 const EMPTY = "Every key of this row is masked: ";

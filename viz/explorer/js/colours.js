@@ -22,7 +22,7 @@ function css([red, green, blue]) {
 }
 
 /** The relative luminance of a colour, 0 to 1 (WCAG 2). */
-function luminance([red, green, blue]) {
+export function luminance([red, green, blue]) {
   const [r, g, b] = [red, green, blue].map((channel) => {
     const share = channel / 255;
     return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;

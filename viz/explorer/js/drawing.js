@@ -63,6 +63,7 @@ export class Drawing {
       this.schedule();
     };
     loadKatex(assets, this.root).then(take(this, "katex"));
+    this.picture.isAlone = assets.plotly === null;
     loadPlotly(assets).then(take(this.picture, "plotly"));
   }
 
@@ -94,9 +95,10 @@ export class Drawing {
     if (!explorer.isHere) {
       const sent = hasHead(layer, state.head);
       const what = `${sent ? "the values of " : ""}head ${state.head}`;
-      this.picture.say(`Fetching ${sent && explorer.stage.group ? "the vectors of this stage" : what} …`);
+      this.picture.waitFor(`Fetching ${sent && explorer.stage.group ? "the vectors of this stage" : what} …`);
       return;
     }
+    if (!explorer.python.opening) this.picture.waitFor("");
     if (this.available < NARROWEST) return; // in a tab that is not open
     keepingFocus(root, () => this.drawPicture());
     this.dropRest = afterFrame(() => keepingFocus(root, () => this.drawRest()));
@@ -114,6 +116,7 @@ export class Drawing {
 
   /** How tall the picture may be, so that all of it is seen where the page is not scrolled. */
   roomBelow() {
+    if (this.explorer.tallest) return this.explorer.tallest;
     const host = this.root.getRootNode().host ?? this.root;
     const scrolled = host.closest("[data-testid=stMain]")?.scrollTop ?? 0;
     const top = this.parts.figure.getBoundingClientRect().top + scrolled;

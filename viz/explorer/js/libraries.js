@@ -5,7 +5,7 @@ import { element } from "./elements.js";
 const LOADED = Symbol.for("attention-explorer.libraries");
 
 /** Resolves to the library, or to null if it cannot be loaded. Never rejects. */
-function once(name, load) {
+export function once(name, load) {
   const store = (globalThis[LOADED] ??= new Map());
   if (!store.has(name)) store.set(name, load().catch(() => null));
   return store.get(name);
@@ -56,18 +56,16 @@ async function katexAndSheet(assets) {
   if (!assets.katex || !assets.katexStyle) return null;
   const [answer] = await Promise.all([fetch(absolute(assets.katexStyle)), loadScript(assets.katex)]);
   if (!answer.ok || !globalThis.katex) return null;
-  const style = await answer.text();
-  registerFonts(style, absolute(assets.katexStyle));
+  const folder = new URL("./", absolute(assets.katexStyle)).href;
+  return styled(globalThis.katex, (await answer.text()).replaceAll("url(fonts", `url(${folder}fonts`));
+}
+
+/** KaTeX with its style sheet. Browsers ignore @font-face inside a shadow root, so the document gets these rules. */
+export function styled(katex, style) {
+  document.head.append(element("style", {}, (style.match(FONT_RULES) ?? []).join("")));
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(style.replace(FONT_RULES, ""));
-  return { katex: globalThis.katex, sheet };
+  return { katex, sheet };
 }
 
 const FONT_RULES = /@font-face\s*\{[^}]*\}/g;
-
-/** Browsers ignore @font-face inside a shadow root, so the document gets these rules. */
-function registerFonts(style, address) {
-  const rules = (style.match(FONT_RULES) ?? []).join("");
-  const fonts = rules.replaceAll("url(", `url(${new URL("./", address).href}`);
-  document.head.append(element("style", {}, fonts));
-}

@@ -51,3 +51,10 @@ export function latexNumber(value) {
   const [mantissa, exponent] = text.split("e");
   return exponent === undefined ? mantissa : `${mantissa}{\\cdot}10^{${exponent}}`;
 }
+
+/** How many of a panel's numbers lie beyond the end of its colours; null if none does. */
+export function beyondInWords({ beyond, values, count = values.length }) {
+  if (!beyond) return null;
+  const [some, all] = [beyond, count].map((whole) => whole.toLocaleString("en"));
+  return `${some} of ${all} numbers lie beyond`;
+}

@@ -5,6 +5,7 @@ import { cellAt, cellBox, contains, LETTER } from "./geometry.js";
 import { FONT } from "./paint.js";
 
 const BADGE = 17; // height of the chosen row's and column's label
+const [LOWEST, HALF] = [11, 4.5]; // of a slanted one between others; half of a line of letters
 
 /** Frames the chosen cell in every panel and labels its row and column. */
 export function drawMarks(svg, figure, chosen, palette) {
@@ -77,7 +78,8 @@ function cellMarks(figure, box, { row, column }, palette) {
   const cell = cellBox(box, window, row, column);
   const y = cell.top + cell.height / 2;
   const above = { x: cell.left + cell.width / 2, y: box.top - (layout.slanted ? 7 : 10) };
-  const turned = layout.slanted ? { anchor: "start", slant: -45 } : { anchor: "middle", slant: 0 };
+  const height = Math.max(Math.min(BADGE, 2 * (ticksApart(figure, box) - HALF)), LOWEST);
+  const turned = layout.slanted ? { anchor: "start", slant: -45, height } : { anchor: "middle", slant: 0 };
   const beside = { x: box.left - 6, y, anchor: "end", slant: 0 };
   return [
     outline({ ...box, top: cell.top, height: cell.height }, { stroke: rowInk, "stroke-opacity": 0.75 }),
@@ -86,6 +88,12 @@ function cellMarks(figure, box, { row, column }, palette) {
     ...label(columnLabels[column], { ...above, ...turned }, columnInk, palette),
     ...cellFrame(cell, palette),
   ];
+}
+
+/** Pixels between the lines of two slanted labels above the columns. */
+function ticksApart({ layout, window }, box) {
+  const [first, second] = layout.columnTicks;
+  return second === undefined ? Infinity : ((second - first) * cellBox(box, window, 0, 0).width) / Math.SQRT2;
 }
 
 function axisInk(axis, palette) {
@@ -111,11 +119,11 @@ function cellFrame({ left, top, width, height }, palette) {
 }
 
 /** A label on a plate in the ink of its axis, which covers the tick label. */
-function label(text, { x, y, anchor, slant }, ink, palette) {
+function label(text, { x, y, anchor, slant, height = BADGE }, ink, palette) {
   const width = text.length * LETTER + 8;
   const left = { start: x - 4, middle: x - width / 2, end: x - width + 4 }[anchor];
   const transform = `rotate(${slant} ${x} ${y})`;
-  const plate = { x: left, y: y - BADGE / 2, width, height: BADGE, rx: 3, fill: ink, transform };
+  const plate = { x: left, y: y - height / 2, width, height, rx: 3, fill: ink, transform };
   const letters = { "font-family": palette.mono, "font-size": FONT, "font-weight": 600 };
   const place = { x, y: y + 4, "text-anchor": anchor, transform, fill: palette.background };
   return [shape("rect", plate), shape("text", { ...place, ...letters }, text)];

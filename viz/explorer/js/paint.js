@@ -2,7 +2,7 @@
 
 import { colourPixels } from "./colours.js";
 import { Drawn } from "./elements.js";
-import { wholeWindow } from "./geometry.js";
+import { cellBox, wholeWindow } from "./geometry.js";
 import { precise } from "./numbers.js";
 
 const THUMBNAIL_CELLS = 96;
@@ -152,6 +152,11 @@ function cellsOf(panel, window, palette) {
 
 const latestCells = new WeakMap(); // from a matrix to its cells as they were last painted
 
+/** The cells of a panel as a small canvas, one pixel a cell. */
+export function paintedCells(panel, window, palette) {
+  return cellsOf(panel, window, palette).raster;
+}
+
 /** The same, kept with the matrix: comparing two heads, one goes back and forth. */
 function keptCells(panel, window, palette) {
   const { values, quantity, low, high, masked, leaks } = panel;
@@ -181,7 +186,7 @@ export function paintAwaited(canvas, palette, side) {
   }
 }
 
-/** The whole figure without Plotly: cells, hatching, captions and tick labels. */
+/** The whole figure without Plotly: cells, hatching and tick labels. */
 export function paintFigure(canvas, figure, palette) {
   const { layout, window, panels } = figure;
   const context = context2d(canvas, layout.width, layout.height);
@@ -208,24 +213,36 @@ function ticksOf(figure, palette) {
 }
 
 function paintTicks(context, figure, box, palette) {
-  const { layout, window } = figure;
   context.fillStyle = palette.text;
   context.font = `${FONT}px ${palette.mono}`;
   context.textBaseline = "middle";
-  if (box.hasRowLabels) {
-    context.textAlign = "right";
-    for (const row of layout.rowTicks) {
-      const y = box.top + ((row - window.row + 0.5) / window.rows) * box.height;
-      context.fillText(figure.rowLabels[row], box.left - 6, y);
-    }
-  }
-  for (const column of layout.columnTicks) {
-    const x = box.left + ((column - window.column + 0.5) / window.columns) * box.width;
+  for (const { text, x, y, align, slant } of tickLabels(figure, box)) {
     context.save();
-    context.translate(x, box.top - 7);
-    if (layout.slanted) context.rotate(-Math.PI / 4);
-    context.textAlign = layout.slanted ? "left" : "center";
-    context.fillText(figure.columnLabels[column], 0, layout.slanted ? 0 : -3);
+    context.translate(x, y);
+    context.rotate((slant * Math.PI) / 180);
+    context.textAlign = align;
+    context.fillText(text, 0, 0);
     context.restore();
   }
+}
+
+/** The tick labels of a box, each with its place in the figure; half of its height lies above that. */
+export function tickLabels({ layout, window, rowLabels, columnLabels }, box) {
+  const middle = (row, column) => {
+    const { left, top, width, height } = cellBox(box, window, row, column);
+    return { x: left + width / 2, y: top + height / 2 };
+  };
+  const rows = box.hasRowLabels ? layout.rowTicks : [];
+  const above = layout.slanted
+    ? { y: box.top - 7, align: "start", slant: -45 }
+    : { y: box.top - 10, align: "center", slant: 0 };
+  const beside = { x: box.left - 6, align: "end", slant: 0 };
+  return [
+    ...rows.map((row) => ({ ...middle(row, window.column), ...beside, text: rowLabels[row] })),
+    ...layout.columnTicks.map((column) => ({
+      ...middle(window.row, column),
+      ...above,
+      text: columnLabels[column],
+    })),
+  ];
 }

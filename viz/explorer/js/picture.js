@@ -2,7 +2,7 @@
 
 import { button, choiceOf, Drawn, element, sentenceCase, span, write } from "./elements.js";
 import { spanned } from "./geometry.js";
-import { brief, scaleEnd } from "./numbers.js";
+import { beyondInWords, brief, scaleEnd } from "./numbers.js";
 import { drawCorners, drawMarks, drawRings, listen } from "./overlay.js";
 import { cellText, context2d, hatch, paintFigure } from "./paint.js";
 import { drawPlotly } from "./plotly.js";
@@ -10,11 +10,19 @@ import { save } from "./save.js";
 
 const RUNG = 6000; // milliseconds for which a ring stays that words have led to
 
+/** Two runs that share a scale, as one panel of it. */
+function together(before, after) {
+  return { ...after, beyond: before.beyond + after.beyond, count: before.values.length + after.values.length };
+}
+
 export class Picture {
   around = new Drawn();
   rings = [];
   lit = null;
   plotly = undefined; // null if it cannot be loaded
+  isAlone = false; // whether it is to do without
+  awaited = ""; // what is on its way
+  said = "";
 
   /** `parts`: the elements by class. `actions`: choose(cell), light({ query, key } or null), move(rows, columns),
    *  enter(), leave(), setSpan("layer" or "head"), painted(). */
@@ -120,7 +128,7 @@ export class Picture {
     parts.own.hidden = view.byPlotly;
     parts.plotly.hidden = !view.byPlotly;
     root.dataset.painted = "true";
-    const missing = this.plotly === null && !view.isLong;
+    const missing = this.plotly === null && !view.isLong && !this.isAlone;
     this.say(missing ? "Plotly could not be loaded. This picture is drawn without it." : "");
     this.actions.painted();
   }
@@ -131,9 +139,18 @@ export class Picture {
     this.draw(this.figure, { ...this.view, byPlotly: false });
   }
 
+  /** Says what is on its way, "" for nothing. No other notice takes its place: an older picture may still be
+   *  being painted. */
+  waitFor(text) {
+    this.awaited = text;
+    this.say(this.said);
+  }
+
   say(text) {
-    write(this.parts.notice, text);
-    this.parts.notice.hidden = !text;
+    this.said = text;
+    const notice = this.awaited || text;
+    write(this.parts.notice, notice);
+    this.parts.notice.hidden = !notice;
   }
 
   drawHatching() {
@@ -148,11 +165,11 @@ export class Picture {
   drawLegend() {
     const { panels, runs } = this.figure;
     const compared = panels.length === 3;
-    const shown = compared ? panels.slice(1) : panels;
+    const shown = compared ? [together(...panels), panels[2]] : panels;
     const names = compared ? ["both runs", "difference"] : (runs ?? [null]);
     const leaks = panels.some((panel) => panel.leaks);
     const masked = panels.some((panel) => panel.masked?.includes(1));
-    const ends = shown.map(({ quantity, low, high, equal, dropped }) => [quantity, low, high, equal, dropped]);
+    const ends = shown.map((one) => [one.quantity, one.low, one.high, one.equal, one.dropped, one.beyond]);
     if (!this.differs("legend", [ends, leaks, masked, this.view.span, names])) return;
     const colour = leaks ? "; colour shows the weight it gets all the same" : "";
     this.parts.legend.replaceChildren(
@@ -172,7 +189,8 @@ export class Picture {
     });
   }
 
-  scale({ quantity, low, high, equal, dropped }, name) {
+  scale(panel, name) {
+    const { quantity, low, high, equal, dropped } = panel;
     if (equal && dropped) {
       return span("scale", "no difference before dropout, which acts between these weights and the output");
     }
@@ -184,6 +202,7 @@ export class Picture {
       span("number", scaleEnd(low)),
       element("i", { class: "ramp", style: `background:${gradient}` }),
       span("number", (low < 0 ? "+" : "") + scaleEnd(high)),
+      beyondInWords(panel),
     );
   }
 
@@ -214,8 +233,7 @@ export class Picture {
 
   /** Buttons that save the picture and its numbers. */
   drawSaves(renderer) {
-    const formats = renderer === "plotly" ? ["png", "svg", "csv"] : ["png", "csv"];
-    const buttons = formats.map((format) => {
+    const buttons = ["png", "svg", "csv"].map((format) => {
       const label = `Save ${format === "csv" ? "the numbers" : "the picture"} as ${format}`;
       const made = () => this.save(format, renderer);
       return button(`save-${format}`, made, { "aria-label": label }, format.toUpperCase());

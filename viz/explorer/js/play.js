@@ -9,6 +9,7 @@ import { rowOf, topPositions } from "./derive.js";
 import { button, element, span } from "./elements.js";
 import { precise } from "./numbers.js";
 import { paintPixels } from "./paint.js";
+import { SINK } from "./view.js";
 
 const SHOWN = 24; // keys at most: of a longer row those with the largest weights
 const SECONDS = 1.8; // of one beat
@@ -71,8 +72,9 @@ export class Play {
     this.falls = this.beats.findIndex(({ moves }) => moves === "falls");
     this.slider.max = this.end;
     this.shown = shownKeys(rowOf(derived.weights, cell.query, layer.keys));
-    this.isMasked = (key) => derived.hidden?.[cell.query * layer.keys + key];
+    this.isMasked = (key) => key < layer.keys && derived.hidden?.[cell.query * layer.keys + key];
     this.lines = this.shown.map((key) => this.line(key, keys.full[key], scene));
+    if (derived.sink !== null) this.lines.push(this.line(layer.keys, SINK, scene));
     this.rows.replaceChildren(this.query, ...this.lines.map(({ row }) => row));
     const whole = this.shown.length === layer.keys;
     this.rest = whole ? "" : ` Shown: the ${SHOWN} keys with the largest weights, of ${layer.keys}.`;
@@ -85,7 +87,8 @@ export class Play {
     this.show(this.t);
   }
 
-  /** One key: its bar, its key vector, and its value vector twice, since one copy flows into the output. */
+  /** One key: its bar, its key vector, and its value vector twice, since one copy flows into the output. After the
+   *  keys comes the sink, with a bar alone. */
   line(key, label, { layer, derived }) {
     const bar = element("i", { class: "bar" });
     const [offer, vector, flow] = ["vector offer", "vector held", "vector flow"].map(strip);
@@ -93,6 +96,7 @@ export class Play {
     const track = span("track", offer, bar, vector, flow);
     const masked = this.isMasked(key) ? " masked" : "";
     const row = element("div", { class: `beatrow${masked}` }, span("", label), track, number);
+    if (key === layer.keys) return { key, row, bar, offer, vector, flow, number }; // the sink has no vectors
     this.paint(offer, rowOf(derived.key, key, layer.width), "key", layer);
     for (const copy of derived.value ? [vector, flow] : []) {
       this.paint(copy, rowOf(derived.value, key, layer.valueWidth), "value", layer);
@@ -126,8 +130,8 @@ export class Play {
 
   /** q slides along the keys; the score of each one it has met is filled. */
   slide(passed) {
-    const at = passed * this.lines.length;
-    this.query.style.transform = `translateY(${Math.min(at, this.lines.length - 1) * ROW}px)`;
+    const at = passed * this.shown.length;
+    this.query.style.transform = `translateY(${Math.min(at, this.shown.length - 1) * ROW}px)`;
     this.lines.forEach(({ key, bar, number }, n) => {
       const met = eased(Math.min(Math.max(at - n, 0), 1));
       bar.style.transform = `scaleX(${this.beats[0].bars[key] * met})`;

@@ -1,8 +1,8 @@
 // The shown picture as a file: PNG or SVG with title and colour scale, and its numbers as CSV.
 
-import { element } from "./elements.js";
-import { scaleEnd } from "./numbers.js";
-import { context2d, hatch, isHidden, paintFigure } from "./paint.js";
+import { element, shape } from "./elements.js";
+import { beyondInWords, scaleEnd } from "./numbers.js";
+import { context2d, FONT, hatch, isHidden, paintedCells, paintFigure, tickLabels } from "./paint.js";
 import { plotlyFigure } from "./plotly.js";
 import { axisLabel, columnName } from "./table.js";
 
@@ -15,16 +15,19 @@ const DENSITY = 2; // pixels of the PNG for each CSS pixel
 /** Makes a file and lets the browser download it. `name` has no extension. */
 export async function save(format, name, { figure, palette, renderer, Plotly }) {
   const makers = {
-    csv: () => csvAddress(figure),
+    csv: () => addressOf(csvOf(figure), "text/csv;charset=utf-8"),
     plotly: () => plotlyImage(Plotly, format, figure, palette),
-    canvas: () => canvasImage(figure, palette),
+    canvas: () => (format === "svg" ? svgImage : canvasImage)(figure, palette),
   };
   const href = await makers[format === "csv" ? "csv" : renderer]();
-  element("a", { href, download: `${name}.${format}` }).click();
+  const link = element("a", { href, download: `${name}.${format}`, hidden: true });
+  document.body.append(link); // VS Code hears of a click there
+  link.click();
+  link.remove();
 }
 
-function csvAddress(figure) {
-  const address = URL.createObjectURL(new Blob([csvOf(figure)], { type: "text/csv;charset=utf-8" }));
+function addressOf(text, type) {
+  const address = URL.createObjectURL(new Blob([text], { type }));
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
   return address;
 }
@@ -44,7 +47,8 @@ function plotlyImage(Plotly, format, figure, palette) {
     };
   });
   const width = layout.width + MARGIN.l + MARGIN.r;
-  const title = titleLines(figure.title, width - 2 * MARGIN.l);
+  const words = [figure.title, ...clippings(figure)].join("; ");
+  const title = titleLines(words, width - 2 * MARGIN.l);
   const margin = { ...MARGIN, t: MARGIN.t + TITLE_LINE * title.length };
   const height = layout.height + margin.t + margin.b;
   const whole = { x: 0, y: 1, sizex: 1, sizey: 1, xref: "paper", yref: "paper" };
@@ -103,34 +107,81 @@ function hatchImage(figure, palette) {
   return canvas.toDataURL("image/png");
 }
 
-/** Our own drawing of the figure, with its title and the ends of the colour scale in words. */
+/** Our own drawing of the figure, with its words. */
 function canvasImage(figure, palette) {
   const drawn = document.createElement("canvas");
   paintFigure(drawn, figure, palette);
-  const { width, height } = figure.layout;
-  const [first] = figure.panels;
-  const note = `colours from ${scaleEnd(first.low)} to ${scaleEnd(first.high)}${sharing(figure)}`;
+  const { top, words, width, height } = framed(figure);
   const canvas = document.createElement("canvas");
-  const pen = canvas.getContext("2d");
-  pen.font = NOTE;
-  const wide = Math.max(width, Math.ceil(pen.measureText(note).width));
-  const title = titleLines(figure.title, wide);
-  const top = MARGIN.t + TITLE_LINE * title.length;
-  const context = context2d(canvas, wide + 2 * MARGIN.l, height + top + MARGIN.b + 20);
+  const context = context2d(canvas, width, height);
   context.fillStyle = palette.background;
   context.fillRect(0, 0, canvas.width, canvas.height);
-  context.drawImage(drawn, MARGIN.l, top, width, height);
+  context.drawImage(drawn, MARGIN.l, top, figure.layout.width, figure.layout.height);
   context.fillStyle = palette.text;
-  context.font = TITLE;
-  title.forEach((line, n) => context.fillText(line, MARGIN.l, 24 + n * TITLE_LINE));
-  context.font = NOTE;
-  context.fillText(note, MARGIN.l, height + top + 14);
+  for (const { text, font, x, y } of words) {
+    context.font = font;
+    context.fillText(text, x, y);
+  }
   return canvas.toDataURL("image/png");
+}
+
+/** The same, its cells as one image a panel and all words as text. */
+function svgImage(figure, palette) {
+  const { layout, panels, window } = figure;
+  const { top, words, width, height } = framed(figure);
+  const place = { transform: `translate(${MARGIN.l} ${top})` };
+  const cells = panels.map((panel, n) => {
+    const { left: x, top: y, ...size } = layout.boxes[n];
+    const box = { x, y, width: size.width, height: size.height, preserveAspectRatio: "none" };
+    const href = paintedCells(panel, window, palette).toDataURL("image/png");
+    return shape("image", { ...box, href, style: "image-rendering:pixelated" });
+  });
+  const hatching = { width: layout.width, height: layout.height, href: hatchImage(figure, palette) };
+  const ticks = layout.boxes.flatMap((box) => tickLabels(figure, box)).map(({ text, x, y, align, slant }) => {
+    const anchor = align === "center" ? "middle" : align;
+    const at = { transform: `translate(${x} ${y}) rotate(${slant})`, y: 4, "text-anchor": anchor };
+    return shape("text", at, text);
+  });
+  const letters = { "font-family": palette.mono, "font-size": FONT };
+  const drawn = shape(
+    "svg",
+    { width, height, viewBox: `0 0 ${width} ${height}`, fill: palette.text },
+    shape("rect", { width: "100%", height: "100%", fill: palette.background }),
+    shape("g", place, ...cells, shape("image", hatching), shape("g", letters, ...ticks)),
+    ...words.map(({ text, font, x, y }) => shape("text", { x, y, style: `font:${font}` }, text)),
+  );
+  return addressOf(new XMLSerializer().serializeToString(drawn), "image/svg+xml");
+}
+
+/** The words around a saved figure: its title, the captions of its panels, and the ends of the colour scale. */
+function framed({ title: said, layout, panels, captions: names, ...figure }) {
+  const ends = `colours from ${scaleEnd(panels[0].low)} to ${scaleEnd(panels[0].high)}`;
+  const note = [ends, ...clippings({ panels, captions: names }), ...sharing(figure)].join("; ");
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = NOTE;
+  const wide = Math.max(layout.width, Math.ceil(pen.measureText(note).width));
+  const title = titleLines(said, wide);
+  const top = MARGIN.t + TITLE_LINE * title.length;
+  const words = [
+    ...title.map((text, n) => ({ text, font: TITLE, x: MARGIN.l, y: 24 + n * TITLE_LINE })),
+    ...(names ?? []).map((text, n) => {
+      const { left, captionTop } = layout.boxes[n];
+      return { text, font: NOTE, x: MARGIN.l + left, y: top + captionTop + 14 };
+    }),
+    { text: note, font: NOTE, x: MARGIN.l, y: layout.height + top + 14 },
+  ];
+  return { top, words, width: wide + 2 * MARGIN.l, height: layout.height + top + MARGIN.b + 20 };
 }
 
 function sharing({ window }) {
   const { rowBlock, columnBlock } = window;
-  return rowBlock * columnBlock > 1 ? `; one cell = ${rowBlock} × ${columnBlock} positions` : "";
+  return rowBlock * columnBlock > 1 ? [`one cell = ${rowBlock} × ${columnBlock} positions`] : [];
+}
+
+/** Of each panel whose colours end early, what lies beyond. */
+function clippings({ panels, captions: names }) {
+  const said = panels.map((panel, n) => [names?.[n], beyondInWords(panel)]);
+  return said.filter(([, words]) => words).map((both) => both.filter(Boolean).join(": "));
 }
 
 /** All numbers of the matrix, also those outside the window; masked cells are empty. */

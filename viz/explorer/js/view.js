@@ -1,5 +1,6 @@
 // From the choice to the figure: the matrix of a stage becomes a panel, the panels become a figure.
 
+import { beyond, colourEnd } from "./colour_end.js";
 import { deriveHead, difference, extent } from "./derive.js";
 import { figureLayout, wholeWindow } from "./geometry.js";
 
@@ -34,8 +35,9 @@ export function panelOf(stage, layer, derived, ranges, name = stage.name) {
   const range = ranges[name === "masked" ? "biased" : name] || 1;
   const weights = stage.name === "weights";
   const shown = stage.name === "output" ? "recorded" : stage.sink ? "weights_and_sink" : name;
+  const values = derived[shown];
   return {
-    values: derived[shown],
+    values,
     rows: axisLength(stage.rows, stage, layer),
     columns: axisLength(stage.columns, stage, layer),
     quantity: stage.quantity,
@@ -43,6 +45,7 @@ export function panelOf(stage, layer, derived, ranges, name = stage.name) {
     high: weights ? 1 : range,
     masked: hides ? derived[stage.sink ? "hidden_and_sink" : "hidden"] : null,
     leaks: weights && Number.isFinite(layer.mask_value),
+    beyond: stage.group && values ? beyond(values, range) : 0,
   };
 }
 
@@ -50,7 +53,8 @@ export function panelOf(stage, layer, derived, ranges, name = stage.name) {
 function differencePanel({ stage, layer, baseline, span }, before, after) {
   const values = difference(before.values, after.values);
   const own = extent(values);
-  const largest = span === "head" ? own : (largestDifference(stage, layer, baseline) ?? own);
+  const end = stage.group ? colourEnd(values) : own;
+  const largest = span === "head" ? end : (largestDifference(stage, layer, baseline) ?? end);
   const masked = hiddenInDifference(before.masked, after.masked, stage.name === "masked");
   return {
     ...after,
@@ -62,6 +66,7 @@ function differencePanel({ stage, layer, baseline, span }, before, after) {
     dropped: stage.name === "weights" && layer.dropped !== null,
     masked,
     leaks: before.leaks || after.leaks,
+    beyond: stage.group ? beyond(values, largest) : 0,
   };
 }
 
@@ -89,11 +94,12 @@ function hiddenInDifference(before, after, either) {
   return after.map((hidden, cell) => (either ? hidden | before[cell] : hidden & before[cell]));
 }
 
-/** The largest magnitude of each quantity, over all heads or in the shown one; around the heads, of the picture.
- *  Two runs share it. */
+/** The largest magnitude of each quantity, over all heads or in the shown one; around the heads, where the colours of
+ *  the picture end. Two runs share it. */
 export function rangesOf({ layer, baseline, derived, before, span }) {
   const largestOf = (run, one, name) => {
     if (span !== "head" && name in run.range) return run.range[name];
+    if (AROUND.includes(name)) return one[name] ? colourEnd(one[name]) : 0;
     return extent(one[MATRIX[name] ?? name] ?? []);
   };
   const largest = (name) =>

@@ -29,8 +29,8 @@ def logit_difference(source: Source, random: Random) -> Exercise:
     ratio, share = math.exp(apart), 1 / (1 + math.exp(-apart))
     exact = float(logits[one] - logits[other])
     return Exercise(
-        f"After {after}: how many times as likely as the second token is the first? If these two were the "
-        "only ones, what would be the probability of the first?",
+        f"After {after}: how many times as likely is the first of these tokens as the second? If there were "
+        "only these two, what would the probability of the first be?",
         names,
         (given,),
         (
@@ -56,8 +56,8 @@ def loss_of_a_token(source: Source, random: Random) -> Exercise:
     loss = given.values[1] - given.values[0]
     exact = total - float(logits[wanted])
     return Exercise(
-        f"After {after} let the sentence go on with {quoted(followed)} (id {wanted}). Calculate the loss of "
-        "this token in nats, its probability, and e to the loss, its perplexity.",
+        f"Suppose that {quoted(followed)} (id {wanted}) follows after {after}. Calculate the loss of this "
+        "token in nats, its probability, and its perplexity, which is e to the loss.",
         ("logit of the token", "ln of the sum of all exponentials"),
         (given,),
         (

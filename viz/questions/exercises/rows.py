@@ -132,7 +132,7 @@ def largest_weight(source: Source, random: Random) -> Exercise:
             break
     own = row.weights((row.keys[best], row.keys[following]))
     return Exercise(
-        f"In {row.name}: which of these keys gets the largest weight, and how many times the weight of the "
+        f"In {row.name}: which of these keys gets the largest weight, and how many times as large as the "
         "next largest is it? You need only one exponential.",
         row.labels,
         (scores,),

@@ -5,20 +5,16 @@ once takes the choice itself; else the page runs again.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
-from model.analysis.heads.families import families
-from model.analysis.heads.tiles import Tiles, tiles
-from model.nn.places import Head, Place
+from model.nn.places import Head
 from model.serving.engine import Request
 from viz.explorer.bundle import BUNDLED
+from viz.explorer.heads import THEME, all_heads
 from viz.explorer.packing import packed
-from viz.notation.theme import MASKED, QUANTITIES
 from viz.shell.frame import frame
 from viz.state.held import traced
 from viz.state.session import change_view, current
@@ -27,9 +23,6 @@ _FOLDER = Path(__file__).parent
 _KEY = "head-picker"
 _OPENS, _OPENED = "head-picker-opens", "head-picker-opened"  # the run whose maps the browser has
 _CHOSEN = "head-picker-chosen"  # session state: a head that the page does not show yet
-_HIDDEN, _ONE = 255, 250  # bytes of a map: no token may be looked at, and a weight of 1
-_CELLS = 24  # rows and columns of a map
-_THEME = {"quantities": {"weight": asdict(QUANTITIES["weight"])}, "masked": MASKED}
 _STYLE = (BUNDLED / "picker.css").read_text(encoding="utf-8")
 _component = st.components.v2.component(
     "head_picker",
@@ -64,42 +57,12 @@ def head_picker(request: Request, *, changed: bool) -> None:
 
 def message(request: Request, chosen: Head, *, has_maps: bool) -> Mapping[str, object]:
     """All heads of a run in their families, the chosen one, and their maps if they are wanted."""
-    trace = traced(request)
-    known = families(trace)
     return {
         "run": f"{hash(request):x}",
         "chosen": {"place": chosen[0], "head": chosen[1]},
-        "families": [
-            {
-                "title": family.title,
-                "layers": [_layer(one.name, len(known) > 1) for one in family.members(trace)],
-                "heads": family.members(trace)[0].heads,
-                "zeroed": [
-                    list(head)
-                    for head in family.heads(trace)
-                    if head in request.intervention.ablated
-                ],
-            }
-            | (_maps(tiles(trace, family, _CELLS)) if has_maps else {})
-            for family in known
-        ],
-        "theme": _THEME,
+        "families": all_heads(traced(request), request.intervention.ablated, has_maps=has_maps),
+        "theme": THEME,
     }
-
-
-def _layer(name: str, is_one_of_several: bool) -> Mapping[str, str]:
-    place = Place.named(name)
-    full = place.full_label if is_one_of_several else place.label
-    return {"name": name, "label": place.label, "full": full}
-
-
-def _maps(found: Tiles) -> dict[str, object]:
-    """The weights of each head as bytes (layer, head, row, column)."""
-    blocked = np.broadcast_to(found.blocked[:, None], found.weights.shape)
-    maps: NDArray[np.uint8] = np.where(
-        blocked & (found.weights == 0), _HIDDEN, np.rint(found.weights * _ONE)
-    ).astype(np.uint8)
-    return {"maps": maps, "rows": maps.shape[2], "columns": maps.shape[3]}
 
 
 def _shown(request: Request) -> Request:

@@ -12,6 +12,7 @@ import { paintPixels } from "../../explorer/js/paint.js";
 
 const HIDDEN = 255; // of the bytes of a map: no token of the block may be looked at
 const ONE = 250; // of the bytes of a map: a weight of 1
+const LONGEST = 14; // letters on the button, “encoder L11H11”; the name of somebody's module may have more
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 const pickers = new WeakMap();
 
@@ -44,9 +45,11 @@ function headsOf({ families }) {
   return JSON.stringify(families.map(({ title, layers, heads, zeroed }) => [title, layers, heads, zeroed]));
 }
 
-class Picker {
-  constructor(parent) {
-    this.parent = parent;
+export class Picker {
+  /** `parent`: the element or shadow root that holds the skeleton. `channel`: through what it hears and tells of
+   *  heads. */
+  constructor(parent, channel = window) {
+    Object.assign(this, { parent, channel });
     this.root = parent.querySelector(".picker");
     this.opener = this.root.querySelector(".opener");
     this.panel = this.root.querySelector(".panel");
@@ -54,11 +57,11 @@ class Picker {
     this.panel.ontoggle = ({ newState }) => this.toggled(newState === "open");
     this.panel.onkeydown = (event) => this.move(event);
     this.shown = ({ detail }) => this.choose(detail);
-    window.addEventListener(SHOWN, this.shown);
+    channel.addEventListener(SHOWN, this.shown);
   }
 
   close() {
-    window.removeEventListener(SHOWN, this.shown);
+    this.channel.removeEventListener(SHOWN, this.shown);
     pickers.delete(this.parent);
   }
 
@@ -160,7 +163,8 @@ class Picker {
     if (this.chosen) mark(this.chosen, false);
     mark(chosen, true);
     this.chosen = chosen;
-    this.root.querySelector(".name").textContent = `${chosen.full}H${head}`;
+    const name = `${chosen.full}H${head}`;
+    this.root.querySelector(".name").textContent = name.length > LONGEST ? `H${head}` : name;
     this.opener.setAttribute("aria-label", `Head ${chosen.full}H${head}. Choose another`);
     lightLayer(place);
   }
@@ -168,7 +172,7 @@ class Picker {
   /** What a click or a key chooses. */
   pick(detail) {
     this.choose(detail);
-    if (!isShownAtOnce(detail)) this.trigger("head", detail);
+    if (!isShownAtOnce(detail, this.channel)) this.trigger("head", detail);
   }
 
   move(event) {

@@ -18,8 +18,7 @@ from model.nn.config import Shape
 from model.nn.places import Place, layer_label
 from viz.explorer.bundle import BUNDLED
 from viz.notation.labels import token_label
-from viz.state.engine import engine
-from viz.state.held import loaded
+from viz.state.held import is_loaded, loaded
 from viz.state.link import LINK_BYTES
 from viz.state.menu import PAGES
 from viz.state.remembered import to_remember
@@ -65,16 +64,24 @@ def _goals() -> dict[str, object]:
     goals: dict[str, object] = {"pages": [[page.file, page.title] for page in PAGES]}
     if (chosen := to_remember()) is not None:
         goals["chosen"] = chosen
-    if not engine().has(view.model):
+    if not is_loaded(view.model):
         return goals
-    model = loaded(view.model)
-    layers = [[name, layer_label(name), model.layer(name).heads] for name in model.attention_names]
-    return goals | {"layers": layers, "tokens": _tokens(view.model, view.text)}
+    changed = loaded(view.model).changed
+    layers = _layers(view.model, changed)
+    return goals | {"layers": layers, "tokens": _tokens(view.model, view.text, changed)}
 
 
 @lru_cache(maxsize=8)
-def _tokens(name: str, text: str) -> list[str]:
-    """The tokens that the model reads of a text; none of a blank one."""
+def _layers(name: str, changed: int) -> list[list[object]]:
+    """The attention sub-layers of a model, each with its label and the number of its heads. changed: when its
+    file was, in the key of the cache."""
+    model = loaded(name)
+    return [[name, layer_label(name), model.layer(name).heads] for name in model.attention_names]
+
+
+@lru_cache(maxsize=8)
+def _tokens(name: str, text: str, changed: int) -> list[str]:
+    """The tokens that the model reads of a text; none of a blank one. changed: as above."""
     model = loaded(name)
     try:
         tokens = model.tokens(text)

@@ -35,7 +35,7 @@ def choose_family(seen: Look) -> Family:
     names = [attention.name for attention in seen.trace.attention]
     if current().place not in names:
         open_head((names[0], 0))
-    here = family_of(seen.trace.find(current().place))
+    here = family_of(seen.trace, seen.trace.find(current().place))
     if len(known) > 1:
         st.segmented_control(
             "Heads of",
@@ -62,9 +62,12 @@ def cell_of(seen: Look, family: Family) -> Cell:
 
 def name_of(seen: Look, head: Head) -> str:
     """L1H3, with the kind of attention before it where the model has several."""
+    place = seen.trace.find(head[0]).place
+    if place.module:
+        return f"{place.before_head}H{head[1]}"
     if len(families(seen.trace)) == 1:
         return head_label(head)
-    family = family_of(seen.trace.find(head[0]))
+    family = family_of(seen.trace, seen.trace.find(head[0]))
     return f"{'cross' if family.cross else family.stack} {head_label(head)}"
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from model.analysis.heads.families import Family, family_of
+from model.analysis.heads.families import Family
 from model.analysis.heads.statistics import distance, entropy
 from model.download.sources import is_on_disk
 from model.loading.registry import hub_models, models, others_allowed
@@ -16,9 +16,8 @@ from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.markdown import plain
 from viz.shell.model_picker import model_title
 from viz.shell.pictures import chart, look_for, readout_of
-from viz.state.engine import engine
 from viz.state.examples import EXAMPLES
-from viz.state.held import loaded, traced
+from viz.state.held import is_loaded, loaded, traced
 from viz.state.look import Look, labels_of
 from viz.state.session import change_view, current, second_text, shown, write_link
 from viz.state.view import TEXT_LIMIT
@@ -59,7 +58,7 @@ def compare(seen: Look) -> None:
 
 def _second_model(seen: Look) -> str:
     """The model on the right: the same one unless another is chosen."""
-    own, chosen = seen.model.name, current().second_model
+    own, chosen = seen.request.model, current().second_model
     here = [name for name, entry in hub_models.items() if others_allowed() and is_on_disk(entry)]
     names = list(dict.fromkeys([*models, *here, own]))
 
@@ -80,7 +79,7 @@ def _second_text(seen: Look, model: str) -> str:
     """The sentence on the right: the visitor's; else the same one for another model, and for the same model
     another one: an example of its own, or the words in reverse order."""
     start = text = seen.request.text
-    if model == seen.model.name:
+    if model == seen.request.model:
         others = [
             one.view.text for one in EXAMPLES if one.view.model == model and one.view.text != text
         ]
@@ -99,11 +98,11 @@ def _there(seen: Look, family: Family, model: str, text: str) -> Side | None:
     except ValueError as refusal:
         st.warning(plain(str(refusal)))
         return None
-    if model == seen.model.name:
+    if model == seen.request.model:
         attention, head = trace.find(current().place), current().head
         title = f"{name_of(seen, (attention.name, head))} on the other sentence"
         return Side(trace, attention, head, title)
-    known = [one for one in trace.attention if family_of(one) == family] or list(trace.attention)
+    known = family.members(trace) or trace.attention
     boxes = st.columns(2)
     names = [one.name for one in known]
     attention = known[one_listed("Layer on the right", names, _LAYER, box=boxes[0])]
@@ -116,12 +115,16 @@ _LAYER, _HEAD = "all-heads-second-layer", "all-heads-second-head"
 
 
 def _second_trace(seen: Look, name: str, text: str) -> Trace:
-    if not engine().has(name):
+    if not is_loaded(name):
         place = st.empty()
         bar = place.progress(0.0, text=f"Loading {plain(model_title(name))}")
         loaded(name, lambda sentence, share: bar.progress(share or 0.0, text=plain(sentence)))
         place.empty()
-    return traced(replace(seen.request, model=name, text=text, target=None, continued=()))
+    changed = loaded(name).changed
+    request = replace(
+        seen.request, model=name, text=text, target=None, continued=(), changed=changed
+    )
+    return traced(request)
 
 
 def _picture(side: Side, key: str) -> None:

@@ -116,7 +116,7 @@ def composition(seen: Look, picture: DeltaGenerator, words: DeltaGenerator) -> N
     st.caption(
         f"From the matrices alone, whatever the sentence ({SOURCE}). Random matrices of this width give "
         f"about 1/√d_model = {base:.3f}. A large number says what a head could read, not that it does: "
-        f"leave the earlier head out to see that. Here {norms}; feed-forward layers between are left out."
+        f"to see that, leave the earlier head out. Here {norms}; feed-forward layers between are left out."
     )
     columns = {
         "writes": [name_of(seen, one.earlier) for one in found],
@@ -157,6 +157,6 @@ def _most(seen: Look, found: Sequence[Composition], base: float) -> str:
     through = {"Q": "queries", "K": "keys", "V": "values"}[most.reads]
     return (
         f"The widest line: {name_of(seen, most.later)} reads {name_of(seen, most.earlier)} through its "
-        f"{through}, {most.ratio:.3f}, {most.ratio / base:.1f} times what random matrices give. Of "
-        f"{len(found)} numbers {sum(one.ratio > base for one in found)} lie above that."
+        f"{through}, {most.ratio:.3f}, {most.ratio / base:.1f} times what random matrices give. "
+        f"{sum(one.ratio > base for one in found)} of {len(found)} numbers lie above that."
     )

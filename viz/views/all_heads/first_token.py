@@ -2,46 +2,38 @@
 when the token is hidden."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import streamlit as st
 
 from model.analysis.heads.families import Family
-from model.analysis.heads.sinks import TokenAsKey, hiding, moved_weight, token_as_key
+from model.analysis.heads.sinks import TokenAsKey, token_as_key
 from model.serving.engine import Request
 from model.trace.arrays import Mask, Wide
+from model.trace.unproven import RECORDED, NotShownError
 from viz.elements.one_of import one_listed, one_of
-from viz.figures.heatmap import Axis, heatmap
 from viz.notation.head_formulas import weights_and_lengths
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted
 from viz.notation.superlatives import led_by
 from viz.notation.theme import QuantityName
-from viz.shell.pictures import chart, checked, look_for, table
+from viz.shell.pictures import checked, look_for, table
 from viz.state.held import loaded, traced
 from viz.state.look import Look
-from viz.state.navigation import view_link
-from viz.state.session import current
 from viz.views.all_heads.choice import choose_family, chosen_head, map_of_heads, name_of
-from viz.views.laboratory.effect_row import Effect, effects
+from viz.views.all_heads.hidden_token import draw_moved, has_sinks, hidden, say_moved
 
 WEIGHT, VALUE, EDGE, HIDDEN = "Its weight", "Its value", "What its edges carry", "When it is hidden"
 LEARNED = "The learned sink"
 RESTS = 0.5  # of a head's weight: more than on all other keys together
-NAMED = 3  # tokens to which the weight goes
 
 
 @lru_cache(maxsize=16)
 def _found(request: Request, family: Family, position: int) -> TokenAsKey:
     return token_as_key(loaded(request.model), traced(request), family, position)
-
-
-@lru_cache(maxsize=16)
-def _moved(request: Request, hidden: Request, family: Family, position: int) -> Wide:
-    return moved_weight(traced(request), traced(hidden), family, position)
 
 
 def first_token(seen: Look) -> None:
@@ -55,20 +47,22 @@ def first_token(seen: Look) -> None:
     token = bold_token(family.keys(seen.trace)[position].text, position)
     try:
         found = _found(seen.request, family, position)
+    except NotShownError:
+        raise
     except ValueError as refusal:
         drawn.info(f"{plain(str(refusal))} Choose an earlier token, or type a longer text.")
         return
     with picture:
         if shown == HIDDEN:
-            seen = _hidden(seen, family, position)
+            seen = hidden(seen, family, position)
             with drawn:
-                _draw_moved(seen, family, position)
-            _say_moved(seen, family, found, token)
+                draw_moved(seen, family, position)
+            say_moved(seen, family, found, token)
         else:
             with drawn:
                 _draw_map(seen, family, found, shown)
             look_for(_MAPS[shown].say(seen, found, token))
-        st.latex(weights_and_lengths(sinks=_has_sinks(seen, family)))
+        st.latex(weights_and_lengths(sinks=has_sinks(seen, family)))
         st.markdown(_why(seen, family, found))
     with beside:
         chosen_head(seen, "with that token hidden" if shown == HIDDEN else "")
@@ -77,13 +71,21 @@ def first_token(seen: Look) -> None:
 
 
 def _picture(seen: Look, family: Family) -> str:
-    """What is shown; the learned sink only of heads that have one."""
-    kinds = [kind for kind in (*_MAPS, HIDDEN) if kind != LEARNED or _has_sinks(seen, family)]
-    return one_of("Picture", kinds, f"all-heads-first-{len(kinds)}", quiet=True)
-
-
-def _has_sinks(seen: Look, family: Family) -> bool:
-    return any(one.sinks is not None for one in family.members(seen.trace))
+    """What is shown; the learned sink only of heads that have one, and only what the model can say."""
+    there = {
+        LEARNED: has_sinks(seen, family),
+        EDGE: seen.has_output,
+        HIDDEN: seen.model.runs,
+    }
+    kinds = [kind for kind in (*_MAPS, HIDDEN) if there.get(kind, True)]
+    shown = one_of("Picture", kinds, f"all-heads-first-{'-'.join(kinds)}", quiet=True)
+    if not seen.model.runs:
+        st.info(
+            f"{RECORDED} Open the model itself to see what its edges carry, or to hide a token."
+        )
+    elif not seen.has_output:
+        st.info(f"W_O is not proven here, because {plain(seen.model.unproven['output'])}.")
+    return shown
 
 
 def _token(seen: Look, family: Family) -> int:
@@ -129,18 +131,21 @@ def _say_weight(seen: Look, found: TokenAsKey, token: str) -> str:
     if not rests.any():
         return f"{said} No head gives it more than half of its weight on this text."
     return (
-        f"{said} In {rests.sum()} of {counted(known.sum(), 'head')} it has more than half; "
+        f"{said} In {rests.sum()} of {counted(known.sum(), 'head')} it has more than half"
         f"{_what_it_carries(found, rests)}"
     )
 
 
 def _what_it_carries(found: TokenAsKey, rests: Mask) -> str:
-    """Whether the weight of some heads moves the stream."""
-    weight, carried = found.weight[rests].mean(), np.nanmean(found.carried[rests])
+    """How long the token's value is where it has most of the weight, and whether that moves the stream."""
     said = (
-        f"there its value is {np.nanmean(found.value_ratio[rests]):.2f} times as long as those of the other "
-        f"tokens. With {weight:.0%} of the weight its edges carry {carried:.0%} of the lengths"
+        f"; there its value is {np.nanmean(found.value_ratio[rests]):.2f} times as long as those of the "
+        "other tokens."
     )
+    if np.isnan(found.carried[rests]).all():
+        return said
+    weight, carried = found.weight[rests].mean(), np.nanmean(found.carried[rests])
+    said += f" With {weight:.0%} of the weight its edges carry {carried:.0%} of the lengths"
     if carried < weight / 2:
         return f"{said}: most of this weight moves the stream little."
     if round(carried, 2) < round(weight, 2):
@@ -192,77 +197,23 @@ _MAPS: dict[str, _Map] = {
 }
 
 
-def _hidden(seen: Look, family: Family, position: int) -> Look:
-    """The run in which no other token attends to that one."""
-    intervention = hiding(seen.trace, family, position)
-    return Look(replace(seen.request, intervention=intervention))
-
-
-def _draw_moved(seen: Look, family: Family, position: int) -> None:
-    """By layer and key: the weight that the hidden token loses and the others gain."""
-    before, hidden = seen.requests[1], seen.request
-    layers = len(family.members(seen.trace))
-    moved = _moved(before, hidden, family, position).reshape(layers, -1, len(_keys(seen, family)))
-    figure = heatmap(
-        moved.mean(1),
-        rows=Axis("layer", [str(layer) for layer in range(layers)], tokens=False),
-        columns=Axis("key", _keys(seen, family)),
-        quantity="difference",
-        height=min(max(26 * layers + 130, 220), 800),
-    )
-    figure.data[-1].colorbar.title = {"text": "change of weight", "side": "right"}
-    chart(figure, f"all-heads-first-moved-{position}")
-
-
-def _keys(seen: Look, family: Family) -> list[str]:
-    return [token.text for token in family.keys(seen.trace)]
-
-
-def _say_moved(seen: Look, family: Family, found: TokenAsKey, token: str) -> None:
-    """To which tokens the weight goes, and a link to the run in the laboratory."""
-    moved = np.nanmean(_moved(seen.requests[1], seen.request, family, found.position), axis=0)
-    keys = _keys(seen, family)
-    ranked = np.argsort(-moved, kind="stable")[:NAMED].tolist()
-    most = [key for key in ranked if round(moved[key], 2) > 0]
-    gains = [f"{bold_token(keys[key], key)} {moved[key]:+.2f}" for key in most]
-    if _has_sinks(seen, family):
-        gains.append(f"the learned sink {-moved.sum():+.2f}")
-    goes = f": {', '.join(gains)}" if gains else ", each a little"
-    look_for(
-        f"{token} is hidden from the other tokens. It had {np.nanmean(found.weight):.2f} of their weight, on "
-        f"average over the heads. Others gain what it loses{goes}. The picture shows by layer how much each "
-        "key's mean weight changes. A later layer also reads what the earlier ones have changed."
-    )
-    read = "encoder" if family.cross else family.stack
-    own_row = found.position if read == seen.model.stacks()[-1] else None
-    told = effects(seen, traced(seen.requests[1]), seen.trace, hidden=own_row)
-    st.markdown(" · ".join(map(_written, told)))
-    view = replace(current(), show="", intervention=seen.request.intervention)
-    view_link("pages/laboratory.py", "Open this run in the laboratory →", view)
-
-
-def _written(effect: Effect) -> str:
-    """An effect on one line: its name, the number before and after."""
-    was = f"{plain(effect.before)} → " if effect.before else ""
-    return f"{effect.name}: {was}**{plain(effect.after)}**"
-
-
 def _why(seen: Look, family: Family, found: TokenAsKey) -> str:
-    sink = ", with its sink's," * _has_sinks(seen, family)
+    sink = ", with its sink's," * has_sinks(seen, family)
     said = (
         f"A row of weights{sink} sums to 1, so a head that finds nothing to read still puts its weight "
-        "somewhere. Weight on a short value adds little to the stream. A token that is used so is an "
+        "somewhere. Weight on a short value adds little to the stream. A token used in this way is an "
         "**attention sink** (Xiao et al. 2023)."
     )
     others = len(family.queries(seen.trace)) - 1
     causal = family.members(seen.trace)[0].kind == "causal"
     if causal and found.position == 0 and (found.rows == others).all():
         said += " Under the causal mask only the first token can be read by every other one."
-    if _has_sinks(seen, family):
-        said += (
-            " In this model a head has a learned sink as well: its share of each row reads nothing."
-        )
+    if has_sinks(seen, family):
+        said += " In this model each head also has a learned sink: the weight that it takes reads nothing."
     return f"{said} Choose another token to compare."
+
+
+_OF_EDGES = ("length of its edge, mean", "of all edges of a row", "share of lengths")
 
 
 def _table(seen: Look, family: Family, found: TokenAsKey) -> None:
@@ -273,10 +224,10 @@ def _table(seen: Look, family: Family, found: TokenAsKey) -> None:
         "spread evenly": found.even,
         "length of its value": found.value,
         "of the other values, mean": found.other_values,
-        "length of its edge, mean": found.edge,
-        "of all edges of a row": found.edges,
-        "share of lengths": found.carried,
+        **dict(zip(_OF_EDGES, (found.edge, found.edges, found.carried), strict=True)),
     }
-    if _has_sinks(seen, family):
+    if has_sinks(seen, family):
         columns["learned sink, mean"] = found.learned
+    if not seen.has_output:
+        columns = {name: numbers for name, numbers in columns.items() if name not in _OF_EDGES}
     table(columns, f"all-heads-first-{found.position}")

@@ -19,7 +19,9 @@ from viz.views.all_heads.choice import (
     choose_family,
     clickable,
     name_of,
+    names_of,
 )
+from viz.views.all_heads.labels import choose_label, labelled
 
 SHARES = tuple(one for one in STATISTICS if one.unit.startswith("weight"))  # comparable: 0 to 1
 
@@ -41,20 +43,29 @@ def grid(seen: Look) -> None:
         family = choose_family(seen)
         found, known = tiles_of(seen.request, family), scores_of(seen.request, family)
         names = [name_of(seen, head) for head in known.heads]
-        words = [
-            f"{name}<br>{_role(known, head)}" for name, head in zip(names, known.heads, strict=True)
-        ]
         keys = len(family.members(seen.trace)[0].vectors[1])
         groups = keys if keys < found.weights.shape[1] else 0
+        look_for(_look_for(seen, known))
+        st.caption(f"{_how_to_read(found, groups)} Click a tile to enlarge it.")
+        label, layers = labelled(seen, family), names_of(family, seen)
+        marked = choose_label(seen, family, label) if label else []
+        words = [
+            f"{name}<br>{_role(known, head)}{label.words(head) if label else ''}"
+            for name, head in zip(names, known.heads, strict=True)
+        ]
         with picture:
             clickable(
-                head_grid(found, chosen=cell_of(seen, family), words=words, groups=groups),
+                head_grid(
+                    found,
+                    chosen=cell_of(seen, family),
+                    words=words,
+                    groups=groups,
+                    marked=[(layers.index(place), head) for place, head in marked],
+                ),
                 known.heads,
                 "all-heads-grid",
                 f"Grid of {len(known.heads)} heads; rows are layers, columns are heads.",
             )
-        look_for(_look_for(seen, known))
-        st.caption(f"{_how_to_read(found, groups)} Click a tile to enlarge it.")
     checked(seen)
     columns = {one.title: known.values[one.name] for one in SHARES if one.name in known.values}
     table({"head": names, **columns}, "all-heads-grid")

@@ -80,8 +80,8 @@ def head_results(seen: Look) -> None:
             _lengths_view(seen, picture)
             say_encoder(
                 seen,
-                "predicts no next token, so there is no logit to add to. The map shows how long "
-                "the vectors are that its heads write.",
+                "predicts no next token, so there is no logit to add to. The map shows the "
+                "lengths of the vectors that its heads write.",
             )
             return
         shown = one_of("Picture", (EFFECT, PARTS, LENGTH), "all-heads-writes-as", quiet=True)

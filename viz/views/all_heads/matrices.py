@@ -90,7 +90,7 @@ def _over_tokens(
     if looks and made.turns and len(keys) > 1:
         keep_within("all-heads-before", len(keys))
         distance = st.slider(
-            "The key stands so many tokens before the query",
+            "Tokens between the key and the query after it",
             0,
             len(keys) - 1,
             key="all-heads-before",
@@ -168,15 +168,15 @@ def _left_out(seen: Look, made: HeadMatrices, looks: bool) -> str:
         )
         return (
             f"{norm}. u is the row of the output matrix{final}: so the numbers can be compared with one "
-            "another, and are no logits. Left out: biases, and whatever other layers add or make of it."
+            "another, but they are not logits. Left out: biases, and whatever other layers add or make of it."
         )
     turned = (
-        " Rotary positions turn both; here the key stands the chosen number of tokens before. With 0 the "
-        "turn drops out."
+        " Rotary positions rotate both; here the key stands the chosen number of tokens before the query. "
+        "At 0 the two rotations cancel."
         if made.turns
         else " Positions are left out."
     )
-    return f"{norm}. Left out: biases, and whatever layers before add.{turned}"
+    return f"{norm}. Left out: biases, and whatever earlier layers add.{turned}"
 
 
 def _over_vocabulary(seen: Look, shown: str, distance: int) -> None:

@@ -118,7 +118,7 @@ def _look(seen: Look, shown: Merged, *, by_identity: bool, whole: bool) -> str:
 def _say_shapes(seen: Look, found: Merged) -> None:
     heads, _, width = found.outputs.shape
     said = (
-        f"W_V of a head makes {width} numbers of {seen.model.config.d_model}, so no identity can take its "
+        f"W_V of a head turns {seen.model.config.d_model} numbers into {width}, so no identity can take its "
         f"place. W_O has {heads * width} rows, {width} for each head."
     )
     groups = seen.attention.vectors[1].shape[0]

@@ -1,7 +1,7 @@
 """What the edges of a head carry: the lengths of what they write, and what they add to a logit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,22 +9,21 @@ import streamlit as st
 from numpy.typing import NDArray
 from streamlit.delta_generator import DeltaGenerator
 
-from model.analysis.heads.contributions import parts_of_logit
-from viz.elements.one_of import one_listed, one_of
+from viz.elements.one_of import one_of
 from viz.elements.plot import plot
 from viz.figures.edge_bars import edge_bars, edge_lengths
 from viz.figures.heatmap import NARROW, weights_of_head
-from viz.notation.head_formulas import EDGE
+from viz.notation.head_formulas import EDGE, EDGE_BEFORE
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
-from viz.notation.names import part_name
-from viz.notation.numbers import difference, signed
+from viz.notation.numbers import difference
 from viz.saving.save import save_figure
 from viz.shell.alternatives import say_encoder
 from viz.shell.frame import frame
 from viz.shell.pictures import chart, look_for, readout_of, table
 from viz.state.look import Look
 from viz.state.session import change_view, current
+from viz.views.attention.edge_logit import choose_logit, say_logit
 from viz.views.attention.walk import Cell, choose_cell, chosen_cell
 
 if TYPE_CHECKING:
@@ -32,19 +31,8 @@ if TYPE_CHECKING:
 
 ROW, LOGIT, HEAD = "One row", "In a logit", "The whole head"
 BARS = 24  # keys that are drawn
-OFFERED = 8  # likeliest next tokens
 RESTS = 0.5  # of a row's weight: with more, what the first token carries is told
 Row = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Logit:
-    """The logit that is taken apart, or how far it lies above another one."""
-
-    token: int
-    against: int | None
-    name: str  # as Markdown may show it
-    value: float  # the model's own
 
 
 def edges(seen: Look) -> None:
@@ -53,7 +41,8 @@ def edges(seen: Look) -> None:
 
     cell = chosen_cell(seen)
     frame().follow_head()
-    edge = edge_values(seen.model, seen.trace, cell.place, cell.head)
+    through = seen.has_output
+    edge = edge_values(seen.model, seen.trace, cell.place, cell.head, through_output=through)
     picture, beside = st.columns([3, 2], gap="large")
     with picture:
         drawn = st.container()
@@ -62,6 +51,8 @@ def edges(seen: Look) -> None:
         st.markdown(
             "An **edge** is what one token hands to another: its weight times its value, through W_O."
         )
+        if not through:
+            st.info(_why_before(seen))
         choose_cell(seen)
     if shown == HEAD:
         _whole_head(seen, cell, edge, (drawn, beside))
@@ -75,11 +66,18 @@ def edges(seen: Look) -> None:
     readout_of(seen.attention, cell.head, *seen.labels)
     if shown != LOGIT:
         _check_row(seen, cell, edge)
-    st.latex(EDGE)
+    st.latex(EDGE if through else EDGE_BEFORE)
     st.markdown(
         "A head's output at a token is the sum of its edges, and each writes a vector of its own to the "
         "stream. A large weight on a value that is short after W_O carries little (Kobayashi et al. 2020)."
     )
+
+
+def _why_before(seen: Look) -> str:
+    """Why the lengths are those before W_O."""
+    why = seen.model.unproven["output"]
+    said = why if why.endswith(".") else f"W_O is not proven here, because {why}."
+    return f"{plain(said)} So the lengths here are those of weight · value, before W_O."
 
 
 def _bars(
@@ -155,17 +153,25 @@ def _say_row(seen: Look, cell: Cell, edge: "EdgeValues") -> None:
     if len(others) and weights[0] >= RESTS and share < weights[0] / 2:
         st.markdown(
             f"The first token, {names[0]}, takes {weights[0]:.0%} of this row's weight but carries only "
-            f"{share:.0%} of all lengths: through W_O its value is {lengths[0]:.2f} long, those of the other "
-            f"keys {lengths[others].mean():.2f} on average."
+            f"{share:.0%} of all lengths: {'through W_O ' * seen.has_output}its value is "
+            f"{lengths[0]:.2f} long, those of the other keys {lengths[others].mean():.2f} on average."
         )
 
 
 def _check_row(seen: Look, cell: Cell, edge: "EdgeValues") -> None:
     total = edge.weights[cell.query] @ edge.written
-    wrote = seen.model.head_output(seen.attention, cell.head)[cell.query]
+    if seen.has_output:
+        wrote, what = seen.model.head_output(seen.attention, cell.head), "what the head wrote there"
+    else:
+        is_set_to_zero = cell.head in seen.attention.ablated
+        wrote, what = (
+            seen.attention.output[cell.head] * (not is_set_to_zero),
+            "the head's output there",
+        )
+    wrote = wrote[cell.query]
     st.caption(
-        f"Check: the edges of this row add up to a vector of length {np.linalg.norm(total):.6f}; what the "
-        f"head wrote there has length {np.linalg.norm(wrote):.6f}. The two vectors differ by at most "
+        f"Check: the edges of this row add up to a vector of length {np.linalg.norm(total):.6f}; {what} "
+        f"has length {np.linalg.norm(wrote):.6f}. The two vectors differ by at most "
         f"{difference(float(np.abs(total - wrote).max()))} in any of their numbers."
     )
 
@@ -212,7 +218,7 @@ def _in_a_logit(
             )
         return
     with boxes[1]:
-        chosen = _choose_logit(seen, cell)
+        chosen = choose_logit(seen, cell)
     try:
         added = edge.logit(chosen.token, chosen.against, position=cell.query)[cell.query]
     except ValueError as refusal:  # parts of another run's stream stand in this one
@@ -227,62 +233,4 @@ def _in_a_logit(
             of_logit=f"{chosen.token}-{chosen.against}",
         )
     with boxes[1]:
-        _say_logit(seen, cell, chosen, added)
-
-
-def _choose_logit(seen: Look, cell: Cell) -> _Logit:
-    """A next token, the likeliest to begin with, and one that it is held against, or none."""
-    logits = seen.trace.require_prediction().after(cell.query)
-    likely = np.argsort(-logits, kind="stable")[:OFFERED].tolist()
-    own = [token.id for token in seen.trace.tokens_of("decoder")]
-    ids = list(dict.fromkeys([*likely, *own]))
-    labels = [token_label(token.text, 24) for token in seen.model.tokenizer.named(ids)]
-    names = [f"{label} (logit {logits[id_]:.2f})" for label, id_ in zip(labels, ids, strict=True)]
-    key = f"edges-{hash(tuple(own))}"
-    place = one_listed("Next token", names, f"{key}-token")
-    other = one_listed("Rather than", ["no other: its logit alone", *names], f"{key}-against") - 1
-    name = f"**{plain(labels[place])}**"
-    value = float(logits[ids[place]])
-    if other < 0:
-        return _Logit(ids[place], None, f"The logit of {name}", value)
-    against = ids[other]
-    return _Logit(
-        ids[place],
-        against,
-        f"The logit of {name} above that of **{plain(labels[other])}**",
-        value - float(logits[against]),
-    )
-
-
-def _say_logit(seen: Look, cell: Cell, chosen: _Logit, added: Row) -> None:
-    """What the head's edges add, the other heads and everything else; their sum beside the model's own."""
-    here = (cell.place, cell.head)
-    sums = {"this": 0.0, "heads": 0.0, "rest": 0.0}
-    for token, sign in ((chosen.token, 1.0), (chosen.against, -1.0)):
-        if token is None:
-            continue
-        for part in parts_of_logit(seen.model, seen.trace, cell.query, token):
-            which = "rest" if part.kind != "head" else "heads"
-            which = "this" if (part.name, part.head) == here else which
-            sums[which] += sign * part.effect
-    head = plain(part_name(f"{cell.place}.{cell.head}", stacks=len(seen.trace.stacks)))
-    queries, keys = ([plain(token_label(text)) for text in texts] for texts in seen.labels)
-    most = int(np.abs(added).argmax())
-    look_for(
-        f"{chosen.name}, after **{queries[cell.query]}**, is {_number(chosen.value)}. The edges of {head} "
-        f"add **{_number(added.sum(), '+')}**; the one that counts most is that to **{keys[most]}** at "
-        f"position {most}: {_number(added[most], '+')}."
-    )
-    total = float(added.sum()) + sums["heads"] + sums["rest"]
-    st.caption(
-        f"Check: {len(added)} edges {_number(added.sum(), '+', 4)}, all other heads "
-        f"{_number(sums['heads'], '+', 4)}, everything else {_number(sums['rest'], '+', 4)}: together "
-        f"{_number(total, '', 4)}. The model's own is {_number(chosen.value, '', 4)}, a difference of "
-        f"{difference(abs(total - chosen.value))}. The edges differ from their head's part by "
-        f"{difference(abs(float(added.sum()) - sums['this']))}. All pass through the norms with their "
-        "recorded statistics; what an edge changes in later layers is counted there."
-    )
-
-
-def _number(value: float, sign: str = "", decimals: int = 2) -> str:
-    return signed(f"{value:{sign if round(value, decimals) else ''}z.{decimals}f}")
+        say_logit(seen, cell, chosen, added)

@@ -129,7 +129,7 @@ def _say_the_rest(found: Projected, side: Side, dimension: int) -> None:
             if found.normed
             else []
         ),
-        *(["Rotary positions then turn pairs of its entries."] if found.turned else []),
+        *(["Rotary positions then rotate pairs of its entries."] if found.turned else []),
     ]
     if follows:
         said = f"{' '.join(follows)} This entry becomes {written(after)}. {said}"

@@ -13,7 +13,7 @@ def how_a_score_adds_up(seen: Look) -> None:
     config = seen.model.config
     held = "mean and deviation" if config.centres else "root mean square"
     turned = (
-        " Rotary positions turn each part of a query or key by the angles of its own token."
+        " Rotary positions rotate each part of a query or key by the angles of its own token."
         if seen.attention.projection.turned
         else ""
     )

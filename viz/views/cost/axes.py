@@ -205,7 +205,7 @@ def _queries(seen: Look, pictures: DeltaGenerator, words: DeltaGenerator) -> Non
     with words:
         _code(found.lines)
         later = attention.projection.normed or attention.projection.turned
-        said_of = "after the norm and the rotary turn that follow, " if later else ""
+        said_of = "after the norm and the rotation that follow, " if later else ""
         st.caption(
             f"Check: {said_of}the queries of all heads differ from the recorded ones by at most "
             f"{difference(found.apart or 0.0)}."

@@ -56,8 +56,10 @@ PRESETS: dict[str, Sizes] = {
         Lengths(1, 64),
         "Vaswani et al. 2017: six layers in each stack, one shared vocabulary of about 37,000.",
     ),
-    "A walk: batch 32, length 16": Sizes(_WALK, Lengths(32, 16), _WALK_NOTE.format(LONG_WALK)),
-    "A walk: batch 2, length 4": Sizes(_WALK, Lengths(2, 4), _WALK_NOTE.format(SHORT_WALK)),
+    "A walkthrough: batch 32, length 16": Sizes(
+        _WALK, Lengths(32, 16), _WALK_NOTE.format(LONG_WALK)
+    ),
+    "A walkthrough: batch 2, length 4": Sizes(_WALK, Lengths(2, 4), _WALK_NOTE.format(SHORT_WALK)),
 }
 
 
@@ -131,6 +133,8 @@ def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
             encoder_layers=config.encoder_layers if same else layers * bool(config.encoder_layers),
             decoder_layers=config.decoder_layers if same else layers * bool(config.decoder_layers),
             d_mlp=config.d_mlp * width // config.d_model,
+            d_expert=config.d_expert * width // config.d_model,
+            d_shared=config.d_shared * width // config.d_model,
             n_ctx=max(config.n_ctx, length),
         ),
         Lengths(batch, length, max(target, 1) if preset.lengths.target else 0),

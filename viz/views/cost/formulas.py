@@ -51,6 +51,8 @@ def memory(config: TransformerConfig) -> str:
         cache = rf"2\, L_d\, B\, (m + n)\, {_kept(config)}"
     else:
         matrices, cache = r"3\, L\, B\, h\, n^2", rf"2\, L\, B\, n\, {_kept(config)}"
+    if config.key_latent:
+        cache = r"L\, B\, n\, (r + d_R)"
     found = [_named(matrices, "scores, scaled, weights")]
     if config.decoder_layers:
         found.append(_named(cache, "key–value cache"))
@@ -87,6 +89,8 @@ def _at_the_end(length: str) -> str:
 
 def _layer(config: TransformerConfig, length: str) -> list[str]:
     pairs = rf"4\, {length}^2\, {_read(config)}"
+    if config.value_size:
+        pairs = rf"2\, {length}^2\, h\, (d_k + d_v)"
     return [
         _named(_projections(config, 2, length), "projections"),
         rf"\underbrace{{{pairs}}}_{{QK^\top,\ AV}}",
@@ -102,6 +106,30 @@ def head_width(config: TransformerConfig) -> str:
         return found
     kept = config.key_head_count * config.head_width
     return rf"{found}, \qquad g\, d_k = {config.key_head_count} \cdot {config.head_width} = {kept}"
+
+
+def letters(config: TransformerConfig) -> str:
+    """What the letters of experts and latent vectors stand for, in this model; "" without any."""
+    said = []
+    if config.experts:
+        said.append(
+            f"E = {config.experts:,} experts, of which k = {config.experts_read:,} read each token, with "
+            f"dₑ = {config.d_expert:,} neurons each"
+        )
+    if config.d_shared:
+        said.append(f"dₛ = {config.d_shared:,} neurons that read every token")
+    if config.dense_layers:
+        said.append(
+            f"the first layers ({config.dense_layers:,}) have d_ff = {config.d_mlp:,} instead"
+        )
+    if config.key_latent:
+        said.append(
+            f"keys and values are made of a latent vector of r = {config.key_latent:,} numbers, and of a key "
+            f"of d_R = {config.turned_key:,} that all heads share; a value has d_v = {config.value_width:,}"
+        )
+    if config.query_latent:
+        said.append(f"queries are made of one of r_Q = {config.query_latent:,}")
+    return "; ".join(said) and f"Here {'; '.join(said)}."
 
 
 def _named(latex: str, name: str) -> str:
@@ -121,6 +149,11 @@ def _kept(config: TransformerConfig) -> str:
 def _projections(config: TransformerConfig, times: int, length: str = "") -> str:
     """W_Q, W_K, W_V and W_O; times 2 where products and sums are counted."""
     read = rf"{length}\, " if length else ""
+    if config.key_latent:
+        wide = r"(d + h\, d_k)\, r_Q" if config.query_latent else r"d\, h\, d_k"
+        up = r"r\, h\, (d_k - d_R + d_v)"
+        counted = rf"({wide} + d\, (r + d_R) + {up} + d\, h\, d_v)"
+        return (rf"{times}\, {read}" if times > 1 or length else "") + counted
     if config.groups_keys:
         return rf"{2 * times}\, {read}d\, (h + g)\, d_k"
     return rf"{4 * times}\, {read}" + (r"d\, h\, d_k" if config.head_size else "d^2")
@@ -128,8 +161,12 @@ def _projections(config: TransformerConfig, times: int, length: str = "") -> str
 
 def _feed_forward(config: TransformerConfig, times: int, length: str = "") -> list[str]:
     """The maps of the feed-forward, three with a gate; nothing where there is none."""
-    if not config.d_mlp:
-        return []
     read = rf"{length}\, " if length else ""
     maps = 3 if config.is_gated else 2
-    return [_named(rf"{maps * times}\, {read}d\, d_{{\text{{ff}}}}", "feed-forward")]
+    if not config.experts:
+        plain = _named(rf"{maps * times}\, {read}d\, d_{{\text{{ff}}}}", "feed-forward")
+        return [plain] if config.d_mlp else []
+    met = "k" if length else "E"
+    each = rf"({met}\, d_e + d_s)" if config.d_shared else rf"{met}\, d_e"
+    router = rf"{times if times > 1 else ''}\, {read}d\, E"
+    return [_named(rf"{3 * times}\, {read}d\, {each} + {router}", "experts, router")]

@@ -9,7 +9,7 @@ import streamlit as st
 
 from model.analysis.cost.operations import Operation, operations
 from model.analysis.cost.recorded_shapes import Shape, compared, counted_parameters, recorded_shapes
-from model.arithmetic.sizes import parameter_parts
+from model.arithmetic.sizes import parameter_parts, parameters_read
 from model.nn.config import TransformerConfig
 from model.nn.places import Kind, Place
 from viz.elements.one_of import one_of
@@ -17,7 +17,17 @@ from viz.figures.bars import Amount, amounts, percent
 from viz.figures.blocks import Block, blocks
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
-from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, SCORE, STREAM, WEIGHT
+from viz.notation.theme import (
+    FEED_FORWARD,
+    KEY,
+    MASKED,
+    OUTPUT,
+    QUERY,
+    SCORE,
+    STREAM,
+    VALUE,
+    WEIGHT,
+)
 from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
 from viz.views.cost import formulas
@@ -42,6 +52,14 @@ _COLOURS = {
     "Hidden layer": FEED_FORWARD,
     "Activation": FEED_FORWARD,
     "Back to the width": FEED_FORWARD,
+    "Latent of Q": QUERY,
+    "Latent of K and V": KEY,
+    "Turned part of K": KEY,
+    "K of the latent": KEY,
+    "V of the latent": VALUE,
+    "Hidden layer of the experts": FEED_FORWARD,
+    "Activation of the experts": FEED_FORWARD,
+    "Back to the width, of each": FEED_FORWARD,
 }
 Row = tuple[Operation, Shape | None, bool | None]  # counted, recorded, whether they agree
 NOT_LISTED = "It lies in parts that this page does not count."
@@ -49,6 +67,7 @@ _PARTS = {
     "Token embedding": STREAM,
     "Attention": WEIGHT,
     "Feed-forward": FEED_FORWARD,
+    "Experts": FEED_FORWARD,
     "Output matrix": OUTPUT,
 }
 
@@ -146,7 +165,9 @@ def _frame(rows: Sequence[Row], scales: Mapping[str, float] | None, width: int) 
     }
     if scales is not None:
         columns["recorded"] = ["—" if shape is None else _written(shape) for _, shape, _ in rows]
-    columns["axes"] = [" × ".join(step.axes).replace("d_k", "dₖ") for step, _, _ in rows]
+    columns["axes"] = [
+        " × ".join(step.axes).replace("d_k", "dₖ").replace("d_v", "dᵥ") for step, _, _ in rows
+    ]
     return pd.DataFrame(columns)
 
 
@@ -191,7 +212,11 @@ def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
         table(columns, "cost-parameters", decimals=0)
     with words:
         st.latex(formulas.parameters(sizes.config))
+        say_letters(sizes.config)
         st.metric("All parameters", f"{total:,}")
+        if sizes.config.experts:
+            unread = sum(parameter_parts(sizes.config).values()) - parameters_read(sizes.config)
+            st.metric("Of these, a token meets", f"{total - unread:,}")
         if own:
             counted = counted_parameters(seen.model)
             st.caption(
@@ -200,6 +225,12 @@ def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
             )
         if sizes.config.decoder_layers:
             _variants(sizes.config)
+
+
+def say_letters(config: TransformerConfig) -> None:
+    """Below a formula: its letters for experts and latent vectors."""
+    if said := formulas.letters(config):
+        st.caption(said)
 
 
 def what_adds(config: TransformerConfig) -> list[str]:

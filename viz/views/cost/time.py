@@ -52,7 +52,7 @@ def time_view(seen: Look, sizes: Sizes, own: bool) -> None:
         found = _asked(*asked, measured, main=True)
         if found is not None:
             _fused_and_explicit(found, width, heads)
-    with st.expander("A loop over heads, or one shot?", key="cost-two-loops"):
+    with st.expander("A loop over heads, or all at once?", key="cost-two-loops"):
         _loop(sizes)
 
 
@@ -151,8 +151,8 @@ def _where(found: Measurement | HeadsMeasurement) -> None:
     st.caption(
         plain(
             f"Measured on {found.machine}, {found.threads} threads: each time is the fastest of {FEWEST} to "
-            f"{REPEATS} runs, for other work on the machine only makes a run slower. The result is kept "
-            "until somebody measures again."
+            f"{REPEATS} runs, because other work on the machine can only slow a run down. The result is "
+            "kept until somebody measures again."
         )
     )
 

@@ -21,6 +21,7 @@ from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
 from viz.views.cost import formulas
 from viz.views.cost.choice import Sizes, resized
+from viz.views.cost.shapes import say_letters
 
 BYTES = {"float32: 4 bytes per number": 4, "float16: 2 bytes per number": 2}
 Units = tuple[tuple[float, str, str], ...]
@@ -52,6 +53,7 @@ def memory_view(seen: Look, sizes: Sizes, own: bool) -> None:
     with words:
         size = BYTES[st.radio("Numbers kept as", list(BYTES), key="cost-bytes")]
         st.latex(formulas.memory(config))
+        say_letters(config)
         said = (
             "Results and matrices are counted as if **every** result of a pass were kept, as in "
             "training. A fused kernel never stores the matrices."
@@ -126,6 +128,7 @@ def operations_view(seen: Look, sizes: Sizes, own: bool) -> None:
         table(columns, "cost-flops", decimals=2)
     with words:
         st.latex(formulas.operations(sizes.config))
+        say_letters(sizes.config)
         st.metric("One pass", f"{total / unit:,.2f} {short}")
         tokens = sizes.lengths.batch * sizes.lengths.tokens
         masked = " The masked half of a causal pass is counted." * sizes.config.masks_future

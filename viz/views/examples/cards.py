@@ -3,13 +3,16 @@
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import streamlit as st
 
 from model.loading.registry import may_be_linked, models
-from model.nn.places import head_label
+from model.nn.places import Head, head_label
+from model.profile.shipped import shipped_profile
 from viz.figures.thumbnail import thumbnail
+from viz.notation.head_labels import given_labels, labels_of
 from viz.notation.markdown import plain
 from viz.state.examples import SentenceExample
 from viz.state.navigation import view_link
@@ -39,11 +42,20 @@ def _card(example: SentenceExample, rows: Sequence[str]) -> None:
                 st.markdown(f"**{plain(example.title)}**")
             st.text(f"“{view.text}”")
     st.caption(plain(example.look_for))
+    if labels := _labels(view.model, (view.place, view.head)):
+        st.caption(f"In the shipped profile: {plain('; '.join(labels))}.")
     if example.without and may_be_linked(view.model):
         heads = f"the {len(example.without)} heads" if len(example.without) > 1 else "this head"
         show = POSITIONS if view.place.endswith("cross") else NEXT
         label = f"Leave {heads} out →"
         view_link("pages/laboratory.py", label, replace(example.left_out, show=show))
+
+
+@lru_cache(maxsize=256)
+def _labels(model: str, head: Head) -> tuple[str, ...]:
+    """The labels of a head in the profile that ships, found on prompts and not on this sentence."""
+    found = shipped_profile(model)
+    return () if found is None else tuple(labels_of(given_labels(found), head))
 
 
 def say_absent(name: str) -> None:

@@ -7,11 +7,13 @@ import streamlit as st
 
 from model.analysis.stream.stream import Contribution, contribution_check, contributions, lengths
 from model.nn.config import Stack
+from model.trace.unproven import NotShownError
 from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.contributions import contribution_lengths, contribution_rows
 from viz.figures.curves import gradient_by_depth
 from viz.notation.labels import numbered_labels
+from viz.notation.markdown import plain
 from viz.notation.names import state_names
 from viz.notation.numbers import difference, power_of_ten
 from viz.shell.pictures import chart, look_for, table, without_sentence
@@ -79,17 +81,24 @@ _HOW = {
 
 
 def _contribution_check(seen: Look, stack: Stack, parts: tuple[Contribution, ...]) -> None:
-    apart = contribution_check(seen.model, seen.trace, parts)
-    states = seen.trace.residual[stack]
-    said = (
-        "Check: what the stream received differs from what the sub-layers wrote, recomputed through "
-        f"their own last maps, by at most {difference(apart)}"
-    )
+    states, said = seen.trace.residual[stack], []
     if not seen.model.config.norms_sum:
         total = states[0] + sum(part.added for part in parts)
         whole = difference(float(np.abs(total - states[-1]).max()))
-        said += f"; the first state and all contributions from the last state by at most {whole}"
-    st.caption(f"{said}.")
+        said.append(
+            f"the first state and all contributions differ from the last state by at most {whole}"
+        )
+    try:
+        apart = contribution_check(seen.model, seen.trace, parts)
+        said.insert(
+            0,
+            "what the stream received differs from what the sub-layers wrote, recomputed through their "
+            f"own last maps, by at most {difference(apart)}",
+        )
+    except NotShownError as refusal:
+        st.caption(plain(f"What the sub-layers wrote cannot be recomputed here. {refusal}"))
+    if said:
+        st.caption(f"Check: {'; '.join(said)}.")
 
 
 @st.fragment

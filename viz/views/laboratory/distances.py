@@ -45,8 +45,8 @@ def distance_masks(seen: Look) -> None:
     with weights:
         _draw(seen, found, kind, weights=True)
     st.caption(
-        "Left: what joins the head's own mask and scores; hatched = masked. Right: the weights that the "
-        "head's scores of this run then give, as in a run with this change in this layer alone."
+        "Left: what joins the head's own mask and scores; hatched = masked. Right: the weights that "
+        "follow from the head's scores of this run, as if this layer alone were changed."
     )
     table(
         {
@@ -77,7 +77,7 @@ def _narrowed(seen: Look, kind: str) -> tuple[Preview, str]:
         )
     most_lost = int(found.lost.argmax())
     row = plain(token_label(seen.labels[0][most_lost]))
-    again = " What lies outside can still come in through the layers before." * (kind == WINDOW)
+    again = " What lies outside can still come in through earlier layers." * (kind == WINDOW)
     within = "a window" if kind == WINDOW else "chunks"
     return found, (
         f"Through {within} of {counted(width, 'token')} this head loses {found.lost.mean():.0%} of its "

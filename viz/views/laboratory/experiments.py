@@ -150,7 +150,7 @@ def _band(found: np.ndarray, keys: int) -> str:
         if inside
         else f"for no spread, and equal scores give {equal:.3f}."
     )
-    return f"A mean of {_CLAIMED} is called frequent: with {keys} keys that holds {holds}"
+    return f"The notes call a mean of {_CLAIMED} frequent. With {keys} keys that holds {holds}"
 
 
 def _one_row() -> None:

@@ -138,8 +138,8 @@ def _answer(seen: Look, traces: tuple[Trace, Trace]) -> tuple[int, int]:
     )
     if same:
         st.caption(
-            f"Both sentences lead to {plain(labels[0])}, so the second answer is the next likeliest token. "
-            "Choose the two that you want to compare."
+            f"Both sentences lead to {plain(labels[0])}, so the second answer is the next most likely "
+            "token. Choose the two that you want to compare."
         )
     if first == second:
         raise ValueError(

@@ -28,7 +28,7 @@ DRAWN = 12  # curves in one picture
 TERMS_DRAWN = 40  # tokens in the picture of terms
 ALIBI = (
     "Each head subtracts its own slope for every step of distance. A steep head reads its neighbours, a "
-    "flat one hardly minds the distance."
+    "flat one hardly notices the distance."
 )
 BUCKETS = (
     "Each bucket of distances has one learned number. Short distances have a bucket each, so the curve "

@@ -13,7 +13,7 @@ from viz.elements.one_of import one_of
 from viz.figures.token_lines import TokenLine, token_lines
 from viz.notation.labels import token_label
 from viz.notation.numbers import counted, signed
-from viz.notation.theme import KEY, LESS, MORE
+from viz.notation.theme import HEADS, KEY
 from viz.shell.background import Offer, Passes, PassesOf, run_or_offer
 from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
@@ -25,7 +25,7 @@ from viz.views.prediction.writing import DRAW, LIKELIEST, choice_of, tokens_to_w
 WINDOWS = (2, 4, 8, 16, 32, 64, 128)
 FIRSTS = (1, 2, 4, 8)
 PERPLEXITY = r"\exp\left(-\tfrac{1}{n} \sum_t \ln p(y_t \mid \text{what is kept})\right)"
-_LOOKS = ((KEY, "solid"), (MORE, "dash"), (LESS, "dot"))
+_LOOKS = ((KEY, "solid"), (HEADS[0], "dash"), (HEADS[2], "dot"))  # seen on a light and a dark page
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def shorter_cache(seen: Look) -> None:
     _say(found)
     st.latex(PERPLEXITY)
     st.caption(
-        "Tokens keep the positions at which they were read, also when those before them are dropped. (The "
+        "Tokens keep the positions at which they were read, even when those before them are dropped. (The "
         "method that made this known, StreamingLLM, numbers the kept tokens anew.) The given text is read "
         "under the same rule: each of its tokens attends to what is kept for it."
     )
@@ -86,7 +86,7 @@ def _controls(seen: Look) -> Asked:
         value=8,
         key="prediction-window",
         bind="query-params",
-        help="Each token attends to so many at most, itself among them.",
+        help="Each token attends to at most this many tokens, itself included.",
     )
     firsts = first.select_slider(
         "First tokens kept", FIRSTS, value=1, key="prediction-first", bind="query-params"

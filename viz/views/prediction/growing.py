@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from model.analysis.tokens.live_writing import GrowingRows, Writing
+from model.analysis.tokens.live_writing import MOST_BYTES, GrowingRows, Writing
+from model.system.files import bytes_text
 from model.trace.records import Token
 from viz.elements.plot import plot
 from viz.figures.chart import Axis
@@ -19,7 +20,7 @@ from viz.state.look import Look
 from viz.state.session import current
 
 SHOWN = 160  # tokens of the text so far: the end of a long one
-_STYLE = "font-size:1.15rem; line-height:1.8; overflow-wrap:anywhere"
+_STYLE = "margin:0; font-size:1.15rem; line-height:1.8; overflow-wrap:anywhere"
 
 
 def growing(seen: Look, tokens: tuple[Token, ...], run: Passes[Writing]) -> None:
@@ -59,6 +60,12 @@ def _matrix(
     """The rows so far of the chosen layer and head; of the first layer where the chosen one has none."""
     names = [name for name in seen.model.attention_names if name.startswith("decoder")]
     name = seen.place if seen.place in names else names[0]
+    if rows.is_full:
+        st.caption(
+            "The matrix is drawn when the text is written: while it grows, its rows in all layers would take "
+            f"more than {bytes_text(MOST_BYTES)}."
+        )
+        return
     weights = rows.weights(name, current().head)
     if weights is None:
         return

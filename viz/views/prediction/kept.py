@@ -53,8 +53,9 @@ def kept(seen: Look) -> None:
     source = len(run.tokens) if run.target_tokens else 0
     steps = writing_steps(seen.model.config, len(read) - len(ids) + 1, len(ids), source)
     windowed = min(keys_read(seen.model.config, len(read))) < len(read)
+    windows = [keys_read(seen.model.config, step.tokens) for step in steps]
     with stairs:
-        chart(staircase(steps, [token.text for token in read]), "prediction-kept")
+        chart(staircase(steps, [token.text for token in read], windows), "prediction-kept")
     with picture:
         _scores(steps, source, windowed)
     with words:
@@ -79,7 +80,7 @@ def _say_new(
     look_for(
         "Each row is a step. The model computes keys and values of the **new token** alone; those of "
         "the tokens before it are kept. Without the key–value (KV) cache it computes all of them again."
-        + " Layers with a sliding window also drop the tokens that it hides; the picture leaves that out."
+        + " A layer with a sliding window also drops the tokens that it hides."
         * windowed
     )
     if len(steps) == 1:
@@ -148,11 +149,11 @@ def _scores(steps: tuple[WritingStep, ...], source: int, windowed: bool) -> None
         * bool(source)
     )
     also += (
-        " A layer with a sliding window keeps at most as many keys as it is wide: after the first step it "
-        "has no more scores a token with the cache." * windowed
+        " A layer with a sliding window keeps at most as many keys as it is wide: with the cache, a "
+        "token then never has more scores there than the window is wide." * windowed
     )
     st.caption(
-        "Counted are all products of a query and a key, also those that the mask then hides. In the "
+        "All products of a query and a key are counted, even those that the mask then hides. In the "
         f"first step every token is new.{also}"
     )
     columns = {
@@ -166,7 +167,7 @@ def _scores(steps: tuple[WritingStep, ...], source: int, windowed: bool) -> None
 
 
 _LATENT = (
-    r"\text{layers} \cdot (d_\text{latent} + d_\text{turned}) \cdot n \cdot \text{bytes} = "
+    r"\text{layers} \cdot (d_\text{latent} + d_\text{rotated}) \cdot n \cdot \text{bytes} = "
     r"%d \cdot (%d + %d) \cdot %d \cdot %d = "
 )
 
@@ -183,7 +184,7 @@ def _latent_bytes(run: Trace, written: WrittenToken, width: int) -> None:
     st.latex(_LATENT % numbers + f"{held:,}".replace(",", "{,}"))
     st.caption(
         f"Check: the tensors that the running model keeps take {held:,} bytes. Each layer keeps of every "
-        f"token one **latent vector** of {latent} numbers and one turned key of {turned}, which all heads "
+        f"token one **latent vector** of {latent} numbers and one rotated key of {turned}, which all heads "
         f"share. At each step it rebuilds the keys ({keys} numbers a token) and values ({values}) of all "
         f"tokens from them. Kept themselves, these would take {plain * len(written.kept):,} bytes."
     )

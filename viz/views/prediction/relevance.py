@@ -157,7 +157,8 @@ def _say(seen: Look, asked: Asked, found: Relevance, texts: list[str]) -> None:
         f"The logit of {bold_token(token.text)} is {found.logit:.2f}. It falls most without {most}: by "
         f"{found.left_out.max():.2f}."
         if found.left_out.max() > 0
-        else f"The logit of {bold_token(token.text)} is {found.logit:.2f}. It falls without no single token."
+        else f"The logit of {bold_token(token.text)} is {found.logit:.2f}. Leaving out any one token does "
+        "not lower it."
     )
     if np.isfinite(found.integrated).all():
         place = int(found.integrated.argmax())

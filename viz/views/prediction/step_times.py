@@ -54,6 +54,6 @@ def _in_words(found: Writing, kept: list[float], again: list[float]) -> str:
             f"take {sum(kept[1:]):,.0f} ms with the cache and {sum(again[1:]):,.0f} ms without it. "
         )
     return said + plain(
-        f"Each pass ran once, on {machine()}, which others may use: single times jump. Waiting for a turn is "
-        "not counted."
+        f"Each pass ran once, on {machine()}, which others may be using, so single times vary. Waiting for "
+        "a turn is not counted."
     )

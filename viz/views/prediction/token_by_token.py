@@ -70,10 +70,9 @@ def _one_text(
     if found is None or not found.steps:
         return
     with pictures:
-        text = st.container()
         expected, reading = st.columns([3, 2], gap="large")
     with expected:
-        bars, below = st.container(), st.container()
+        bars, text, below = st.container(), st.container(), st.container()
         ids = written_to_step(seen, found, steps, "prediction-step", below)
     run = traced(request_after(seen, ids[:-1]))
     read = run.tokens_of("decoder")

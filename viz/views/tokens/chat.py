@@ -44,7 +44,7 @@ def as_a_chat(seen: Look) -> None:
         strip(pieces(seen.trace.tokens), "tokens-typed", "Tokens of the sentence as it is typed")
         _tell_none(seen, refusal)
         return
-    look_for("Framed: your text. The rest tells the model who speaks.")
+    look_for("Framed: your text. The rest tells the model who is speaking.")
     _read(seen, chat, _lines(seen, chat))
 
 
@@ -100,8 +100,8 @@ def _read(seen: Look, chat: Chat, count: int, *, brief: bool = False) -> None:
         st.markdown(f"The model reads this text: {counted(count, 'token')}.")
     else:
         st.markdown(
-            f"The model does not read this yet. It reads your sentence alone, "
-            f"{counted(len(seen.trace.tokens), 'token')}; as a chat they are {counted(count, 'token')}."
+            f"The model does not read this yet. It reads your sentence alone, which has "
+            f"{counted(len(seen.trace.tokens), 'token')}; as a chat it has {counted(count, 'token')}."
         )
         st.button(
             "Run the model on this text",
@@ -115,7 +115,7 @@ def _read(seen: Look, chat: Chat, count: int, *, brief: bool = False) -> None:
     st.caption(
         f"{name} was trained to answer chats in this form. The text ends where the assistant begins. "
         "Dashed tokens stand for no text. "
-        "Without the template the model only goes on with your sentence."
+        "Without the template the model merely continues your sentence."
     )
     st.code(chat.text, language=None, wrap_lines=True)
 
@@ -151,8 +151,8 @@ def _tell_none(seen: Look, refusal: str) -> None:
     if refusal:
         st.warning(plain(refusal))
     look_for(
-        f"{plain(seen.model.name)} has no chat template that can be shown: it goes on with a text, or reads "
-        f"one. A model trained to answer has one: open {INSTRUCT} under *Other models*."
+        f"{plain(seen.model.name)} has no chat template that can be shown: it continues a text, or only "
+        f"reads it. A model trained to answer has one: open {INSTRUCT} under *Other models*."
     )
 
 

@@ -31,6 +31,9 @@ def word_steps(seen: Look) -> None:
     if not own:
         tokenizer = whole_gpt2()
     words = words_of(tokenizer, text)
+    if not words:
+        st.info("There is no text here, so there is no word to cut.")
+        return
     picture, side = st.columns([3, 2], gap="large")
     with side:
         fitting = [len(word.encode()) * (len(word.encode()) <= LONGEST) for word in words]

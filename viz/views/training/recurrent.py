@@ -67,13 +67,13 @@ def _result(found: Comparison) -> str:
     """Who predicts more, first on the reader's list, then on fresh ones."""
     attention, gru = found.both
     fresh = " against ".join(f"{each.network.repeat_accuracy:.0%}" for each in found.both)
-    right = "On your list no pair of tokens comes again, so there is nothing to predict"
+    right = "On your list no pair of tokens is repeated, so there is nothing to predict"
     if found.scored:
         right = (
             f"On your list attention predicts {attention.right} of {found.scored} tokens that can be copied, "
             f"the GRU {gru.right} of {found.scored}"
         )
-    return f"**{right}; on fresh lists said twice, {fresh}.**"
+    return f"**{right}; on fresh lists, each repeated once, {fresh}.**"
 
 
 def _say(found: Comparison, apart: int) -> None:
@@ -102,7 +102,7 @@ def _table(found: Comparison, apart: int) -> None:
             "parameters": f"{each.network.parameters:,}",
             "computed in": layers[each.network.name],
             "steps between the two": str(path[each.network.name]),
-            "right on fresh lists said twice": f"{each.network.repeat_accuracy:.1%}",
+            "right on fresh repeated lists": f"{each.network.repeat_accuracy:.1%}",
             "right on your list": f"{each.right} of {found.scored}",
         }
         for each in found.both
@@ -110,5 +110,5 @@ def _table(found: Comparison, apart: int) -> None:
     st.table(pd.DataFrame(columns))
     st.caption(
         "On your list a token is scored where the same pair of tokens stood earlier. On fresh lists: "
-        "16 random symbols, said twice; measured on the shipped weights."
+        "16 random symbols, repeated once; measured on the shipped weights."
     )

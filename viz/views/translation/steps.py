@@ -73,7 +73,8 @@ def _step(seen: Look, *, timed: bool) -> None:
         _read(lines, seen, attention.weights(head)[:step], ids[:step])
     with lines:
         readout_of_lines(seen.trace, attention, head, step - 1)
-    _alike(seen, ids[: step - 1])
+    if seen.model.runs:
+        _alike(seen, ids[: step - 1])
 
 
 def _move_on(last: int, *, timed: bool) -> None:

@@ -39,8 +39,8 @@ class Keyboard {
     this.lecture = new Lecture(part("project"), part("leave"));
     this.list = part("list");
     this.single = part("single");
-    this.single.checked = localStorage.getItem(SINGLE) !== "off";
-    this.single.onchange = () => localStorage.setItem(SINGLE, this.single.checked ? "on" : "off");
+    this.single.checked = kept(SINGLE) !== "off";
+    this.single.onchange = () => keep(SINGLE, this.single.checked ? "on" : "off");
     part("goto").onclick = () => this.finder.open();
     part("help").onclick = () => this.list.showModal();
     this.list.onclick = ({ target }) => target === this.list && this.list.close();
@@ -48,6 +48,7 @@ class Keyboard {
     const { signal } = this.listening;
     document.addEventListener("keydown", (event) => this.hear(event), { capture: true, signal });
     document.addEventListener("click", (event) => this.follow(event), { signal });
+    for (const kind of ["pointerdown", "click"]) document.addEventListener(kind, leadOut, { capture: true, signal });
     this.map = new ModelMap(signal);
     this.draft = new Draft(signal);
   }
@@ -100,6 +101,32 @@ class Keyboard {
     meaning?.();
     return Boolean(meaning);
   }
+}
+
+/** What this browser keeps by a name. In a frame of another page it may keep nothing. */
+function kept(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}
+
+function keep(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // as above: it holds for this page only
+  }
+}
+
+/** The link out of a frame opens in the whole app what the frame shows now. */
+function leadOut({ target }) {
+  const link = target.closest?.(".st-key-whole-app a");
+  if (!link) return;
+  const address = new URL(location.href);
+  for (const name of ["embed", "embed_options"]) address.searchParams.delete(name);
+  link.href = address;
 }
 
 /** Keeps the name of a model in this browser, where the server reads it when the next visit begins. */

@@ -1,0 +1,1 @@
+"""The command `attention-lens`; in this tree `python -m viz.command`."""

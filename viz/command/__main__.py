@@ -1,0 +1,5 @@
+"""`python -m viz.command`."""
+
+from viz.command.command import main
+
+main()

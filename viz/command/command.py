@@ -1,0 +1,182 @@
+"""Starts the app, opens a view of it, or writes a trace file. Bad input gets a sentence, and exit code 2.
+
+What takes seconds to import is imported where it is needed: `--help` and a refusal come at once.
+"""
+
+import argparse
+import sys
+import tomllib
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"  # of the repository; a wheel has none
+USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--no-browser]
+       %(prog)s record MODEL TEXT.txt -o TRACE.safetensors [--full] [--by-layer] [--lines]
+       %(prog)s --version | --help"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Does what the command line says. arguments: instead of those of this process."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if given[:1] == ["record"]:
+            _record(_record_parser().parse_args(given[1:]))
+        else:
+            _start(_start_parser().parse_args(given[given[:1] == ["open"] :]))
+    except ValueError as refusal:
+        print(f"{program()}: {refusal}", file=sys.stderr)
+        sys.exit(2)
+
+
+def program() -> str:
+    """How this command is called here."""
+    name = Path(sys.argv[0]).name
+    return name if name != "__main__.py" else f"python -m {sys.modules['__main__'].__package__}"
+
+
+def version() -> str:
+    """That of the repository, or of the wheel."""
+    if PROJECT.is_file():
+        return str(tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["version"])
+    return metadata.version("attention-lens")
+
+
+def _start_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        program(),
+        USAGE,
+        description="Starts the app and opens it in the browser: with nothing more, its first page; with a "
+        "model and a text, one head reading that text; with a trace file, what was recorded. "
+        "`record` runs a model on a text and writes such a file.",
+    )
+    parser.add_argument(
+        "model", nargs="?", help="a name in the list of models, a hub id, a folder, or a trace file"
+    )
+    parser.add_argument("text", nargs="?", help="what the model reads")
+    parser.add_argument("--port", type=_port, help="port to listen on; without: 8501 or the next")
+    parser.add_argument("--no-browser", action="store_true", help="open no browser")
+    parser.add_argument("--version", action="version", version=f"attention-lens {version()}")
+    return parser
+
+
+def _record_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        f"{program()} record",
+        description="Runs a model on a text, and writes the trace of the pass into a file.",
+    )
+    parser.add_argument("model", help="a name in the list of models, a hub id, or a folder")
+    parser.add_argument("text", help="a text file in UTF-8; -: what is piped in")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="TRACE.safetensors")
+    parser.add_argument("--full", action="store_true", help="record the feed-forward layers too")
+    parser.add_argument(
+        "--by-layer", action="store_true", help="for a model larger than memory: layer after layer"
+    )
+    parser.add_argument(
+        "--lines",
+        action="store_true",
+        help="a file for each line of the text; -o names their folder",
+    )
+    return parser
+
+
+def _port(written: str) -> int:
+    if not (written.isascii() and written.isdigit() and 0 < int(written) < 2**16):
+        raise argparse.ArgumentTypeError("must be a number from 1 to 65535")
+    return int(written)
+
+
+def _start(options: argparse.Namespace) -> None:
+    opens = "" if options.model is None else link(options.model, options.text)
+    line = ["--server.port", str(options.port)] if options.port else []
+    line += ["--server.headless", "true"] if options.no_browser else []
+    from viz.server.run import run_server
+
+    run_server(line, opens)
+
+
+def link(model: str, text: str | None) -> str:
+    """What stands in the app's address, behind the first slash, to open a model or a trace file.
+
+    The files of a model are fetched where they are not on this computer. Raises ValueError, with a sentence,
+    for what cannot be opened.
+    """
+    from viz.state.link import address, opening_link, short_link
+    from viz.state.view import TEXT_LIMIT, View
+
+    if model.endswith(".safetensors") and not Path(model).is_dir():
+        if text is not None:
+            raise ValueError("A trace file has its own text: give no other one.")
+        opened = _trace_file(model)
+    else:
+        opened = _at_hand(model)
+    if text is not None and len(text) > TEXT_LIMIT:
+        raise ValueError(f"The text has {len(text):,} characters; at most {TEXT_LIMIT:,} are read.")
+    view = View(model=opened) if text is None else View(text, opened)
+    if short_link(view)[1]:
+        raise ValueError("The text is too long for a link. Start the app and type it there.")
+    return address("attention", opening_link(view))
+
+
+def _trace_file(name: str) -> str:
+    """Where a trace file lies, once it has been read."""
+    from model.system.settings import settings
+    from model.trace.trace_file import load_trace
+
+    path = Path(name).resolve()
+    load_trace(path)
+    if not settings().folders:
+        raise ValueError(
+            "The app may open no file of this computer: ATTENTION_FOLDERS is off, or not set while "
+            "STREAMLIT_SERVER_ADDRESS lets others in. Set ATTENTION_FOLDERS=on."
+        )
+    return str(path)
+
+
+def _at_hand(name: str) -> str:
+    """A model whose files are on this computer by now; a folder by its whole path."""
+    from model.download.sources import fetched
+    from model.loading.registry import known, may_be_linked
+
+    entry = known(name)
+    if entry.folder is not None:
+        name = str(entry.folder.resolve())
+    elif not may_be_linked(name):
+        fetched(entry, tell)
+    if not may_be_linked(name):
+        raise ValueError(f"{name[:200]} is no folder of a model: it has no config.json.")
+    return name
+
+
+def _record(options: argparse.Namespace) -> None:
+    from model.loading.record import record, record_lines
+    from model.system.files import bytes_text
+
+    try:
+        text = _text(options.text)
+        how = {"full": options.full, "by_layer": options.by_layer}
+        if options.lines:
+            files = record_lines(options.model, text.splitlines(), options.output, **how)
+        else:
+            record(options.model, text, options.output, **how)
+            files = [options.output]
+    except OSError as error:
+        raise ValueError(f"{error.filename or options.output}: {error.strerror}.") from error
+    for file in files:
+        print(f"Wrote {file} ({bytes_text(file.stat().st_size)}).")
+
+
+def _text(name: str) -> str:
+    """What a file holds, or standard input; without the end of its last line."""
+    content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    try:
+        return content.decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is not a text in UTF-8.") from error
+
+
+def tell(sentence: str, share: float | None) -> None:
+    """Says how far a download is, in one line of a terminal."""
+    if sys.stderr.isatty():
+        done = "" if share is None else f" {share:.0%}"
+        print(f"\r\x1b[K{sentence}{done}", end="\n" if share is None else "", file=sys.stderr)

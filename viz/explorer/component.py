@@ -1,0 +1,131 @@
+"""The explorer as a component of Streamlit's.
+
+Layers reach the browser in the component's data, and in no other way. An address of their own would answer
+a little sooner. But it would need a secret name for each run and bounds of its own, it would know only runs
+that are still kept, and it would be missing under a plain `streamlit run`. The browser keeps the last layers
+instead (js/held.js): only a layer's first visit waits for the server.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from model.snippets import Origin
+from model.trace.records import Attention
+from viz.explorer import assets, bundle
+from viz.explorer.claim import Claim
+from viz.explorer.message import MODELS_OWN, Json, group_parts, parts, payload, without_arrays
+from viz.explorer.packing import packed
+from viz.explorer.selection import Selection
+from viz.explorer.shown import hear, show
+
+if TYPE_CHECKING:
+    from model.analysis.stream.around_heads import AroundHeads
+
+# Parts of layers, and groups of what stands around their heads, that count as kept in the browser, which
+# keeps some more (js/held.js).
+HELD, HELD_GROUPS = 4, 8
+_HELD, _ASKED = "explorer:held", "explorer:asks-for-check-of"
+_component = st.components.v2.component(
+    "attention_explorer", html=bundle.skeleton(), css=bundle.style(), js=bundle.script()
+)
+
+
+def explorer(
+    attention: Attention,
+    *,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    selection: Selection,
+    check: float | None,
+    baseline: Attention | None = None,
+    layers: Sequence[str] = (),
+    claims: Sequence[Claim] = (),
+    select: Callable[[Selection], object] = lambda selection: None,
+    open_layer: Callable[[str], object] = lambda name: None,
+    run: str = "",
+    device: str = "",
+    mount: str = "explorer",
+    origin: Origin | None = None,
+    around: Sequence["AroundHeads"] = (),
+    modules: Mapping[str, str] = MODELS_OWN,
+) -> Selection:
+    """Draws one attention layer with the selected cell, and returns the cell: the nearest that exists.
+
+    layers: names of those to choose among. claims: what is to be seen in some of the run's heads. `select`
+    and `open_layer` take what the reader chooses, before the page runs again. run: by which the browser
+    knows its layers again. mount: a name for this place. The others: as `payload` takes them, which raises.
+    """
+    chosen = selection.clamped(heads=attention.heads, queries=len(queries), keys=len(keys))
+    message = payload(
+        attention,
+        queries=queries,
+        keys=keys,
+        head=chosen.head,
+        check=check,
+        baseline=baseline,
+        stage=chosen.stage,
+        layers=layers,
+        origin=origin,
+        around=around,
+        modules=modules,
+    )
+    beside = {"run": run, "device": device, "claims": [asdict(claim) for claim in claims]}
+    data = packed(without_arrays(message, _held()) | beside | _place(mount, chosen))
+    _hold(message)
+    _component(
+        key=mount,
+        data=data,
+        on_selection_change=lambda: hear(mount, select),
+        on_layer_change=lambda: _open(mount, layers, open_layer),
+        on_check_change=lambda: _note_asked(mount),
+    )
+    return chosen
+
+
+def _place(mount: str, chosen: Selection) -> Json:
+    """What the browser shows in this place, and where it finds its libraries."""
+    shown = show(chosen, mount)
+    selection: Json = {"selection": asdict(shown.start), "revision": shown.revision}
+    return {"mount": mount, "assets": assets.addresses()} | selection
+
+
+def asks_for_check(run: str) -> bool:
+    """Whether the browser shows a run that came without its check, and asks for that now."""
+    return run == st.session_state.get(_ASKED)
+
+
+def _open(mount: str, layers: Sequence[str], open_layer: Callable[[str], object]) -> None:
+    """Opens the layer that the reader has chosen. Where the browser has lost its numbers, they are sent
+    again."""
+    said = st.session_state[mount].get("layer")
+    if not isinstance(said, Mapping):
+        return
+    if said.get("lost"):
+        st.session_state.pop(_HELD, None)
+    if said.get("name") in layers:
+        open_layer(str(said["name"]))
+
+
+def _note_asked(mount: str) -> None:
+    st.session_state[_ASKED] = st.session_state[mount].get("check")
+
+
+def _held() -> tuple[str, ...]:
+    layers, groups = st.session_state.get(_HELD, ((), ()))
+    return (*layers, *groups)
+
+
+def _hold(message: Json) -> None:
+    """Notes what the browser gets: the parts of layers and the groups, those it used last at the end."""
+
+    def last(held: Sequence[str], now: Sequence[str], most: int) -> tuple[str, ...]:
+        return (*(part for part in held if part not in now), *now)[-most:]
+
+    layers, groups = st.session_state.get(_HELD, ((), ()))
+    st.session_state[_HELD] = (
+        last(layers, parts(message), HELD),
+        last(groups, group_parts(message), HELD_GROUPS),
+    )

@@ -1,0 +1,225 @@
+// The attention explorer: one attention layer, explored in the browser.
+//
+// Python sends the layer once, of a large one the values when they are shown. Everything else is derived here
+// (derive.js), so a change of head, stage or cell is one redraw and no journey. So is a layer that has been here
+// before; another one comes from Python. State lives in one object a mount; `choose` changes it, the drawing
+// shows what it says, and Python hears of the choice a quarter of a second later, of the last one only.
+//
+// main.js mounts it in a page of Streamlit's, viz/notebook/js/main.js in a notebook.
+
+import { isMissing } from "./around.js";
+import { paletteOf } from "./colours.js";
+import { Controls } from "./controls.js";
+import { hasHead } from "./derive.js";
+import { Drawing } from "./drawing.js";
+import { moveAmongRadios } from "./elements.js";
+import { contains, PLOTLY_TOKENS, windowAround, within } from "./geometry.js";
+import { CHOOSE, tellShown } from "./head_events.js";
+import { layersOf, remember, remembered } from "./held.js";
+import { followLecture } from "./lecture.js";
+import { Python, REPORTED } from "./python.js";
+import { axisLength, cellOf, headName } from "./view.js";
+
+const SHOW_VALUES = new Set(["value", "output"]); // stages for which Python sends a large layer's values
+const START = {
+  ...{ side: "reads", unit: "token", several: null, withoutFirst: false },
+  ...{ order: "largest", span: "layer", dimension: 0, window: null },
+};
+// What is chosen, by mount: the one place of it. Streamlit may mount a place anew, with this script run anew.
+const states = (globalThis[Symbol.for("attention-explorer-states")] ??= new Map());
+
+export class Explorer {
+  /** `parent`: the element or shadow root that holds the skeleton. `channel`: through what it hears and tells of
+   *  heads (head_events.js). `tallest`: how tall a picture may be, in pixels; null: as tall as the window lets it. */
+  constructor(parent, { channel = window, tallest = null } = {}) {
+    Object.assign(this, { parent, channel, tallest });
+    this.root = parent.querySelector(".explorer");
+    const part = (name) => this.root.querySelector(`.${name}`);
+    this.parts = new Proxy({}, { get: (found, name) => (found[name] ??= part(name)) });
+    this.python = new Python();
+    this.drawing = new Drawing(this, this.actions());
+    this.root.onkeydown = moveAmongRadios;
+    this.controls = new Controls(this.parts, (change) => this.choose(change));
+    this.asked = (event) => this.take(event);
+    channel.addEventListener(CHOOSE, this.asked);
+    this.mountedUntil = new AbortController();
+    followLecture(this, this.mountedUntil.signal);
+  }
+
+  /** New data or a new theme. */
+  receive(data) {
+    const palette = paletteOf(this.parent.host ?? this.parent, data.theme, this.palette);
+    if (data === this.received && palette === this.palette) return;
+    if (this.python.isOvertaken(data)) return;
+    const layers = layersOf(data);
+    if (!layers) {
+      this.python.open(data, data.layer.name, true, true);
+      return;
+    }
+    remember(data);
+    const before = this.received;
+    this.state = stateOf(data.mount);
+    this.received = data;
+    const news = { ...layers, palette, said: wordsOf(data, layers) };
+    if (Object.entries(news).every(([name, fact]) => this[name] === fact)) return;
+    this.show(data, news);
+    if (data.revision !== before?.revision) this.adopt(data);
+    this.clamp();
+    this.drawing.load(data.assets);
+    this.controls.build(this);
+    this.drawing.draw();
+    this.tellHead();
+  }
+
+  /** Takes over what a message shows. Another layer is drawn whole, and quickly first. */
+  show({ layers, stages, queries, keys }, { layer, baseline, palette, said }) {
+    const isOther = layer.digest !== this.layer?.digest || baseline?.digest !== this.baseline?.digest;
+    if (isOther) this.state.window = null;
+    if (layer !== this.layer || baseline !== this.baseline) this.quick = true;
+    const labels = { query: queries, key: keys };
+    Object.assign(this, { layer, baseline, palette, said, layers, stages, labels });
+  }
+
+  /** Takes Python's selection, which counts with a new revision only. The reader's own stays where it was
+   *  chosen under this one: the place was then mounted anew before Python heard of it, so it is told again. */
+  adopt({ selection, revision }) {
+    const { state } = this;
+    if (state.revision !== revision) Object.assign(state, selection, { revision, window: null });
+    if (REPORTED.some((field) => state[field] !== selection[field])) this.report();
+  }
+
+  clamp() {
+    const { state, layer } = this;
+    state.head = within(state.head, layer.heads);
+    state.query = within(state.query, layer.queries);
+    state.key = within(state.key, layer.keys);
+    if (!this.stages.some(({ name }) => name === state.stage)) state.stage = "weights";
+    const several = state.several?.filter((query) => query < layer.queries);
+    state.several = several?.length ? several : state.several && [state.query];
+    state.dimension = within(state.dimension, axisLength("dimension", this.stage, layer));
+  }
+
+  close() {
+    this.mountedUntil.abort();
+    this.python.close();
+    this.drawing.close();
+    this.channel.removeEventListener(CHOOSE, this.asked);
+  }
+
+  /** Changes the choice, draws it, and reports it later. */
+  choose(change) {
+    const before = { ...this.state };
+    Object.assign(this.state, change);
+    this.clamp();
+    if (this.state.stage !== before.stage) this.state.window = null;
+    const { row, column } = cellOf(this.stage, this.state);
+    if (this.state.window && !contains(this.state.window, row, column)) {
+      this.state.window = this.windowHere();
+    }
+    this.drawing.draw();
+    if (REPORTED.some((name) => this.state[name] !== before[name])) this.report();
+    if (this.state.head !== before.head) this.tellHead();
+  }
+
+  /** Shows the head that is chosen in the work bar, where this picture can. */
+  take(event) {
+    const { place, head } = event.detail;
+    const isOther = place !== this.layer.name;
+    if (isOther && !this.layers.some(({ name }) => name === place)) return;
+    event.preventDefault();
+    if (!isOther) return this.choose({ head });
+    this.state.head = head;
+    this.report();
+    this.open(place);
+  }
+
+  /** Tells the work bar which head this picture shows. */
+  tellHead(place = this.layer.name) {
+    tellShown({ place, head: this.state.head }, this.channel);
+  }
+
+  /** Tells Python of the choice: at once where Python must send what it is drawn from. */
+  report() {
+    this.python.report(this.state, !this.isHere);
+  }
+
+  /** Opens another layer: the work bar names it at once, the picture follows when it is here. */
+  open(name) {
+    const { python, received } = this;
+    python.open(received, name, true);
+    this.tellHead(name);
+    if (name !== this.layer.name) this.root.dataset.ready = "false";
+    const found = remembered(received, name);
+    if (!found) return;
+    this.receive(found);
+    python.open(received, name, !this.isHere);
+  }
+
+  /** What the picture's pointer and keys do. */
+  actions() {
+    const zoom = () => this.isLong && this.choose({ window: this.windowHere() });
+    return {
+      choose: ({ row, column }) => {
+        const isSink = this.stage.sink && column === this.layer.keys; // it is no key that can be chosen
+        this.choose({ [this.stage.rows]: row, ...(isSink ? {} : { [this.stage.columns]: column }) });
+        if (!this.state.window) zoom();
+      },
+      move: (rows, columns) => {
+        const axis = rows ? this.stage.rows : this.stage.columns;
+        this.choose({ [axis]: this.state[axis] + rows + columns });
+        this.parts.unseen.textContent = this.drawing.picture.words(cellOf(this.stage, this.state));
+      },
+      follow: ({ rings, place, head }) => this.follow(rings, place, head),
+      enter: zoom,
+      leave: () => this.choose({ window: null }),
+      setSpan: (span) => this.choose({ span }),
+    };
+  }
+
+  /** Rings what words name, or opens the layer and head that they name. */
+  follow(rings, place, head) {
+    if (head !== null) this.choose({ head });
+    if (place !== null && place !== this.layer.name) this.open(place);
+    if (!rings.length) return;
+    if (!this.drawing.picture.isOfTokens) this.choose({ stage: "weights" });
+    this.drawing.picture.ring(rings);
+  }
+
+  /** The exact window around the chosen cell. */
+  windowHere() {
+    const { stage, layer } = this;
+    const { row, column } = cellOf(stage, this.state);
+    const length = (axis) => axisLength(axis, stage, layer);
+    return windowAround(length(stage.rows), length(stage.columns), row, column);
+  }
+
+  get isLong() {
+    return Math.max(this.layer.queries, this.layer.keys) > PLOTLY_TOKENS;
+  }
+
+  /** Whether Python has sent what the chosen head and stage are drawn from. */
+  get isHere() {
+    const complete = this.layer.value !== null && this.baseline?.value !== null;
+    if (!hasHead(this.layer, this.state.head) || (!complete && SHOW_VALUES.has(this.state.stage))) return false;
+    return [this.layer, this.baseline].every((run) => !run || !isMissing(run, this.stage));
+  }
+
+  get stage() {
+    return this.stages.find(({ name }) => name === this.state.stage);
+  }
+
+  get headName() {
+    return headName(this.state.head, this.layer.label);
+  }
+}
+
+function stateOf(mount) {
+  if (!states.has(mount)) states.set(mount, { ...START });
+  return states.get(mount);
+}
+
+/** What a message says, but for the numbers of its layers. */
+function wordsOf(data, { layer, baseline }) {
+  const here = (run) => run && [run.digest, Object.values(run.around).map(({ numbers }) => numbers !== null)];
+  return JSON.stringify({ ...data, layer: here(layer), baseline: here(baseline) });
+}

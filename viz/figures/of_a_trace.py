@@ -1,0 +1,144 @@
+"""The pictures of one run for scripts and notebooks: a trace in, a Plotly figure out, on white.
+
+`from viz import figures` has them by name: `figures.weights(trace, "decoder.1.self", 7)`. Each counts heads
+from 0, and raises ValueError, with a sentence, for a layer, head or statistic that the run does not have.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from model.analysis.heads.families import Family, families, family_of
+from model.analysis.heads.ranking import STATISTICS, scores
+from model.analysis.heads.tiles import tiles
+from model.nn.places import head_label
+from model.trace.records import Attention
+from model.trace.trace import Trace
+from viz.figures.bars import part_bars
+from viz.figures.chart import Axis
+from viz.figures.head_grid import head_grid
+from viz.figures.head_map import head_map
+from viz.figures.heatmap import heatmap, weights_of_head
+from viz.figures.token_rows import token_rows
+from viz.notation.theme import QuantityName, printed
+
+Vectors = Literal["query", "key", "value", "output"]
+
+
+def weights(trace: Trace, place: str, head: int) -> go.Figure:
+    """How much each query attends to each key: weights (query, key) of one head, rows sum to 1, masked cells
+    hatched; of a head with a learned sink that is one more column."""
+    attention = _head_of(trace, place, head)
+    queries, keys = _tokens(trace, attention)
+    return _on_white(weights_of_head(attention, head, queries=queries, keys=keys))
+
+
+def difference(trace: Trace, other: Trace, place: str, head: int) -> go.Figure:
+    """Weights (query, key) of one head in `other` minus those in `trace`, red where they are larger. Raises
+    ValueError also where the two runs have not as many tokens."""
+    before, after = (_head_of(run, place, head).weights(head) for run in (trace, other))
+    if before.shape != after.shape:
+        raise ValueError(
+            f"{place} has weights of {before.shape} in one run, {after.shape} in the other."
+        )
+    queries, keys = _tokens(other, other.find(place))
+    return matrix(after - before, rows=queries, columns=keys, quantity="difference")
+
+
+def token_vectors(trace: Trace, place: str, head: int, which: Vectors = "query") -> go.Figure:
+    """Queries, keys, values or outputs of one head as rows (token, d_k); colours diverge around 0."""
+    attention = _head_of(trace, place, head)
+    queries, keys = _tokens(trace, attention)
+    values: NDArray[np.float32] = getattr(attention, which)[head]
+    columns = Axis("dimension", [str(one) for one in range(values.shape[1])], tokens=False)
+    tokens = queries if which in ("query", "output") else keys
+    return _on_white(token_rows(values, tokens=tokens, columns=columns, quantity=which))
+
+
+def heads(trace: Trace, place: str | None = None) -> go.Figure:
+    """Every head as a small map of its weights, a row a layer: of all layers like this one (self-attention of
+    the same stack, or cross-attention). place: None: like the first layer."""
+    family = _family(trace, place)
+    names = [head_label(head) for head in family.heads(trace)]
+    return _on_white(head_grid(tiles(trace, family), chosen=None, words=names))
+
+
+def statistic(trace: Trace, name: str, place: str | None = None) -> go.Figure:
+    """One number for each head (layer, head), for instance "previous": the mean weight on the token before.
+
+    name: previous, induction, first, self, next, separators, distance or entropy. Raises ValueError also
+    where the text cannot tell, for instance induction without a repeated token. place: as in `heads`.
+    """
+    known = {one.name: one for one in STATISTICS}
+    if name not in known:
+        raise ValueError(f"There is no statistic {name!r}; there are {', '.join(known)}.")
+    family = _family(trace, place)
+    found = scores(trace, family)
+    if name in found.refused:
+        raise ValueError(found.refused[name])
+    table = found.values[name].reshape(len(family.members(trace)), -1)
+    words = [
+        f"{head_label(head)}<br>{value:.4f}"
+        for head, value in zip(found.heads, found.values[name], strict=True)
+    ]
+    of = known[name]
+    quantity: QuantityName = "score" if of.name in ("distance", "entropy") else "weight"
+    title = f"{of.title}: {of.unit}"
+    return _on_white(head_map(table, quantity=quantity, title=title, chosen=None, words=words))
+
+
+def matrix(
+    values: NDArray[np.floating],
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    quantity: QuantityName = "score",
+    names: tuple[str, str] = ("query", "key"),
+) -> go.Figure:
+    """Any values (row, column) beside tokens or words. quantity: whose colours: "weight" runs from 0 to 1,
+    all others diverge around 0. names: of the two axes. Raises ValueError if labels and values do not fit."""
+    axes = Axis(names[0], rows), Axis(names[1], columns)
+    return _on_white(heatmap(values, rows=axes[0], columns=axes[1], quantity=quantity, square=True))
+
+
+def parts(names: Sequence[str], values: Sequence[float], *, title: str) -> go.Figure:
+    """What each part adds to a sum (part,), from the top down, for instance to a score or a logit."""
+    return _on_white(part_bars(names, values, title=title))
+
+
+def _head_of(trace: Trace, place: str, head: int) -> Attention:
+    attention = trace.find(place)
+    if not 0 <= head < attention.heads:
+        raise ValueError(f"{place} has heads 0 to {attention.heads - 1}, not {head}.")
+    return attention
+
+
+def _tokens(trace: Trace, attention: Attention) -> tuple[list[str], list[str]]:
+    """The texts of the tokens that look in a layer, and of those looked at."""
+    both = trace.queries_of(attention), trace.keys_of(attention)
+    queries, keys = ([token.text for token in tokens] for tokens in both)
+    return queries, keys
+
+
+def _family(trace: Trace, place: str | None) -> Family:
+    return families(trace)[0] if place is None else family_of(trace, trace.find(place))
+
+
+def _on_white(figure: go.Figure) -> go.Figure:
+    """The figure with the colours of a light page, which Streamlit fills in elsewhere, and with room for its
+    labels."""
+    traces = [_printed(one.to_plotly_json()) for one in figure.data]
+    layout = _printed(figure.layout.to_plotly_json()) | {"template": "plotly_white"}
+    return go.Figure(traces, layout)
+
+
+def _printed(part: Any) -> Any:
+    """A part of a figure, each placeholder of a colour replaced."""
+    if isinstance(part, dict):
+        return {name: _printed(one) for name, one in part.items()}
+    if isinstance(part, list | tuple):
+        return [_printed(one) for one in part]
+    return printed(f'"{part}"')[1:-1] if isinstance(part, str) else part

@@ -1,0 +1,117 @@
+"""A recorded run on the page: its text in the box, what is said of it, and the way to open a file."""
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from model.nn.intervention import Intervention
+from model.run.recorded import RecordedModel
+from model.serving.trace_files import opens_file
+from model.system.settings import settings
+from model.trace.dropped import ENDING
+from model.trace.trace import Trace
+from model.trace.unproven import RECORDED
+from viz.notation.markdown import plain
+from viz.notation.numbers import difference
+from viz.state.dropped_files import called, note_dropped
+from viz.state.engine import engine
+from viz.state.held import is_loaded, loaded
+from viz.state.session import change_view, current, kept_view
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+_TURN, _REFUSED = "trace-file-turn", "trace-file-refused"  # session state
+_OWN = "own-view"  # session state: a recorded text, and the view that it took the place of
+_UPLOAD = "server.maxUploadSize"  # megabytes
+APART = 0.02  # of the largest output: more than half precision explains
+
+
+def bring_text() -> None:
+    """Brings the view to the text of the recorded run that it names, where that has been read; and back to
+    the visitor's own, where a model is open again. Refusals are told later."""
+    name = current().model
+    if not opens_file(name):
+        _take_up_own()
+    elif is_loaded(name):
+        with suppress(ValueError):
+            show_as_recorded(loaded(name))
+
+
+def show_as_recorded(model: "Model") -> bool:
+    """Where a model is a recorded run, the view is of what was recorded, and the visitor's own text and
+    change are set aside. Whether the view was another one."""
+    view = current()
+    if model.runs:
+        return False
+    recorded = replace(view, text=model.kept(""), target=None, intervention=Intervention())
+    text, own = st.session_state.get(_OWN, ("", view))
+    # What another file had recorded is nobody's own.
+    st.session_state[_OWN] = recorded.text, own if view.text in (text, recorded.text) else view
+    change_view(recorded)
+    return view != recorded
+
+
+def _take_up_own() -> None:
+    """Takes up what was set aside, unless the visitor has written or opened something else since."""
+    if _OWN not in st.session_state or kept_view() is not None:
+        return
+    text, own = st.session_state.pop(_OWN)
+    view = current()
+    if view.text == text:
+        change_view(replace(view, text=own.text, target=own.target, intervention=own.intervention))
+
+
+def say_recorded(model: "Model") -> None:
+    """Says that the open model is a recorded run, and where its numbers are not those of its own vectors."""
+    if not isinstance(model, RecordedModel):
+        return
+    file = called(model.address) or model.address.rpartition("/")[2]
+    changed = ", with an intervention" if model.run.intervention.changes else ""
+    st.caption(
+        f"{RECORDED} The model is **{plain(model.name)}**, the file {plain(file)}{changed}. Views that need "
+        "no weights show its numbers; the others say so."
+    )
+    gap = model.run.check()
+    if not gap <= APART * largest_output(model.run):
+        st.warning(
+            "The outputs in this file are not what its own queries, keys and values give: they lie up to "
+            f"{difference(gap)} apart. Do not trust its numbers."
+        )
+
+
+def largest_output(trace: Trace) -> float:
+    """The largest number among the outputs of heads, at least 1."""
+    return max(1.0, *(float(np.abs(one.output).max()) for one in trace.attention))
+
+
+def open_trace_file(place: str) -> None:
+    """The box to drop a trace file into, where the server's owner allows it. place: where on the page it
+    stands; there may be two."""
+    if not settings().trace_files:
+        return
+    turn = st.session_state.get(_TURN, 0)
+    file = st.file_uploader(
+        "Open a trace file",
+        ENDING,
+        key=f"trace-file-{place}-{turn}",
+        max_upload_size=min(st.get_option(_UPLOAD), settings().trace_megabytes),
+    )
+    if refused := st.session_state.pop(f"{_REFUSED}-{place}", None):
+        st.error(plain(refused))
+    if file is None:
+        return
+    st.session_state[_TURN] = (
+        turn + 1
+    )  # the box is made anew, so that it does not keep the file too
+    try:
+        name = engine().keep_file(file, file.size)
+    except ValueError as refusal:
+        st.session_state[f"{_REFUSED}-{place}"] = str(refusal)
+    else:
+        note_dropped(name, file.name)
+        change_view(replace(current(), model=name))
+    st.rerun()

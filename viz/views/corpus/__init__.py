@@ -1,0 +1,1 @@
+"""The page "Heads over a corpus"."""

@@ -1,0 +1,74 @@
+// Examples of a head: the tokens around its strongest cell, with arcs from the query to what it attends to.
+
+import { Arcs } from "../../../explorer/js/arcs.js";
+import { inkedColour } from "../../../explorer/js/colours.js";
+import { element, span } from "../../../explorer/js/elements.js";
+import { precise } from "../../../explorer/js/numbers.js";
+
+const FAINT = 0.01; // below, an arc could not be seen
+
+export class ExampleList {
+  constructor(root) {
+    this.root = root;
+    this.resize = new ResizeObserver(() => {
+      cancelAnimationFrame(this.frame);
+      this.frame = requestAnimationFrame(() => this.measure());
+    });
+    this.resize.observe(root);
+  }
+
+  receive() {
+    const { message } = this;
+    this.drawn = message.examples.map((one) => this.example(one));
+    this.root.dataset.title = message.title;
+    this.root.replaceChildren(
+      element("h3", { "data-testid": "examples-title" }, message.title),
+      element("ol", { class: "examples" }, ...this.drawn.map(({ item }) => item)),
+    );
+    this.measure();
+  }
+
+  example(one) {
+    const { palette } = this;
+    const weights = new Map(one.shown.map((at, n) => [at, one.row ? one.row[n] : at === one.key ? one.weight : 0]));
+    const chips = one.shown.map((at, n) => {
+      const face = span("face", one.tokens[n]);
+      const weight = weights.get(at);
+      if (weight >= FAINT) {
+        const { background, ink } = inkedColour(palette.scale.weight, weight, 0, 1);
+        Object.assign(face.style, { background, color: ink });
+      }
+      if (at === one.query) face.classList.add("query");
+      if (at === one.key) face.classList.add("key");
+      const isGap = n > 0 && at !== one.shown[n - 1] + 1;
+      return { chip: span("chip", face), gap: isGap ? span("gap", "…") : null };
+    });
+    const arcs = new Arcs(() => {});
+    const line = element("div", { class: "tokens" }, arcs.svg);
+    for (const { chip, gap } of chips) line.append(...(gap ? [gap, chip] : [chip]));
+    const from = one.shown.indexOf(one.query);
+    const drawn = one.shown
+      .map((at, to) => ({ from, to, weight: weights.get(at), reads: true }))
+      .filter(({ weight }) => weight >= FAINT);
+    const said = `${one.head} · ${one.said} · weight ${precise(one.weight)}${one.scored ? ` · ${one.scored}` : ""}`;
+    const link = element("a", { href: one.href, target: "_blank", rel: "noopener", "aria-label": `Open in the explorer: ${said}` }, "Open in the explorer ↗");
+    const left = one.left > 0.005 ? span("left", ` · ${precise(one.left)} of the row's weight goes to tokens that are not shown`) : null;
+    const words = element("p", { class: "said" }, said, ...(left ? [left] : []), " ", link);
+    return { item: element("li", { "data-testid": "example" }, line, words), arcs, chips: chips.map(({ chip }) => chip), drawn, shown: one.shown };
+  }
+
+  /** The arcs follow the chips, which the browser lays out. */
+  measure() {
+    if (this.root.clientWidth < 60) return;
+    for (const { arcs, chips, drawn, shown } of this.drawn ?? []) {
+      arcs.svg.setAttribute("width", 0);
+      arcs.measure(chips);
+      arcs.draw(drawn, shown.map((at) => [at]), this.palette);
+    }
+  }
+
+  close() {
+    cancelAnimationFrame(this.frame);
+    this.resize.disconnect();
+  }
+}

@@ -1,0 +1,146 @@
+"""What the browser gets of some examples: the tokens around each, its weights as far as known, and a link."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from model.nn.places import Head
+from model.serving.engine import Request
+from model.trace.records import Token
+from viz.explorer.packing import packed
+from viz.notation.labels import token_label
+from viz.state.held import traced
+from viz.state.link import address, opening_link
+from viz.state.menu import entry
+from viz.state.view import View
+from viz.views.corpus.message import THEME, name_of
+
+if TYPE_CHECKING:
+    from model.profile.profile import Profile
+    from model.run.model import Model
+
+AROUND = 7  # tokens that are shown on both sides of query and key
+LETTERS = 24  # of a token
+SEARCHED = 8  # examples that a search finds
+LOOKED_THROUGH = 500  # windows whose tokens a search reads
+AT_ONCE = 4e9  # tokens × weights that are run unasked: a fraction of a second
+
+
+@dataclass(frozen=True)
+class Example:
+    """A cell of a head in a window of the corpus."""
+
+    head: Head
+    text: str
+    query: int
+    key: int
+    weight: float
+    scored: str = ""  # its score in words, where that is another number than the weight
+
+
+@dataclass(frozen=True)
+class Line:
+    """An example's tokens side by side. Across two texts the query stands before the keys."""
+
+    tokens: Sequence[Token]
+    query: int
+    key: int
+    row: Sequence[float] | None  # the weights of the query; None: not known without a pass
+
+
+def of_head(head: Head, found: pd.DataFrame, unit: str = "") -> list[Example]:
+    """Of `Profile.examples`. unit: what is said of the score; "": it is the weight, or says nothing."""
+    columns = (found[name].tolist() for name in ("text", "query", "key", "weight", "score"))
+    return [
+        Example(head, text, query, key, weight, unit and f"{unit} {score:.2f}")
+        for text, query, key, weight, score in zip(*columns, strict=True)
+    ]
+
+
+def with_token(profile: "Profile", model: "Model", typed: str, head: Head | None) -> list[Example]:
+    """The strongest examples whose query or key is this token, in any case and with or without a space before
+    it; of one head, or of all. Only of heads that look from the text itself to itself."""
+    wanted, rows = typed.strip().casefold(), profile.sums.examples.rows
+    stack = "encoder" if model.config.shape == "encoder-decoder" else ""
+    heads = [
+        at
+        for at, one in enumerate(profile.sums.heads)
+        if head in (None, one) and one[0].startswith(stack)
+    ]
+    windows = [at for at, text in profile.texts.items() if wanted in text.casefold()]
+    near = rows[np.isin(rows["head"], heads) & np.isin(rows["window"], windows)]
+    tokens: dict[int, Sequence[Token]] = {}
+    found: dict[tuple[object, ...], Example] = {}
+    for row in near[np.argsort(-near["weight"], kind="stable")]:
+        at, number, query, key = (int(row[name]) for name in ("head", "window", "query", "key"))
+        if number not in tokens:
+            if len(tokens) == LOOKED_THROUGH:
+                break
+            tokens[number] = model.tokens(profile.texts[number])
+        if wanted in {tokens[number][one].text.strip(" ▁").casefold() for one in (query, key)}:
+            one = Example(
+                profile.sums.heads[at], profile.texts[number], query, key, float(row["weight"])
+            )
+            found.setdefault((at, number, query, key), one)
+        if len(found) == SEARCHED:
+            break
+    return list(found.values())
+
+
+def message(title: str, examples: Iterable[Example], model: "Model", *, runs: bool) -> bytes:
+    """runs: whether the model is run on each text, which gives all arcs of a row."""
+    drawn = [_drawn(one, _line(model, one, runs=runs), model) for one in examples]
+    return packed({"title": title, "examples": drawn, "theme": THEME})
+
+
+def runs_at_once(examples: Sequence[Example], model: "Model", window: int) -> bool:
+    """Whether the passes over these texts are so short that nobody needs to ask for them."""
+    weights = sum(weight.numel() for weight in model.module.parameters())
+    return len(examples) * window * weights <= AT_ONCE
+
+
+def _line(model: "Model", one: Example, *, runs: bool) -> Line:
+    layer, head = one.head
+    if not runs and model.config.shape != "encoder-decoder":
+        return Line(model.tokens(one.text), one.query, one.key, None)
+    trace = traced(Request(model.address, one.text), passing=True)
+    attention = trace.find(layer)
+    queries, keys = trace.queries_of(attention), trace.keys_of(attention)
+    row = [float(weight) for weight in attention.weights(head)[one.query]]
+    if attention.kind == "cross":
+        return Line((queries[one.query], *keys), 0, one.key + 1, [0.0, *row])
+    return Line(keys, one.query, one.key, row)
+
+
+def _drawn(one: Example, line: Line, model: "Model") -> Mapping[str, object]:
+    shown = positions(line.query, line.key, len(line.tokens))
+    labels = [token_label(line.tokens[at].text, LETTERS) for at in shown]
+    said = {at: label for at, label in zip(shown, labels, strict=True)}
+    row = None if line.row is None else [line.row[at] for at in shown]
+    layer, head = one.head
+    view = View(one.text, model.address, layer, head, "weights", one.query, one.key)
+    return {
+        "head": name_of(one.head),
+        "shown": shown,
+        "tokens": labels,
+        "query": line.query,
+        "key": line.key,
+        "weight": one.weight,
+        "row": row,
+        "left": 0.0 if row is None or line.row is None else max(0.0, sum(line.row) - sum(row)),
+        "said": f"{said[line.query]} → {said[line.key]}",
+        "scored": one.scored,
+        "href": address(f"/{entry('pages/attention.py').address}", opening_link(view)),
+    }
+
+
+def positions(query: int, key: int, count: int) -> list[int]:
+    """The tokens that are shown: those around query and key, and those between where they are few."""
+    near = {at for middle in (query, key) for at in range(middle - AROUND, middle + AROUND + 1)}
+    first, last = sorted((query, key))
+    if last - first <= 3 * AROUND:
+        near |= set(range(first, last))
+    return sorted(at for at in near if 0 <= at < count)
