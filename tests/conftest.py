@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when the hub's library is first imported
 os.environ["ATTENTION_FETCH"] = "none"  # a server that starts downloads nothing
@@ -13,6 +14,9 @@ import hypothesis
 import pytest
 import torch
 from streamlit.components.v2 import manifest_scanner
+
+from deploy.wheel import build_wheel
+from tests.once import once
 
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("house")
@@ -42,6 +46,13 @@ def looked_for_components_once() -> Iterator[None]:
     manifest_scanner.scan_component_manifests = cache(look)
     yield
     manifest_scanner.scan_component_manifests = look
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this tree, built once a run."""
+    (built,) = once(tmp_path_factory, "wheel", lambda place: build_wheel(str(place))).iterdir()
+    return built
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ FORBIDDEN = {
     "model": {"streamlit", "plotly", "viz", "pages", "app"},
     "viz": {"pages", "app"},
     "viz.figures": {"streamlit"},
+    "viz.notebook": {"streamlit"},
     "viz.notation": {"streamlit"},
 }
 # The rooms of a package from the ground up: each imports itself and those before it.
@@ -32,7 +33,9 @@ FLOORS = {
         "analysis",
         "hub",
         "loading",
+        "profile",
         "code",
+        "capture",
         "training",
         "serving",
     ),
@@ -41,6 +44,7 @@ FLOORS = {
         "telemetry",
         "figures",
         "explorer",
+        "notebook",
         "state",
         "elements",
         "saving",
@@ -49,6 +53,7 @@ FLOORS = {
         "shell",
         "views",
         "server",
+        "command",
     ),
 }
 

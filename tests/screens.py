@@ -7,6 +7,7 @@ alone; --tall takes the whole page instead of the first screen, --to another fol
 import argparse
 import io
 import tempfile
+from itertools import product
 from pathlib import Path, PurePath
 
 from PIL import Image
@@ -32,21 +33,18 @@ def name(file: str) -> str:
 def take(browser: Browser, base: str, names: list[str], folder: Path, *, tall: bool) -> None:
     """Takes the named pages, or all; prints each as it is done."""
     folder.mkdir(parents=True, exist_ok=True)
-    for width, (across, down) in WIDTHS.items():
+    wanted = [page for page in PAGES if not names or name(page.file) in names]
+    for (width, (across, down)), theme in product(WIDTHS.items(), THEMES):
         screen = {"width": across, "height": TALL if tall else down}
-        for page in PAGES:
-            if names and name(page.file) not in names:
-                continue
-            for theme in THEMES:
-                with browser.new_context(
-                    viewport=screen, base_url=base, color_scheme=theme
-                ) as context:
-                    opened = context.new_page()
-                    opened.set_default_timeout(PATIENCE)
-                    opened.goto(f"/{page.address}")
-                    picture = folder / f"{name(page.file)}-{width}-{theme}.png"
-                    picture.write_bytes(compact(settled_picture(opened)))
-                    print(f"{picture.name} {picture.stat().st_size // 1000} kB", flush=True)
+        # One context for all pages: it keeps the scripts, and each page is a new session all the same.
+        with browser.new_context(viewport=screen, base_url=base, color_scheme=theme) as context:
+            opened = context.new_page()
+            opened.set_default_timeout(PATIENCE)
+            for page in wanted:
+                opened.goto(f"/{page.address}")
+                picture = folder / f"{name(page.file)}-{width}-{theme}.png"
+                picture.write_bytes(compact(settled_picture(opened)))
+                print(f"{picture.name} {picture.stat().st_size // 1000} kB", flush=True)
 
 
 def settled_picture(page: Page) -> bytes:

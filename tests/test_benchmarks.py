@@ -49,11 +49,11 @@ def test_the_guide_on_serving_a_class_counts_with_the_files() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_file_names_a_quiet_machine_by_its_kind(file: Path) -> None:
-    from tests.bench.machine import QUIET
+    from tests.bench.machine import COUNTED, QUIET
 
     machine = json.loads(file.read_text(encoding="utf-8"))["machine"]
     assert all(machine[field] for field in MACHINE)
-    assert machine["load_before"] <= QUIET
+    assert machine["load_before"] <= QUIET or file.stem in COUNTED
 
 
 def test_another_number_in_a_file_is_another_table(tmp_path: Path) -> None:

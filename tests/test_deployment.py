@@ -9,6 +9,9 @@ import yaml
 
 from deploy.audit import report
 from deploy.healthy import healthy
+from deploy.space import HERE, dockerfile
+from deploy.space.__main__ import fill
+from model.system.settings import read
 from tests.deploy.dockerfile import Instruction, context, instructions
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -99,3 +102,31 @@ def test_an_audit_that_could_not_ask_is_no_all_clear(
     found, sentences = report(json.loads(json.dumps(said)))
     assert found == status
     assert ("no all-clear" in sentences) == (status == 2)
+
+
+def test_a_space_builds_the_same_image_for_its_own_user_port_and_frame() -> None:
+    said = yaml.safe_load((HERE / "README.md").read_text().split("---")[1])
+    assert {"title", "emoji", "colorFrom", "colorTo", "license"} < said.keys()
+    assert said["sdk"] == "docker"
+    assert len(said["short_description"]) <= 60  # a longer one is refused
+    space = instructions(dockerfile())
+    assert space[: len(STEPS)] == STEPS
+    added = space[len(STEPS) :]
+    variables = dict(
+        pair.split("=", 1) for step in added if step.word == "ENV" for pair in step.rest.split()
+    )
+    assert variables["STREAMLIT_SERVER_PORT"] == str(said["app_port"])
+    assert [step.rest for step in added if step.word == "EXPOSE"] == [str(said["app_port"])]
+    assert read(variables).frame_ancestors == ("https://huggingface.co",)
+    assert "--uid 1000" in next(step.rest for step in added if step.word == "RUN")
+    assert [step.rest for step in added if step.word == "USER"][-1] == "visitor"
+
+
+def test_a_space_holds_what_its_image_takes(tmp_path: Path) -> None:
+    fill(tmp_path)
+    held = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
+    assert held >= {"README.md", "Dockerfile", ".dockerignore", "app.py", "viz/server/asgi.py"}
+    image = context(tmp_path, (tmp_path / ".dockerignore").read_text())
+    assert {str(file.relative_to(tmp_path)) for file in image} == inside()
+    with pytest.raises(FileExistsError):
+        fill(tmp_path)

@@ -58,8 +58,10 @@ def test_the_checker_sees_the_rooms_of_this_repository() -> None:
 
 
 def is_module(name: str) -> bool:
-    """Whether a dotted name is a module of this repository, or stands in one."""
-    path, _, last = name.rpartition(".")
+    """Whether a dotted name is a module of this repository, or of its package, or stands in one."""
+    if name == "attention_lens":
+        return (REPOSITORY / "deploy" / name / "__init__.py").is_file()
+    path, _, last = name.removeprefix("attention_lens.").rpartition(".")
     home = REPOSITORY / Path(*path.split("."))
     if (home / f"{last}.py").is_file() or (home / last / "__main__.py").is_file():
         return True

@@ -1,7 +1,7 @@
 """`make bench`: every measurement in one run, each printed as a table and kept as JSON in docs/bench.
 
 `python -m tests.bench [--short] [PART …]`. Times mean something on a quiet machine only: where others
-keep it busy, nothing in docs/bench is touched and the JSON stays in a temporary folder.
+keep it busy, no time in docs/bench is touched and the JSON stays in a temporary folder.
 """
 
 import argparse
@@ -20,9 +20,12 @@ from tests.bench import (
     bounds,
     classroom,
     clicks,
+    corpus,
     long_texts,
+    notebook,
     patching,
     play,
+    profiling,
     readme,
     real_model,
     recording,
@@ -32,17 +35,20 @@ from tests.bench import (
     tables,
     weight,
 )
-from tests.bench.machine import QUIET, load, machine
+from tests.bench.machine import COUNTED, QUIET, load, machine
 
 PARTS = {
     "recording": recording.measure,
     "cuda": partial(recording.measure, device="cuda"),
     "score": score.measure,
     "patching": patching.measure,
+    "profiling": profiling.measure,
     "sessions": sessions.measure,
     "weight": weight.measure,
+    "notebook": notebook.measure,
     "clicks": clicks.measure,
     "long_texts": long_texts.measure,
+    "corpus": corpus.measure,
     "real_model": real_model.measure,
     "play": play.measure,
     "classroom": classroom.measure,
@@ -61,11 +67,12 @@ def main() -> None:
     asked = parser.parse_args()
     busy = load() > QUIET
     scratch = Path(tempfile.mkdtemp(prefix="attention-bench-"))
-    target = scratch if busy or asked.short else readme.FOLDER
     facts = machine()
+    published = False
     for name in asked.parts or (part for part in PARTS if part != "cuda" or is_available()):
         start = time.monotonic()
         print(f"\n{name}", flush=True)
+        target = scratch if asked.short or (busy and name not in COUNTED) else readme.FOLDER
         with bounded(name):
             measured = PARTS[name](scratch, asked.short)
         measured = {"machine": facts} | measured
@@ -75,13 +82,13 @@ def main() -> None:
             json.dumps(measured, indent=1) + "\n", encoding="utf-8"
         )
         print(tables.TABLES[name](measured), flush=True)
-        print(f"{measured['minutes']} minutes", flush=True)
-    if target is readme.FOLDER:
+        print(f"{measured['minutes']} minutes. Written to {target}", flush=True)
+        published |= target is readme.FOLDER
+    if published:
         readme.write()
         readme.write_sizing()
-    elif busy:
-        print(f"The machine is busy (load {facts['load_before']}): these are upper bounds.")
-    print(f"Written to {target}")
+    if busy:
+        print(f"The machine is busy (load {facts['load_before']}): times are upper bounds.")
 
 
 @contextmanager

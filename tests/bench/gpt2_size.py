@@ -16,7 +16,13 @@ def text_of(tokens: int) -> str:
     return "".join(f" {words[n % len(words)]}" for n in range(tokens))
 
 
-def save(folder: Path, name: str = NAME, layers: int = LAYERS, width: int = WIDTH) -> Path:
+def save(
+    folder: Path,
+    name: str = NAME,
+    layers: int = LAYERS,
+    width: int = WIDTH,
+    heads: int = HEADS,
+) -> Path:
     """Writes the model, or one of other sizes, in the layout of `model/assets` into a folder of its name;
     returns it."""
     import torch
@@ -32,7 +38,7 @@ def save(folder: Path, name: str = NAME, layers: int = LAYERS, width: int = WIDT
         VOCABULARY,
         CONTEXT,
         width,
-        HEADS,
+        heads,
         decoder_layers=layers,
         d_mlp=4 * width,
         activation="gelu_tanh",

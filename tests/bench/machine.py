@@ -7,7 +7,10 @@ from pathlib import Path
 
 import torch
 
+from model.system.machine import processor
+
 QUIET = 1.5  # load of the last minute up to which measured times may be published
+COUNTED = {"notebook"}  # parts that count bytes alone, which a busy machine does not change
 PACKAGES = ("torch", "transformers", "streamlit", "plotly", "playwright")
 
 
@@ -19,7 +22,7 @@ def load() -> float:
 def machine() -> dict[str, object]:
     """Processor, cores, memory and versions: what a reader needs to compare."""
     return {
-        "processor": _field("/proc/cpuinfo", "model name") or platform.processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "memory_gb": round(int(_field("/proc/meminfo", "MemTotal").split()[0]) / 1e6),
         "system": f"{platform.system()} {platform.machine()}",

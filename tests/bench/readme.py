@@ -10,16 +10,8 @@ from pathlib import Path
 from textwrap import fill
 
 from model.loading.readme_tables import rewrite
-from tests.bench.tables import (
-    GUIDE_WIDTH,
-    TABLES,
-    Measured,
-    cost,
-    megabytes,
-    ms,
-    sizing,
-    times,
-)  # fmt: skip
+from tests.bench.cells import Measured, cost, megabytes, ms, times
+from tests.bench.tables import GUIDE_WIDTH, TABLES, sizing
 from tests.bench.titles import NOTES, TITLES
 
 ROOT = Path(__file__).resolve().parents[2]

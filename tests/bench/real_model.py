@@ -1,24 +1,30 @@
 """The first picture with a real language model that is on disk, and what it takes of memory.
 
 Each time a server of its own: started as `make run` does, left until it is idle, then opened for the first
-time.
+time: by an address, or on Home, which offers the model.
 """
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
+
+from playwright.sync_api import Locator
 
 from model.download.sources import fetched
 from model.loading.registry import models
 from model.system.settings import REAL_MODEL
-from tests.bench.chromium import browsing, tab
+from tests.bench.chromium import Tab, browsing, tab
+from tests.bench.clicks import PAUSE, PRESS
 from tests.bench.machine import load
 from tests.bench.quantiles import median
 from tests.bench.server import Server, serving
 
 MODELS = ("house-gpt", REAL_MODEL)
 TEXTS = ("The capital of France is", "The capital of Italy is")
+EXPECTED = "Paris"  # what this model, and no other here, says next
+FETCHING = {"ATTENTION_FETCH": REAL_MODEL}
 TIMES = 3
 IDLE = 0.05  # seconds of a processor in one second
 
@@ -33,13 +39,15 @@ def measure(scratch: Path, short: bool) -> dict[str, object]:
         row |= {part: median([one[part] for one in found]) for part in found[0]}
         rows.append(row)
         print(row, flush=True)
-    return {"rows": rows}
+    return {
+        "rows": rows,
+        "offer_s": median([_offered(scratch) for _ in range(1 if short else TIMES)]),
+    }
 
 
 def _one(scratch: Path, name: str) -> dict[str, float]:
     """Seconds from the address to the picture of a model, for two sentences, and megabytes of the server."""
-    more = {"ATTENTION_FETCH": REAL_MODEL}
-    with serving(scratch / "server.log", more=more) as server, browsing() as browser:
+    with serving(scratch / "server.log", more=FETCHING) as server, browsing() as browser:
         _wait_until_idle(server)
         before, seconds = server.memory, []
         with tab(browser, server.address) as opened:
@@ -55,6 +63,26 @@ def _one(scratch: Path, name: str) -> dict[str, float]:
             "after_mb": server.memory,
             "peak_mb": server.peak,
         }
+
+
+def _offered(scratch: Path) -> float:
+    """Seconds from the click on what Home offers to Home's picture of it, at the first visit of all."""
+    with serving(scratch / "server.log", more=FETCHING) as server, browsing() as browser:
+        _wait_until_idle(server)
+        with tab(browser, server.address) as opened:
+            opened.page.goto(f"/?{urlencode({'text': TEXTS[0]})}")
+            offer = opened.page.locator(".st-key-real-model button")
+            offer.wait_for()
+            opened.rest(1500)
+            return _until_said(opened, offer)
+
+
+def _until_said(opened: Tab, offer: Locator) -> float:
+    said = (
+        "[...document.querySelectorAll('*')]"
+        f".some((one) => one.shadowRoot?.querySelector('.said')?.textContent.includes('{EXPECTED}'))"
+    )
+    return opened.milliseconds(partial(offer.click, delay=PRESS), said, pause=PAUSE) / 1000
 
 
 def _wait_until_idle(server: Server) -> None:

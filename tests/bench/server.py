@@ -30,12 +30,15 @@ class Server:
     """A server in a process of its own, which can be ended and started again at the same address.
 
     program: what Python runs as a module, with its arguments. more: settings beside the usual ones.
+    python: that of another environment. folder: where the process starts.
     """
 
     log: Path
     program: Sequence[str] = ("viz.server",)
     more: Mapping[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
+    python: str | Path = sys.executable
+    folder: Path = REPOSITORY
 
     def start(self, **how: Any) -> None:
         """how: for the process, beside the usual."""
@@ -48,8 +51,8 @@ class Server:
         }
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", *self.program],
-                cwd=REPOSITORY,
+                [self.python, "-m", *self.program],
+                cwd=self.folder,
                 env=os.environ | settings,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

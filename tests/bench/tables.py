@@ -1,13 +1,14 @@
 """The measured numbers as Markdown."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from textwrap import fill
-from typing import Any
 
+from tests.bench.cells import Measured, megabytes, ms, seconds, table, times
+from tests.bench.corpus import tabled as corpus
+from tests.bench.profiling_tables import profiling
 from tests.bench.titles import TITLES
 
 GUIDE_WIDTH = 110  # characters of a line
-Measured = dict[str, Any]
 
 
 def recording(measured: Measured) -> str:
@@ -16,8 +17,8 @@ def recording(measured: Measured) -> str:
             f"{row['tokens']:,}",
             row["library"],
             row["way"],
-            _seconds(row.get("plain_seconds")),
-            _seconds(row.get("seconds")),
+            seconds(row.get("plain_seconds")),
+            seconds(row.get("seconds")),
             times(row.get("time_ratio")),
             f"{row['process_mb']:,.0f} MB",
             times(row["memory_ratio"]) if row["way"] != "plain" else "",
@@ -26,12 +27,12 @@ def recording(measured: Measured) -> str:
         for row in measured["rows"]
     ]
     head = ("tokens", "library", "way", "plain pass", "recorded", "time", "process's peak")
-    return _table((*head, "memory", "above the model"), rows)
+    return table((*head, "memory", "above the model"), rows)
 
 
 def score(measured: Measured) -> str:
     rows = ([row["cell"], ms(row["median_ms"]), ms(row["p90_ms"])] for row in measured["rows"])
-    return _table(("cell", "median", "p90"), rows)
+    return table(("cell", "median", "p90"), rows)
 
 
 def patching(measured: Measured) -> str:
@@ -58,7 +59,7 @@ def patching(measured: Measured) -> str:
         "estimate",
         "load before",
     )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def sessions(measured: Measured) -> str:
@@ -81,7 +82,7 @@ def sessions(measured: Measured) -> str:
         f"One visitor reading {memory['sentences']} different sentences takes the server from "
         f"{first:,.0f} to {last:,.0f} MB ({', '.join(f'{m:,.0f}' for m in memory['megabytes'])})."
     )
-    return f"{_table(head, rows)}\n\n{words}"
+    return f"{table(head, rows)}\n\n{words}"
 
 
 def weight(measured: Measured) -> str:
@@ -98,7 +99,7 @@ def weight(measured: Measured) -> str:
         for row in measured["rows"]
     ]
     head = ("tokens", "page", "all heads", "a layer", "program, once", "DOM nodes", "opened in")
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def clicks(measured: Measured) -> str:
@@ -116,7 +117,7 @@ def clicks(measured: Measured) -> str:
         for row in measured["rows"]
     ]
     head = ("tokens", "model", "drawn by", "browser", "switch", "median", "p90", "on the wire")
-    parts = [_table(head, rows)]
+    parts = [table(head, rows)]
     long = measured["long"]
     if long:
         first, head_switch = long["first_picture"], long["head"]
@@ -131,7 +132,7 @@ def clicks(measured: Measured) -> str:
         f"Each button is held for {measured['press_ms']} ms; its release starts the watch."
     )
     pages = [(row["page"], ms(row["median_ms"]), ms(row["p90_ms"])) for row in measured["pages"]]
-    parts.append(_table(("page opened from Home", "median", "p90"), pages))
+    parts.append(table(("page opened from Home", "median", "p90"), pages))
     return "\n\n".join(parts)
 
 
@@ -140,7 +141,9 @@ def real_model(measured: Measured) -> str:
     units |= dict.fromkeys(("before_mb", "after_mb", "peak_mb"), "{:,.0f} MB")
     rows = ([row["model"], *(units[x].format(row[x]) for x in units)] for row in measured["rows"])
     head = ("model", "first picture", "another sentence", "memory before", "after", "peak")
-    return _table(head, rows)
+    offer = measured.get("offer_s")
+    said = "" if offer is None else f"\n\nBy Home's offer: {offer:.1f} s."
+    return table(head, rows) + said
 
 
 def play(measured: Measured) -> str:
@@ -158,7 +161,7 @@ def play(measured: Measured) -> str:
         for row in measured["rows"]
     ]
     head = "tokens, frames a second, frames, late ones, longest gap, tasks of over 50 ms"
-    return _table(head.split(", "), rows)
+    return table(head.split(", "), rows)
 
 
 def classroom(measured: Measured) -> str:
@@ -176,7 +179,7 @@ def classroom(measured: Measured) -> str:
         f"{measured['warm_up'] / 60:g} minutes: {min(warm):,} to {max(warm):,} MB "
         f"(± {measured['swing']:.1%})."
     )
-    return f"{_table(('act', 'times', 'median', 'p95'), rows)}\n\n{words}"
+    return f"{table(('act', 'times', 'median', 'p95'), rows)}\n\n{words}"
 
 
 def soak(measured: Measured) -> str:
@@ -203,7 +206,7 @@ def soak(measured: Measured) -> str:
         f"{max(beside['megabytes']):,} MB, with {measured['trace_mb']} MB of traces allowed. Ended "
         f"{alone['seconds_to_end']:.1f} and {beside['seconds_to_end']:.1f} s after SIGTERM."
     )
-    return f"{_table(head, rows)}\n\n{words}"
+    return f"{table(head, rows)}\n\n{words}"
 
 
 def sizing(measured: Measured) -> str:
@@ -236,7 +239,7 @@ def bounds(measured: Measured) -> str:
         for row in measured["rows"]
     ]
     head = ("bound", "open pages", "before them", "with them", "peak", "models kept", "traces kept")
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def long_texts(measured: Measured) -> str:
@@ -254,7 +257,26 @@ def long_texts(measured: Measured) -> str:
         for row in measured["rows"]
     ]
     head = ("model", "tokens", "first picture", "head", "p90", "before the text", "with it", "peak")
-    return _table(head, rows)
+    return table(head, rows)
+
+
+def notebook(measured: Measured) -> str:
+    """What the widget sends, beside BertViz' page of the same weights."""
+    rows = [
+        (
+            row["tokens"],
+            *(megabytes(row[part]) for part in ("first", "layer", "layers", "bertviz_layer")),
+            megabytes(row["bertviz"]) if row["bertviz"] else "not written",
+        )
+        for row in measured["rows"]
+    ]
+    head = ("tokens", "first layer", "another layer", "all 12 layers")
+    library = (
+        f"The widget's own code, once a notebook: {megabytes(measured['library'])}. The wheel: "
+        f"{megabytes(measured['wheel'])}."
+    )
+    others = ("BertViz head_view, one layer", "all 12 layers")
+    return f"{table((*head, *others), rows)}\n\n{library}"
 
 
 TABLES: dict[str, Callable[[Measured], str]] = {
@@ -262,39 +284,16 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "cuda": recording,
     "score": score,
     "patching": patching,
+    "profiling": profiling,
     "sessions": sessions,
     "weight": weight,
+    "notebook": notebook,
     "clicks": clicks,
     "long_texts": long_texts,
+    "corpus": corpus,
     "real_model": real_model,
     "play": play,
     "classroom": classroom,
     "bounds": bounds,
     "soak": soak,
 }
-
-
-def _table(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    names = list(head)
-    lines = [names, ["---"] * len(names), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
-
-
-def ms(value: float) -> str:
-    return f"{value:,.0f} ms"
-
-
-def _seconds(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f} s" if value < 1 else f"{value:.2f} s"
-
-
-def times(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}×"
-
-
-def cost(row: Measured) -> str:
-    return f"{times(row['time_ratio'])} and {times(row['memory_ratio'])}"
-
-
-def megabytes(value: float | None) -> str:
-    return "" if value is None else f"{value / 1e6:,.2f} MB"

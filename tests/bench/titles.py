@@ -5,10 +5,13 @@ TITLES = {
     "cuda": "What recording a pass costs on a GPU",
     "score": "One score split into its parts",
     "patching": "The map of head patches",
+    "profiling": "What a profile over a corpus costs",
     "sessions": "Many visitors: heads and masks switched without a pause",
     "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
+    "notebook": "What the widget sends in a notebook",
     "clicks": "From a click to the picture",
     "long_texts": "Long texts",
+    "corpus": "Heads over a corpus: from a click to a head's card",
     "real_model": "The first picture with a real language model",
     "play": "One row becomes weights, played",
     "classroom": "A class at work",
@@ -27,6 +30,10 @@ NOTES = {
         "each page has a text of its own of 990 or 400 tokens in a random model of GPT-2's size (475 MB). "
         "Kept is what `/metrics` reports, where a trace counts with all its logits, made or not. The peak is "
         "that of the passes and of reading the models' files; what they freed goes back within seconds."
+    ),
+    "corpus": (
+        "A click on the map, with made-up profiles: to the frame that shows the head's card, and to the "
+        "examples, which come from the server. In a headless Chromium without a graphics card."
     ),
     "long_texts": (
         "From Enter in the sentence box to the first picture, then from a click to another head, where the "
@@ -55,16 +62,28 @@ NOTES = {
         "The output of each head of one text is put into the run of another, one at a time, in a random "
         "model of GPT-2's size; beside TransformerLens's own function for it."
     ),
+    "profiling": (
+        "A random model of GPT-2's size, windows of 256 tokens, one thread a process; plain passes and "
+        "profiled windows in turn. The other libraries hand out the weights of all heads, and of these the "
+        "same code makes the same sums; ours also sums what values carry and the effects on the logit of the "
+        "next token. The small model has one layer of two heads."
+    ),
     "score": "In the last layer of a random model of GPT-2's size: 12 layers of 12 heads.",
     "sessions": "Each session has its own sentence and asks again as soon as it is answered.",
     "weight": (
         "Ours: what comes over the network while every layer and head is opened, and the largest page. "
         "BertViz: its HTML of the same weights."
     ),
+    "notebook": (
+        "Bytes of the widget's state for one layer of 12 heads of a random model of GPT-2's size, with its "
+        "queries, keys, values, outputs and the maps of all heads; another head of the layer sends nothing. "
+        "BertViz: its HTML of the weights alone."
+    ),
     "real_model": (
-        "From the address to the picture of the page Attention, in a tab that was never there, on a server "
-        "that nobody has visited and that has the files on its disk; then another sentence. Included is "
-        "reading, hashing and checking the model. Memory is that of the server's whole process."
+        "The first picture on a server that nobody has visited, that has the model's files on its disk and "
+        "has been left until it rests. In a new browser, from the address to the picture of the page "
+        "Attention; then another sentence. By Home's offer: on Home, from the click to its picture. Memory "
+        "is that of the server's whole process; with 8 GB, SmolLM2 is loaded before anybody opens it."
     ),
     "clicks": (
         "From the click's time stamp to the frame that shows it, in a headless Chromium without a "

@@ -48,7 +48,7 @@ def server(hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def offered(page: Page, name: str) -> Locator:
     """The button that brings a model, once the picker has looked it up."""
-    box = page.get_by_label("Or enter any other hub id, or a folder")
+    box = page.get_by_label("Or enter any other hub id, a folder, or a trace file")
     if not box.is_visible():
         page.get_by_text("Other models", exact=True).click()
     box.fill(name)

@@ -105,6 +105,34 @@ def test_the_editor_stays_open_while_cells_are_clicked_and_a_masked_cell_is_not_
     expect(page.get_by_role("button", name="1 cannot see 3 ✕")).to_have_count(0)
 
 
+def test_each_stage_of_today_is_switched_and_off_and_on_again_is_the_models_own(
+    open_page: Callable[..., Page],
+) -> None:
+    """Cap, bias, learned sinks and window of the model that has them all."""
+    page = open_page("/laboratory", model="all-stages", text=TEXT, place="decoder.0.self", query=5)
+    switches = page.locator(".st-key-laboratory-switches")
+    readout = page.get_by_test_id("readout")
+    expect(readout).to_contain_text(" · weight ")
+    own = readout.text_content()
+    for words, chip in (
+        ("Soft cap of the scores", "no cap ✕"),
+        ("Bias, added to the scores", "no bias ✕"),
+        ("Learned sinks in the softmax", "no sinks ✕"),
+    ):
+        switches.get_by_text(re.compile(f"^{words}")).click()
+        expect(page.get_by_role("button", name=chip)).to_be_visible()
+        expect(page.locator(COMPARED)).to_be_visible()
+        expect(readout).not_to_have_text(own)
+        page.get_by_role("button", name=chip).click()
+        expect(page.get_by_text("Nothing is changed.")).to_be_visible()
+        expect(readout).to_have_text(own)
+    field = page.get_by_role("spinbutton", name="Window: keys that a query reads")
+    field.fill("2")
+    field.press("Enter")
+    expect(page.get_by_role("button", name="window of 2 keys ✕")).to_be_visible()
+    expect(readout).not_to_have_text(own)
+
+
 def test_weights_that_dropout_acts_on_are_said_to_be_those_before_it(
     open_page: Callable[..., Page],
 ) -> None:

@@ -146,7 +146,7 @@ def test_the_explorer_its_small_pictures_its_tokens_and_its_files(
     tinted = np.array([[float(n) for n in tint[4:-1].split(",")] for tint in tints])
     expected = on_the_scale(WEIGHTS[0], "weight", theme, ground)
     np.testing.assert_allclose(tinted, expected, atol=ROUNDING)
-    for ending in ("png", "svg") if by == "plotly" else ("png",):
+    for ending in ("png", "svg"):
         with stage.page.expect_download() as saved:
             stage.part(f"save-{ending}").click()
         hold(cells(as_png(stage.page, saved.value.path(), ending), theme), theme, ground)

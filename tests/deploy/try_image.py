@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deploy.space import dockerfile
 from tests.deploy.dockerfile import Instruction, context, instructions
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -209,6 +210,7 @@ def main() -> None:
     asked.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE")
     asked.add_argument("--share", action="append", default=[], help="a folder that pip may read")
     asked.add_argument("--draw", type=int, metavar="PORT", help=argparse.SUPPRESS)
+    asked.add_argument("--space", action="store_true", help="the image of a Space of Hugging Face")
     given = asked.parse_args()
     if given.draw:
         asyncio.run(draw_every_page(given.draw))
@@ -218,7 +220,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="image-") as place:
         arguments = dict(pair.split("=", 1) for pair in given.build_arg)
         build = Build(Path(place), arguments, given.share)
-        stage = build.run(instructions((REPOSITORY / "Dockerfile").read_text()))
+        text = dockerfile() if given.space else (REPOSITORY / "Dockerfile").read_text()
+        stage = build.run(instructions(text))
         check(stage, Path(place) / "log")
     print("The image builds, starts without a right or a network, and draws every page.")
 

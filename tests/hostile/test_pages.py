@@ -35,6 +35,7 @@ WITHOUT = {
     "pages/training.py",
     "pages/examples.py",
     "pages/for_a_class.py",
+    "pages/corpus.py",
 }
 
 

@@ -150,14 +150,14 @@ BETWEEN_LAYERS = {
     "stream", "embedding", "norms", "unembedding", "logit_parts", "positions", "sizes",
 }  # fmt: skip
 _EXPERTS = {**GROUPED, "num_experts_per_tok": 2, "moe_intermediate_size": 40}
-# Those that open without some parts: which.
+# Those that open without some parts, or have experts in the place of neurons: which parts.
 PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
-    "mixtral": ("MixtralForCausalLM", "MixtralConfig", {**GROUPED, "num_local_experts": 4}, {"sizes"}),
+    "mixtral": ("MixtralForCausalLM", "MixtralConfig", {**GROUPED, "num_local_experts": 4}, set()),
     "qwen3_moe": (
         "Qwen3MoeForCausalLM",
         "Qwen3MoeConfig",
         {**_EXPERTS, "head_dim": 16, "num_experts": 4},
-        {"sizes"},
+        set(),
     ),
     "deepseek_v3": (
         "DeepseekV3ForCausalLM",
@@ -165,7 +165,7 @@ PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
         {**_EXPERTS, "num_key_value_heads": 6, "q_lora_rank": 24, "kv_lora_rank": 16,
          "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 12, "n_routed_experts": 8,
          "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1},
-        {"sizes"},
+        set(),
     ),
     "albert": ("AlbertModel", "AlbertConfig", {**_LLAMA, "embedding_size": 32}, {"sizes", "embedding"}),
     "gemma2": (
@@ -179,7 +179,7 @@ PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
         "GptOssConfig",
         {**GROUPED, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
          "sliding_window": 4},
-        {"sizes"},
+        set(),
     ),
     "jamba": (
         "JambaForCausalLM",

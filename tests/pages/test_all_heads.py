@@ -242,10 +242,10 @@ def test_the_sentences_about_a_heads_matrices_tell_their_numbers() -> None:
     assert f"L1H3 reads L0H{most.earlier[1]} through its keys, {most.ratio:.3f}" in said(app)
 
 
-def test_the_distance_between_turned_tokens_stays_within_a_shorter_text() -> None:
+def test_the_distance_between_rotated_tokens_stays_within_a_shorter_text() -> None:
     name = "smollm2-135m-instruct"
     app = opened("A head as matrices", model=name, text="the cat saw a dog", place="decoder.3.self")
-    (before,) = (one for one in app.slider if "before the query" in one.label)
+    (before,) = (one for one in app.slider if "the query after it" in one.label)
     far = said(app)
     before.set_value(4).run()
     assert said(app) != far

@@ -126,7 +126,7 @@ def test_a_number_of_a_vector_is_the_sum_of_its_products_on_every_model(model: s
             cells["x"][0] * cells[f"W_{letter.upper()}"][3], abs=1e-5
         )
     turned = own(model).config.turns_positions and recorded.kind != "cross"
-    assert ("Rotary positions then turn" in said(app)) == turned
+    assert ("Rotary positions then rotate" in said(app)) == turned
 
 
 def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(

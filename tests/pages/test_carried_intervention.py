@@ -8,8 +8,9 @@ import pytest
 
 from model import Intervention
 from tests.pages.reading import control, said, visit
-from viz.explorer import Selection, explorer
+from viz.explorer import Selection
 from viz.explorer.claim import Claim
+from viz.explorer.component import explorer
 from viz.state.examples import EXAMPLES, SentenceExample
 from viz.state.link import to_link
 

@@ -112,7 +112,7 @@ def test_the_bars_are_the_lengths_of_the_contributions(model: str) -> None:
         np.testing.assert_allclose(drawn(app, "bar", "y"), added.mean(1), rtol=1e-5)
         choose(app, "Lengths for", 1)
         np.testing.assert_allclose(drawn(app, "bar", "y"), added[:, 0], rtol=1e-5)
-    assert ("all contributions from the last state" in said(app)) is (place == "pre")
+    assert ("all contributions differ from the last state" in said(app)) is (place == "pre")
 
 
 def test_the_gradients_drawn_are_those_measured_and_each_control_changes_them() -> None:

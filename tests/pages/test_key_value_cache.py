@@ -87,9 +87,14 @@ def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
 
 def test_layers_with_a_window_have_no_more_keys_than_it_is_wide() -> None:
     """Windows of 8 in 2 of 4 layers with 4 heads each; the text has 13 tokens, 17 at step 5."""
-    words = said(opened(model="all-stages"))
+    app = opened(model="all-stages")
+    words = said(app)
     assert "by 8 keys in 2 layers with a sliding window and 17 keys in 2 others: one row" in words
-    assert "the picture leaves that out" in words
+    chart, _ = app.get("plotly_chart")
+    cells, *_ = json.loads(chart.proto.spec)["data"]
+    drawn = numbers(cells["z"]).reshape(5, -1)
+    assert (drawn == 2).sum(1).tolist() == [0, 7, 7, 7, 7]  # kept everywhere: in the window
+    assert (drawn == 3).sum(1).tolist() == [0, 6, 7, 8, 9]  # by layers without one alone
     saved = [4 * 4 * 13 * 13] + [4 * (2 * 8 + 2 * read) for read in range(14, 18)]
     assert f"| at step 5, n = 17 | {saved[-1]:,} | {4 * 4 * 17 * 17:,} |" in words
     assert f"| in 5 steps | {sum(saved):,} | " in words

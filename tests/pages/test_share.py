@@ -29,9 +29,9 @@ def code_of(lecturer: AppTest) -> str:
 
 def begun() -> AppTest:
     lecturer = visit("for_a_class", **SHARE, **CHANGED)
-    assert "Your class is shown" not in said(lecturer)  # nobody sees the line before
+    assert "Your class sees" not in said(lecturer)  # nobody sees the line before
     press(lecturer, "Share with the class")
-    assert "Your class is shown: Attention, step by step." in said(lecturer)
+    assert "Your class sees: Attention, step by step." in said(lecturer)
     return lecturer
 
 
@@ -48,7 +48,7 @@ def test_a_pupil_is_offered_what_the_lecturer_shows_next_and_may_leave() -> None
     lecturer = begun()
     code = code_of(lecturer)
     pupil = visit("attention", **class_views.look(code).parameters, **{JOIN: f"{code}.0"})
-    assert "You follow your lecturer." in said(pupil)
+    assert "You are following your lecturer." in said(pupil)
     press(lecturer, "Show this page")
     pupil.run()
     assert "The lecturer has moved on." in said(pupil)
@@ -68,7 +68,7 @@ def test_when_the_lecturer_ends_the_class_its_link_opens_nothing() -> None:
     code = code_of(lecturer)
     pupil = visit("attention", **{JOIN: f"{code}.0"})
     press(lecturer, "End the class")
-    assert "Your class is shown" not in said(lecturer)
+    assert "Your class sees" not in said(lecturer)
     assert [one.label for one in lecturer.button].count("Share with the class") == 1
     pupil.run()
     assert "The class has ended" in said(pupil)

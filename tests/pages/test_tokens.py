@@ -98,7 +98,7 @@ def test_an_instruct_model_shows_its_chat_template_and_reads_it_when_asked() -> 
     app = opened("tokens", "As a chat", model=model.name, text="Why is the sky blue?")
     wrapped = model.tokenizer.wrapped("Why is the sky blue?")
     assert app.code[0].value == wrapped.strip()
-    assert f"as a chat they are {len(model.tokens(wrapped))} tokens" in said(app)
+    assert f"as a chat it has {len(model.tokens(wrapped))} tokens" in said(app)
     lines = re.findall(r"<li.*?</li>", strip(app))
     assert [re.sub("<.*?>", "", line).split("␣")[0].split("⏎")[0] for line in lines] == [
         f"&lt;|im_start|&gt;{role}" for role in ("system", "user", "assistant")

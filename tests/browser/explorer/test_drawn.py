@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
+from model.analysis.stream.around_heads import AroundHeads
 from tests.browser.explorer.stage import DARK, STAGES, Stage, expected, middle
+from tests.model import tiny
 from tests.viz.explorer.records import record
 from viz.explorer import Selection
 
@@ -221,3 +223,29 @@ def test_what_is_left_without_room_draws_nothing(stage: Stage) -> None:
     )
     stage.page.evaluate(TWO_FRAMES_LATER)
     assert complaints == []
+
+
+def test_where_a_few_columns_are_huge_the_colours_end_early_and_it_says_so(stage: Stage) -> None:
+    """Streams of large models have such columns: all others would be white."""
+    model = tiny.loaded("gpt")
+    trace = model.trace("the cat saw the dog")
+    norm = next(norm for norm in trace.norms if norm.name == "decoder.1.self.norm")
+    numbers = norm.input.copy()
+    numbers[0, 3] = 1000
+    huge = replace(norm, input=numbers)
+
+    class Around(AroundHeads):
+        norm = property(lambda self: huge)  # type: ignore[assignment]
+
+    attention, tokens = trace.attention[1], [token.text for token in trace.tokens]
+    around = [Around(model, trace, attention)]
+    stage.send(attention, Selection(0, "norm", 1, 0), queries=tokens, keys=tokens, around=around)
+    plot = stage.root.locator(".figure > .plotly")
+    end = plot.evaluate("plot => plot.data[0].zmax")
+    sizes = np.abs(numbers)
+    usual = np.percentile(sizes, 98, method="inverted_cdf")
+    assert usual <= end <= 1.01 * usual
+    said = f"{(sizes > end).sum():,} of {sizes.size:,} numbers lie beyond"
+    expect(stage.part("legend")).to_contain_text(said)
+    stage.part("stage-weights").click()
+    expect(stage.part("legend")).not_to_contain_text("beyond")

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from model.trace.records import Attention
 from tests.browser.explorer.stage import Stage
 from tests.viz.explorer.records import record
+from tests.viz.explorer.records_of_today import SINKS, later
 from viz.explorer import Selection
 
 BEATS = 6
@@ -137,3 +138,42 @@ def test_halfway_through_a_beat_the_row_is_halfway(stage: Stage) -> None:
     assert asking is not None
     assert rows[3] is not None
     assert rows[3]["y"] <= asking["y"] <= rows[3]["y"] + rows[3]["height"]
+
+
+def test_after_the_scaling_the_bars_are_drawn_longer_and_it_says_how_much(stage: Stage) -> None:
+    attention = record(6)
+    played(stage, attention, 5)
+    scores, scaled = attention.scores(1)[5], attention.scaled(1)[5]
+    times = int(np.abs(scores).max() // np.abs(scaled).max())
+    assert times > 1
+    for number, row, longer in ((1, scores, 1), (2, scaled, 1), (3, scaled, times)):
+        beat(stage, number)
+        expect(stage.part("beat-says")).to_contain_text(SAYS[number].format(times))
+        expected = row / np.abs(scores).max() * longer
+        assert bars(stage) == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+SAYS = {1: "dot product", 2: "multiplied by", 3: "the bars are drawn {} times as long"}
+
+
+def bars(stage: Stage) -> list[float]:
+    """How long the bars are, from -1 to 1."""
+    drawn = stage.part("beat-rows").locator(".bar").all()
+    lengths = [bar.evaluate("bar => bar.style.transform") for bar in drawn]
+    return [float(length.removeprefix("scaleX(").removesuffix(")")) for length in lengths]
+
+
+def test_a_sink_has_a_row_of_its_own_from_the_softmax_on(stage: Stage) -> None:
+    attention = later(sinks=SINKS)
+    played(stage, attention, 5)
+    expect(stage.part("beat-rows").locator(".beatrow")).to_have_count(7)
+    expect(stage.part("beat-rows").locator(".beatrow").last).to_contain_text("sink")
+    numbers = stage.part("beat-rows").locator(".beatnumber")
+    for number in (1, 2, 6):
+        stage.part("scrub").fill(str(number))
+        expect(numbers.last).to_have_text("–")
+        assert bars(stage)[-1] == 0
+    weights = [*attention.weights(1)[5], attention.sink_weights(1)[5]]
+    assert beat(stage, 3)[-1] == pytest.approx(SINKS[1], abs=6e-5)
+    assert beat(stage, 5) == pytest.approx(weights, abs=6e-5)
+    assert sum(weights) == pytest.approx(1)

@@ -1,6 +1,7 @@
 """What an intervention did: every number from the two traces, on models of every shape."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,9 +16,11 @@ from model.analysis.run_comparison import (
     movement,
     predicted,
     ranked,
+    rounding,
     row_statistics,
 )
 from model.analysis.tokens.prediction import probabilities
+from model.trace.collect import words_of
 from tests.model.tiny import TINY, loaded, of_shape, run, sentence, target
 
 PREDICTS = of_shape("decoder", "encoder-decoder")
@@ -149,3 +152,11 @@ def test_many_changed_runs_leave_the_shipped_baseline_bit_for_bit() -> None:
 def test_an_even_row_over_n_keys_has_entropy_ln_n() -> None:
     rows = row_statistics(run(loaded("gpt"), Intervention(scale=0.0)).attention[0])
     assert rows.entropy[0, 4] == pytest.approx(math.log(5), abs=1e-6)
+
+
+def test_half_precision_rounds_as_pytorch_says() -> None:
+    exact = run(loaded("gpt"))
+    for precision in (torch.float32, torch.bfloat16, torch.float16):
+        trace = replace(exact, device=words_of(torch.device("cpu"), precision))
+        share = torch.finfo(precision).eps / torch.finfo(torch.float32).eps
+        assert rounding(trace) == pytest.approx(share * rounding(exact))

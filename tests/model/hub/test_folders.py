@@ -73,7 +73,7 @@ DAMAGE = {
         lambda folder: change_config(
             folder, quantization_config={"quant_method": "bitsandbytes", "load_in_8bit": True}
         ),
-        r"quantized \(bitsandbytes, 8 bits\)",
+        r"quantized \(bitsandbytes, 8 bits\), and its files hold none that are",
     ),
     "quantized in an unknown way": (
         lambda folder: change_config(folder, quantization_config=["<b>"]),

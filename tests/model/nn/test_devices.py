@@ -157,6 +157,7 @@ def test_a_tensor_left_on_the_cpu_is_noticed(
     from model.nn import attention
 
     fused = attention.fused
+    on_meta(name)  # a model is proven when it is loaded
 
     def misplaced(call: AttentionCall, dropout: float) -> torch.Tensor:
         if planted == "query":
@@ -184,36 +185,46 @@ def test_a_trace_says_which_device_its_pass_ran_on(name: str, device: str) -> No
     assert (trace.device == "the CPU") is (device == "cpu")
 
 
-def test_auto_takes_cuda_where_there_is_one_and_else_the_cpu(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("kind", "other"), [("cuda", "cuda:1"), ("mps", "mps")])
+def test_auto_takes_the_graphics_processor_where_there_is_one_and_else_the_cpu(
+    kind: str, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a GPU moving there fails: PyTorch says so, and so it was tried."""
     monkeypatch.delenv("ATTENTION_DEVICE", raising=False)
     for name in ("induction", str(families.saved("llama"))):
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        for known in (torch.cuda, torch.backends.mps):
+            monkeypatch.setattr(known, "is_available", lambda: False)
         assert load_model(name).device == torch.device("cpu")
         moved: list[torch.device] = []
         move = torch.nn.Module.to
 
         def noted(module: Any, place: Any, moved: Any = moved, move: Any = move) -> Any:
             moved.append(torch.device(place))
-            return move(module, META if torch.device(place).type == "cuda" else place)
+            return move(module, META if torch.device(place).type == kind else place)
 
         with monkeypatch.context() as patched:
-            patched.setattr(torch.cuda, "is_available", lambda: True)
+            there = torch.cuda if kind == "cuda" else torch.backends.mps
+            patched.setattr(there, "is_available", lambda: True)
             patched.setattr(torch.nn.Module, "to", noted)
-            assert load_model(name).device == torch.device("cuda")
-            assert moved[-1] == torch.device("cuda")
-            monkeypatch.setenv("ATTENTION_DEVICE", "cuda:1")
-            assert load_model(name).device == torch.device("cuda:1")
+            patched.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
+            assert load_model(name).device == torch.device(kind)
+            assert moved[-1] == torch.device(kind)
+            assert words_of(torch.device(kind)) != "the CPU"
+            monkeypatch.setenv("ATTENTION_DEVICE", other)
+            assert load_model(name).device == torch.device(other)
             monkeypatch.setenv("ATTENTION_DEVICE", "cpu")
             assert load_model(name).device == torch.device("cpu")
             monkeypatch.delenv("ATTENTION_DEVICE")
 
 
-def test_cuda_that_is_named_and_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setenv("ATTENTION_DEVICE", "cuda")
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+def test_a_device_that_is_named_and_not_there_is_refused(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for known in (torch.cuda, torch.backends.mps):
+        monkeypatch.setattr(known, "is_available", lambda: False)
+    monkeypatch.setenv("ATTENTION_DEVICE", kind)
+    said = f"names {kind.upper()}, but PyTorch finds no {kind.upper()} device"
     for name in ("induction", str(families.saved("llama"))):
-        with pytest.raises(ValueError, match="names CUDA, but PyTorch finds no CUDA device"):
+        with pytest.raises(ValueError, match=said):
             load_model(name)

@@ -1,14 +1,21 @@
 """One engine serves everybody: each thing is made once, in turn, within its bounds."""
 
+import os
+import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
 
 import pytest
 
 from model import Intervention
+from model.loading.shipped import ASSETS
 from model.serving import engine
 from model.serving.engine import Engine, Request, model_size
 from model.serving.events import Event, Found, Passed
+from model.system.memory import OutOfMemoryError
 from tests.model.tiny import quiet
 
 
@@ -99,6 +106,18 @@ def test_models_are_dropped_when_their_bytes_are_over_the_bound() -> None:
     assert shared.has("stories")
 
 
+def test_a_model_is_prepared_only_where_no_other_must_go_for_it() -> None:
+    roomy = Engine()
+    roomy.prepare("stories")
+    roomy.prepare("stories")
+    assert roomy.holdings.models == ("stories",)
+    narrow = Engine(model_bytes=model_size(roomy.model("stories", quiet)) + 1)
+    narrow.model("stories", quiet)
+    narrow.prepare("minilm")
+    assert narrow.holdings.models == ("stories",)
+    assert narrow.evictions == ()
+
+
 def test_a_refusal_leaves_the_engine_working() -> None:
     shared = Engine()
     with pytest.raises(ValueError, match="no text"):
@@ -121,3 +140,64 @@ def test_two_visitors_on_two_models_keep_both_while_memory_allows_and_hear_when_
     narrow.model("translate-en-fr", quiet)
     assert not narrow.has("stories")
     assert narrow.evictions == (engine.Eviction("stories", "translate-en-fr"),)
+
+
+def test_the_run_of_a_trace_file_is_one_object_until_the_file_changes(tmp_path: Path) -> None:
+    shared, path = Engine(), tmp_path / "run.safetensors"
+    shared.trace(Request("stories", "The cat sat"), quiet).save(path)
+    asked = Request(str(path), "The cat sat")
+    found = shared.trace(asked, quiet)
+    found.check()
+    assert shared.trace(asked, quiet) is found  # so it is checked once
+    content = path.read_bytes()
+    name = shared.keep_file(BytesIO(content), len(content))
+    dropped = replace(asked, model=name)
+    assert shared.trace(dropped, quiet) is shared.trace(dropped, quiet)
+    before = replace(asked, changed=path.stat().st_mtime_ns)
+    assert shared.trace(before, quiet) is found
+    os.utime(path, ns=(1, 1))
+    assert shared.trace(asked, quiet) is not found
+    assert shared.model(str(path), quiet).changed == 1
+    assert shared.trace(before, quiet) is found  # a part of a page that was drawn before
+
+
+def test_a_trace_file_that_is_written_anew_is_never_taken_for_the_one_before(
+    tmp_path: Path,
+) -> None:
+    shared, path = Engine(), tmp_path / "run.safetensors"
+    shared.trace(Request("stories", "The cat sat"), quiet).save(path)
+    before = Request(str(path), "The cat sat", changed=path.stat().st_mtime_ns - 1)
+    with pytest.raises(ValueError, match=r"run.safetensors has just been written anew"):
+        shared.trace(before, quiet)
+
+
+def read(shared: Engine, path: Path, way: str) -> object:
+    content = path.read_bytes()
+    if way == "dropped":
+        return shared.keep_file(BytesIO(content), len(content))
+    return shared.model(str(path), quiet)
+
+
+@pytest.mark.parametrize("way", ["by its path", "dropped"])
+def test_a_trace_file_for_which_there_is_no_memory_is_refused(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, path = Engine(), tmp_path / "run.safetensors"
+    shared.trace(Request("stories", "The cat sat"), quiet).save(path)
+
+    def read_array(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("model.trace.array_file.read_array", read_array)
+    with pytest.raises(OutOfMemoryError, match=r"not enough memory for th.* trace file"):
+        read(shared, path, way)
+    monkeypatch.undo()
+    assert shared.model(str(path), quiet).trace("The cat sat").check() < 1e-4
+
+
+def test_a_folder_with_the_ending_of_a_trace_file_is_a_model(tmp_path: Path) -> None:
+    shared, folder = Engine(), tmp_path / "stories.safetensors"
+    shutil.copytree(ASSETS / "stories", folder)
+    assert shared.model(str(folder), quiet).runs
+    assert shared.has(str(folder))
+    assert shared.trace(Request(str(folder), "The cat sat"), quiet).check() < 1e-4

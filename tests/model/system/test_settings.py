@@ -21,6 +21,35 @@ NONSENSE = {
     "ATTENTION_THREADS": ("0", "all"),
     "ATTENTION_DEVICE": ("gpu", "cuda:x", "cpu; rm"),
     "ATTENTION_METRICS": ("yes",),
+    "ATTENTION_FRAME_ANCESTORS": (
+        *(
+            "*",
+            "https:",
+            "https://*",
+            "https://*.org",
+            "class.example.org",
+            "ftp://class.example.org",
+        ),
+        *(
+            "https://a.example; script-src *",
+            "https://a.example\nSet-Cookie: a=b",
+            "https://a.example,https://b",
+        ),
+        *(
+            "https://a.example/page",
+            "https://a.example:0",
+            "https://a.example:65536",
+            "https://a.example:*",
+        ),
+        *(
+            "https://user@a.example",
+            "https://-a.example",
+            "https://ä.example",
+            "https://[::1]",
+            "'none'",
+            "self",
+        ),
+    ),
     "HF_ENDPOINT": ("hub.example", "file:///etc"),
 }
 
@@ -29,8 +58,17 @@ NONSENSE = {
     ("variable", "value"), [(name, value) for name, values in NONSENSE.items() for value in values]
 )
 def test_nonsense_is_refused_with_the_variables_name(variable: str, value: str) -> None:
-    with pytest.raises(ValueError, match=f"^{variable} is '.*; it must be .*\\.$"):
+    with pytest.raises(ValueError, match=f"^{variable} is ['\"].*; it must be .*\\.$"):
         read({variable: value})
+
+
+def test_who_may_frame_the_app_is_a_list_of_origins() -> None:
+    assert read({}).frame_ancestors == ()
+    listed = "https://Class.example.org  http://localhost:8000 https://*.example.org 'self' http://localhost:8000"
+    assert read({"ATTENTION_FRAME_ANCESTORS": listed}).frame_ancestors == (
+        *("https://class.example.org", "http://localhost:8000"),
+        *("https://*.example.org", "'self'"),
+    )
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.168.1.5", "class.example"])
@@ -114,7 +152,8 @@ def test_what_the_owner_has_fetched_may_be_opened(monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_other_module_reads_the_environment() -> None:
-    """viz/__init__ sets one variable that numpy reads when it is imported."""
+    """Two others set variables for a library before it is imported: viz/__init__ for numpy, cluster for Ray,
+    which has its own for a token."""
     readers = {
         str(path.relative_to(ROOT))
         for room in ("model", "viz", "pages")
@@ -122,7 +161,11 @@ def test_no_other_module_reads_the_environment() -> None:
         if "environ" in (text := path.read_text(encoding="utf-8")).replace("environment", "")
         or "getenv" in text
     }
-    assert readers == {"model/system/settings.py", "viz/__init__.py"}
+    assert readers == {
+        "model/system/cluster.py",
+        "model/system/settings.py",
+        "viz/__init__.py",
+    }
 
 
 def test_every_setting_has_its_words() -> None:

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from model.system.fair_queue import FairQueue
+from model.system.threads import one_thread
 from model.training import trainer
 from model.training.checkpoints import Archive
 from model.training.induction import short_recipe
 from model.training.recipe import Recipe
-from model.training.workshop import KEPT, PATIENCE, QUEUE_AT_MOST, Report, Workshop, _one_thread
+from model.training.workshop import KEPT, PATIENCE, QUEUE_AT_MOST, Report, Workshop
 
 
 def tiny(steps: int = 6, seed: int = 1) -> Recipe:
@@ -56,7 +57,7 @@ def when(workshop: Workshop, ticket: int, holds: Callable[[Report], bool]) -> Re
 def test_a_run_here_gives_the_weights_and_scores_of_the_trainer(workshop: Workshop) -> None:
     recipe = tiny()
     report = when(workshop, workshop.ask(recipe), lambda report: report.over)
-    with _one_thread():  # sums of two threads are rounded in another order
+    with one_thread():  # sums of two threads are rounded in another order
         run = trainer.begin(recipe)
         losses = [progress.loss for progress in trainer.train(run)]
     assert (report.state, report.step, report.seconds_left) == ("done", 6, 0)

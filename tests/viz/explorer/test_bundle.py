@@ -8,7 +8,13 @@ import pytest
 
 from viz.explorer import bundle
 
-OTHERS = ("viz/views/training/player", "viz/shell/head_picker", "viz/shell/keys")  # use its modules
+OTHERS = (
+    "viz/views/training/player",
+    "viz/shell/head_picker",
+    "viz/shell/keys",
+    "viz/notebook",
+    "viz/views/corpus/component",
+)  # use its modules
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 

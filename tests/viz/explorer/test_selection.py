@@ -7,11 +7,11 @@ from dataclasses import asdict
 import pytest
 import streamlit as st
 
-import viz.explorer
 from tests.viz.explorer.records import labels, record
-from viz.explorer import Selection, forget
+from viz.explorer import Selection, component
 from viz.explorer.message import layer_choices
 from viz.explorer.packing import words
+from viz.explorer.shown import forget
 
 START = Selection(1, "scores", 4, 2)
 CHOSEN = Selection(2, "weights", 5, 0)
@@ -37,7 +37,7 @@ class Browser:
 
     def draws(self, selection: Selection, *, tokens: int = 6, seed: int = 0) -> Selection:
         """The selection that a page gets, which has this one in its view."""
-        return viz.explorer.explorer(
+        return component.explorer(
             record(tokens, seed=seed),
             queries=labels(tokens),
             keys=labels(tokens),
@@ -73,7 +73,7 @@ class Browser:
 @pytest.fixture
 def browser(monkeypatch: pytest.MonkeyPatch) -> Browser:
     browser = Browser()
-    monkeypatch.setattr(viz.explorer, "_component", browser)
+    monkeypatch.setattr(component, "_component", browser)
     st.session_state.clear()
     return browser
 
@@ -184,9 +184,9 @@ def test_a_layer_is_opened_only_if_it_is_one_of_those_offered(
             st.session_state[key] = {"layer": said}
             on_layer_change()
 
-    monkeypatch.setattr(viz.explorer, "_component", browser)
+    monkeypatch.setattr(component, "_component", browser)
     opened: list[str] = []
-    viz.explorer.explorer(
+    component.explorer(
         record(6),
         queries=labels(6),
         keys=labels(6),
@@ -230,3 +230,14 @@ def test_layers_of_two_stacks_are_told_apart() -> None:
     assert [choice["label"] for choice in choices] == ["enc L0", "dec L0", "cross L0"]
     assert len({choice["title"] for choice in choices}) == len(names)
     assert [choice["label"] for choice in layer_choices(names[:1])] == ["L0"]
+
+
+def test_a_layer_of_ones_own_module_has_its_name() -> None:
+    names = ["encoder.0.self", "decoder.0.cross"]
+    (choice, other) = layer_choices(names, {"encoder.0.self": "blocks.0.attn"})
+    assert (choice["name"], choice["label"], choice["title"]) == (
+        "encoder.0.self",
+        "blocks.0.attn",
+        "blocks.0.attn",
+    )
+    assert other["label"] == "cross L0"

@@ -125,6 +125,18 @@ def test_a_narrow_picture_has_numbers_only_where_they_fit() -> None:
         assert (said != {""}) == numbered
 
 
+def test_what_a_sink_takes_stands_in_a_column_of_its_own() -> None:
+    attention = loaded("all-stages").trace("the cat saw").attention[0]
+    labels = [str(position) for position in range(len(attention.query[0]))]
+    figure = weights_of_head(attention, 1, queries=labels, keys=labels)
+    drawn = np.nan_to_num(figure.data[-1].z)
+    np.testing.assert_allclose(drawn.sum(-1), 1, atol=1e-6)
+    np.testing.assert_array_equal(drawn[:, -1], attention.sink_weights(1))
+    assert figure.layout.xaxis.ticktext[-1] == "sink"
+    (frame,) = figure.layout.shapes
+    assert (frame.x0, frame.x1) == (len(labels) - 0.5, len(labels) + 0.5)
+
+
 def test_bars_are_in_order_with_their_numbers_and_no_live_markup() -> None:
     figure = part_bars(["<b>L0H1</b>", "bias"], [2.0, -1.0], title="adds")
     assert figure.layout.yaxis.ticktext == ("&lt;b&gt;L0H1&lt;/b&gt;", "bias")

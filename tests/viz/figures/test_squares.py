@@ -1,5 +1,6 @@
 """Square cells: as high as wide, no larger than need be, their numbers only where they fit."""
 
+import json
 import re
 
 import numpy as np
@@ -81,10 +82,14 @@ def test_only_letters_of_a_known_width_have_a_height_that_is_counted() -> None:
 def test_plotly_keeps_the_shape_of_cells_where_no_rule_does() -> None:
     ruled, free = drawn(8, 8), drawn(8, 8, label="猫")
     ruled.update_layout(margin=counted_margins(ruled)).update_yaxes(automargin=False)
-    left = without_anchor(ruled)
-    assert left.layout.yaxis.scaleanchor is None
-    assert left.layout.xaxis.constrain is None
-    assert ruled.layout.yaxis.scaleanchor == "x"  # it may be saved, and is square there too
-    assert without_anchor(free) is free
-    one_scale = go.Figure(layout={"yaxis": {"scaleanchor": "x"}})
-    assert without_anchor(one_scale).layout.yaxis.scaleanchor == "x"
+    before = json.loads(ruled.to_json())
+    with without_anchor(ruled):
+        assert ruled.layout.yaxis.scaleanchor is None
+        assert ruled.layout.xaxis.constrain is None
+    assert json.loads(ruled.to_json()) == before  # it may be saved, and is square there too
+    with pytest.raises(KeyError), without_anchor(ruled):
+        raise KeyError
+    assert json.loads(ruled.to_json()) == before
+    for kept in (free, go.Figure(layout={"yaxis": {"scaleanchor": "x"}})):
+        with without_anchor(kept):
+            assert kept.layout.yaxis.scaleanchor == "x"

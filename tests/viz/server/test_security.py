@@ -17,11 +17,11 @@ from streamlit.testing.v1 import AppTest
 
 from tests.bench.server import REPOSITORY, serving
 from tests.bench.visitor import Visitor
-from tests.guarded_server import reach
+from tests.way_out import reach
 from tests.web_security_table import LINES, PAGE, Line, answered, written
 from viz.server.headers import browser_rules, inline_script_hashes
-from viz.server.security import web_security
-from viz.server.websocket_messages import is_used
+from viz.server.security import is_upload, web_security
+from viz.server.websocket_messages import MESSAGES, is_used
 from viz.state.locality import is_local
 from viz.state.menu import PAGES
 
@@ -140,7 +140,7 @@ def test_only_the_messages_that_the_app_uses_reach_streamlit(kind: str) -> None:
         setattr(message, kind, True)
     else:
         getattr(message, kind).SetInParent()
-    assert is_used(came(message)) == (kind in {"rerun_script", "stop_script", "app_heartbeat"})
+    assert is_used(came(message)) == (kind in MESSAGES)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +192,21 @@ def test_an_error_of_ours_tells_the_visitor_nothing(caplog: pytest.LogCaptureFix
     assert (answer.status_code, answer.text) == (500, "The server made an error.")
     assert browser_rules(encrypted=False).items() <= dict(answer.headers).items()
     assert "secret of the server" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("folder", "path", "sends"),
+    [("", "", True), ("class", "/class", True), ("class", "", False), ("", "/class", False)],
+)
+def test_a_file_is_sent_to_the_folder_that_the_app_lives_in(
+    folder: str, path: str, sends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamlit.get_option", {"server.baseUrlPath": folder}.__getitem__)
+    scope = {
+        "type": "http", "method": "PUT", "path": f"{path}/_stcore/upload_file/a/b",
+        "client": ("127.0.0.1", 1), "headers": [(b"host", b"localhost")],
+    }  # fmt: skip
+    assert is_upload(scope) == sends
 
 
 def test_an_error_in_a_page_tells_the_visitor_nothing() -> None:

@@ -1,22 +1,32 @@
 """What is mended in Streamlit, each held against Streamlit's own classes."""
 
 import asyncio
-from collections.abc import Iterator
+import importlib.util
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+from typing import cast
 from unittest import mock
 
 import pytest
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import app_session, memory_media_file_storage
+from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.media_file_storage import MediaFileKind
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
-from streamlit.runtime.scriptrunner import script_runner
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunnerEvent
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.state import SessionState
 
 from model import Intervention, load_model
 from model.trace.trace import Trace
 from viz.saving.offline_page import head_picture, picture_figures, standalone
-from viz.shell.streamlit_patches import mend_streamlit
+from viz.shell import streamlit_patches
+from viz.shell.streamlit_patches import mend_streamlit, say
 
 WORDS = (
     "the cat saw the dog and the cat ran to the river and the dog sat on the mat with a red ball "
@@ -26,11 +36,22 @@ EDGES = [(149, key) for key in range(3, 43)]
 
 @pytest.fixture(scope="module", autouse=True)
 def mended() -> Iterator[None]:
-    before = memory_media_file_storage._calculate_file_id
+    changed = [
+        (PagesManager, "uses_pages_directory"),
+        (memory_media_file_storage, "_calculate_file_id"),
+        (AppSession, "register_file_watchers"),
+        (AppSession, "_call_soon_on_event_loop"),
+        (AppSession, "_on_scriptrunner_event"),
+        (app_session, "ScriptRunner"),
+    ]
+    before = [getattr(owner, name) for owner, name in changed]
+    was_mended = hasattr(AppSession, "_wake_event_loop")
     mend_streamlit()
     yield
-    app_session.ScriptRunner = script_runner.ScriptRunner
-    memory_media_file_storage._calculate_file_id = before
+    for (owner, name), value in zip(changed, before, strict=True):
+        setattr(owner, name, value)
+    if not was_mended:
+        del AppSession._wake_event_loop  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +96,8 @@ def test_a_byte_anywhere_in_a_large_file_gives_it_another_name() -> None:
     assert len(names) == 30
 
 
-def waits(session: str, request: RerunData) -> bool:
-    """Whether the run that waits in a new runner of a session is one of Back or Forward."""
+def waiting(request: RerunData, *others: RerunData, session: str = "mine") -> RerunData:
+    """What waits to be run in a session's new runner, after other requests have come too."""
     loop = asyncio.new_event_loop()
     runner = app_session.ScriptRunner(
         session_id=session,
@@ -91,10 +112,142 @@ def waits(session: str, request: RerunData) -> bool:
         event_loop=loop,
     )
     loop.close()
-    return runner._requests.on_scriptrunner_ready().rerun_data.is_history_navigation
+    for other in others:
+        assert runner.request_rerun(other)
+    return runner._requests.on_scriptrunner_ready().rerun_data
 
 
 def test_a_runner_that_takes_the_place_of_backs_own_knows_that_it_came_back() -> None:
-    assert not waits("mine", RerunData(query_string="head=2"))
-    assert waits("mine", RerunData(query_string="head=2", is_history_navigation=True))
-    assert waits("mine", RerunData(query_string="head=2"))
+    asked = RerunData(query_string="head=2")
+    assert not waiting(asked).is_history_navigation
+    assert waiting(replace(asked, is_history_navigation=True)).is_history_navigation
+    assert waiting(asked).is_history_navigation
+
+
+def test_a_picture_that_reports_late_does_not_lead_back_to_the_page_that_the_reader_leaves() -> (
+    None
+):
+    asked = RerunData(page_script_hash="all_heads", query_string="head=2")
+    late = RerunData(page_script_hash="attention", query_string="head=3", fragment_id="picture")
+    run = waiting(asked, late)
+    assert (run.page_script_hash, run.query_string) == ("all_heads", "head=2")
+    assert run.fragment_id_queue == []  # the whole page
+
+
+def test_a_picture_of_the_page_that_is_open_says_where_it_stands() -> None:
+    own = RerunData(page_script_hash="attention", query_string="head=3", fragment_id="picture")
+    first = RerunData(page_name="attention")  # an address that was typed has a name for its page
+    for asked in (first, replace(own, fragment_id=None, query_string="head=2")):
+        run = waiting(asked, own)
+        assert (run.page_script_hash, run.query_string) == ("attention", "head=3")
+
+
+def test_what_a_run_says_is_heard_in_its_order_and_with_few_calls_of_the_loop() -> None:
+    """A thousand messages from a thread, then one that may not wait, beside a callback that fails."""
+    heard: list[int] = []
+    calls = 0
+
+    async def listen() -> None:
+        nonlocal calls
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        loop.set_exception_handler(lambda loop, context: heard.append(-1))
+        wake = loop.call_soon_threadsafe
+
+        def counted(callback: Callable[[], object], *arguments: object, **more: object) -> object:
+            nonlocal calls
+            calls += 1
+            return wake(callback, *arguments, **more)  # type: ignore[arg-type]
+
+        session = cast(
+            "AppSession", SimpleNamespace(_event_loop=SimpleNamespace(call_soon_threadsafe=counted))
+        )
+
+        def fail() -> None:
+            raise ValueError("one of the callbacks fails")
+
+        def run() -> None:
+            for number in range(1000):
+                say(session, partial(heard.append, number), after=3600)
+            say(session, fail, after=3600)
+            say(session, ended.set)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        await ended.wait()
+        thread.join()
+        say(session, partial(heard.append, 1000), after=1e-3)  # a new first one is heard too
+        while heard[-1] != 1000:
+            await asyncio.sleep(0)
+
+    asyncio.run(listen())
+    assert heard == [*range(1000), -1, 1000]
+    assert calls == 3
+
+
+class Listening(AppSession):
+    """A session that only notes what its event loop hears, and counts how often that is woken."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.heard: list[object] = []
+        self.wakings = 0
+        self._own = loop
+        self._event_loop = cast(
+            "asyncio.AbstractEventLoop", SimpleNamespace(call_soon_threadsafe=self.wake)
+        )
+
+    def __del__(self) -> None:
+        """There is nothing to shut down."""
+
+    def wake(self, callback: Callable[[], object]) -> None:
+        self.wakings += 1
+        self._own.call_soon_threadsafe(callback)
+
+    def _handle_scriptrunner_event_on_event_loop(self, *given: object, **more: object) -> None:
+        self.heard.append(given[2] or given[1])
+
+
+def test_the_end_of_a_run_is_heard_at_once_and_after_its_last_delta(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streamlit_patches, "TOGETHER", 3600)
+    end = ScriptRunnerEvent.SCRIPT_STOPPED_WITH_SUCCESS
+
+    async def listen() -> Listening:
+        session = Listening(asyncio.get_running_loop())
+
+        def run() -> None:
+            for number in range(1, 101):
+                delta = cast("ForwardMsg", number)
+                session._on_scriptrunner_event(
+                    None, ScriptRunnerEvent.ENQUEUE_FORWARD_MSG, forward_msg=delta
+                )
+            session._on_scriptrunner_event(None, end)
+
+        await asyncio.to_thread(run)
+        while end not in session.heard:
+            await asyncio.sleep(0)
+        return session
+
+    session = asyncio.run(listen())
+    assert session.heard == [*range(1, 101), end]
+    assert session.wakings == 2
+
+
+def test_a_second_import_leaves_the_first_ones_mend() -> None:
+    spec = importlib.util.spec_from_file_location("imported_again", streamlit_patches.__file__)
+    assert spec
+    assert spec.loader
+    again = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(again)
+    before = AppSession._call_soon_on_event_loop, AppSession._on_scriptrunner_event
+    again.mend_streamlit()
+    assert (AppSession._call_soon_on_event_loop, AppSession._on_scriptrunner_event) == before
+
+    async def listen() -> Listening:
+        session = Listening(asyncio.get_running_loop())
+        again.say(session, partial(session.heard.append, "heard"))
+        while not session.heard:
+            await asyncio.sleep(0)
+        return session
+
+    assert asyncio.run(listen()).wakings == 1

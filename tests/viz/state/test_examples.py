@@ -35,7 +35,7 @@ LINES = {
     "Circuit: a head that sees only itself": Line(0, (0, 9)),
     "Circuit: the word before, for induction": Line(-1, (1, 8)),
     "Circuit: the letter before": Line(-1, (1, 9)),
-    "A list of words said again": Line(-2, (4, 7), ((3, 3),)),
+    "A repeated list of words": Line(-2, (4, 7), ((3, 3),)),
     "Only itself": Line(0, (0, 13)),
     "An induction head": Line(-4, (6, 10), ((5, 2),)),
     "What an induction head needs": Line(-1, (1, 7)),
@@ -45,8 +45,8 @@ LINES = {
     "The word before, in a deep model": Line(-1, (1, 9)),
 }
 NEXT = {
-    "A name said again": " Hill",
-    "A list of words said again": " garden",
+    "A repeated name": " Hill",
+    "A repeated list of words": " garden",
     "A family name, in a smaller GPT": " Gray",
     "Rows of letters": "m",
     "Who gets the milk": " Mary",
@@ -177,7 +177,7 @@ def test_letters_that_come_a_third_time_look_at_both_places() -> None:
 
 
 def test_a_word_without_its_space_is_another_token() -> None:
-    for title in ("A list of words said again", "An induction head"):
+    for title in ("A repeated list of words", "An induction head"):
         example = BY_TITLE[title]
         ((query, _),) = LINES[title].exceptions
         tokens = traced(example).tokens

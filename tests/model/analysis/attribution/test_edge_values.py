@@ -6,6 +6,9 @@ import pytest
 from model import Intervention, Model, Trace
 from model.analysis import edge_values
 from model.analysis.heads.contributions import parts_of_logit
+from model.analysis.heads.families import families
+from model.analysis.heads.sinks import token_as_key
+from model.trace.unproven import UnprovenError
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, run
 
@@ -125,3 +128,23 @@ def test_what_reaches_no_logit_is_refused() -> None:
         edges.logit(0, against=9999)
     with pytest.raises(ValueError, match="heads 0 to 2, not -1"):
         edge_values(decoder, run(decoder), "decoder.0.self", -1)
+
+
+def test_without_a_proven_w_o_nothing_is_said_of_what_an_edge_carries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = loaded("gpt")
+    trace = run(model)
+    family, *_ = families(trace)
+    known = token_as_key(model, trace, family)
+    monkeypatch.setattr(model.module, "unproven", {"output": "it has no single output matrix"})
+    with pytest.raises(UnprovenError, match="what single heads write"):
+        edge_values(model, trace, "decoder.0.self", 0)
+    without = token_as_key(model, trace, family)
+    assert np.isnan(without.carried).all()
+    assert np.array_equal(without.weight, known.weight)
+    before = edge_values(model, trace, "decoder.0.self", 0, through_output=False)
+    output = trace.find("decoder.0.self").output[0]
+    assert np.abs(before.weights @ before.written - output).max() < 1e-6
+    with pytest.raises(UnprovenError, match="what single heads write"):
+        before.logit(0)

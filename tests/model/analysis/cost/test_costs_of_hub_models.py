@@ -15,13 +15,14 @@ from model.analysis.cost.recorded_shapes import (
     lengths_of,
     recorded_shapes,
 )
-from model.arithmetic.sizes import parameter_parts
+from model.arithmetic.sizes import parameter_parts, parameters_read
 from model.nn.recorder import Recorder, recording
 from tests.model import hub_models
 from tests.model.tiny import is_product, loaded
 
 GROUPED = ("llama", "mistral", "qwen2", "qwen3", "gemma")
-FAMILIES = (*GROUPED, "distilbert", "bart", "marian", "gpt_neox")
+EXPERTS = ("mixtral", "qwen3_moe", "gpt_oss", "deepseek_v3")
+FAMILIES = (*GROUPED, "distilbert", "bart", "marian", "gpt_neox", *EXPERTS)
 
 
 def products(model: Model, lengths: Lengths) -> int:
@@ -42,6 +43,14 @@ def products(model: Model, lengths: Lengths) -> int:
 def counted_products(model: Model, lengths: Lengths) -> int:
     steps = operations(model.config, lengths)
     return sum(step.times * step.flops for step in steps if is_product(step))
+
+
+@pytest.fixture(autouse=True)
+def one_expert_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch counts no product of groups."""
+    for family in EXPERTS:
+        body = hub_models.loaded(family).module.body
+        monkeypatch.setattr(body.config, "_experts_implementation_internal", "eager")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -86,7 +95,22 @@ def test_keys_and_values_are_as_wide_as_their_real_projections(family: str) -> N
     assert both.numbers == prod(seen["k"]) + prod(seen["v"])
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EXPERTS)
+def test_a_token_meets_the_parameters_of_the_experts_that_read_it(family: str) -> None:
+    """Counted by leaving out the weights of the experts that the router did not choose for one token."""
+    model = hub_models.loaded(family)
+    trace = hub_models.traced(model, record="full")
+    stacked = [one for one in model.module.body.modules() if hasattr(one, "gate_up_proj")]
+    unread = 0
+    for module, record in zip(stacked, trace.experts, strict=True):
+        others = [n for n in range(model.config.experts) if n not in record.chosen[0]]
+        unread += sum(weight[others].numel() for weight in module.parameters())
+    assert unread > 0
+    assert parameters_read(model.config) == sum(parameter_parts(model.config).values()) - unread
+    assert sum(parameter_parts(model.config).values()) == counted_parameters(model)
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "deepseek_v3"])
 def test_the_cache_of_hub_models_is_what_the_library_keeps(family: str) -> None:
     model = hub_models.loaded(family)
     trace = hub_models.traced(model)
@@ -96,6 +120,15 @@ def test_the_cache_of_hub_models_is_what_the_library_keeps(family: str) -> None:
         if record.stack == "decoder"
     )
     assert key_value_cache(model.config, lengths_of(trace)) == kept
+
+
+def test_the_cache_of_latent_attention_is_what_the_running_model_keeps() -> None:
+    model = hub_models.loaded("deepseek_v3")
+    tokens, cache = model.tokens(hub_models.TEXT), model.module.new_cache()
+    with recording(Recorder(cache=cache)), torch.inference_mode():
+        model.module(model.ids(tokens))
+    kept = sum(one.key.numel() + one.value.numel() for one in cache.kept.values())
+    assert key_value_cache(model.config, Lengths(1, len(tokens))) == kept
 
 
 def test_smollm2s_costs_are_those_of_its_modules() -> None:

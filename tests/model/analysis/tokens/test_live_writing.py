@@ -151,6 +151,25 @@ def test_rows_are_let_go_when_the_text_is_written_or_nobody_asks_any_more() -> N
     assert last(model, text).rows.weights("decoder.0.self", 0) is None
 
 
+def test_rows_that_take_more_bytes_than_they_may_are_let_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A little more than the rows of the given text: those of the first new token are too many."""
+    model, text = opened("gpt")
+    given = model.trace(text).attention
+    most = sum(one.output.nbytes + sum(each.nbytes for each in one.vectors) for one in given)
+    monkeypatch.setattr(live, "GrowingRows", partial(GrowingRows, most))
+    states = list(live_writing(model, model.tokens(text), GREEDY, steps=STEPS))
+    assert states[-1].ids == last(model, text).ids
+    with closing(live_writing(model, model.tokens(text), GREEDY, steps=STEPS)) as anew:
+        rows = next(anew).rows
+        assert rows.weights("decoder.1.self", 0) is not None
+        assert not rows.is_full
+        next(anew)
+        assert rows.is_full
+        assert rows.weights("decoder.1.self", 0) is None
+
+
 @pytest.mark.parametrize("name", ["gpt", "llama", "translator", "bart"])
 def test_a_text_read_at_once_under_an_eviction_is_as_probable_as_token_by_token(name: str) -> None:
     model, text = opened(name)

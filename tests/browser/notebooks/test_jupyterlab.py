@@ -1,0 +1,120 @@
+"""The widget in a real JupyterLab: drawn, read and set from Python, saved, opened again without the kernel
+that made it, and as a page without a network. Neither page, server nor kernel reach another machine."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from model import load_model
+from tests.browser.controls import close_heads, pick_head
+from tests.browser.notebooks import lab
+from tests.browser.notebooks.programs import Program, jupyterlab, surroundings, way_out
+from viz.notebook.offline import offline_page
+
+TEXT = "The cat sat on the mat"
+SHOW = f"""from model import load_model
+from viz.notebook import show
+picture = show(load_model("house-gpt").trace({TEXT!r}), head=1)
+picture"""
+READ = 'print(picture.place, picture.head, picture.query, picture.key, f"{picture.weight:.6f}")'
+SET = 'picture.place, picture.head, picture.query, picture.key = "decoder.1.self", 5, 3, 2'
+NOTEBOOK = "cat.ipynb"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    folder = tmp_path_factory.mktemp("jupyterlab") / "notebooks"
+    folder.mkdir()
+    with jupyterlab(folder) as started:
+        yield started
+    assert not started.way_out.exists(), started.way_out.read_text()
+
+
+def explorer(page: Page, **shown: object) -> Locator:
+    """The widget, once it has drawn what is named."""
+    root = page.get_by_test_id("explorer")
+    expect(root).to_have_count(1)
+    for name, value in shown.items():
+        expect(root).to_have_attribute(f"data-{name}", str(value))
+    expect(root).to_have_attribute("data-ready", "true")
+    return root
+
+
+def words(root: Locator) -> str:
+    """What the picture says of the chosen cell."""
+    return root.locator(".readout").get_by_role("status").inner_text()
+
+
+def chosen_and_read(page: Page) -> None:
+    """A head is chosen in the picture, and Python knows it and the weight there."""
+    lab.run(page, 0)
+    explorer(page, head=1)
+    pick_head(page, 3)
+    close_heads(page)
+    explorer(page, head=3)
+    trace = load_model("house-gpt").trace(TEXT)
+    query = len(trace.tokens) - 1
+    key = int(trace.attention[0].weights(1)[query].argmax())
+    weight = trace.attention[0].weights(3)[query, key]
+    lab.run_until(page, 1, f"decoder.0.self 3 {query} {key} {weight:.6f}")
+
+
+def set_and_saved(page: Page) -> str:
+    """Python moves the picture, and the notebook is saved; returns what the picture says then."""
+    lab.run(page, 2)
+    drawn = explorer(page, head=5, query=3, key=2)
+    expect(drawn.get_by_test_id("title")).to_contain_text("L1H5")
+    lab.save_with_widgets(page)
+    return words(drawn)
+
+
+def opened_again(page: Page, said: str) -> None:
+    """The saved picture is there, and the kernel that was started for it knows nothing of it."""
+    assert words(explorer(page, head=5, query=3, key=2)) == said
+    lab.wait_for_kernel(page)
+    assert "NameError" in lab.run(page, 1)
+
+
+def alive_without_network(page: Page) -> None:
+    """Heads of all layers can be chosen in the page that was made of the notebook."""
+    explorer(page, head=5, query=3, key=2)
+    pick_head(page, 2)
+    expect(explorer(page, head=2).get_by_test_id("title")).to_contain_text("L1H2")
+    pick_head(page, 4, layer=0)
+    expect(explorer(page, head=4).get_by_test_id("title")).to_contain_text("L0H4")
+
+
+@pytest.mark.xdist_group("notebooks")
+def test_a_notebook_is_drawn_read_set_saved_and_opened_without_its_kernel_and_without_a_network(
+    program: Program, visit: Callable[..., Page], tmp_path: Path
+) -> None:
+    notebook, page_of_it = program.folder / NOTEBOOK, tmp_path / "cat.html"
+    lab.write(notebook, SHOW, READ, SET)
+    address = f"{program.server.address}/lab/tree/{NOTEBOOK}?reset&token={program.token}"
+    page = visit(address)
+    lab.wait_for_kernel(page)
+    chosen_and_read(page)
+    said = set_and_saved(page)
+    lab.end_kernels(page, program.server.address, program.token)
+    page.context.close()
+    opened_again(visit(address), said)
+    page_of_it.write_text(offline_page(notebook), encoding="utf-8")
+    alive_without_network(visit(page_of_it.as_uri(), offline=True))
+
+
+def test_a_program_that_tries_to_reach_another_machine_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "notebooks"
+    reach = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)"
+    tried = subprocess.run(
+        [sys.executable, "-c", reach],
+        env=os.environ | surroundings(folder),
+        capture_output=True,
+        text=True,
+    )
+    assert "Nothing leaves this machine here" in tried.stderr
+    assert "192.0.2.1" in way_out(folder).read_text()

@@ -1,0 +1,80 @@
+"""Heads over a corpus, in a real browser: a click opens a head's card; table, search, links."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.legible import LOWEST
+from tests.model.profile.synthetic import small_profile
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small profile of Stories, as the command writes one."""
+    made = tmp_path_factory.mktemp("profiles") / "mine"
+    small_profile().save(made)
+    return made
+
+
+def open_folder(page: Page, folder: Path) -> None:
+    box = page.get_by_role("textbox", name="Open a folder")
+    if not box.is_visible():  # beside the profiles that ship
+        page.get_by_text("What was counted").click()
+    box.fill(str(folder))
+    box.press("Enter")
+    expect(page.locator(".map h3").first).to_have_text("folder mine: 8 heads")
+
+
+def part(page: Page, name: str) -> Locator:
+    return page.locator(f".corpus[data-part={name}]")
+
+
+def test_a_click_opens_a_head_and_its_examples_lead_to_the_explorer_with_the_same_weight(
+    open_page: Callable[..., Page], folder: Path
+) -> None:
+    page = open_page("/corpus", model="stories", place="decoder.1.self", head=2)
+    open_folder(page, folder)
+    heads, title = part(page, "map"), page.get_by_test_id("examples-title")
+    canvas = page.get_by_test_id("map-0")
+    expect(heads).to_have_attribute("data-name", "L1H2")
+    box = canvas.bounding_box()
+    assert box is not None
+    assert box["y"] <= LOWEST["wide"]
+    page.get_by_test_id("sort-previous").click()  # the largest first
+    first = page.get_by_test_id("row-0")
+    name = first.inner_text()
+    first.click()
+    expect(page.get_by_test_id("card-title")).to_contain_text(name)
+    shown = page.locator("tr[data-at='0'] td").nth(2).inner_text()
+    expect(page.get_by_test_id("fact-previous")).to_have_text(shown)
+    expect(title).to_contain_text(f"Examples of {name}:")
+    at = heads.get_attribute("data-head") or ""
+    x, y = (canvas.get_attribute("data-at") or "").split(",")
+    canvas.press("ArrowRight")
+    expect(heads).not_to_have_attribute("data-head", at)
+    canvas.click(position={"x": float(x), "y": float(y)})
+    expect(heads).to_have_attribute("data-head", at)
+    expect(page.locator(".st-key-page")).to_contain_text("of the weights that this head gives")
+    expect(title).to_contain_text(f"Examples of {name}:")
+    page.get_by_test_id("filter").fill(name)
+    expect(page.get_by_test_id("count")).to_have_text("1 of 8 heads")
+    expect(page.locator(".heads tbody tr[data-at] th")).to_have_text([name])
+    example = page.get_by_test_id("example").first
+    (weight,) = re.findall(r"weight (\d\.\d{4})", example.inner_text())
+    with page.context.expect_page() as opened:
+        example.get_by_role("link").click()
+    expect(opened.value.get_by_test_id("readout")).to_contain_text(f"weight {weight}")
+    expect(opened.value.get_by_test_id("title")).to_contain_text(name)
+    search = page.get_by_role("textbox", name="Search")
+    search.fill("tom")
+    search.press("Enter")
+    expect(title).to_contain_text(f"Examples of {name} from or to “tom”")
+    page.get_by_text("of all heads", exact=True).click()
+    expect(title).to_contain_text("Examples of all heads from or to “tom”")
+    assert all(
+        "Tom" in words
+        for words in page.get_by_test_id("example").locator(".said").all_inner_texts()
+    )

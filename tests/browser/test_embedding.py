@@ -1,0 +1,149 @@
+"""The app in a frame of another origin's page: refused unless its owner named that origin, and then alive."""
+
+import html
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from playwright.sync_api import FrameLocator, Page, expect
+
+from tests.bench.server import HEALTHY, serving
+from tests.browser.conftest import QUIET_APP, wait_until_settled
+
+TEXT = "The keys to the cabinet are on the table"
+
+
+@dataclass(frozen=True)
+class Host:
+    """A site of somebody else's, on this machine by two names: two origins. Its page is one frame."""
+
+    port: int
+    app: str  # the server that lets the first of them frame it
+
+    def address(self, name: str = "localhost") -> str:
+        return f"http://{name}:{self.port}"
+
+
+class _FramingPage(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        asked = parse_qs(urlsplit(self.path).query)
+        page = "<!doctype html><title>A page of another site</title><body style='margin: 0'>"
+        style = "border: 0; width: 100vw; height: 100vh"
+        for source in map(html.escape, asked.get("app", [])):
+            page += f'<iframe src="{source}" style="{style}"></iframe>'
+        self.send_response(200)
+        self.send_header("content-type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(page.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@contextmanager
+def _site() -> Iterator[int]:
+    site = ThreadingHTTPServer(("127.0.0.1", 0), _FramingPage)
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    try:
+        yield site.server_port
+    finally:
+        site.shutdown()
+        site.server_close()
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    log = tmp_path_factory.mktemp("framed") / "log"
+    with _site() as port:
+        allowed = {"ATTENTION_FRAME_ANCESTORS": f"http://localhost:{port}"}
+        with serving(log, more=allowed, until=HEALTHY) as app:
+            yield Host(port, app.address)
+
+
+@pytest.fixture
+def framing(
+    fresh_page: Callable[..., Page], host: Host, troubles: list[str]
+) -> Iterator[Callable[..., Page]]:
+    """Opens a page of another site that frames a server; what is asked for there is no trouble of ours."""
+
+    def open_(source: str, *, name: str = "localhost") -> Page:
+        page = fresh_page(viewport={"width": 800, "height": 500})
+        page.goto(f"{host.address(name)}/?{urlencode({'app': source})}")
+        return page
+
+    yield open_
+    ours = {
+        urlsplit(host.app).netloc,
+        *(f"{name}:{host.port}" for name in ("localhost", "127.0.0.1")),
+    }
+    beyond = "request beyond our server: "
+    troubles[:] = [
+        line
+        for line in troubles
+        if not line.startswith(beyond) or urlsplit(line.removeprefix(beyond)).netloc not in ours
+    ]
+
+
+def framed(page: Page) -> FrameLocator:
+    inside = page.frame_locator("iframe")
+    inside.locator(QUIET_APP).wait_for(state="attached")
+    return inside
+
+
+@pytest.mark.parametrize("case", ["nobody is named", "another origin is named"])
+def test_a_page_of_an_origin_that_is_not_named_frames_nothing(
+    case: str, framing: Callable[..., Page], host: Host, server: str, troubles: list[str]
+) -> None:
+    app, name = (server, "localhost") if case == "nobody is named" else (host.app, "127.0.0.1")
+    page = framing(f"{app}/attention?embed=true", name=name)
+    expect(page.frame_locator("iframe").locator("[data-testid=stApp]")).to_have_count(0)
+    assert any("frame-ancestors" in line for line in troubles)
+    troubles.clear()
+
+
+def test_the_whole_map_is_in_sight_in_a_small_frame_without_menu_or_cookie(
+    framing: Callable[..., Page], host: Host
+) -> None:
+    page = framing(f"{host.app}/attention?embed=true")
+    app = framed(page)
+    for width, height in ((800, 500), (390, 600)):
+        page.set_viewport_size({"width": width, "height": height})
+        figure = app.get_by_test_id("figure")
+        expect(figure).to_be_in_viewport(ratio=1)
+        for gone in ("stSidebar", "stExpandSidebarButton", "stMainMenu"):
+            expect(app.get_by_test_id(gone)).to_be_hidden()
+        expect(app.get_by_role("link", name="Open in the app")).to_be_in_viewport()
+    assert page.context.cookies(host.app) == []
+
+
+def test_the_line_to_copy_frames_the_view_where_heads_and_pages_are_switched_and_a_link_leads_out(
+    framing: Callable[..., Page], fresh_page: Callable[..., Page], host: Host
+) -> None:
+    visitor = fresh_page(base_url=host.app)
+    visitor.goto(f"/attention?{urlencode({'text': TEXT, 'head': 3})}")
+    wait_until_settled(visitor)
+    visitor.get_by_role("button", name="Save", exact=True).click()
+    line = visitor.locator("[data-testid=stCode]", has_text="<iframe").inner_text()
+    read = "line => new DOMParser().parseFromString(line, 'text/html').querySelector('iframe').src"
+    page = framing(visitor.evaluate(read, line))
+    app = framed(page)
+    explorer = app.get_by_test_id("explorer")
+    expect(explorer).to_have_attribute("data-head", "3")
+    app.get_by_test_id("head-picker").click()
+    app.get_by_test_id("head-2").click()
+    expect(explorer).to_have_attribute("data-head", "2")
+    page.keyboard.press("Escape")
+    app.get_by_role("link", name="All heads →").click()
+    expect(app.get_by_role("radiogroup", name="Show")).to_be_attached()
+    with page.context.expect_page() as opened:
+        app.get_by_role("link", name="Open in the app").click()
+    assert parse_qs(urlsplit(page.frames[1].url).query)["embed"] == ["true"]
+    whole = opened.value
+    expect(whole.get_by_test_id("stSidebar")).to_be_visible()
+    asked = parse_qs(urlsplit(whole.url).query)
+    assert urlsplit(whole.url).path == "/all_heads"
+    assert (asked["text"], asked["head"], "embed" in asked) == ([TEXT], ["2"], False)

@@ -1,0 +1,87 @@
+"""The wheel in an environment of its own, and a folder of somebody else's to run it in."""
+
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# What the wheel needs only for models of Hugging Face's library, and may miss.
+HUB = ("gguf", "sentencepiece", "transformers")
+THEIRS = {
+    "model.py": 'raise RuntimeError("somebody else\'s model.py was imported")\n',
+    "app.py": 'raise RuntimeError("somebody else\'s app.py was imported")\n',
+    "viz/__init__.py": 'raise RuntimeError("somebody else\'s viz was imported")\n',
+    "pages/attention.py": 'raise RuntimeError("somebody else\'s page was run")\n',
+    "static/katex/katex.min.js": "somebody else's",
+    ".streamlit/config.toml": '[server]\nenableStaticServing = false\nallowedHosts = ["elsewhere"]\n',
+}
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment with the wheel, without Hugging Face's library."""
+
+    place: Path
+    wheel: Path
+
+    @property
+    def python(self) -> Path:
+        return self.place / "environment" / "bin" / "python"
+
+    @property
+    def command(self) -> Path:
+        return self.python.with_name("attention-lens")
+
+    @property
+    def packages(self) -> Path:
+        """Where the wheel was unpacked."""
+        return next(self.place.glob("environment/lib/python*/site-packages"))
+
+    @property
+    def folder(self) -> Path:
+        """Somebody else's, whose files have the names of ours."""
+        return self.place / "theirs"
+
+    def run(self, *command: str | Path, **how: object) -> subprocess.CompletedProcess[str]:
+        """Runs a program of the environment in the folder, to its end."""
+        return subprocess.run(
+            list(map(str, command)), cwd=self.folder, capture_output=True, text=True, **how
+        )
+
+
+def install(
+    wheel: Path, place: Path, *, extra: str | None = None, options: Sequence[str] = ()
+) -> Installed:
+    """Installs a wheel into an empty environment.
+
+    extra: with all that it needs and this extra ("": none), from the package index. None: what it needs comes
+    from the environment of the tests, by links. options: of pip.
+    """
+    made = Installed(place, wheel)
+    venv.create(place / "environment", with_pip=False)
+    pip = [sys.executable, "-m", "pip", "--python", str(made.python), "install", "--quiet"]
+    pip += ["--no-compile", "--disable-pip-version-check", "--no-input"]
+    if extra is None:
+        _share(place / "shared", made.packages)
+        pip += ["--no-deps", "--no-index"]
+    wanted = f"{made.wheel}[{extra}]" if extra else str(made.wheel)
+    subprocess.run([*pip, *options, wanted], check=True, timeout=1800)
+    for name, content in THEIRS.items():
+        file = made.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    return made
+
+
+def _share(place: Path, packages: Path) -> None:
+    """Lends another environment the packages of this one, but for those of `HUB`."""
+    ours = Path(sysconfig.get_path("purelib"))
+    shared = place / ours.name  # Streamlit asks for this name
+    shared.mkdir(parents=True)
+    for path in ours.iterdir():
+        if path.suffix != ".pth" and not path.name.startswith(HUB):
+            (shared / path.name).symlink_to(path)
+    (packages / "shared.pth").write_text(f"{shared}\n")

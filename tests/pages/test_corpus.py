@@ -1,0 +1,51 @@
+"""Heads over a corpus, as its page: a folder that is opened, numbers beside a sentence, an own text."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.model.profile.synthetic import small_profile
+from tests.pages.reading import control, own, said, visit
+from viz.views.corpus.views import OWN
+
+FOLDER = "Open a folder that `python -m model.profile` has written"
+
+
+def test_a_folder_is_opened_and_a_sentence_has_its_place_among_all_weights(tmp_path: Path) -> None:
+    profile = small_profile()
+    profile.save(tmp_path / "mine")
+    app = visit("corpus", model="stories", place="decoder.1.self", head="3", query="5", key="1")
+    control(app, FOLDER).set_value(str(tmp_path / "none")).run()
+    assert "There is no folder none here." in said(app)
+    control(app, FOLDER).set_value(str(tmp_path / "mine")).run()
+    assert not app.exception
+    assert control(app, "Profile").value == "folder mine"
+    words = said(app)
+    head, text = ("decoder.1.self", 3), app.text_area[0].value
+    weight = float(own("stories").trace(text).find(head[0]).weights(head[1])[5, 1])
+    assert f"the chosen cell of L1H3 has the weight {weight:.2f}" in words
+    (smaller,) = re.findall(r"larger than \*\*([\d.]+) %\*\* of the weights", words)
+    assert float(smaller) == pytest.approx(100 * profile.percentile(head, weight), abs=0.11)
+    assert len(app.get("bidi_component")) >= 2
+    control(app, "Model").set_value("house-gpt").run()
+    assert control(app, "Profile").value == "house-gpt"  # the one that ships
+    control(app, "Profile").set_value("folder mine").run()
+    assert app.query_params["model"] == "stories"  # the sentence is read by the profile's model
+
+
+def test_a_folder_is_not_opened_for_a_visitor_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATTENTION_FOLDERS", "off")
+    app = visit("corpus", model="stories")
+    assert not [box for box in app.text_input if box.label == FOLDER]
+
+
+def test_an_own_text_is_refused_in_a_sentence_or_measured() -> None:
+    app = visit("corpus", model="stories", show=OWN)
+    button = next(one for one in app.button if one.label == "How long will it take?")
+    button.click().run()
+    assert "There is no text yet." in said(app)
+    control(app, "Your text").set_value("The cat sat on the mat. " * 50).run()
+    next(one for one in app.button if one.label == "How long will it take?").click().run()
+    assert not app.exception
+    assert "measured on the first windows" in said(app)

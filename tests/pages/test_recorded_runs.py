@@ -1,0 +1,277 @@
+"""A trace file opens like a model: views that need no weights show its numbers, the others say what is
+missing."""
+
+from dataclasses import replace
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model import Trace, load_model, load_trace
+from model.run.recorded import RecordedModel
+from model.trace.dropped import FORGOTTEN
+from model.trace.unproven import RECORDED, WORDS, NoWeightsError
+from tests.pages.reading import control, said, tables, visit
+from viz.shell.model_picker import SAID, TYPED
+from viz.state.engine import engine
+from viz.state.menu import PAGES
+
+TEXTS = {
+    "house-gpt": "Tom Hill saw a red ball. Anna gave the ball to Tom",
+    "translate-en-fr": "the black cat sleeps",
+    "minilm": "The cat sat on the mat",
+}
+BROKEN = "This part of the page failed"
+SHOWN = {  # views that need no weights
+    "house-gpt": {
+        "tokens": ("Tokens", "Step by step", "Two tokenizers", "Windows"),
+        "positions": ("Added to the tokens",),
+        "attention": ("Step by step",),
+        "all_heads": ("Grid", "Ranking", "From word to word", "Averages and rollout"),
+        "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
+        "feed_forward": ("Neurons", "On the curve"),
+        "prediction": ("The next token",),
+        "shapes_and_cost": ("Shapes", "Memory", "Operations", "Growth"),
+    },
+    "translate-en-fr": {
+        "encoder_decoder": ("Alignment", "The three attentions"),
+        "attention": ("Step by step",),
+        "prediction": ("The next token",),
+    },
+    "minilm": {"attention": ("Step by step",), "all_heads": ("Grid", "Ranking"), "tokens": ("Tokens",)},
+}  # fmt: skip
+
+
+@cache
+def run(name: str) -> Trace:
+    return load_model(name).trace(TEXTS[name], record="full")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A trace file of each model."""
+    folder = tmp_path_factory.mktemp("recorded")
+    for name in TEXTS:
+        run(name).save(folder / f"{name}.safetensors")
+    return {name: folder / f"{name}.safetensors" for name in TEXTS}
+
+
+def opened(page: str, file: Path, **view: str) -> AppTest:
+    return visit(page, model=str(file), **view)
+
+
+def views_of(app: AppTest) -> list[str]:
+    found = [one for one in app.get("button_group") if getattr(one, "label", "") == "Show"]
+    return list(found[0].options) if found else [""]
+
+
+@pytest.mark.parametrize("page", [page.file for page in PAGES if page.reads])
+def test_every_view_of_a_page_works_or_says_what_is_missing(
+    page: str, files: dict[str, Path]
+) -> None:
+    for show in views_of(opened(page, files["house-gpt"])):
+        app = opened(page, files["house-gpt"], show=show)
+        assert BROKEN not in said(app), show
+        assert not app.error, show
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "show"),
+    [(name, page, show) for name in SHOWN for page, shows in SHOWN[name].items() for show in shows],
+)
+def test_a_view_that_needs_no_weights_is_drawn(
+    name: str, page: str, show: str, files: dict[str, Path]
+) -> None:
+    app = opened(page, files[name], show=show)
+    words = said(app)
+    assert BROKEN not in words
+    assert not app.error
+    assert "Open the model itself" not in words
+    assert "cannot be shown here" not in words
+    assert f"The model is {name}" in words.replace("**", "")
+
+
+@pytest.mark.parametrize(
+    ("page", "show"),
+    [
+        ("tokens", "Look-up"),
+        ("attention", "Why this score?"),
+        ("all_heads", "A head as matrices"),
+        ("all_heads", "Leave one out"),
+        ("prediction", "Layer by layer"),
+        ("prediction", "Token by token"),
+        ("laboratory", ""),
+        ("model_as_code", ""),
+        ("shapes_and_cost", "Parameters"),
+    ],
+)
+def test_a_view_that_needs_weights_says_so(page: str, show: str, files: dict[str, Path]) -> None:
+    app = opened(page, files["house-gpt"], show=show)
+    assert any(RECORDED in info.value.replace("\\", "") for info in app.info)
+    assert BROKEN not in said(app)
+
+
+def test_the_numbers_are_those_of_the_live_model(files: dict[str, Path]) -> None:
+    name = "house-gpt"
+    view = {"text": TEXTS[name], "show": "The next token"}
+    live, recorded = (visit("prediction", model=one, **view) for one in (name, str(files[name])))
+    for ours, theirs in zip(tables(live), tables(recorded), strict=True):
+        assert ours.equals(theirs)
+    for page, show in (("all_heads", "Averages and rollout"), ("layer_norm", "This norm")):
+        view = {"text": TEXTS[name], "show": show}
+        ours, theirs = (visit(page, model=one, **view) for one in (name, str(files[name])))
+        pictures = [[one.proto.spec for one in app.get("plotly_chart")] for app in (ours, theirs)]
+        assert pictures[0]
+        assert pictures[0] == pictures[1]
+
+
+def test_the_box_has_the_recorded_text_and_takes_no_other(files: dict[str, Path]) -> None:
+    app = opened(
+        "attention",
+        files["house-gpt"],
+        text="another text",
+        scale="1.0",
+        ablated="decoder.0.self:1",
+    )
+    (box,) = [box for box in app.text_area if box.label == "Your sentence"]
+    assert (box.value, box.disabled) == (TEXTS["house-gpt"], True)
+    assert not [
+        one for one in app.toggle if "Divide" in one.label
+    ]  # nothing offers to change the run
+    assert not app.error
+
+
+def test_the_map_is_drawn_from_the_file(files: dict[str, Path]) -> None:
+    maps = [
+        next(one.value for one in app.get("html") if "The parts of the model" in one.value)
+        for app in (
+            visit("layer_norm", model="house-gpt"),
+            opened("layer_norm", files["house-gpt"]),
+        )
+    ]
+    kinds = [[part.split('"')[0] for part in one.split('data-kind="')[1:]] for one in maps]
+    assert kinds[0] == kinds[1]
+
+
+def test_outputs_that_are_not_those_of_the_files_own_vectors_are_told(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    trace = run("house-gpt")
+    assert "Do not trust its numbers" not in said(opened("attention", files["house-gpt"]))
+    first, *others = trace.attention
+    wrong = replace(first, output=first.output + np.float32(1))
+    replace(trace, attention=(wrong, *others)).save(tmp_path / "wrong.safetensors")
+    assert "Do not trust its numbers" in said(opened("attention", tmp_path / "wrong.safetensors"))
+
+
+def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> None:
+    """Such as one that was captured from somebody's own module."""
+    why = "It was captured from a module: only attention was recorded."
+    trace = run("house-gpt")
+    alone = replace(
+        trace, norms=(), residual={}, summands={}, angles=None, feed_forward=(), prediction=None,
+        config=None, vocabulary=None, unproven=dict.fromkeys(WORDS, why),
+    )  # fmt: skip
+    alone.save(tmp_path / "alone.safetensors")
+    for page in ("home", "attention", "all_heads", "tokens"):
+        app = opened(page, tmp_path / "alone.safetensors")
+        assert BROKEN not in said(app)
+        assert not app.error
+    replace(alone, text="").save(tmp_path / "alone.safetensors")  # as from a module
+    assert "no word to cut" in said(
+        opened("tokens", tmp_path / "alone.safetensors", show="Step by step")
+    )
+    for page in ("layer_norm", "feed_forward", "prediction", "shapes_and_cost"):
+        app = opened(page, tmp_path / "alone.safetensors")
+        assert BROKEN not in said(app)
+        assert why in said(app)
+
+
+def test_a_hostile_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "hostile.safetensors"
+    path.write_bytes((2**40).to_bytes(8, "little") + b"{}")
+    app = opened("attention", path)
+    assert "does not hold a readable trace" in said(app)
+    assert BROKEN not in said(app)
+
+
+def test_where_no_folder_may_be_opened_no_file_is_either(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTENTION_FOLDERS", "off")
+    app = opened("attention", files["house-gpt"])
+    assert "there is no such model here" in said(app)
+    assert RECORDED not in said(app)
+
+
+def test_a_file_that_another_session_dropped_is_not_read_by_its_name(
+    files: dict[str, Path],
+) -> None:
+    content = files["house-gpt"].read_bytes()
+    name = engine().keep_file(BytesIO(content), len(content))
+    assert engine().has(name)
+    app = visit("attention", model=name)
+    assert "open the file again" in said(app)
+    assert TEXTS["house-gpt"] not in said(app)
+    app = AppTest.from_file(str(Path("pages/attention.py").resolve()), default_timeout=120)
+    app.query_params["model"] = name
+    app.session_state["dropped-files"] = {name: "mine.safetensors"}
+    app.run()
+    assert "mine.safetensors" in said(app)
+    assert not app.error
+
+
+def test_the_model_that_a_file_names_is_not_opened_in_place_of_its_run(tmp_path: Path) -> None:
+    path, show = tmp_path / "named.safetensors", "Two sentences or models"
+    for name in ("nobody/nothing", "stories"):
+        replace(run("house-gpt"), model=name).save(path)
+        app = opened("all_heads", path, show=show)
+        assert control(app, "Model on the right").value == str(path)
+        assert "let it read another text" in said(app)
+    app = opened("all_heads", path, show=show, second_model="house-gpt")
+    assert "of house-gpt" in said(app)  # chosen by its name, as beside any other
+
+
+def test_an_unknown_file_may_be_opened_in_both_places_of_a_page() -> None:
+    app = AppTest.from_file(str(Path("pages/attention.py").resolve()), default_timeout=120)
+    app.query_params["model"] = f"trace:{'0' * 64}"
+    app.session_state[TYPED] = "stories"  # so that "Other models" is drawn
+    app.run()
+    assert not app.exception
+    assert BROKEN not in said(app)
+    assert [one.proto.label for one in app.get("file_uploader")] == ["Open a trace file"] * 2
+
+
+def test_nobody_learns_from_the_box_of_other_models_what_another_session_dropped(
+    files: dict[str, Path],
+) -> None:
+    content = files["minilm"].read_bytes()
+    name = engine().keep_file(BytesIO(content), len(content))
+    app = AppTest.from_file(str(Path("pages/attention.py").resolve()), default_timeout=120)
+    app.session_state[TYPED] = "stories"
+    app.run()
+    app.text_input(TYPED).set_value(name)
+    app.button("picker-open").click().run()
+    assert app.session_state[SAID] == FORGOTTEN
+    assert not [one for one in app.button if one.key == "picker-open"]
+    assert "On this computer" not in said(app)
+
+
+def test_a_recorded_run_makes_no_other_one(files: dict[str, Path]) -> None:
+    model = RecordedModel("x", load_trace(files["house-gpt"]))
+    assert model.trace(TEXTS["house-gpt"]).check() == run("house-gpt").check()
+    for asked in (
+        lambda: model.trace("another"),
+        lambda: model.trace(TEXTS["house-gpt"], "target"),
+        lambda: model.trace(TEXTS["house-gpt"], continued=(3,)),
+        lambda: model.generate(TEXTS["house-gpt"]),
+        lambda: model.embedding,
+        lambda: model.module.state_dict(),
+        lambda: model.head_output(model.run.attention[0], 0),
+    ):
+        with pytest.raises(ValueError, match="it has no weights") as refusal:
+            asked()
+        assert isinstance(refusal.value, ValueError | NoWeightsError)

@@ -1,0 +1,84 @@
+"""The example notebooks run from top to bottom against the wheel, and say what their cells print."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import nbformat
+import pytest
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.utils import run_sync
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+SAID = re.compile(r"`(\d[\d.,]*|True|False)`")  # a result, as the words of a notebook quote it
+WIDGETS = "application/vnd.jupyter.widget-view+json"
+SECONDS = 500  # for a cell on a machine shared with others
+
+
+def printed(cell: NotebookNode) -> str:
+    return "".join(output.get("text", "") for output in cell.get("outputs", []))
+
+
+def unsaid(notebook: NotebookNode) -> list[str]:
+    """The results in the words of a notebook that no cell above them has printed."""
+    found, above = [], ""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            printed_above = set(re.findall(r"[\w.,-]+", above))
+            found += [said for said in SAID.findall(cell.source) if said not in printed_above]
+        above += printed(cell)
+    return found
+
+
+@pytest.fixture
+def kernel(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[AsyncKernelManager]:
+    """A kernel that has the package as it is in the wheel, and none of the tree's names. All notebooks share
+    it: its imports take longer than their cells."""
+    packages = tmp_path / "packages"
+    ZipFile(wheel).extractall(packages)
+    for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    manager = AsyncKernelManager()
+    environment = os.environ | {"PYTHONPATH": str(packages)}
+    run_sync(manager.start_kernel)(env=environment, cwd=str(tmp_path))
+    yield manager
+    run_sync(manager.shutdown_kernel)(now=True)
+
+
+def test_the_notebooks_run_and_say_what_they_print(
+    kernel: AsyncKernelManager, tmp_path: Path
+) -> None:
+    for file in NOTEBOOKS:
+        notebook = nbformat.read(file, as_version=4)
+        assert not any(
+            cell.get("outputs") for cell in notebook.cells
+        )  # kept without what they print
+        place = tmp_path / file.stem
+        place.mkdir()
+        alone = nbformat.v4.new_code_cell(
+            f"%reset -f\n%cd -q {place}"
+        )  # no name of another notebook
+        notebook.cells.insert(0, alone)
+        client = NotebookClient(notebook, km=kernel, timeout=SECONDS, startup_timeout=SECONDS)
+        client.execute()
+        client.kc.stop_channels()
+        assert unsaid(notebook) == [], file.stem
+        shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+        assert any(WIDGETS in output.get("data", {}) for output in shown), file.stem
+        said = [output["text"] for output in shown if output.get("name") == "stderr"]
+        assert said == [], file.stem
+
+
+def test_a_number_that_no_cell_printed_is_found() -> None:
+    code = nbformat.v4.new_code_cell("print(0.13)")
+    code.outputs = [nbformat.v4.new_output("stream", text="13 heads, 0.13\n")]
+    words = [nbformat.v4.new_markdown_cell(f"It is `{number}`.") for number in ("0.13", "0.14")]
+    assert unsaid(nbformat.v4.new_notebook(cells=[code, *words])) == ["0.14"]
+    assert unsaid(nbformat.v4.new_notebook(cells=[words[0], code])) == ["0.13"]

@@ -1,0 +1,117 @@
+"""The command: what it opens and records, and how it refuses."""
+
+import io
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from model import load_model
+from model.loading.shipped import ASSETS
+from model.trace.trace_file import read_trace, trace_file
+from viz.command.command import PROJECT, link, main
+from viz.state.link import from_link
+from viz.state.view import TEXT_LIMIT
+
+TEXT = "The cat saw the dog & a 50% “é”"
+
+
+def viewed(address: str) -> tuple[str, str, str]:
+    """The page, the model and the text that the app opens at an address."""
+    parts = urlsplit(address)
+    view, problems = from_link({name: value for name, (value,) in parse_qs(parts.query).items()})
+    assert problems == ()
+    return parts.path, view.model, view.text
+
+
+@pytest.mark.parametrize("model", ["house-gpt", "induction"])
+def test_a_model_and_a_text_open_at_the_attention_page(model: str) -> None:
+    assert viewed(link(model, TEXT)) == ("attention", model, TEXT)
+
+
+def test_a_folder_opens_by_its_whole_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ASSETS)
+    assert viewed(link("./stories", TEXT)) == ("attention", str(ASSETS / "stories"), TEXT)
+
+
+def test_a_folder_that_is_called_like_a_trace_file_opens_as_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "stories.safetensors"
+    folder.symlink_to(ASSETS / "stories")
+    assert viewed(link(str(folder), TEXT)) == ("attention", str(folder.resolve()), TEXT)
+
+
+def test_a_recorded_file_holds_the_pass_of_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, file = tmp_path / "text.txt", tmp_path / "trace.safetensors"
+    text.write_text(f"{TEXT}\n", encoding="utf-8")
+    model = load_model("stories")
+    main(["record", "stories", str(text), "-o", str(file)])
+    assert file.read_bytes() == trace_file(model.trace(TEXT))
+    assert f"Wrote {file}" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.read_bytes())))
+    main(["record", "stories", "-", "-o", str(file), "--full"])
+    assert read_trace(file.read_bytes()).feed_forward
+    main(["record", "stories", str(text), "-o", str(tmp_path / "lines"), "--lines"])
+    assert [one.name for one in (tmp_path / "lines").iterdir()] == ["001.safetensors"]
+    opened = parse_qs(link(str(file), None).partition("?")[2])
+    assert opened == {"model": [str(file)]}
+    monkeypatch.setenv("ATTENTION_FOLDERS", "off")
+    with pytest.raises(ValueError, match="ATTENTION_FOLDERS"):
+        link(str(file), None)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (["no-such-model", "text"], "There is no model 'no-such-model'"),
+        (["{folder}", "text"], "no config.json"),
+        (["house-gpt", "a" * (TEXT_LIMIT + 1)], "at most 20,000 are read"),
+        (["house-gpt", "é" * (TEXT_LIMIT - 1)], "too long for a link"),
+        (["{folder}/none.safetensors"], "There is no trace file none.safetensors"),
+        (["{folder}/damaged.safetensors"], "trace"),
+        (["{folder}/damaged.safetensors", "text"], "A trace file has its own text"),
+        (["open", "house-gpt", "text", "--port", "70000"], "must be a number from 1 to 65535"),
+        (["house-gpt", "text", "more"], "unrecognized arguments: more"),
+        (
+            ["record", "house-gpt", "{folder}/none.txt", "-o", "{folder}/o"],
+            "none.txt: No such file",
+        ),
+        (["record", "house-gpt", "{folder}/odd.txt", "-o", "{folder}/o"], "is not a text in UTF-8"),
+        (["record", "house-gpt", "{folder}/empty.txt", "-o", "{folder}/o"], "sentence"),
+        (["record", "nothing", "{folder}/good.txt", "-o", "{folder}/o"], "There is no model"),
+        (
+            ["record", "stories", "{folder}/good.txt", "-o", "{folder}/no/o"],
+            "No such file or directory",
+        ),
+        (["record", "stories", "{folder}/good.txt", "-o", "{folder}"], "Is a directory"),
+        (["record", "stories", "{folder}/good.txt"], "required: -o"),
+    ],
+)
+def test_bad_input_gets_a_sentence_and_exit_code_2(
+    line: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "damaged.safetensors").write_bytes(b"\x08" + bytes(20))
+    (tmp_path / "odd.txt").write_bytes(b"\xff\xfe")
+    (tmp_path / "empty.txt").write_bytes(b"")
+    (tmp_path / "good.txt").write_bytes(b"Once upon a time")
+    with pytest.raises(SystemExit) as ended:
+        main([part.format(folder=tmp_path) for part in line])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert "Traceback" not in told
+
+
+def test_the_tree_has_the_same_command_and_says_its_version() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "viz.command", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    version = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["version"]
+    assert ended.stdout == f"attention-lens {version}\n"

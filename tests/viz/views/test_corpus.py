@@ -1,0 +1,177 @@
+"""Heads over a corpus: what the browser is sent are the profile's and the model's own numbers."""
+
+import json
+from dataclasses import replace
+from urllib.parse import parse_qsl, urlsplit
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from model.profile.battery import KINDS
+from model.profile.projection import projected
+from model.profile.tables import no_labels
+from model.trace.arrays import Array
+from tests.model.profile.synthetic import many_heads, small_profile
+from tests.model.tiny import loaded
+from viz.explorer.packing import words
+from viz.state.link import from_link
+from viz.views.corpus import examples
+from viz.views.corpus.examples import Example, of_head, positions
+from viz.views.corpus.message import COLUMNS, NO_LABEL, Label, Shown, curve, message
+from viz.views.corpus.runs import plan_of
+from viz.views.corpus.sentence import percent, strongest
+from viz.views.corpus.views import labels_of
+
+STORIES = "stories"
+
+
+def array(block: bytes, said: object) -> NDArray[np.generic]:
+    """An array of a message, from what its words say of it."""
+    assert isinstance(said, dict)
+    kind = {"floats": "<f4", "bytes": "|u1"}[said["kind"]]
+    begins = 4 + int.from_bytes(block[:4], "little") + said["start"]
+    return np.frombuffer(block, kind, said["count"], begins)
+
+
+def shown(title: str, profile: object, label: str | None = None) -> Shown:
+    heads = len(profile.sums.heads)  # type: ignore[attr-defined]
+    first = None if label is None else Label(label, "score 1.00")
+    return Shown(title, profile, (first, *[None] * (heads - 1)))  # type: ignore[arg-type]
+
+
+def test_every_number_of_map_table_and_card_is_the_profiles_own() -> None:
+    profile = small_profile()
+    block = message([shown("stories", profile, "induction")], 1)
+    said = words(block)
+    (sent,) = said["profiles"]  # type: ignore[misc]
+    table = profile.heads
+    for column in COLUMNS:
+        arrived = array(block, sent["columns"][column.name])
+        assert np.array_equal(arrived, table[column.name].astype("<f4"), equal_nan=True)
+    assert np.isnan(array(block, sent["columns"]["next"])).all()  # no later token is allowed
+    heads = profile.sums.heads
+    places = array(block, sent["places"]).reshape(-1, 2)
+    assert places == pytest.approx(projected([profile]).places[0], rel=1e-6)
+    curves = array(block, sent["curves"]).reshape(len(heads), -1)
+    maps = array(block, sent["maps"]).reshape(len(heads), 16, 16)
+    most = array(block, sent["most"])
+    classes = array(block, sent["classes"]).reshape(len(heads), -1)
+    here = profile.sums.window - 1
+    for at, head in enumerate(heads):
+        weights = profile.by_distance(head)
+        means = [weights[here + first : here + last + 1].mean() for first, last in sent["bins"]]
+        assert curves[at] == pytest.approx(np.array(means), rel=1e-6)
+        mean_map = profile.mean_map(head)
+        assert most[at] == pytest.approx(mean_map.max(), rel=1e-6)
+        assert np.abs(maps[at] / 255 * most[at] - mean_map).max() <= most[at] / 500
+        assert np.array_equal(
+            classes[at], profile.by_class(head).to_numpy().ravel().astype("<f4"), equal_nan=True
+        )
+    labels = array(block, sent["labels"])
+    assert labels[0] == 0
+    assert (labels[1:] == NO_LABEL).all()
+    assert [one["name"] for one in said["labels"]] == ["induction"]  # type: ignore[attr-defined]
+    assert said["start"] == 1
+
+
+def test_a_head_is_called_by_the_label_that_its_profile_gives() -> None:
+    heads = small_profile().sums.heads[-2:]
+    rows = [(*heads[0], "previous", 0.5), (*heads[0], "induction", 0.9), (*heads[1], "self", 0.8)]
+    asked = no_labels().reindex(range(3))
+    for at, row in enumerate(rows):
+        asked.loc[at, ["layer", "head", "label", "score"]] = row
+    asked = asked.assign(given=[True, True, False], control=np.nan, head=asked["head"].astype(int))
+    profile = replace(small_profile(), asked=asked)
+    labels = labels_of(profile)
+    titles = {kind.name: kind.title for kind in KINDS}
+    assert [label and label.title for label in labels] == [
+        titles.get(profile.label(head) or "") for head in profile.sums.heads
+    ]
+    assert labels[-2] == Label(titles["induction"], "score 0.90 on prompts of known structure")
+
+
+@pytest.mark.parametrize("model", [STORIES, "minilm"])
+def test_the_points_of_a_curve_are_all_distances_once(model: str) -> None:
+    profile = many_heads(5) if model == STORIES else small_profile(model)
+    bins, points = curve(profile)
+    distances = [distance for first, last in bins for distance in range(first, last + 1)]
+    last = profile.sums.window - 1
+    assert distances == list(range(0 if model == STORIES else -last, last + 1))
+    lengths = [last - first + 1 for first, last in bins]
+    assert (points * lengths).sum(1) == pytest.approx(np.ones(len(points)), abs=1e-4)
+
+
+def test_two_profiles_are_told_which_head_is_beside_which() -> None:
+    one, other = many_heads(10), small_profile()
+    said = words(message([shown("one", one), shown("other", other)], 0))
+    ours, theirs = said["partners"]  # type: ignore[misc]
+    assert (len(ours), len(theirs)) == (10, len(other.sums.heads))
+    assert max(ours) < len(other.sums.heads)
+    same = words(message([shown("one", one), shown("again", one)], 0))
+    assert same["partners"] == [list(range(10))] * 2
+
+
+def test_four_thousand_heads_fit_a_message() -> None:
+    block = message([shown("many", many_heads(4000))], 0)
+    assert len(block) < 4_500_000
+    assert len(json.dumps(words(block))) < 200_000
+
+
+def test_an_example_has_the_weights_of_its_row_and_its_link_leads_to_the_same_weight() -> None:
+    profile, model = small_profile(), loaded(STORIES)
+    head = profile.sums.heads[-1]
+    found = of_head(head, profile.examples(head, "carried"), "carried")
+    said = words(examples.message("title", found, model, runs=True))
+    assert len(said["examples"]) == len(found) > 1  # type: ignore[arg-type]
+    for one, sent in zip(found, said["examples"], strict=True):  # type: ignore[call-overload]
+        link = dict(parse_qsl(urlsplit(sent["href"]).query))
+        view, problems = from_link(link)
+        assert not problems
+        trace = model.trace(view.text)
+        weights = trace.find(view.place).weights(view.head)
+        assert weights[view.query, view.key] == pytest.approx(one.weight, abs=1e-6)
+        assert sent["row"][sent["shown"].index(view.key)] == pytest.approx(one.weight, abs=1e-6)
+        row = [weights[view.query, at] for at in sent["shown"]]
+        assert sent["row"] == pytest.approx(row, abs=1e-6)
+        assert sum(sent["row"]) + sent["left"] == pytest.approx(1, abs=1e-5)
+    unrun = words(examples.message("title", found, model, runs=False))
+    assert [one["row"] for one in unrun["examples"]] == [None] * len(found)  # type: ignore[attr-defined]
+    assert [one["tokens"] for one in unrun["examples"]] == [  # type: ignore[attr-defined]
+        one["tokens"]
+        for one in said["examples"]  # type: ignore[attr-defined]
+    ]
+
+
+def test_an_example_of_cross_attention_stands_before_what_it_looks_at() -> None:
+    model = loaded("translate-en-fr")
+    trace = model.trace("the black cat sleeps")
+    (attention, *_) = [one for one in trace.attention if one.kind == "cross"]
+    weights = attention.weights(0)
+    key = int(weights[1].argmax())
+    one = Example((attention.name, 0), "the black cat sleeps", 1, key, float(weights[1, key]))
+    (sent,) = words(examples.message("", [one], model, runs=False))["examples"]  # type: ignore[misc]
+    assert (sent["query"], sent["key"]) == (0, key + 1)
+    assert sent["row"][1:] == pytest.approx(weights[1].tolist(), abs=1e-6)
+
+
+def test_far_tokens_of_an_example_are_left_out() -> None:
+    assert positions(200, 5, 256) == [*range(13), *range(193, 208)]
+    assert positions(4, 2, 6) == list(range(6))
+
+
+def test_the_strongest_cell_is_none_of_itself_and_not_of_the_first_token() -> None:
+    class Head:
+        kind = "causal"
+
+    weights: Array = np.array([[1, 0, 0], [0.9, 0.1, 0], [0.6, 0.15, 0.25]], np.float32)
+    assert strongest(weights, Head()) == (2, 1)  # type: ignore[arg-type]
+    assert strongest(np.eye(2, dtype=np.float32), Head()) == (0, 0)  # type: ignore[arg-type]
+    assert [percent(share) for share in (0.9996, 1.0, 0.29)] == ["99.9 %", "100.0 %", "29.0 %"]
+
+
+def test_a_plan_refuses_what_cannot_be_profiled() -> None:
+    model = loaded(STORIES)
+    for text, why in (("  \n ", "no text yet"), ("x" * 200_001, "more than 200,000 bytes")):
+        with pytest.raises(ValueError, match=why):
+            plan_of(model, text, by_line=False, name="mine")
