@@ -3,12 +3,14 @@
 # make lint     formatting, lint and types only
 # make unit     the tests that need no browser
 # make browser  the tests that drive a real Chromium
+# make wheel    build the wheel into dist/
 # make bench    measure speed, memory and page weight beside other tools (25 minutes on a quiet machine)
 # make screens  take pictures of every page into docs/screens
 # make accessibility  try every page with axe-core and write docs/accessibility.md
 # make lock     make the lock files (requirements*.lock) again after a change of requirements*.txt
 # make audit    ask the public list of known weaknesses about every installed package (needs a network)
 # make image-check, make proxy-check   try the Dockerfile and the proxy without Docker (Linux, root)
+# make wheel-check  install the wheel with all it needs into an empty environment, and run it there
 # make fuzz     hostile texts through everything that shows them; goes on where it was stopped
 # make format   rewrite the code in the house format
 # make bundle   make the explorer's script and style sheet again after a change of viz/explorer/js or css
@@ -19,13 +21,13 @@
 # CHROMIUM      path of a Chromium or Chrome that is not on PATH
 # WORKERS       processes for the tests that need no browser; BROWSERS for the others
 # INPUTS        of make fuzz
-# PARTS         of make bench: recording, patching, score, sessions, weight, clicks, real_model, play, classroom, bounds, soak; all if empty
+# PARTS         of make bench: recording, patching, score, profiling, sessions, weight, notebook, clicks, real_model, play, classroom, bounds, soak; all if empty
 # SOAK_SECONDS  of the part soak (600)
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test lint unit weights browser bench screens accessibility lock fuzz format bundle clean chromium npm
+.PHONY: run test lint unit weights browser wheel wheel-check bench screens accessibility lock fuzz format bundle clean chromium npm
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -64,7 +66,7 @@ unit browser: export OMP_NUM_THREADS = 1
 
 # A test makes the bundle anew.
 unit: weights node_modules/.installed
-	$(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS)
+	$(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS) --dist loadgroup
 
 browser: weights chromium
 	$(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
@@ -72,12 +74,20 @@ browser: weights chromium
 weights: .venv/.installed-dev
 	$(BIN)/python -m tests.weights
 
+# Needs nothing but Python.
+wheel: | $(BIN)/pip
+	@$(BIN)/python -m deploy.wheel dist
+
+wheel-check: .venv/.installed-dev
+	$(BIN)/python -m tests.deploy.try_wheel $(PIP_OPTIONS)
+
 # Numbers from a busy machine are printed, but docs/bench and the README keep the last quiet ones.
 bench: .venv/.installed-dev .venv-bench/.installed chromium
 	$(BIN)/python -m tests.bench $(PARTS)
 
 screens: weights chromium
 	$(BIN)/python -m tests.screens
+	$(BIN)/python -m tests.jupyterlab_picture
 
 accessibility: weights chromium
 	$(BIN)/python -m tests.accessibility
@@ -96,7 +106,8 @@ audit: .venv/.installed-run
 	}
 	@$(BIN)/python -m deploy.audit .venv-audit/bin/pip-audit
 
-# IMAGE_OPTIONS: --build-arg NAME=VALUE as for docker build; --share FOLDER for wheels on this machine.
+# IMAGE_OPTIONS: --build-arg NAME=VALUE as for docker build; --share FOLDER for wheels on this machine;
+# --space for the image of a Space of Hugging Face.
 image-check: .venv/.installed-dev
 	$(BIN)/python -m tests.deploy.try_image $(IMAGE_OPTIONS)
 

@@ -1,0 +1,93 @@
+"""See, number by number, what a transformer does with a text.
+
+```python
+from attention_lens import load_model
+
+trace = load_model("house-gpt").trace("The cat sat on the mat")
+trace.find("decoder.0.self").weights(head=1)  # (query, key), rows sum to 1
+```
+
+Each name is imported when it is first used: what needs PyTorch waits until then.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from model import (
+        Attention,
+        Intervention,
+        Model,
+        TextTooLongError,
+        Token,
+        Trace,
+        load_model,
+        load_trace,
+        models,
+    )
+    from model.capture import capture
+    from model.loading.in_memory import trace
+    from model.loading.record import record
+    from viz import figures
+    from viz.notebook import compare, show
+
+# The public names, and the module of each.
+NAMES = {
+    "Attention": ".model",
+    "Intervention": ".model",
+    "Model": ".model",
+    "TextTooLongError": ".model",
+    "Token": ".model",
+    "Trace": ".model",
+    "load_model": ".model",
+    "load_trace": ".model",
+    "models": ".model",
+    "record": ".model.loading.record",
+    "trace": ".model.loading.in_memory",
+    "capture": ".model.capture",
+    "compare": ".viz.notebook",
+    "figures": ".viz",
+    "show": ".viz.notebook",
+}
+
+__all__ = [
+    "Attention",
+    "Intervention",
+    "Model",
+    "TextTooLongError",
+    "Token",
+    "Trace",
+    "capture",
+    "compare",
+    "figures",
+    "load_model",
+    "load_trace",
+    "models",
+    "record",
+    "show",
+    "trace",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("attention-lens")
+    if name not in NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "figures":
+        return import_module(".viz.figures", __name__)
+    try:
+        return getattr(import_module(NAMES[name], __name__), name)
+    except ModuleNotFoundError as error:
+        if error.name != "transformers":
+            raise
+        raise ImportError(
+            f"{name} needs the package transformers, which is not installed: it comes with the extra “hub”",
+            name="transformers",
+        ) from error
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
