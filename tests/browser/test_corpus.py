@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.controls import show
 from tests.legible import LOWEST
 from tests.model.profile.synthetic import small_profile
 
@@ -78,3 +79,38 @@ def test_a_click_opens_a_head_and_its_examples_lead_to_the_explorer_with_the_sam
         "Tom" in words
         for words in page.get_by_test_id("example").locator(".said").all_inner_texts()
     )
+
+
+def test_a_text_of_ones_own_is_estimated_profiled_stopped_and_seen_by_nobody_else(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    page = open_page("/corpus", model="stories")
+    show(page, "A text of yours")
+    text = b"Tom saw a red ball. Anna ran home. " * 4_000
+    page.locator("input[type=file]").set_input_files(
+        {"name": "mine.txt", "mimeType": "text/plain", "buffer": text}
+    )
+    expect(page.get_by_text("mine.txt")).to_be_visible()
+    page.get_by_role("button", name="How long will it take?").click()
+    estimate = page.get_by_text(re.compile(r"[\d,]+ windows, [\d,]+ tokens: about"))
+    expect(estimate).to_be_visible()
+    windows = estimate.inner_text().partition(" ")[0].replace(",", "")
+    page.get_by_role("button", name="Make the profile").click()
+    expect(page.get_by_text(re.compile(rf"^[1-9]\d* of {windows} windows\."))).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text(re.compile(rf"the profile is of \d+ of {windows} windows"))).to_be_visible()
+    page.get_by_role("button", name="Show its heads").click()
+    mine = "mine.txt (stories)"
+    expect(page.locator(".map h3").first).to_have_text(f"{mine}: 8 heads")
+    choose_profile(page, "Beside it", "stories")
+    expect(page.locator(".map h3")).to_have_text([f"{mine}: 8 heads", "stories: 8 heads"])
+    other = open_page("/corpus", on=fresh_page(), model="stories", profile=mine)
+    expect(other.locator(".map h3")).to_have_text(["stories: 8 heads"])
+    other.get_by_role("combobox", name="Profile").click()
+    expect(other.get_by_role("option", name="stories", exact=True)).to_be_visible()
+    expect(other.get_by_role("option", name=mine)).to_have_count(0)
+
+
+def choose_profile(page: Page, label: str, option: str) -> None:
+    page.get_by_role("combobox", name=label).click()
+    page.get_by_role("option", name=option, exact=True).click()

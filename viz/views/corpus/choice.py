@@ -87,7 +87,7 @@ def choose(known: Mapping[str, Source]) -> list[Source]:
 def _follow_model(known: Mapping[str, Source]) -> None:
     """Where another model was opened, its profile is shown, if there is one."""
     model = current().model
-    arrives = PROFILE not in st.session_state and PROFILE not in st.query_params
+    arrives = PROFILE not in st.session_state and st.query_params.get(PROFILE) not in known
     moved = st.session_state.get(_FOLLOWED, model) != model
     st.session_state[_FOLLOWED] = model
     shown = known.get(st.session_state.get(PROFILE, ""))

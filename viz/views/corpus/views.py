@@ -36,7 +36,7 @@ from viz.views.corpus.sentence import beside_sentence
 if TYPE_CHECKING:
     from model.run.model import Model
 
-_CHOSEN, _START = "corpus-head", "corpus-start"  # session state: a profile's title -> its head
+_CHOSEN, _START = "corpus-head", "corpus-first-head"  # session state: a profile's title -> its head
 TITLES = {
     "weight": "Largest weight",
     "carried": "Most carried",
