@@ -98,7 +98,9 @@ def test_a_text_of_ones_own_is_estimated_profiled_stopped_and_seen_by_nobody_els
     page.get_by_role("button", name="Make the profile").click()
     expect(page.get_by_text(re.compile(rf"^[1-9]\d* of {windows} windows\."))).to_be_visible()
     page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text(re.compile(rf"the profile is of \d+ of {windows} windows"))).to_be_visible()
+    expect(
+        page.get_by_text(re.compile(rf"the profile is of \d+ of {windows} windows"))
+    ).to_be_visible()
     page.get_by_role("button", name="Show its heads").click()
     mine = "mine.txt (stories)"
     expect(page.locator(".map h3").first).to_have_text(f"{mine}: 8 heads")
