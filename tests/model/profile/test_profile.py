@@ -1,8 +1,10 @@
 """A profile equals a plain loop over traces, and parts of it add up to the whole bit for bit."""
 
 import errno
+import lzma
 import multiprocessing
 import os
+import re
 import signal
 from collections.abc import Iterator
 from functools import cache
@@ -25,7 +27,7 @@ from model.profile.examples import KEPT
 from model.profile.run import Progress
 from tests.model.profile.test_run import in_this_process, saved
 
-SENTENCES = (
+STRUCTURED = (
     "The cat sat on the mat, and the cat slept.",
     "Tom Hill saw a red ball. Anna gave the ball to Tom.",
     "In the beginning was the word; and in the end, the silence.",
@@ -39,7 +41,10 @@ SENTENCES = (
     "Every number on the page is checked, every one of them.",
     "Nothing will come of nothing: speak again.",
 )
-WINDOW = 24
+BOOK = lzma.decompress(Path("model/training/books/austen.txt.xz").read_bytes()).decode()
+WRITTEN = re.findall(r"(?<=\. )[A-Z][a-z][^.!?\"_]{15,60}\.(?= )", " ".join(BOOK.split()))
+SENTENCES = (*STRUCTURED, *WRITTEN[:: len(WRITTEN) // 192][:192])
+WINDOW = 32  # tokens: each sentence fits
 TEXT = "Nobody knew the house. Nobody knew the man who lived in the house. " * 12
 
 
@@ -52,7 +57,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(corpus: Path) -> Profile:
-    return profile("house-gpt", corpus, by_line=True, window=WINDOW)
+    found = profile("house-gpt", corpus, by_line=True, window=WINDOW)
+    assert found.sums.windows == len(SENTENCES) == 204
+    return found
 
 
 @cache
@@ -178,15 +185,15 @@ def test_examples_are_the_true_maxima_each_from_another_window(whole: Profile) -
 def test_parts_add_up_to_the_whole_bit_for_bit_and_so_does_what_was_stopped(
     whole: Profile, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("model.profile.slices.SLICE", 2)
+    monkeypatch.setattr("model.profile.slices.SLICE", len(SENTENCES) // 6)
 
     def stop(progress: Progress) -> None:
-        if progress.windows >= 4:
+        if progress.windows >= len(SENTENCES) // 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         profile("house-gpt", corpus, tmp_path, by_line=True, window=WINDOW, told=stop)
-    assert open_profile(tmp_path).about.done == ((0, 4),)
+    assert open_profile(tmp_path).about.done == ((0, len(SENTENCES) // 3),)
     counted: list[Progress] = []
     resumed = profile(
         "house-gpt", corpus, tmp_path, by_line=True, window=WINDOW, told=counted.append
@@ -229,8 +236,10 @@ def test_a_worker_that_is_killed_loses_no_window_and_none_counts_twice(
 def test_a_full_disk_leaves_the_profile_that_was_there(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("model.profile.slices.SLICE", 2)
-    before = profile("house-gpt", corpus, tmp_path, by_line=True, window=WINDOW, most_windows=2)
+    monkeypatch.setattr("model.profile.slices.SLICE", len(SENTENCES) // 6)
+    before = profile(
+        "house-gpt", corpus, tmp_path, by_line=True, window=WINDOW, most_windows=len(SENTENCES) // 3
+    )
     write_table = pq.write_table
 
     def full(table: pa.Table, file: Path, **how: Any) -> None:
