@@ -1,10 +1,8 @@
 """A profile equals a plain loop over traces, and parts of it add up to the whole bit for bit."""
 
 import errno
-import lzma
 import multiprocessing
 import os
-import re
 import signal
 from collections.abc import Iterator
 from functools import cache
@@ -25,26 +23,9 @@ from model.nn.places import Head
 from model.profile import Profile, open_profile, profile
 from model.profile.examples import KEPT
 from model.profile.run import Progress
+from tests.model.profile.sentences import SENTENCES, WINDOW
 from tests.model.profile.test_run import in_this_process, saved
 
-STRUCTURED = (
-    "The cat sat on the mat, and the cat slept.",
-    "Tom Hill saw a red ball. Anna gave the ball to Tom.",
-    "In the beginning was the word; and in the end, the silence.",
-    "It was a dark night, it was a dark road, and she was alone.",
-    "She said: he will not come. He said: she will not come.",
-    "Mary had a little lamb, little lamb, little lamb.",
-    "The keys to the cabinet are on the table beside the door.",
-    "To be, or not to be, that is the question.",
-    "One, two, three, four, one, two, three, four.",
-    "A rose is a rose is a rose is a rose.",
-    "Every number on the page is checked, every one of them.",
-    "Nothing will come of nothing: speak again.",
-)
-BOOK = lzma.decompress(Path("model/training/books/austen.txt.xz").read_bytes()).decode()
-WRITTEN = re.findall(r"(?<=\. )[A-Z][a-z][^.!?\"_]{15,60}\.(?= )", " ".join(BOOK.split()))
-SENTENCES = (*STRUCTURED, *WRITTEN[:: len(WRITTEN) // 192][:192])
-WINDOW = 32  # tokens: each sentence fits
 TEXT = "Nobody knew the house. Nobody knew the man who lived in the house. " * 12
 
 
