@@ -81,6 +81,18 @@ def _trained_head(what: str) -> Numbers:
     return _head("induction", "a b c d e a b c d e", *shipped_training_run("induction").found(what))
 
 
+def _by_distance() -> Numbers:
+    """The mean weight of the same head on the token at each distance, from the query itself on."""
+    weights = _trained_head("induction")
+    return np.array([np.diagonal(weights, -back).mean() for back in range(len(weights))])
+
+
+def _sorted_weights() -> Numbers:
+    """The weights of the same head, the smallest first: a percentile is a place among them."""
+    weights = _trained_head("induction")
+    return np.sort(weights[np.tri(len(weights), dtype=bool)])
+
+
 def _alibi() -> Numbers:
     """What ALiBi adds for each query and key before it, with the steepest slope of eight heads."""
     from model.nn.biases import alibi_slopes  # imports torch: pages are drawn first
@@ -122,8 +134,10 @@ MADE: dict[str, tuple[Callable[[], Numbers], QuantityName]] = {
         "weight",
     ),
     "Logit lens": (_lens, "weight"),
+    "Percentile": (_sorted_weights, "weight"),
     "Perplexity": (lambda: probabilities(np.zeros(10, np.float32)), "weight"),
     "Previous-token head": (lambda: _trained_head("previous_token"), "weight"),
+    "Profile of a head": (_by_distance, "weight"),
     "Relative position bucket": (_buckets, "score"),
     "RMS norm": (_rms_normed, "stream"),
     "Soft cap": (_capped, "score"),
