@@ -18,7 +18,8 @@ from viz.views.examples.thumbnails import thumbnails
 
 page.open_page("pages/examples.py")
 st.html(STYLE)
-listed = {example.view.model for example in EXAMPLES}
+offered = [example for example in EXAMPLES if models.found(example.view.model) is not None]
+listed = {example.view.model for example in offered}
 opened = current().model
 if opened not in listed and is_loaded(opened):
     st.header(plain(models.title(opened)), anchor=False)
@@ -27,7 +28,7 @@ if opened not in listed and is_loaded(opened):
         found = found_examples(opened)
         cards(list(found), {example.title: rows for example, rows in found.items()})
 # The open model's examples stand first.
-by_model = sorted(EXAMPLES, key=lambda example: example.view.model != opened)
+by_model = sorted(offered, key=lambda example: example.view.model != opened)
 for name, examples in groupby(by_model, attrgetter("view.model")):
     st.header(plain(models[name].title), anchor=False)
     st.caption(plain(models[name].about))

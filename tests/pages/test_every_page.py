@@ -25,6 +25,17 @@ def test_a_page_runs_by_itself(file: str, model: str) -> None:
     assert app.title[0].value == (entry(file).heading or entry(file).title)
 
 
+@pytest.mark.parametrize("file", FILES)
+def test_a_page_runs_where_only_the_shipped_models_may_be_opened(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTENTION_OTHER_MODELS", "off")
+    monkeypatch.setenv("ATTENTION_FETCH", "none")
+    app = visit(file, model="stories", text="Tom saw a red ball.")
+    assert not app.exception
+    assert not app.error
+
+
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("file", FILES)
 def test_no_text_breaks_a_page_and_what_was_typed_stays(file: str, text: str) -> None:
