@@ -26,3 +26,17 @@ def test_the_button_opens_what_the_box_says_though_it_was_drawn_for_another_fold
     while app.query_params.get("model") is None and time.monotonic() < deadline:
         app.run()
     assert app.query_params["model"] == str(folder)
+
+
+def test_a_folder_that_was_open_stays_in_the_list_of_its_session_alone() -> None:
+    folder, page = str(saved("bert")), str(REPOSITORY / "pages" / "tokens.py")
+    app = AppTest.from_file(page, default_timeout=SECONDS)
+    app.query_params["model"] = folder
+    app.run()
+    chosen = app.selectbox("choose-model")
+    chosen.select(next(name for name in chosen.options if "House" in name)).run()
+    listed = app.selectbox("choose-model").options
+    assert Path(folder).name in listed
+    assert listed == list(dict.fromkeys(listed))
+    stranger = AppTest.from_file(page, default_timeout=SECONDS).run()
+    assert Path(folder).name not in stranger.selectbox("choose-model").options

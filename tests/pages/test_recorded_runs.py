@@ -230,6 +230,9 @@ def test_the_model_that_a_file_names_is_not_opened_in_place_of_its_run(tmp_path:
         replace(run("house-gpt"), model=name).save(path)
         app = opened("all_heads", path, show=show)
         assert control(app, "Model on the right").value == str(path)
+        assert "of the same run" in said(app)
+        assert not app.warning
+        app = opened("all_heads", path, show=show, second_text="another text")
         assert "let it read another text" in said(app)
     app = opened("all_heads", path, show=show, second_model="house-gpt")
     assert "of house-gpt" in said(app)  # chosen by its name, as beside any other

@@ -6,6 +6,7 @@ that it had.
 """
 
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from model.loading.registry import (
 from model.loading.untrained_models import UNTRAINED_TITLE, untrained_bytes
 from model.system.files import bytes_text
 from model.system.settings import settings
-from model.trace.dropped import FORGOTTEN
+from model.trace.dropped import FORGOTTEN, is_dropped
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
 from viz.shell.downloads import Download, entry_to_fetch, fetching
@@ -41,6 +42,7 @@ from viz.state.session import change_view, current, switch
 
 WAITED, SAID, TOLD = "picker-waited-for", "picker-said", "picker-evictions-told"
 TYPED, NAMED = "picker-typed", "picker-named"
+OPENED, OPENED_KEPT = "picker-opened", 8  # models that were open in this session
 SECONDS = 0.5  # between two looks at a download
 LISTED_SECONDS = 600  # for which a size told by the hub is believed
 
@@ -61,11 +63,20 @@ def choose_model() -> None:
 
 
 def _at_hand() -> list[str]:
-    """The registered models, those of the hub that are here, files that were dropped, and the open one."""
+    """The registered models, those of the hub that are here, and what this session has dropped or opened."""
     here = filter(_is_here, hub_models) if others_allowed() else ()
     if (entry := entry_to_fetch()) is not None and _is_here(entry.name):
         here = (*here, entry.name)
-    return list(dict.fromkeys([*models, *here, *filter(is_loaded, own_files()), current().model]))
+    known = dict.fromkeys([*models, *here, *filter(is_loaded, own_files())])
+    return [*known, *_opened_here(known)]
+
+
+def _opened_here(known: Iterable[str]) -> list[str]:
+    """Further models: the open one, and those that were open in this session and still may be."""
+    name, before = current().model, st.session_state.get(OPENED, [])
+    if name not in {*before, *known}:
+        before = st.session_state[OPENED] = [*before, name][-OPENED_KEPT:]
+    return [one for one in before if one == name or (models.found(one) and not is_dropped(one))]
 
 
 def model_title(name: str) -> str:

@@ -76,10 +76,10 @@ def _second_model(seen: Look) -> str:
 
 
 def _second_text(seen: Look, model: str) -> str:
-    """The sentence on the right: the visitor's; else the same one for another model, and for the same model
-    another one: an example of its own, or the words in reverse order."""
+    """The sentence on the right: the visitor's; else the same one for another model and a recorded run, and
+    for the same model another one: an example of its own, or the words in reverse order."""
     start = text = seen.request.text
-    if model == seen.request.model:
+    if model == seen.request.model and seen.model.runs:
         others = [
             one.view.text for one in EXAMPLES if one.view.model == model and one.view.text != text
         ]
@@ -92,13 +92,13 @@ def _second_text(seen: Look, model: str) -> str:
 
 
 def _there(seen: Look, family: Family, model: str, text: str) -> Side | None:
-    """The head on the right: the same one, or in another model one that is chosen there."""
+    """The head on the right: the same one, or in another model or a recorded run one that is chosen there."""
     try:
         trace = _second_trace(seen, model, text)
     except ValueError as refusal:
         st.warning(plain(str(refusal)))
         return None
-    if model == seen.request.model:
+    if model == seen.request.model and seen.model.runs:
         attention, head = trace.find(current().place), current().head
         title = f"{name_of(seen, (attention.name, head))} on the other sentence"
         return Side(trace, attention, head, title)
@@ -108,7 +108,8 @@ def _there(seen: Look, family: Family, model: str, text: str) -> Side | None:
     attention = known[one_listed("Layer on the right", names, _LAYER, box=boxes[0])]
     heads = [str(head) for head in range(attention.heads)]
     head = one_listed("Head on the right", heads, _HEAD, box=boxes[1])
-    return Side(trace, attention, head, f"{head_label((attention.name, head))} of {model}")
+    of = model if seen.model.runs or model != seen.request.model else "the same run"
+    return Side(trace, attention, head, f"{head_label((attention.name, head))} of {of}")
 
 
 _LAYER, _HEAD = "all-heads-second-layer", "all-heads-second-head"
