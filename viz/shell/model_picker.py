@@ -6,7 +6,6 @@ that it had.
 """
 
 import threading
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from model.loading.registry import (
 from model.loading.untrained_models import UNTRAINED_TITLE, untrained_bytes
 from model.system.files import bytes_text
 from model.system.settings import settings
-from model.trace.dropped import FORGOTTEN, is_dropped
+from model.trace.dropped import FORGOTTEN
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
 from viz.shell.downloads import Download, entry_to_fetch, fetching
@@ -37,12 +36,12 @@ from viz.shell.recorded_run import open_trace_file
 from viz.state.dropped_files import called, is_ours, own_files
 from viz.state.engine import engine
 from viz.state.held import is_loaded
+from viz.state.opened_models import opened_here
 from viz.state.remembered import remember
 from viz.state.session import change_view, current, switch
 
 WAITED, SAID, TOLD = "picker-waited-for", "picker-said", "picker-evictions-told"
 TYPED, NAMED = "picker-typed", "picker-named"
-OPENED, OPENED_KEPT = "picker-opened", 8  # models that were open in this session
 SECONDS = 0.5  # between two looks at a download
 LISTED_SECONDS = 600  # for which a size told by the hub is believed
 
@@ -68,15 +67,7 @@ def _at_hand() -> list[str]:
     if (entry := entry_to_fetch()) is not None and _is_here(entry.name):
         here = (*here, entry.name)
     known = dict.fromkeys([*models, *here, *filter(is_loaded, own_files())])
-    return [*known, *_opened_here(known)]
-
-
-def _opened_here(known: Iterable[str]) -> list[str]:
-    """Further models: the open one, and those that were open in this session and still may be."""
-    name, before = current().model, st.session_state.get(OPENED, [])
-    if name not in {*before, *known}:
-        before = st.session_state[OPENED] = [*before, name][-OPENED_KEPT:]
-    return [one for one in before if one == name or (models.found(one) and not is_dropped(one))]
+    return [*known, *opened_here(known)]
 
 
 def model_title(name: str) -> str:
