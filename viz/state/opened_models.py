@@ -12,7 +12,7 @@ _OPENED, KEPT = "opened-models", 8  # session state
 
 
 def opened_here(known: Iterable[str]) -> list[str]:
-    """Models beside the known ones: the open one, and those that were open in this session and still may be."""
+    """Models beside the known ones: the open one, and what was open in this session and still may be."""
     name, before = current().model, st.session_state.get(_OPENED, [])
     if name not in {*before, *known}:
         before = st.session_state[_OPENED] = [*before, name][-KEPT:]
