@@ -18,6 +18,7 @@ from model.profile.slices import Engine, slices_of, weights_hash
 from model.profile.sums import Sums
 from model.profile.tables import HEADS, About
 from model.profile.window import Profiled
+from model.run.model import Model
 from model.system.cluster import prepare
 
 SECONDS_BETWEEN_SAVES = 60.0
@@ -36,7 +37,7 @@ class Progress:
 
 
 def profile(
-    model: str,
+    model: str | Model,
     corpus: str | Path,
     to: str | Path | None = None,
     *,
@@ -50,11 +51,11 @@ def profile(
 ) -> Profile:
     """The profile of every head of a model over a text file.
 
-    model: a name, a hub id or a folder, as `load_model` takes them. to: the folder for the profile; what it
-    holds already of this run is not computed again. window: most tokens of one pass. by_line: each line is a
-    text of its own. workers: processes, each with one thread; 0: this one. most_windows: where
-    to end; None: at the end of the file. told: hears how far it is, and may raise to stop: what was done is
-    then kept.
+    model: a name, a hub id or a folder, as `load_model` takes them; or a loaded model, which runs in this
+    process alone. to: the folder for the profile; what it holds already of this run is not computed again.
+    window: most tokens of one pass. by_line: each line is a text of its own. workers: processes of one thread
+    each; 0: this one. most_windows: where to end; None: at the end of the file. told: hears how far it is,
+    and may raise to stop: what was done is then kept.
 
     cluster: of Ray: an address, "auto" for the one that runs on this machine, "local" for one of its own. The
     workers are then its actors; 0: as many as there is room for. gpus_per_worker: a share of one, or several;
@@ -62,11 +63,17 @@ def profile(
 
     Raises ValueError for a model, a file or a folder that it cannot use.
     """
+    name = model if isinstance(model, str) else model.address
+    if not isinstance(model, str) and (workers or cluster):
+        raise ValueError(
+            "Workers load the model themselves: give its name, its hub id or its folder."
+        )
     engine = _engine(workers, cluster, gpus_per_worker)
-    opened, source = Profiled.of(load_model(model)), Corpus(Path(corpus), by_line)
+    loaded = load_model(model) if isinstance(model, str) else model
+    opened, source = Profiled.of(loaded), Corpus(Path(corpus), by_line)
     window = min(window, opened.model.config.n_ctx)
     about = About(
-        model, weights_hash(opened.model), source.hash(), source.path.name, by_line, window
+        name, weights_hash(opened.model), source.hash(), source.path.name, by_line, window
     )
     run = _Run(_so_far(about, opened, to), None if to is None else Path(to), told)
     texts = islice(source.windows(opened.model, window), most_windows)

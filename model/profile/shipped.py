@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).with_name("profiles")
 _MADE = "made.json"
+_STEP = "-step-"  # between a model and the step of its training whose weights were profiled
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,20 @@ def made(folder: Path) -> Made:
     return Made(**json.loads((folder / _MADE).read_text(encoding="utf-8")))
 
 
+def at_step(model: str, step: int) -> str:
+    """The name of the profile of a model as it was after so many steps of its training."""
+    return f"{model}{_STEP}{step}"
+
+
+def model_and_step(name: str) -> tuple[str, int | None]:
+    """Of which model a shipped profile is, and after which step of its training; None: of the whole of it."""
+    model, _, step = name.partition(_STEP)
+    return model, int(step) if step else None
+
+
 def shipped_profiles() -> Mapping[str, Path]:
-    """The folders of the profiles that are here, by the name of the model."""
+    """The folders of the profiles that are here, by their names: each model's, and after it those of its
+    checkpoints."""
     return {folder.name: folder for folder in sorted(FOLDER.glob("*")) if folder.is_dir()}
 
 

@@ -14,11 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
+from model.loading.registry import load_model
 from model.profile.run import Progress, profile
-from model.profile.shipped import FOLDER, Made, made
+from model.profile.shipped import FOLDER, Made, at_step, made, model_and_step
+from model.run.model import Model
 from model.system.machine import processor
 from model.training import corpus, grammar, micro_stories
 from model.training.bigrams import in_context_bigrams
+from model.training.checkpoints import shipped_training_run
 from model.training.induction import CONTEXT, InductionTask
 from model.training.recipe import Random
 
@@ -113,6 +116,14 @@ PLANS = {
     "minilm": books(60_000),
     "smollm2-135m-instruct": books(30_000, windows=64),
 }
+FORMING = (200, 400, 600)  # steps between which the smallest model learns induction
+PLANS |= {at_step("induction", step): PLANS["induction"] for step in FORMING}
+
+
+def model_of(name: str) -> Model:
+    """The model that a shipped profile is of."""
+    model, step = model_and_step(name)
+    return load_model(model) if step is None else shipped_training_run(model).model(step)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -141,7 +152,7 @@ def _make(name: str, plan: Plan, workers: int) -> None:
         print(f"\r{name}: {progress.tokens:,} tokens, {record():,.0f} s", end="", flush=True)
 
     profile(
-        name,
+        name if workers else model_of(name),
         plan.written(WORK),
         work,
         by_line=plan.by_line,

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from model.profile import open_profile
+from model.profile.shipped import shipped_profiles
 from tests.model.profile.synthetic import small_profile
 from tests.pages.reading import control, own, said, visit
 from viz.views.corpus.views import OWN
@@ -32,6 +34,22 @@ def test_a_folder_is_opened_and_a_sentence_has_its_place_among_all_weights(tmp_p
     assert control(app, "Profile").value == "house-gpt"  # the one that ships
     control(app, "Profile").set_value("folder mine").run()
     assert app.query_params["model"] == "stories"  # the sentence is read by the profile's model
+
+
+def test_heads_form_between_two_checkpoints_whose_examples_the_explorer_does_not_show() -> None:
+    early = "induction after 200 steps"
+    app = visit("corpus", model="induction", text="a b c d a b c")
+    control(app, "Beside it").set_value(early).run()
+    assert not app.exception
+    assert "of other weights" not in said(app)
+    control(app, "Profile").set_value(early).run()
+    assert not app.exception
+    assert "of other weights than the model of this name has now" in said(app)
+    assert "they cannot be compared" in said(app)
+    assert "All arcs of each row" not in [one.label for one in app.toggle]
+    forming = open_profile(shipped_profiles()["induction-step-400"])
+    formed = open_profile(shipped_profiles()["induction"])
+    assert [len(one.labels[one.labels["given"]]) for one in (forming, formed)] == [4, 6]
 
 
 def test_a_folder_is_not_opened_for_a_visitor_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

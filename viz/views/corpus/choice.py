@@ -9,7 +9,7 @@ import streamlit as st
 
 from model.loading.registry import may_be_linked
 from model.profile.profile import Profile, open_profile
-from model.profile.shipped import shipped_profiles
+from model.profile.shipped import model_and_step, shipped_profiles
 from model.system.settings import settings
 from viz.notation.markdown import plain
 from viz.state.session import change_view, current
@@ -41,9 +41,11 @@ class Source:
 
 def sources() -> Mapping[str, Source]:
     """All by their titles: those that ship, the visitor's own, and folders that were opened here."""
-    shipped = {
-        name: Source(name, name, Path(folder)) for name, folder in shipped_profiles().items()
-    }
+    shipped = {}
+    for name, folder in shipped_profiles().items():
+        model, step = model_and_step(name)
+        title = model if step is None else f"{model} after {step} steps"
+        shipped[title] = Source(title, model, folder)
     own = {
         title: Source(title, profile.about.model, own=profile)
         for title, profile in own_profiles().items()

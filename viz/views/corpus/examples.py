@@ -90,9 +90,12 @@ def with_token(profile: "Profile", model: "Model", typed: str, head: Head | None
     return list(found.values())
 
 
-def message(title: str, examples: Iterable[Example], model: "Model", *, runs: bool) -> bytes:
-    """runs: whether the model is run on each text, which gives all arcs of a row."""
-    drawn = [_drawn(one, _line(model, one, runs=runs), model) for one in examples]
+def message(
+    title: str, examples: Iterable[Example], model: "Model", *, runs: bool, opens: bool = True
+) -> bytes:
+    """runs: whether the model is run on each text, which gives all arcs of a row. opens: whether the examples
+    are of the weights that the explorer shows."""
+    drawn = [_drawn(one, _line(model, one, runs=runs), model, opens=opens) for one in examples]
     return packed({"title": title, "examples": drawn, "theme": THEME})
 
 
@@ -115,7 +118,7 @@ def _line(model: "Model", one: Example, *, runs: bool) -> Line:
     return Line(keys, one.query, one.key, row)
 
 
-def _drawn(one: Example, line: Line, model: "Model") -> Mapping[str, object]:
+def _drawn(one: Example, line: Line, model: "Model", *, opens: bool) -> Mapping[str, object]:
     shown = positions(line.query, line.key, len(line.tokens))
     labels = [token_label(line.tokens[at].text, LETTERS) for at in shown]
     said = {at: label for at, label in zip(shown, labels, strict=True)}
@@ -133,7 +136,9 @@ def _drawn(one: Example, line: Line, model: "Model") -> Mapping[str, object]:
         "left": 0.0 if row is None or line.row is None else max(0.0, sum(line.row) - sum(row)),
         "said": f"{said[line.query]} → {said[line.key]}",
         "scored": one.scored,
-        "href": address(f"/{entry('pages/attention.py').address}", opening_link(view)),
+        "href": address(f"/{entry('pages/attention.py').address}", opening_link(view))
+        if opens
+        else "",
     }
 
 

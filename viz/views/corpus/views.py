@@ -115,7 +115,7 @@ def _chosen(titles: tuple[str, ...], profiles: Sequence[Profile], start: int) ->
 
 def _beside(seen: Look, profile: Profile, head: Head) -> None:
     with st.container():
-        if seen.model.runs and weights_of(ref(seen.model)) == profile.about.weights:
+        if is_of(profile, seen.model):
             st.markdown(beside_sentence(seen, profile, head))
         else:
             st.caption(
@@ -152,7 +152,23 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
     else:
         found = examples.of_head(head, profile.examples(head, criterion), UNITS.get(criterion, ""))
         title = f"Examples of {name}: {TITLES[criterion].lower()}"
-    _list(title, found, model, profile.about.window)
+    if is_of(profile, model):
+        _list(title, found, model, profile.about.window)
+    elif model.config.shape == "encoder-decoder":
+        st.caption(f"{_OTHERS} What it would write for these texts is not known.")
+    else:
+        examples_list(examples.message(title, found, model, runs=False, opens=False))
+        st.caption(
+            f"{_OTHERS} So only the example's own arc is known, and the explorer cannot show it."
+        )
+
+
+_OTHERS = "This profile is of other weights than the model of this name has now."
+
+
+def is_of(profile: Profile, model: "Model") -> bool:
+    """Whether a profile is of the weights that a model has."""
+    return bool(model.runs) and weights_of(ref(model)) == profile.about.weights
 
 
 def _list(title: str, found: Sequence[examples.Example], model: "Model", window: int) -> None:
