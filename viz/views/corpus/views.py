@@ -118,9 +118,11 @@ def _beside(seen: Look, profile: Profile, head: Head) -> None:
         if is_of(profile, seen.model):
             st.markdown(beside_sentence(seen, profile, head))
         else:
+            same = seen.model.address == profile.about.model
+            other = "other weights of it" if same else plain(profile.about.model)
             st.caption(
-                f"Your sentence is read by {plain(seen.model.name)}, and this profile is of "
-                f"{plain(profile.about.model)}, or of other weights of it: they cannot be compared."
+                f"Your sentence is read by {plain(seen.model.name)}, and this profile is of {other}: they cannot "
+                "be compared."
             )
 
 

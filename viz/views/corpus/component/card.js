@@ -28,7 +28,7 @@ export class Card {
     this.holder.replaceChildren(
       titleOf(heads),
       factsOf(message.columns, heads),
-      element("div", { class: "pictures" }, curveOf(heads, palette), ...heads.map((one) => mapOf(one, palette, heads.length > 1))),
+      element("div", { class: "pictures" }, curveOf(heads, palette), mapsOf(heads, palette)),
       classesOf(message.classes, heads[0], this.holder.querySelector("details")?.open),
     );
   }
@@ -100,14 +100,21 @@ function curveOf(heads, palette) {
   return element("figure", { class: "curve" }, caption, picture, ...(legend ? [legend] : []));
 }
 
+/** The mean maps side by side, each with its head, or where they are the same head's with its profile. */
+function mapsOf(heads, palette) {
+  const [one, other] = heads;
+  const said = heads.map(({ name, numbers }) => (name === other?.name && name === one.name ? `${name}, ${numbers.title}` : name));
+  return element("div", { class: "meanmaps" }, ...heads.map((each, at) => mapOf(each, palette, other ? ` of ${said[at]}` : "")));
+}
+
 /** The mean map: rows are parts of the queries, columns parts of the keys. */
-function mapOf({ numbers, head, name }, palette, titled) {
+function mapOf({ numbers, head, name }, palette, of) {
   const most = numbers.most[head];
-  const caption = element("figcaption", {}, `Mean map${titled ? ` of ${name}` : ""}: queries down, keys across`);
+  const caption = element("figcaption", {}, `Mean map${of}: queries down, keys across`);
   if (!(most > 0)) return element("figure", {}, caption, element("p", { class: "none" }, "No window is long enough."));
   const size = MAP * MAP;
   const values = Float32Array.from(numbers.maps.subarray(head * size, (head + 1) * size));
-  const canvas = element("canvas", { class: "mean", role: "img", "aria-label": `Mean map of ${name}` });
+  const canvas = element("canvas", { class: "mean", role: "img", "aria-label": `Mean map${of || ` of ${name}`}` });
   paintPixels(canvas, { values, rows: MAP, columns: MAP }, palette.scale.weight, { low: 0, high: 255 });
   const ramp = span("ramp");
   ramp.style.background = palette.scale.weight.gradient;
