@@ -121,8 +121,8 @@ def _beside(seen: Look, profile: Profile, head: Head) -> None:
             same = seen.model.address == profile.about.model
             other = "other weights of it" if same else plain(profile.about.model)
             st.caption(
-                f"Your sentence is read by {plain(seen.model.name)}, and this profile is of {other}: they cannot "
-                "be compared."
+                f"Your sentence is read by {plain(seen.model.name)}, and this profile is of {other}: they "
+                "cannot be compared."
             )
 
 
