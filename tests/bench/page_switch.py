@@ -2,17 +2,14 @@
 
 Two servers at once, one of them without the frame's own work (`tests.bench.frameless`); a visitor without a
 browser goes from page to page on both in turn. The processor's time is that of the whole server.
-
-`python -m tests.bench.page_switch [--short]` prints it. On a busy machine these are upper bounds.
 """
 
 import asyncio
-import sys
-import tempfile
 import time
 from pathlib import Path
 from urllib.parse import urlencode
 
+from tests.bench.cells import Measured, table
 from tests.bench.quantiles import median
 from tests.bench.server import Server, serving
 from tests.bench.visitor import Visitor
@@ -29,14 +26,14 @@ WARM, ROUNDS = 2, 50
 REST = 0.05  # seconds for what the server still does when the page is there
 
 
-def measure(scratch: Path, short: bool) -> list[dict[str, object]]:
+def measure(scratch: Path, short: bool) -> dict[str, object]:
     rounds = 5 if short else ROUNDS
     frameless = ("tests.bench.frameless",)
     with (
         serving(scratch / "server.log") as whole,
         serving(scratch / "frameless.log", program=frameless) as bare,
     ):
-        return asyncio.run(_switched(whole, bare, rounds))
+        return {"rows": asyncio.run(_switched(whole, bare, rounds))}
 
 
 async def _switched(whole: Server, bare: Server, rounds: int) -> list[dict[str, object]]:
@@ -81,7 +78,16 @@ def _processor(server: Server) -> float:
     return time.clock_gettime((~server.process.pid << 3) | 2)
 
 
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as scratch:
-        for row in measure(Path(scratch), "--short" in sys.argv):
-            print(row, flush=True)
+def tabled(measured: Measured) -> str:
+    """What was measured, as a table."""
+    rows = [
+        (
+            row["page"],
+            f"{row['with_frame_ms']:.1f} ms",
+            f"{row['without_ms']:.1f} ms",
+            f"{row['with_frame_ms'] - row['without_ms']:.1f} ms",
+            f"{row['bytes'] / 1000:,.0f} kB",
+        )
+        for row in measured["rows"]
+    ]
+    return table(("page", "with the frame", "without it", "the frame", "sent"), rows)

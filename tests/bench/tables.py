@@ -5,6 +5,7 @@ from textwrap import fill
 
 from tests.bench.cells import Measured, megabytes, ms, seconds, table, times
 from tests.bench.corpus import tabled as corpus
+from tests.bench.page_switch import tabled as page_switch
 from tests.bench.profiling_tables import profiling
 from tests.bench.titles import TITLES
 
@@ -289,6 +290,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "weight": weight,
     "notebook": notebook,
     "clicks": clicks,
+    "page_switch": page_switch,
     "long_texts": long_texts,
     "corpus": corpus,
     "real_model": real_model,

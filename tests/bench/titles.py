@@ -10,6 +10,7 @@ TITLES = {
     "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
     "notebook": "What the widget sends in a notebook",
     "clicks": "From a click to the picture",
+    "page_switch": "Another page, and what the frame around it takes",
     "long_texts": "Long texts",
     "corpus": "Heads over a corpus: from a click to a head's card",
     "real_model": "The first picture with a real language model",
@@ -78,6 +79,10 @@ NOTES = {
         "Bytes of the widget's state for one layer of 12 heads of a random model of GPT-2's size, with its "
         "queries, keys, values, outputs and the maps of all heads; another head of the layer sends nothing. "
         "BertViz: its HTML of the weights alone."
+    ),
+    "page_switch": (
+        "Time of a processor that the whole server spends on a page. The frame is the menu, the work bar, the "
+        "map of the model and the links below. Two servers in turn, one of which leaves the frame out."
     ),
     "real_model": (
         "The first picture on a server that nobody has visited, that has the model's files on its disk and "
