@@ -81,8 +81,8 @@ NOTES = {
         "BertViz: its HTML of the weights alone."
     ),
     "page_switch": (
-        "Time of a processor that the whole server spends on a page. The frame is the menu, the work bar, the "
-        "map of the model and the links below. Two servers in turn, one of which leaves the frame out."
+        "Time of a processor that the whole server spends on a page. The frame is the menu, the work bar, "
+        "the map of the model and the links below. Two servers in turn, one of which leaves the frame out."
     ),
     "real_model": (
         "The first picture on a server that nobody has visited, that has the model's files on its disk and "
