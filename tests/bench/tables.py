@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from textwrap import fill
 
+from tests.bench import corpus, page_switch
 from tests.bench.cells import Measured, megabytes, ms, seconds, table, times
-from tests.bench.corpus import tabled as corpus
-from tests.bench.page_switch import tabled as page_switch
 from tests.bench.profiling_tables import profiling
 from tests.bench.titles import TITLES
 
@@ -290,9 +289,9 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "weight": weight,
     "notebook": notebook,
     "clicks": clicks,
-    "page_switch": page_switch,
+    "page_switch": page_switch.tabled,
     "long_texts": long_texts,
-    "corpus": corpus,
+    "corpus": corpus.tabled,
     "real_model": real_model,
     "play": play,
     "classroom": classroom,
