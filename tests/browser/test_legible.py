@@ -21,13 +21,13 @@ WITH_A_MODEL = (
     "prediction",
     "shapes_and_cost",
 )
-# Two stacks are looked at at each width; the others where there is least room, a large one on the pages that
-# its kind changes. Stories has the views of House GPT, with fewer heads.
+# Each is looked at where there is least room, on the pages that its kind changes: two stacks, a large model,
+# an encoder, a model of attention alone. Stories has the views of House GPT, with fewer heads.
 MODELS = {
-    "translate-en-fr": (tuple(WIDTHS), WITH_A_MODEL),
-    "smollm2-135m-instruct": (("phone",), ("attention", "layer_norm")),
-    "minilm": (("phone",), ("attention", "layer_norm", "prediction")),
-    "induction": (("phone",), WITH_A_MODEL),
+    "translate-en-fr": WITH_A_MODEL,
+    "smollm2-135m-instruct": ("attention", "layer_norm"),
+    "minilm": ("attention", "layer_norm", "prediction"),
+    "induction": ("attention", "all_heads", "laboratory", "feed_forward", "prediction"),
 }
 WORDS = ".st-key-page p, .st-key-page input"  # a page of words alone begins with them
 PLAIN = """<body style='margin:0;font:16px/1.2 sans-serif'>
@@ -127,9 +127,8 @@ def first_picture(on: Walk, width: str, entry: PageEntry) -> float:
 def test_every_view_of_a_model_can_be_read(
     page: Page, open_page: Callable[..., Page], model: str
 ) -> None:
-    widths, addresses = MODELS[model]
-    on = Walk(page, widths)
-    for address in addresses:
+    on = Walk(page, ("phone",))
+    for address in MODELS[model]:
         open_page(f"/{address}", model=model)
         walk(on, address, beats=False, switches=False)
     assert on.told() == []
