@@ -65,10 +65,11 @@ def search() -> None:
     )
     if words.strip():
         found = matching(words)
-        st.caption(
-            f"{len(found)} of {len(TERMS)} terms" if found else "No term contains these words."
-        )
-        st.html("".join(map(listed, found)))
+        if found:
+            st.caption(f"{len(found)} of {len(TERMS)} terms")
+            st.html("".join(map(listed, found)))
+        else:
+            st.caption("No term contains these words.")
         return
     letters = by_letter(TERMS)
     jumps = " ".join(f'<a href="#letter-{letter}">{letter}</a>' for letter in letters)

@@ -1,8 +1,8 @@
 """A real server and a real Chromium, for the tests that look at the pages as a visitor does.
 
 A test takes `open_page` and says which page: `page = open_page("/", layer=2)`. Whatever the test
-looks at, it fails at its end when a page logged an error, raised one, showed a Streamlit
-exception, or asked for anything beyond our own server: the app must work without a network.
+looks at, it fails at its end when a page logged an error, raised one, broke, or asked for anything
+beyond our own server: the app must work without a network.
 A test that provokes such trouble on purpose takes `troubles`, looks at the list and clears it.
 """
 
@@ -152,6 +152,13 @@ def is_foreign(url: str, server: str) -> bool:
     return parts.scheme not in {"data", "blob", "about"} and parts.netloc != urlsplit(server).netloc
 
 
+def broken_pages(log: Path, since: int) -> list[str]:
+    """What the server's log says of pages that broke, from this byte of it on."""
+    with log.open("rb") as lines:
+        lines.seek(since)
+        return [line.decode() for line in lines if b'"event": "page broke"' in line]
+
+
 def shown_exceptions(page: Page) -> list[str]:
     boxes = page.locator("[data-testid=stException], [class*=st-key-broken-]").all()
     return [f"exception on the page: {box.inner_text()}" for box in boxes]
@@ -197,7 +204,11 @@ def tabs(browser: Browser) -> Iterator[dict[str, Tab]]:
 
 @pytest.fixture
 def page(
-    browser: Browser, tabs: dict[str, Tab], server: str, troubles: list[str]
+    browser: Browser,
+    tabs: dict[str, Tab],
+    server: str,
+    troubles: list[str],
+    pytestconfig: pytest.Config,
 ) -> Iterator[Page]:
     """The first visitor's page, 1440 by 900, light, still away from the app: its next session is new.
 
@@ -208,7 +219,10 @@ def page(
         tabs[server] = Tab.opened(browser, server)
     tab = tabs[server]
     tab.troubles = troubles
+    log = pytestconfig.stash[LOG]
+    before = log.stat().st_size
     yield tab.page
+    troubles += broken_pages(log, before)
     for one in tab.page.context.pages:
         troubles += shown_exceptions(one)
     try:

@@ -235,6 +235,7 @@ def test_the_glossary_opens_at_the_term_of_the_link_and_searches() -> None:
     assert not app.exception
     assert ["<b>Induction head</b>" in shown for shown in terms(app)] == [False, True]
     app.text_input(key="glossary-search").set_value("<b>*x*").run()
+    assert not app.exception
     assert "No term contains these words." in [text.value for text in app.caption]
 
 

@@ -17,6 +17,7 @@ from viz.telemetry.metrics import count_page
 
 _VIEW, _PAST, _PAGE = "view", "past-changes", "page"
 _ARRIVED, _LENT, _FIRST = "arrived", "lent-view", "first-of-the-views"
+_STRAY = "link-of-a-lent-view"  # the page that lent it, the link, and what it was lent in place of
 _ENTERED = "entered-without-a-view"  # page -> the view that it took from the page before
 _LINK, _CARRIED = "link", "carried-link"  # parts of what the browser was told
 _TURNS = "turns-of-widgets"  # name of a widget -> how often the server has set it anew
@@ -52,6 +53,7 @@ def lend_view(view: View) -> None:
     """Opens a view on this page alone: the next page has the present one back, unless the reader
     chooses another sentence or model here."""
     st.session_state[_LENT] = (current(), view)
+    st.session_state[_STRAY] = (st.session_state[_PAGE], to_link(view), current())
     open_view(view)
 
 
@@ -160,6 +162,7 @@ def adopt_link(page: str) -> tuple[str, ...]:
     problems: tuple[str, ...] = ()
     if not _is_ours(link, moved=moved):
         view, problems = from_link(link)
+        view = _stray(page, link) or view
         if not link and _VIEW not in st.session_state:
             view = replace(view, model=remembered())
         open_view(view if link else _entered().get(page, view))
@@ -177,6 +180,13 @@ def _is_ours(link: dict[str, str], *, moved: bool) -> bool:
     # The request may be late: it may hold what a page's menu carried, or what this page wrote, before.
     late, last = (_CARRIED, _LINK) if moved else (_LINK, _CARRIED)
     return not link or url.knows(late, link) or link == url.says(last)
+
+
+def _stray(page: str, link: dict[str, str]) -> View | None:
+    """What Back shows where another page wrote the link of a view that it lent. Streamlit's browser code may
+    write a page's parameters before its path: into an entry of the page before."""
+    lender, lent, kept = st.session_state.get(_STRAY, (page, {}, None))
+    return kept if came_back() and page != lender and link == lent else None
 
 
 def _bring_view(page: str, link: dict[str, str]) -> None:
