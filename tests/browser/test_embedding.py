@@ -1,6 +1,7 @@
 """The app in a frame of another origin's page: refused unless its owner named that origin, and then alive."""
 
 import html
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -139,8 +140,10 @@ def test_the_line_to_copy_frames_the_view_where_heads_and_pages_are_switched_and
     page.keyboard.press("Escape")
     app.get_by_role("link", name="All heads →").click()
     expect(app.get_by_role("radiogroup", name="Show")).to_be_attached()
+    way_out = app.get_by_role("link", name="Open in the app")
+    expect(way_out).to_have_attribute("href", re.compile(r"[?&]head=2(&|$)"))
     with page.context.expect_page() as opened:
-        app.get_by_role("link", name="Open in the app").click()
+        way_out.click()
     assert parse_qs(urlsplit(page.frames[1].url).query)["embed"] == ["true"]
     whole = opened.value
     expect(whole.get_by_test_id("stSidebar")).to_be_visible()

@@ -19,7 +19,7 @@ from viz.state.view import View
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "last": -1}
 _NAMED = re.compile(
     r"(?:(?P<ordinal>first|second|third|last) )?“(?P<token>[^”]+)”"
-    r"|(?P<last_row>the last row)"
+    r"|(?P<last_token>the last token)"
     r"|(?P<first_column>the first column)"
     r"|(?P<diagonal>(?:just (?P<side>below|above) )?the diagonal)"
     r"|L(?P<layer>\d+)H(?P<head>\d+)"
@@ -77,7 +77,7 @@ class Named:
     def link(self, found: re.Match[str]) -> Words | None:
         """None where it is unclear which cell, row or head is meant."""
         kinds, text = found.groupdict(), found[0]
-        if kinds["last_row"]:
+        if kinds["last_token"]:
             return Words(text, (Ring(query=len(self.queries) - 1),))
         if kinds["first_column"]:
             return Words(text, (Ring(key=0),))

@@ -15,7 +15,7 @@ CLAIM = Claim(
     "What to look for.",
     (
         Words("Look at "),
-        Words("the last row", (Ring(query=5),)),
+        Words("the last token", (Ring(query=5),)),
         Words(", then at "),
         Words("“·cat”", (Ring(5, 1),)),
         Words(", "),
@@ -38,9 +38,9 @@ def link(stage: Stage, words: str) -> Locator:
 
 def test_words_that_name_a_row_a_cell_or_a_line_ring_it(stage: Stage) -> None:
     stage.send(record(6), Selection(1, "query", 3, 1), claims=[CLAIM])
-    said = "What to look for. Look at the last row, then at “·cat”, the line below the diagonal and head 2."
+    said = "What to look for. Look at the last token, then at “·cat”, the line below the diagonal and head 2."
     expect(stage.part("look-for")).to_have_text(said)
-    link(stage, "the last row").click()
+    link(stage, "the last token").click()
     stage.expect_cell(stage="weights", query=3, key=1)  # a matrix of tokens; the chosen cell stays
     assert rings(stage) == ["5,null"]
     box = stage.root.locator(".marks rect").first.bounding_box()

@@ -98,11 +98,13 @@ def test_words_that_name_a_row_a_line_or_a_head_lead_there() -> None:
     model, first = loaded("house-gpt"), EXAMPLES[0]
     trace = model.trace(first.view.text)
     last = len(trace.tokens) - 1
-    text = "The last row, the diagonal, just below the diagonal, the first column, L0H2, “nothing”."
+    text = (
+        "The last token, the diagonal, just below the diagonal, the first column, L0H2, “nothing”."
+    )
     example = SentenceExample("made up", first.view, text)
     (claim,) = claims(first.view, trace, trace, Intervention(), [example])
     assert [(words.text, words.rings, words.place, words.head) for words in links(claim)] == [
-        ("The last row", (Ring(query=last),), None, None),
+        ("The last token", (Ring(query=last),), None, None),
         ("the diagonal", (Ring(diagonal=0),), None, None),
         ("just below the diagonal", (Ring(diagonal=-1),), None, None),
         ("the first column", (Ring(key=0),), None, None),
