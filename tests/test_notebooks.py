@@ -1,4 +1,5 @@
-"""The example notebooks run from top to bottom against the wheel, and say what their cells print."""
+"""The example notebooks and the code of the guides run from top to bottom against the wheel; the
+notebooks say what their cells print."""
 
 import os
 import re
@@ -13,8 +14,9 @@ from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+NOTEBOOKS = sorted(DOCS.glob("notebooks/*.ipynb"))
+GUIDES = [DOCS / f"{name}.md" for name in ("notebooks", "own-modules", "trace-format")]
 SAID = re.compile(r"`(\d[\d.,]*|True|False)`")  # a result, as the words of a notebook quote it
 WIDGETS = "application/vnd.jupyter.widget-view+json"
 SECONDS = 500  # for a cell on a machine shared with others
@@ -39,8 +41,8 @@ def unsaid(notebook: NotebookNode) -> list[str]:
 def kernel(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[AsyncKernelManager]:
-    """A kernel that has the package as it is in the wheel, and none of the tree's names. All notebooks share
-    it: its imports take longer than their cells."""
+    """A kernel that has the package as it is in the wheel, and none of the tree's names. All notebooks and
+    guides share it: its imports take longer than their cells."""
     packages = tmp_path / "packages"
     ZipFile(wheel).extractall(packages)
     for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR"):
@@ -52,7 +54,25 @@ def kernel(
     run_sync(manager.shutdown_kernel)(now=True)
 
 
-def test_the_notebooks_run_and_say_what_they_print(
+def boxes(guide: Path) -> NotebookNode:
+    """The code of a guide, each of its boxes as a cell."""
+    found = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(box) for box in found])
+
+
+def ran(notebook: NotebookNode, kernel: AsyncKernelManager, place: Path) -> list[NotebookNode]:
+    """Runs it in a folder of its own, with no name of another one; returns what its cells show."""
+    place.mkdir()
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {place}"))
+    client = NotebookClient(notebook, km=kernel, timeout=SECONDS, startup_timeout=SECONDS)
+    client.execute()
+    client.kc.stop_channels()
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert [output["text"] for output in shown if output.get("name") == "stderr"] == [], place.name
+    return shown
+
+
+def test_notebooks_and_guides_run_and_say_what_they_print(
     kernel: AsyncKernelManager, tmp_path: Path
 ) -> None:
     for file in NOTEBOOKS:
@@ -60,20 +80,14 @@ def test_the_notebooks_run_and_say_what_they_print(
         assert not any(
             cell.get("outputs") for cell in notebook.cells
         )  # kept without what they print
-        place = tmp_path / file.stem
-        place.mkdir()
-        alone = nbformat.v4.new_code_cell(
-            f"%reset -f\n%cd -q {place}"
-        )  # no name of another notebook
-        notebook.cells.insert(0, alone)
-        client = NotebookClient(notebook, km=kernel, timeout=SECONDS, startup_timeout=SECONDS)
-        client.execute()
-        client.kc.stop_channels()
+        shown = ran(notebook, kernel, tmp_path / file.stem)
         assert unsaid(notebook) == [], file.stem
-        shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
         assert any(WIDGETS in output.get("data", {}) for output in shown), file.stem
-        said = [output["text"] for output in shown if output.get("name") == "stderr"]
-        assert said == [], file.stem
+    for guide in GUIDES:
+        shown = ran(boxes(guide), kernel, tmp_path / f"{guide.stem}.md")
+        assert shown, guide.stem
+        if guide.stem == "own-modules":
+            assert printed(nbformat.from_dict({"outputs": shown})).startswith("causal 4 0.3535")
 
 
 def test_a_number_that_no_cell_printed_is_found() -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from viz import figures
     from viz.notebook import compare, show
 
+# Packages that come with an extra.
+EXTRAS = {"transformers": "hub", "anywidget": "notebook"}
 # The public names, and the module of each.
 NAMES = {
     "Attention": ".model",
@@ -81,11 +83,13 @@ def __getattr__(name: str) -> object:
     try:
         return getattr(import_module(NAMES[name], __name__), name)
     except ModuleNotFoundError as error:
-        if error.name != "transformers":
+        missing = error.name or ""
+        if missing not in EXTRAS:
             raise
         raise ImportError(
-            f"{name} needs the package transformers, which is not installed: it comes with the extra “hub”",
-            name="transformers",
+            f"{name} needs the package {missing}, which is not installed: it comes with the extra "
+            f"“{EXTRAS[missing]}”",
+            name=missing,
         ) from error
 
 

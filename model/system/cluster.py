@@ -33,7 +33,7 @@ def prepare(address: str) -> None:
     if find_spec("ray") is None:
         raise ValueError(
             "Work on a cluster needs Ray, which is not installed. Install it: "
-            "pip install 'attention-lens[cluster]', or pip install -r requirements-cluster.txt."
+            "pip install -r requirements-cluster.txt, or the package with its extra “cluster”."
         )
     host, _, port = address.rpartition(":")
     if port.isdigit():

@@ -32,7 +32,11 @@ early = sorted({{"torch", "numpy", "streamlit"}} & set(sys.modules))
 trace = attention_lens.load_model("house-gpt").trace({TEXT!r})
 weights = trace.find("decoder.0.self").weights(head=1).tolist()
 refusals = []
-for asked in (lambda: attention_lens.trace, lambda: attention_lens.load_model("./bloom")):
+for asked in (
+    lambda: attention_lens.trace,
+    lambda: attention_lens.show,
+    lambda: attention_lens.load_model("./bloom"),
+):
     try:
         asked()
     except (ImportError, ValueError) as refusal:
@@ -93,12 +97,14 @@ def test_the_names_of_the_package_compute_what_the_tree_computes_and_name_a_miss
     (installed.folder / "bloom" / "config.json").write_text('{"model_type": "bloom"}')
     (installed.folder / "bloom" / "model.safetensors").write_bytes(save({}))
     ended = installed.run(installed.python, "-c", SCRIPT, check=True)
-    weights, check, early, library, (name, model) = json.loads(ended.stdout)
+    weights, check, early, library, (name, widget, model) = json.loads(ended.stdout)
     trace = load_model("house-gpt").trace(TEXT)
     np.testing.assert_allclose(weights, trace.find("decoder.0.self").weights(head=1), atol=1e-6)
     assert check < 1e-4
     assert (early, library) == ([], False)
     assert name.startswith("ImportError: trace needs the package transformers")
+    assert widget.startswith("ImportError: show needs the package anywidget")
+    assert "the extra “notebook”" in widget
     assert model.startswith("ValueError")
     assert all("the extra “hub”" in refusal for refusal in (name, model)), (name, model)
 

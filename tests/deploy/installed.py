@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# What the wheel needs only for models of Hugging Face's library, and may miss.
-HUB = ("gguf", "sentencepiece", "transformers")
+# What the wheel needs only for models of Hugging Face's library or for notebooks, and may miss.
+EXTRAS = ("gguf", "sentencepiece", "transformers", "anywidget")
 THEIRS = {
     "model.py": 'raise RuntimeError("somebody else\'s model.py was imported")\n',
     "app.py": 'raise RuntimeError("somebody else\'s app.py was imported")\n',
@@ -22,7 +22,7 @@ THEIRS = {
 
 @dataclass(frozen=True)
 class Installed:
-    """An environment with the wheel, without Hugging Face's library."""
+    """An environment with the wheel, without the packages of its extras."""
 
     place: Path
     wheel: Path
@@ -77,11 +77,11 @@ def install(
 
 
 def _share(place: Path, packages: Path) -> None:
-    """Lends another environment the packages of this one, but for those of `HUB`."""
+    """Lends another environment the packages of this one, but for those of `EXTRAS`."""
     ours = Path(sysconfig.get_path("purelib"))
     shared = place / ours.name  # Streamlit asks for this name
     shared.mkdir(parents=True)
     for path in ours.iterdir():
-        if path.suffix != ".pth" and not path.name.startswith(HUB):
+        if path.suffix != ".pth" and not path.name.startswith(EXTRAS):
             (shared / path.name).symlink_to(path)
     (packages / "shared.pth").write_text(f"{shared}\n")
