@@ -1,5 +1,6 @@
 """What a decoder keeps while it writes: the key–value cache, and the scores that it saves."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +26,18 @@ class WritingStep:
         return self.tokens - self.new
 
 
+Windows = Sequence[
+    int | None
+]  # keys that a query reads at most, by layer of the decoder; None: all
+
+
+def windows_of(trace: Trace) -> tuple[int | None, ...]:
+    """The windows that a pass ran with."""
+    return tuple(one.window for one in _read(trace) if one.kind == "causal")
+
+
 def writing_steps(
-    config: TransformerConfig, given: int, count: int, source: int = 0
+    config: TransformerConfig, windows: Windows, given: int, count: int, source: int = 0
 ) -> tuple[WritingStep, ...]:
     """The first `count` steps after so many given tokens, all of which are new in the first step. source:
     tokens of the encoder, whose keys every step reads. A mask saves no score, for it comes after them; a
@@ -37,14 +48,13 @@ def writing_steps(
         whole = heads * layers * (tokens + source)
         new, row = given, whole
         if tokens > given:
-            new, row = 1, heads * (sum(keys_read(config, tokens)) + layers * source)
+            new, row = 1, heads * (sum(keys_read(windows, tokens)) + layers * source)
         found.append(WritingStep(tokens, new, new * row, tokens * whole))
     return tuple(found)
 
 
-def keys_read(config: TransformerConfig, tokens: int) -> list[int]:
+def keys_read(windows: Windows, tokens: int) -> list[int]:
     """By layer of the decoder: the keys that are there for the last of so many tokens, with a cache."""
-    windows = map(config.window_of, range(config.decoder_layers))
     return [min(tokens, window or tokens) for window in windows]
 
 

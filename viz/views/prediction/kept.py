@@ -4,7 +4,14 @@ import streamlit as st
 
 from model.analysis.cost.cost import key_value_cache
 from model.analysis.cost.recorded_shapes import lengths_of
-from model.analysis.cost.writing import Apart, WritingStep, apart, keys_read, writing_steps
+from model.analysis.cost.writing import (
+    Apart,
+    WritingStep,
+    apart,
+    keys_read,
+    windows_of,
+    writing_steps,
+)
 from model.analysis.tokens.live_writing import WrittenToken
 from model.nn.places import Place
 from model.trace.trace import Trace
@@ -51,11 +58,12 @@ def kept(seen: Look) -> None:
     run = traced(request_after(seen, ids[:-1]))
     read = run.tokens_of("decoder")
     source = len(run.tokens) if run.target_tokens else 0
-    steps = writing_steps(seen.model.config, len(read) - len(ids) + 1, len(ids), source)
-    windowed = min(keys_read(seen.model.config, len(read))) < len(read)
-    windows = [keys_read(seen.model.config, step.tokens) for step in steps]
+    windows = windows_of(run)
+    steps = writing_steps(seen.model.config, windows, len(read) - len(ids) + 1, len(ids), source)
+    there = [keys_read(windows, step.tokens) for step in steps]
+    windowed = min(there[-1]) < len(read)
     with stairs:
-        chart(staircase(steps, [token.text for token in read], windows), "prediction-kept")
+        chart(staircase(steps, [token.text for token in read], there), "prediction-kept")
     with picture:
         _scores(steps, source, windowed)
     with words:
@@ -91,7 +99,7 @@ def _say_new(
     token = bold_token(run.tokens_of("decoder")[-1].text, last.tokens - 1)
     against = counted(last.tokens, "key")
     if windowed:
-        against = _of_windows(keys_read(config, last.tokens), last.tokens)
+        against = _of_windows(keys_read(windows_of(run), last.tokens), last.tokens)
     if source:
         against += f", and against the {counted(source, 'key')} of the source in cross-attention"
     shared = f" ({config.key_head_count} of keys and values)" if config.groups_keys else ""

@@ -8,7 +8,10 @@ import pytest
 from model import Model, Trace
 from model.analysis.cost.cost import key_value_cache
 from model.analysis.cost.recorded_shapes import lengths_of
-from model.analysis.cost.writing import apart, kept_bytes, writing_steps
+from model.analysis.cost.writing import apart, kept_bytes, keys_read, windows_of, writing_steps
+from model.analysis.tokens.live_writing import live_writing
+from model.analysis.tokens.prediction import Sampling
+from model.analysis.tokens.sampling import Choice
 from model.nn.intervention import Intervention
 from tests.model import hub_models
 from tests.model.tiny import SENTENCE, loaded, of_shape, sentence
@@ -31,7 +34,8 @@ def check(model: Model, text: str) -> None:
     traces, config = passes(model, text), model.config
     read = [[one for one in trace.attention if one.stack == "decoder"] for trace in traces]
     source = len(traces[0].tokens) if config.shape == "encoder-decoder" else 0
-    steps = writing_steps(config, len(traces[0].tokens_of("decoder")), STEPS, source)
+    windows = windows_of(traces[-1])
+    steps = writing_steps(config, windows, len(traces[0].tokens_of("decoder")), STEPS, source)
     before = 0
     for step, trace, layers in zip(steps, traces, read, strict=True):
         tables = [one.scores(head) for one in layers for head in range(one.heads)]
@@ -61,6 +65,20 @@ def test_grouped_keys_are_kept_once() -> None:
     check(model, hub_models.TEXT)
     (trace, *_), tokens = passes(model, hub_models.TEXT), len(hub_models.TEXT.split())
     assert sum(kept_bytes(trace).values()) == 2 * 3 * 2 * 8 * tokens * 4
+
+
+@pytest.mark.parametrize("family", ["mistral", "gemma2"])
+def test_the_keys_of_a_step_are_those_that_the_cache_of_the_model_holds_for_it(family: str) -> None:
+    """Layers with a sliding window drop what their next token cannot read."""
+    model = hub_models.loaded(family)
+    tokens = model.tokens(hub_models.TEXT)
+    steps = list(live_writing(model, tokens, Choice(Sampling()), steps=4))[-1].steps
+    ids = tuple(step.id for step in steps[:-1])
+    windows = windows_of(model.trace(hub_models.TEXT, continued=ids))
+    assert any(window is not None and window < steps[-1].read for window in windows)
+    for before, step in pairwise(steps):
+        held = [one.tokens + step.new for one in before.kept.values()]
+        assert keys_read(windows, step.read) == held
 
 
 def test_without_the_look_ahead_mask_nothing_may_be_kept() -> None:
