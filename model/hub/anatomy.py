@@ -146,6 +146,7 @@ class _Reader:
                 heads=event.query.shape[1],
                 key_heads=event.key.shape[1],
                 head_width=event.query.shape[-1],
+                window=event.window,
                 **self._norms_of(own.get(at.name)),
             )
             for (at, event), output in zip(layer.attended, outputs, strict=True)

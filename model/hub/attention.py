@@ -36,6 +36,7 @@ class Attended:
     mask: Tensor | None
     causal: bool  # the look-ahead mask, left to the kernel
     output: Tensor  # (B, H, T, D)
+    window: int | None  # keys that a query reads at most, by a sliding window of the model
 
 
 _witness: ContextVar[list[object] | None] = ContextVar("witness", default=None)
@@ -95,7 +96,9 @@ def hub_attention(
     )
     calls = _witness.get()
     if calls is not None:
-        calls.append(Attended(len(calls), module, query, key, mask, look_ahead, output))
+        calls.append(
+            Attended(len(calls), module, query, key, mask, look_ahead, output, sliding_window)
+        )
     return output.transpose(1, 2).contiguous(), None
 
 

@@ -199,7 +199,7 @@ def _follows(model: Model) -> None:
 def _forgets_positions(model: Model, reference: Reference) -> None:
     """Without positions and masks, a reversed text must give the same states in reverse order.
 
-    A model with another mask, such as a window, is not checked.
+    A model with another mask, one of chunks for instance, is not checked.
     """
     intervention = Intervention(positions=False, bias=False, mask="none")
     turned = replace(

@@ -35,6 +35,7 @@ class HubAttention:
     place: Place
     heads: int
     output_map: nn.Module | None
+    window: int | None
 
     @property
     def output(self) -> nn.Linear:
@@ -90,7 +91,8 @@ class HubTransformer(nn.Module):
         self._anatomy = anatomy
         self.embedding = HubTables(body.get_input_embeddings(), anatomy, config)
         self._attentions = [
-            HubAttention(part.place, part.heads, part.output) for part in anatomy.attentions()
+            HubAttention(part.place, part.heads, part.output, part.window)
+            for part in anatomy.attentions()
         ]
         hook_model(anatomy)
 

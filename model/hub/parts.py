@@ -35,6 +35,7 @@ class AttentionPart:
     head_width: int
     norm: NormPart | None  # what it reads, or its sum with the stream, goes through it
     after: NormPart | None = None  # what it writes goes through it, before the sum
+    window: int | None = None  # keys that a query reads at most
 
 
 @dataclass(frozen=True, eq=False)

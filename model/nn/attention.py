@@ -73,7 +73,7 @@ def attend(
 
 def _attended(call: AttentionCall, recorder: Recorder, dropout: float) -> Tensor:
     """The output, as the recorder's intervention changes it, recorded."""
-    intervention = recorder.intervention_at(call.place)
+    intervention = recorder.intervention_at(call.place, call.window)
     call = _changed(call, intervention)
     stepwise = recorder.explicit or intervention.dropout > 0
     cells = recorder.intervention.weights_in(call.place.name)

@@ -36,7 +36,7 @@ class Intervention:
     """
 
     scale: float | None = None  # factor on the scores instead of the model's own; 1.0: not scaled
-    mask: MaskChoice = "model"  # one of MASKS
+    mask: MaskChoice = "model"  # one of MASKS; "none" lifts the causal mask and the windows
     hidden: frozenset[int] = frozenset()  # keys treated as padding, in the text that is read
     blocked: frozenset[tuple[int, int]] = frozenset()  # single (query, key) edges cut
     fill: float = -math.inf  # what a masked score becomes, after scaling

@@ -21,7 +21,11 @@ class Mask:
     shapes: tuple[Shape, ...]  # of the models that offer it
     # (query, key): joins the own mask
     pattern: Callable[[int, int], NDArray[np.bool_]] | None = None
-    lifts: bool = False  # whether it takes the model's own causal mask away
+    lifts: bool = False  # whether it takes the model's own causal mask and windows away
+
+    def title_for(self, shape: Shape) -> str:
+        """What it is called for models of a shape: an encoder hides no future."""
+        return "none: every token visible" if self.lifts and shape == "encoder" else self.title
 
 
 MASKS: dict[MaskChoice, Mask] = {
@@ -36,6 +40,8 @@ MASKS: dict[MaskChoice, Mask] = {
 }
 
 
-def masks_of(shape: Shape) -> list[MaskChoice]:
-    """The masks that models of a shape offer."""
-    return [name for name, mask in MASKS.items() if shape in mask.shapes]
+def masks_of(shape: Shape, *, windowed: bool = False) -> list[MaskChoice]:
+    """The masks that models of a shape offer. windowed: whether some of their layers have a window."""
+    return [
+        name for name, mask in MASKS.items() if shape in mask.shapes or (mask.lifts and windowed)
+    ]

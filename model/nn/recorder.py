@@ -154,18 +154,18 @@ class Recorder:
     def keeps_all(self) -> bool:
         return self.level == "full"
 
-    def intervention_at(self, place: Place) -> Intervention:
-        """What the intervention changes in one attention sub-layer.
+    def intervention_at(self, place: Place, window: int | None = None) -> Intervention:
+        """What the intervention changes in one attention sub-layer. window: the sub-layer's own.
 
-        Hidden positions are those of the text. Only a causal mask can be lifted, and cross-attention
-        becomes causal only where `only` names it.
+        Hidden positions are those of the text. Only a causal mask and a window can be lifted, and
+        cross-attention becomes causal only where `only` names it.
         """
         intervention = self.intervention
         if intervention == UNCHANGED or not intervention.applies(place.name):
             return UNCHANGED
         crosses = place.kind == "cross"
         if MASKS[intervention.mask].lifts:
-            masks = place.kind == "causal"
+            masks = place.kind == "causal" or (place.kind == "self" and window is not None)
         else:
             masks = not crosses or intervention.only is not None
         reads_text = crosses or place.stack == self.source

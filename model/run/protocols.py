@@ -20,6 +20,11 @@ class AttentionLayer(Protocol):
     def heads(self) -> int: ...
 
     @property
+    def window(self) -> int | None:
+        """How many keys the model's own sliding window lets a query read; None without one."""
+        ...
+
+    @property
     def output(self) -> nn.Linear:
         """W_O with its bias."""
         ...

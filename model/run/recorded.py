@@ -100,7 +100,9 @@ class RecordedModule:
     def __init__(self, config: TransformerConfig, trace: Trace) -> None:
         self.config = config
         self.unproven: Reasons = trace.unproven
-        self._layers = tuple(RecordedLayer(one.place, one.heads) for one in trace.attention)
+        self._layers = tuple(
+            RecordedLayer(one.place, one.heads, one.window) for one in trace.attention
+        )
 
     def attentions(self) -> Sequence["RecordedLayer"]:
         return self._layers
@@ -115,6 +117,7 @@ class RecordedLayer:
 
     place: Place
     heads: int
+    window: int | None
 
     @property
     def output(self) -> NoReturn:

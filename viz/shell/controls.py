@@ -8,13 +8,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.nn.intervention import Intervention
-from model.nn.mask_choices import MASKS, masks_of
+from model.nn.mask_choices import MASKS
 from model.nn.places import Place
 from viz.notation.markdown import plain
 from viz.notation.names import SUBLAYERS
 from viz.shell.alternatives import offer_knowing
 from viz.shell.sentence_box import open_example
 from viz.state.examples import EXAMPLES
+from viz.state.fit_intervention import masks_for
 from viz.state.intervention_words import COUNTERFACTUAL
 from viz.state.navigation import page_link
 from viz.state.session import (
@@ -78,8 +79,8 @@ def choose_intervention(model: "Model") -> None:
         )
         st.radio(
             "Mask",
-            masks_of(model.config.shape),
-            format_func=lambda name: MASKS[name].title,
+            masks_for(model),
+            format_func=lambda name: MASKS[name].title_for(model.config.shape),
             horizontal=True,
             **switch("choose-mask", intervention.mask, lambda mask: intervene(mask=mask)),
         )
@@ -112,7 +113,7 @@ def fitting(intervention: Intervention, model: "Model") -> Intervention:
     return replace(
         intervention,
         positions=intervention.positions or "positions" in model.unproven,
-        mask=intervention.mask if intervention.mask in masks_of(model.config.shape) else "model",
+        mask=intervention.mask if intervention.mask in masks_for(model) else "model",
         ablated=frozenset(head for head in intervention.ablated if head[0] in names),
         weights=frozenset(cell for cell in intervention.weights if cell[0] in names),
         patch=patch if patch is not None and patch.model == model.name else None,

@@ -6,10 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from model.nn.intervention import Intervention
+from model.nn.mask_choices import MaskChoice, masks_of
 from model.nn.patches import Patch
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+
+def masks_for(model: "Model") -> list[MaskChoice]:
+    """The masks that an intervention can set in a model, its own first."""
+    windowed = any(layer.window is not None for layer in model.module.attentions())
+    return masks_of(model.config.shape, windowed=windowed)
 
 
 def fitting_text(intervention: Intervention, model: "Model", length: int) -> Intervention:

@@ -65,6 +65,26 @@ def test_a_switch_gives_the_librarys_model_without_the_stage(family: str) -> Non
         assert all(getattr(one, STAGES[family]) is None for one in off.attention)
 
 
+def with_windows_of_100(stock: Any) -> None:
+    stock.config.local_attention = 100
+
+
+def test_windows_that_look_both_ways_are_lifted_with_the_mask() -> None:
+    model = loaded("modernbert")
+    own, lifted = traced(model), traced(model, Intervention(mask="none"))
+    theirs = eager(model, own, with_windows_of_100)
+    assert [one.mask is None for one in own.attention] == [True, False, False]
+    for attention, weights in zip(lifted.attention, eager_weights(model, theirs), strict=True):
+        assert (attention.kind, attention.mask, attention.window) == ("self", None, None)
+        for head in range(attention.heads):
+            np.testing.assert_allclose(attention.weights(head), weights[0, head], atol=1e-5)
+    ended = lifted.residual["encoder"][-1]
+    assert np.abs(ended - own.residual["encoder"][-1]).max() > 1e-4
+    assert lifted.check() < 1e-4
+    only = traced(model, Intervention(mask="none", only=frozenset({"encoder.1.self"})))
+    assert [one.mask is None for one in only.attention] == [True, True, False]
+
+
 @pytest.mark.parametrize("family", ["mistral", "gemma2", "gemma3", "gpt_oss", "modernbert"])
 def test_each_layer_is_recorded_with_its_own_window(family: str) -> None:
     """The text is longer than every window. Layers without one read all that their mask allows."""

@@ -8,11 +8,12 @@ import numpy as np
 import streamlit as st
 
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, Intervention
-from model.nn.mask_choices import MASKS, masks_of
+from model.nn.mask_choices import MASKS
 from model.nn.places import head_label, layer_label
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
+from viz.state.fit_intervention import masks_for
 from viz.state.intervention_words import MASK_VALUES, mask_value_name
 from viz.state.look import Look
 from viz.state.session import current, intervene, switch
@@ -55,8 +56,8 @@ def mask(seen: Look) -> None:
     """Who may look at whom."""
     st.selectbox(
         "Mask",
-        masks_of(seen.model.config.shape),
-        format_func=lambda name: MASKS[name].title,
+        masks_for(seen.model),
+        format_func=lambda name: MASKS[name].title_for(seen.model.config.shape),
         **field("mask"),
     )
 
