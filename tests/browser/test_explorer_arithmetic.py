@@ -2,29 +2,27 @@
 
 import base64
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from model import Model, Trace
 from model.analysis.stream.around_heads import AroundHeads
+from model.nn.masks import window_mask
 from model.trace.records import Attention
-from tests import chromium
 from tests.model import hub_models, tiny
 from tests.model.snippets.snippet_cases import TEXTS, around, unit
-from tests.viz.explorer.records import labels, record
+from tests.viz.explorer.records import grouped, labels, record, sent
 from tests.viz.explorer.records_of_today import LATER, closed
-from viz.explorer import bundle, payload
+from viz.explorer import payload
 from viz.explorer.packing import packed
 from viz.notation.labels import tick_positions
 from viz.notation.numbers import difference
 
-MODULES = Path(bundle.__file__).parent / "js"
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
 DERIVE = """async ([block, head]) => {
     const { decodeLayer, deriveHead } = await import("/derive.js");
@@ -57,25 +55,6 @@ AROUND = """async (block) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def modules(browser: Browser) -> Iterator[Page]:
-    """A page of which the explorer's modules can be imported, each by its own name."""
-    page = chromium.new_page(browser)
-    page.route(
-        "**/*.js", lambda route: route.fulfill(path=MODULES / route.request.url.split("/")[-1])
-    )
-    page.route("**/", lambda route: route.fulfill(body="<html></html>", content_type="text/html"))
-    page.goto("http://explorer.test/")
-    yield page
-    page.close()
-
-
-def sent(attention: Attention) -> str:
-    queries, keys = attention.query.shape[1], attention.key.shape[1]
-    message = payload(attention, queries=labels(queries), keys=labels(keys), head=0, check=0.0)
-    return base64.b64encode(packed(message)).decode()
-
-
 @pytest.fixture
 def derived(modules: Page) -> Callable[[Attention, int], dict[str, NDArray[np.float32]]]:
     def derive(attention: Attention, head: int) -> dict[str, NDArray[np.float32]]:
@@ -99,6 +78,9 @@ def derived(modules: Page) -> Callable[[Attention, int], dict[str, NDArray[np.fl
         record(6, mask=closed([0, 3])),
         record(6, mask=closed(list(range(6)))),
         record(40, heads=2, width=64, seed=4),
+        grouped(record(6, heads=6)),
+        record(9, mask=window_mask(9, 9, 3, causal=True).numpy()),
+        record(9, kind="self", mask=window_mask(9, 9, 4, causal=False).numpy()),
         *LATER.values(),
     ],
     ids=[
@@ -113,6 +95,9 @@ def derived(modules: Page) -> Callable[[Attention, int], dict[str, NDArray[np.fl
             "rows",
             "all",
             "large",
+            "grouped",
+            "window",
+            "both-ways",
         ),
         *LATER,
     ],

@@ -36,29 +36,30 @@ def _layer_bytes(layer: Json) -> int:
 )
 def layer_arrays(attention: Attention, sent: range, complete: bool) -> Json:
     chosen = slice(sent.start, sent.stop)
-    value, output = attention.value[chosen], attention.output[chosen]
-    mask = attention.mask
+    query, keys, values = attention.vectors
+    heads, output = attention.heads, attention.output[chosen]
+    key, value = _shared(keys, heads, sent), _shared(values, heads, sent)
+    band = band_of(attention)
+    mask = attention.mask if band is None else None
     mask = mask if mask is None or mask.ndim == 2 else mask[chosen]
     dropped = [attention.dropped(head) for head in sent] if attention.drops else None
     facts: Json = {
         "name": attention.name,
         "label": attention.place.before_head,
         "kind": attention.kind,
-        "heads": attention.heads,
+        "heads": heads,
+        **_sizes(attention),
         "ablated": list(attention.ablated),
         "weightsSet": [list(cell) for cell in attention.weights_set],
         "first": sent.start,
         "sent": len(sent),
         "scale": float(attention.scale),
         "mask_value": float(attention.mask_value) if math.isfinite(attention.mask_value) else None,
-        "queries": attention.query.shape[1],
-        "keys": attention.key.shape[1],
-        "width": attention.key.shape[2],
-        "valueWidth": attention.value.shape[2],
+        "band": band,
         "maskHeads": 1 if mask is None or mask.ndim == 2 else len(sent),
         "range": _ranges(attention),
-        "query": floats(attention.query[chosen]),
-        "key": floats(attention.key[chosen]),
+        "query": floats(query[chosen]),
+        "key": floats(key),
         "mask": None if mask is None else np.packbits(mask, bitorder="little"),
         "cap": attention.cap,
         "window": attention.window,
@@ -79,6 +80,51 @@ def layer_arrays(attention: Attention, sent: range, complete: bool) -> Json:
         "valueSums": None if complete else floats(value.sum(-1)),
         "outputSums": None if complete else floats(output.sum(-1)),
     }
+
+
+def _sizes(attention: Attention) -> Json:
+    """Of the vectors, and how many heads share one of keys or values."""
+    query, key, value = attention.vectors
+    return {
+        "keyGroup": attention.heads // len(key),
+        "valueGroup": attention.heads // len(value),
+        "queries": query.shape[1],
+        "keys": key.shape[1],
+        "width": key.shape[2],
+        "valueWidth": value.shape[2],
+    }
+
+
+def _shared(vectors: Array, heads: int, sent: range) -> Array:
+    """The keys or values of the sent heads: once each, though several heads share them."""
+    group = heads // len(vectors)
+    return vectors[sent.start // group : (sent.stop - 1) // group + 1]
+
+
+@cached(LRUCache(_KNOWN), key=ref, lock=Lock())
+def band_of(attention: Attention) -> tuple[int, int] | None:
+    """How many keys before itself and after itself a query may read, where that is all that the mask of
+    self-attention says; else None."""
+    mask = attention.own_mask
+    queries, keys = (vectors.shape[1] for vectors in attention.vectors[:2])
+    if attention.look_ahead:
+        return queries - 1, 0
+    if attention.kind == "cross" or mask is None or mask.ndim != 2:
+        return None
+    if not (mask[0].any() and mask[-1].any()):
+        return None
+    before, after = queries - 1 - int(mask[-1].argmax()), keys - 1 - int(mask[0, ::-1].argmax())
+    if min(before, after) < 0 or not np.array_equal(mask, _band(mask.shape, before, after)):
+        return None
+    return before, after
+
+
+def _band(shape: tuple[int, ...], before: int, after: int) -> NDArray[np.bool_]:
+    """(query, key): True from so many keys before the query to so many after it."""
+    queries, keys = shape
+    return np.tri(queries, keys, after, dtype=bool) & ~np.tri(
+        queries, keys, -before - 1, dtype=bool
+    )
 
 
 @cached(LRUCache(_KNOWN), key=ref, lock=Lock())

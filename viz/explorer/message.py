@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from model.nn.masks import window_mask
 from model.nn.places import Place
 from model.snippets import Later, Origin, code_of
 from model.trace.records import Attention
 from viz.explorer.around import Group, between, offered, parts_of
 from viz.explorer.code import code_json
-from viz.explorer.layer import by_distance, group_arrays, layer_arrays
+from viz.explorer.layer import band_of, group_arrays, layer_arrays
+from viz.explorer.sent_heads import bytes_of, mask_bytes, sent_heads
 from viz.explorer.stages import Stage, stages
 from viz.notation.formulas import Formula, StageName, formulas
 from viz.notation.labels import plotly_label, token_label
@@ -80,8 +80,8 @@ def payload(
     steps |= {name: part.formula for name, part in parts_of(groups).items()}
     opened = next((each.group for each in shown if each.name == stage), "")
     complete = stage in SHOW_VALUES or runs * bytes_of(attention, complete=True) <= LIGHT
-    room = BUDGET - runs * (_mask_bytes(attention) + (groups[opened].bytes if opened else 0))
-    sent = _sent_heads(attention, head, room, runs=runs, complete=complete)
+    room = BUDGET - runs * (mask_bytes(attention) + (groups[opened].bytes if opened else 0))
+    sent = sent_heads(attention, head, room, runs=runs, complete=complete)
     return {
         "layer": _whole(attention, groups, sent, complete, opened),
         "baseline": baseline and _whole(baseline, before[0], sent, complete, opened),
@@ -169,12 +169,10 @@ def _window_of(attention: Attention) -> int | None:
 
 def _is_window(attention: Attention, width: int) -> bool:
     """Whether the mask forbids just what a sliding window of this width does."""
-    mask = attention.mask
-    if mask is None or mask.ndim != 2:
-        return False
-    queries, keys = mask.shape
-    near = window_mask(queries, keys, width, causal=attention.kind == "causal")
-    return bool(np.array_equal(mask, near.numpy()))
+    queries, keys = (vectors.shape[1] for vectors in attention.vectors[:2])
+    aside = (width - 1) // 2
+    before, after = (width - 1, 0) if attention.kind == "causal" else (aside, aside)
+    return band_of(attention) == (min(before, queries - 1), min(after, keys - 1))
 
 
 def _is_masked(attention: Attention) -> bool:
@@ -260,30 +258,6 @@ def _check_counts(
             f"The {which} has {rows} queries and {columns} keys; there are {len(queries)} query"
             f" tokens and {len(keys)} key tokens."
         )
-
-
-def _sent_heads(attention: Attention, head: int, room: int, *, runs: int, complete: bool) -> range:
-    """The block of heads that contains this head, as large as this room in bytes allows."""
-    count = attention.heads
-    each = runs * bytes_of(attention, complete=complete) // count
-    block = min(max(room // max(each, 1), 1), count)
-    first = min(max(head, 0), count - 1) // block * block
-    return range(first, min(first + block, count))
-
-
-def bytes_of(attention: Attention, *, complete: bool) -> int:
-    """Bytes of a layer's arrays: queries and keys and, if complete, values and outputs."""
-    arrays = [attention.query, attention.key]
-    arrays += [attention.value, attention.output] if complete else []
-    cells = attention.heads * attention.query.shape[1] * attention.key.shape[1]
-    bias = attention.bias is not None and not by_distance(attention)
-    return sum(array.nbytes for array in arrays) + 4 * cells * (attention.drops + bias)
-
-
-def _mask_bytes(attention: Attention) -> int:
-    """Bytes of a layer's mask, a bit for each cell."""
-    mask = attention.mask
-    return 0 if mask is None else mask.size // 8
 
 
 def _labels(tokens: Sequence[str]) -> Json:

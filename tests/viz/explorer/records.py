@@ -1,5 +1,6 @@
 """Seeded attention records with the true layout, for the tests of the explorer."""
 
+import base64
 import math
 from dataclasses import replace
 
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 
 from model.nn.places import Kind, Place
 from model.trace.records import Attention
+from viz.explorer import payload
+from viz.explorer.packing import packed
 
 
 def record(
@@ -57,6 +60,12 @@ def staged(made: Attention) -> Attention:
     return with_output(replace(made, cap=1.5, bias=bias, sinks=sinks))
 
 
+def grouped(made: Attention) -> Attention:
+    """The record with keys and values that three heads share."""
+    query, key, value = made.vectors
+    return with_output(replace(made, vectors=(query, key[::3], value[::3])))
+
+
 def with_output(made: Attention) -> Attention:
     """The record with the output that its vectors make."""
     return replace(made, output=np.stack([made.context(head) for head in range(made.heads)]))
@@ -80,3 +89,10 @@ def weighing(weights: NDArray[np.floating]) -> Attention:
     vectors = (np.eye(queries, dtype=np.float32)[None], scores.T[None], made.vectors[2])
     made = replace(made, vectors=vectors)
     return replace(made, output=made.context(0)[None])
+
+
+def sent(attention: Attention) -> str:
+    """The message of a layer, as it can be handed to a script in the browser."""
+    queries, keys = attention.query.shape[1], attention.key.shape[1]
+    message = payload(attention, queries=labels(queries), keys=labels(keys), head=0, check=0.0)
+    return base64.b64encode(packed(message)).decode()

@@ -47,12 +47,22 @@ def test_vectors_and_output_arrive_bit_for_bit() -> None:
         assert np.array_equal(floats(got[name]), getattr(attention, name).ravel())
 
 
-def test_grouped_keys_are_sent_for_every_head() -> None:
-    attention = record(4, heads=4)
+def test_keys_and_values_that_heads_share_are_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    attention = record(4, heads=6)
     query, key, value = attention.vectors
-    grouped = replace(attention, vectors=(query, key[:2], value[:2]))
-    got = floats(layer(made(grouped))["key"]).reshape(4, 4, 8)
-    assert np.array_equal(got, np.repeat(key[:2], 2, axis=0))
+    grouped = replace(attention, vectors=(query, key[:2], value[:1]))
+    got = layer(made(grouped))
+    assert (got["keyGroup"], got["valueGroup"]) == (3, 6)
+    assert np.array_equal(floats(got["key"]), key[:2].ravel())
+    assert np.array_equal(floats(got["value"]), value[:1].ravel())
+    each = query[0].nbytes
+    monkeypatch.setattr(sent, "LIGHT", 0)
+    monkeypatch.setattr(sent, "BUDGET", 8 * each)  # six queries and the two keys
+    assert layer(made(grouped))["sent"] == 6
+    monkeypatch.setattr(sent, "BUDGET", 8 * each - 1)
+    some = layer(made(grouped, head=5))
+    assert (some["first"], some["sent"]) == (3, 3)
+    assert np.array_equal(floats(some["key"]), key[1].ravel())
 
 
 def test_the_mask_arrives_bit_by_bit() -> None:
@@ -107,10 +117,9 @@ def test_the_ranges_hold_for_all_heads_of_the_layer() -> None:
 def test_a_layer_beyond_the_budget_sends_the_block_of_the_chosen_head(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    attention = record(6, heads=5)
+    mask = np.tri(6, dtype=bool) & (np.arange(6) != 2)  # no band: it is sent bit by bit
+    attention = record(6, heads=5, mask=mask)
     each = 4 * attention.query[0].nbytes
-    mask = attention.mask
-    assert mask is not None
     monkeypatch.setattr(sent, "BUDGET", 2 * each)
     assert layer(made(attention, head=3))["sent"] == 1  # the mask takes room too
     monkeypatch.setattr(sent, "BUDGET", 2 * each + mask.size // 8)

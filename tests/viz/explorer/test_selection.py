@@ -59,7 +59,7 @@ class Browser:
         """Whether the layer came with its numbers."""
         layer = self.message["layer"]
         assert isinstance(layer, dict)
-        assert (layer["query"] is None) == (layer["output"] is None) == (layer["mask"] is None)
+        assert (layer["query"] is None) == (layer["output"] is None) == (layer["key"] is None)
         return layer["query"] is not None
 
     def reports(self, selection: Selection, revision: int) -> None:

@@ -8,13 +8,13 @@ import { precise } from "./numbers.js";
  *  what moves: the query "meets" the keys, the mask "falls", the values are "mixed"; else "bars". The sink has no
  *  number before the mask, and nothing of it is mixed. */
 export function beatsOf(derived, layer, query) {
-  const row = (matrix) => rowOf(matrix, query, layer.keys);
-  const [scores, scaled, biased, masked] = [derived.scores, derived.scaled, derived.biased, derived.masked].map(row);
+  const row = (step) => derived.row(step, query);
+  const [scores, scaled, biased, masked] = ["scores", "scaled", "biased", "masked"].map(row);
   const { exponentials, sum, largest, ofSink } = exponentialsOf(masked, derived.sink);
-  const [weights, applied] = [derived.weights, derived.applied].map(row);
+  const [weights, applied] = [derived.weights, derived.applied].map((matrix) => rowOf(matrix, query, layer.keys));
   const withSink = (numbers, ofSink) => (derived.sink === null ? [...numbers] : [...numbers, ofSink]);
   const unit = Math.max(...[scores, scaled].map(extent), Number.MIN_VALUE);
-  const scoresLeft = [scaled, biased, row(derived.capped), withSink([], derived.sink)];
+  const scoresLeft = [scaled, biased, row("capped"), withSink([], derived.sink)];
   const longer = Math.max(Math.floor(unit / Math.max(...scoresLeft.map(extent), Number.MIN_VALUE)), 1);
   const along = (numbers, times) => numbers.map((value) => barOf((value / unit) * times));
   const beat = (title, says, numbers, quantity, bars) => ({ title, says, numbers, quantity, bars, moves: "bars" });
@@ -29,7 +29,7 @@ export function beatsOf(derived, layer, query) {
   const beats = [
     { ...score("Query meets keys", "Each score is the dot product of the query with one key.", scores, 1), moves: "meets" },
     score("Scale", `Each score is multiplied by ${precise(layer.scale)}.`, scaled, 1),
-    ...(layer.cap === null ? [] : [score("Cap", capInWords(layer), row(derived.capped))]),
+    ...(layer.cap === null ? [] : [score("Cap", capInWords(layer), row("capped"))]),
     ...(layer.bias === null ? [] : [score("Bias", "Each score gets the bias of its key's place.", biased)]),
     { ...score("Mask", maskInWords(derived, layer, query), masked, longer, derived.sink), moves: "falls" },
     share("Exponentials", exponentialsInWords(sum, largest, derived.sink), exponentials, ofSink),

@@ -1,13 +1,21 @@
 // The strip of stages: radio buttons with small pictures.
 
 import { isMissing } from "./around.js";
+import { isLarge } from "./derive.js";
 import { check, Drawn, element, radio, span } from "./elements.js";
 import { paintAwaited, paintThumbnail } from "./paint.js";
 import { panelOf, rangesOf } from "./view.js";
 
+const STEPS = ["scores", "scaled", "capped", "biased", "masked"];
+
 /** The side of a stage's picture in pixels: smaller where there are many. */
 function thumbnailOf({ length: count }) {
   return count <= 9 ? 56 : count <= 12 ? 44 : 38;
+}
+
+/** Whether the matrix of a stage has not been made: of a long text only the weights are, until another is opened. */
+function isLeftOut(layer, { name }, derived) {
+  return isLarge(layer) && STEPS.includes(name) && !derived.has(name);
 }
 
 export class Controls {
@@ -51,15 +59,15 @@ export class Controls {
 
   /** Draws the small pictures of a head's stages. */
   drawStages({ layer, baseline, stages, palette, state: { span } }, derived, before) {
-    const missing = stages.filter((stage) => isMissing(layer, stage)).length;
-    if (!this.drawn.differs("thumbnails", derived, before, palette, span, missing)) return;
+    const waits = stages.map((stage) => isMissing(layer, stage) || isLeftOut(layer, stage, derived));
+    if (!this.drawn.differs("thumbnails", derived, before, palette, span, waits.join())) return;
     const side = thumbnailOf(stages);
     const ranges = rangesOf({ layer, baseline, derived, before, span });
     this.strip.querySelectorAll("canvas").forEach((canvas, n) => {
-      const panel = panelOf(stages[n], layer, derived, ranges);
-      if (panel.values) paintThumbnail(canvas, panel, palette, side);
+      const panel = waits[n] ? null : panelOf(stages[n], layer, derived, ranges);
+      if (panel?.values) paintThumbnail(canvas, panel, palette, side);
       else paintAwaited(canvas, palette, side);
-      canvas.parentElement.title = panel.values ? "" : "opens when chosen";
+      canvas.parentElement.title = panel?.values ? "" : "opens when chosen";
     });
   }
 }

@@ -2,12 +2,37 @@
 // Matrices are Float32Arrays, row after row. Sums run in double precision and are rounded once.
 
 import { aroundSteps } from "./around.js";
+import {
+  dotProducts,
+  filled,
+  isLarge,
+  largestOf,
+  rowOf,
+  rowOfStep,
+  scaledBy,
+  sharesByRow,
+  softCapped,
+  softmaxRows,
+  withBias,
+} from "./steps.js";
 
-/** Which cells are masked, one byte each. The mask has one bit for each allowed cell, lowest bit first. */
-function hiddenCells({ mask, queries, keys, maskHeads }) {
+export { biasOf, exponentialsOf, isLarge, rowOf } from "./steps.js";
+
+/** Which cells are masked, one byte each. The mask has one bit for each allowed cell, lowest bit first; of a band there
+ *  is only how many keys before and after itself a query may read. */
+function hiddenCells({ mask, band, queries, keys, maskHeads }) {
+  if (band !== null) return outside(band, queries, keys);
   if (mask === null) return null;
   const hidden = new Uint8Array(queries * keys * maskHeads);
   for (let n = 0; n < hidden.length; n++) hidden[n] = ~(mask[n >> 3] >> (n & 7)) & 1;
+  return hidden;
+}
+
+function outside([before, after], queries, keys) {
+  const hidden = new Uint8Array(queries * keys).fill(1);
+  for (let i = 0; i < queries; i++) {
+    hidden.fill(0, i * keys + Math.max(i - before, 0), i * keys + Math.min(i + after + 1, keys));
+  }
   return hidden;
 }
 
@@ -27,8 +52,16 @@ function headOf(layer, array, head, size) {
   return array.subarray(start, start + size);
 }
 
+/** The same of keys or values, which each `group` of heads shares. */
+function sharedOf(layer, array, group, head, size) {
+  if (array === null) return null;
+  const start = (Math.floor(head / group) - Math.floor(layer.first / group)) * size;
+  return array.subarray(start, start + size);
+}
+
 /** All matrices of one head. Each is derived when it is first read, and then kept. `hidden` is null if nothing is
- *  masked; value, recorded and output are null until the values have arrived. */
+ *  masked; value, recorded and output are null until the values have arrived. `row` gives one row of a step between the vectors
+ *  and the weights; of a long text it is made without the step's matrix. */
 export function deriveHead(layer, head) {
   const { queries, keys, width, valueWidth, hidden } = layer;
   const cells = queries * keys;
@@ -36,10 +69,12 @@ export function deriveHead(layer, head) {
     head,
     sink: layer.sinks === null ? null : layer.sinks[head - layer.first],
     query: headOf(layer, layer.query, head, queries * width),
-    key: headOf(layer, layer.key, head, keys * width),
-    value: headOf(layer, layer.value, head, keys * valueWidth),
+    key: sharedOf(layer, layer.key, layer.keyGroup, head, keys * width),
+    value: sharedOf(layer, layer.value, layer.valueGroup, head, keys * valueWidth),
     recorded: headOf(layer, layer.output, head, queries * valueWidth),
     hidden: layer.maskHeads === 1 ? hidden : headOf(layer, hidden, head, cells),
+    has: (name) => name in recorded,
+    row: (name, query) => rowOfStep(layer, derived, name, query),
   };
   const steps = {
     scores: () => dotProducts(derived.query, derived.key, queries, keys, width),
@@ -48,7 +83,8 @@ export function deriveHead(layer, head) {
     biased: () => (layer.bias === null ? derived.capped : derived.capped.map(withBias(layer, head))),
     masked: () =>
       derived.hidden === null ? derived.biased : filled(derived.biased, derived.hidden, layer.mask_value),
-    shares: () => withThoseSet(softmaxRows(derived.masked, queries, keys, derived.sink), layer, head),
+    columns: () => Float64Array.from(derived.key),
+    shares: () => withThoseSet(sharesOf(layer, derived), layer, head),
     weights: () => derived.shares.weights,
     sinkWeights: () => derived.shares.sinkWeights,
     weights_and_sink: () => withColumn(derived.weights, derived.sinkWeights, queries, keys),
@@ -63,91 +99,19 @@ export function deriveHead(layer, head) {
   return derived;
 }
 
+function sharesOf(layer, derived) {
+  if (isLarge(layer) && !derived.has("masked")) return sharesByRow(layer, derived);
+  return softmaxRows(derived.masked, layer.queries, layer.keys, derived.sink);
+}
+
 /** The largest |weights · V − recorded output|, and the largest output. Until the values have arrived, both are
  *  of the sums over the dimensions. */
 function gapOf(layer, head, { value, output, recorded, applied }) {
   if (value) return { largest: largestGap(output, recorded), size: extent(recorded) };
   const { queries, keys } = layer;
   const sums = headOf(layer, layer.outputSums, head, queries);
-  const made = mixed(applied, headOf(layer, layer.valueSums, head, keys), queries, keys, 1);
+  const made = mixed(applied, sharedOf(layer, layer.valueSums, layer.valueGroup, head, keys), queries, keys, 1);
   return { largest: largestGap(made, sums), size: extent(sums) };
-}
-
-/** score[i, j] = q[i] · k[j], four keys at a time, which the processor can add up side by side. */
-function dotProducts(query, key, queries, keys, width) {
-  const scores = new Float32Array(queries * keys);
-  const [rows, columns] = [Float64Array.from(query), Float64Array.from(key)];
-  for (let i = 0; i < queries; i++) {
-    let j = 0;
-    for (; j + 3 < keys; j += 4) {
-      let [first, second, third, fourth] = [0, 0, 0, 0];
-      let b = j * width;
-      for (let a = i * width, end = a + width; a < end; a++, b++) {
-        const q = rows[a];
-        first += q * columns[b];
-        second += q * columns[b + width];
-        third += q * columns[b + 2 * width];
-        fourth += q * columns[b + 3 * width];
-      }
-      const cell = i * keys + j;
-      scores[cell] = first;
-      scores[cell + 1] = second;
-      scores[cell + 2] = third;
-      scores[cell + 3] = fourth;
-    }
-    for (; j < keys; j++) {
-      let sum = 0;
-      for (let c = 0, a = i * width, b = j * width; c < width; c++) sum += rows[a + c] * columns[b + c];
-      scores[i * keys + j] = sum;
-    }
-  }
-  return scores;
-}
-
-function scaledBy(scores, scale) {
-  const factor = Math.fround(scale);
-  const scaled = new Float32Array(scores.length);
-  for (let cell = 0; cell < scores.length; cell++) scaled[cell] = scores[cell] * factor;
-  return scaled;
-}
-
-/** cap · tanh(scaled / cap) */
-function softCapped(scaled, cap) {
-  return scaled.map((score) => cap * Math.tanh(score / cap));
-}
-
-/** A function from a capped score and its cell to the score with its bias. */
-function withBias(layer, head) {
-  const bias = biasOf(layer, head);
-  return (score, cell) => score + bias(Math.floor(cell / layer.keys), cell % layer.keys);
-}
-
-/** What is added to the score of a query and a key of a head. viz/explorer/layer.py says how it is sent. */
-export function biasOf({ bias, biasBy, biasSizes, first, queries, keys }, head) {
-  if (bias === null) return () => 0;
-  const [heads, rows] = biasSizes;
-  const start = (heads > 1 ? head - first : 0) * (biasBy === "distance" ? queries + keys - 1 : rows * keys);
-  if (biasBy === "distance") return (query, key) => bias[start + key - query + queries - 1];
-  return (query, key) => bias[start + (rows > 1 ? query * keys : 0) + key];
-}
-
-/** The scores, with the mask value in masked cells. */
-function filled(biased, hidden, value) {
-  const masked = new Float32Array(biased.length);
-  for (let cell = 0; cell < biased.length; cell++) masked[cell] = hidden[cell] ? value : biased[cell];
-  return masked;
-}
-
-/** Softmax over the keys and, where the head has one, its sink. A row that is all −∞ becomes zero. */
-function softmaxRows(masked, queries, keys, sink) {
-  const weights = new Float32Array(queries * keys);
-  const sinkWeights = new Float32Array(queries);
-  for (let i = 0; i < queries; i++) {
-    const { exponentials, sum, ofSink } = exponentialsOf(rowOf(masked, i, keys), sink);
-    for (let j = 0; j < keys; j++) weights[i * keys + j] = sum && exponentials[j] / sum;
-    sinkWeights[i] = sum && ofSink / sum;
-  }
-  return { weights, sinkWeights };
 }
 
 /** A matrix with one more column. */
@@ -181,18 +145,6 @@ export function weightsSetIn(layer, head, query) {
   return new Map(here.map(([, , key, weight]) => [key, weight]));
 }
 
-/** exp(masked − largest) of one row, their sum, and the largest masked score. A sink is one more of them; its own
- *  exponential is `ofSink`, 0 without one. */
-export function exponentialsOf(row, sink = null) {
-  const largest = Math.max(largestOf(row), sink ?? -Infinity);
-  const exponentials = new Float64Array(row.length);
-  if (largest === -Infinity) return { exponentials, sum: 0, largest, ofSink: 0 };
-  const ofSink = sink === null ? 0 : Math.exp(sink - largest);
-  let sum = ofSink;
-  for (let j = 0; j < row.length; j++) sum += exponentials[j] = Math.exp(row[j] - largest);
-  return { exponentials, sum, largest, ofSink };
-}
-
 /** output[i] = Σ_j weight[i, j] · v[j] */
 function mixed(weights, value, queries, keys, valueWidth) {
   const output = new Float32Array(queries * valueWidth);
@@ -214,17 +166,6 @@ function entropy(row) {
   let sum = 0;
   for (const weight of row) if (weight > 0) sum -= weight * Math.log(weight);
   return Math.max(sum, 0);
-}
-
-function largestOf(row) {
-  let largest = -Infinity;
-  for (let n = 0; n < row.length; n++) if (row[n] > largest) largest = row[n];
-  return largest;
-}
-
-/** The row of one query in a (query, key) matrix. */
-export function rowOf(matrix, query, keys) {
-  return matrix.subarray(query * keys, (query + 1) * keys);
 }
 
 /** Entropy and largest weight of one query row, and their means over all rows. */

@@ -151,20 +151,22 @@ function cellsOf(panel, window, palette) {
 }
 
 const latestCells = new WeakMap(); // from a matrix to its cells as they were last painted
+const latestThumbnails = new WeakMap(); // and to those of its small picture
 
 /** The cells of a panel as a small canvas, one pixel a cell. */
 export function paintedCells(panel, window, palette) {
   return cellsOf(panel, window, palette).raster;
 }
 
-/** The same, kept with the matrix: comparing two heads, one goes back and forth. */
-function keptCells(panel, window, palette) {
+/** The same, kept with the matrix: comparing two heads, one goes back and forth. `store`: of large or of small
+ *  pictures. */
+function keptCells(panel, window, palette, store = latestCells) {
   const { values, quantity, low, high, masked, leaks } = panel;
   const facts = [quantity, low, high, masked, leaks, palette, ...Object.values(window)];
-  const kept = latestCells.get(values);
+  const kept = store.get(values);
   if (kept && facts.every((fact, n) => fact === kept.facts[n])) return kept.cells;
   const cells = cellsOf(panel, window, palette);
-  latestCells.set(values, { facts, cells });
+  store.set(values, { facts, cells });
   return cells;
 }
 
@@ -172,7 +174,7 @@ function keptCells(panel, window, palette) {
 export function paintThumbnail(canvas, panel, palette, side) {
   const window = wholeWindow(panel.rows, panel.columns, THUMBNAIL_CELLS);
   const box = { left: 0, top: 0, width: side, height: side };
-  paintPanel(context2d(canvas, side, side), cellsOf(panel, window, palette), panel, box, palette);
+  paintPanel(context2d(canvas, side, side), keptCells(panel, window, palette, latestThumbnails), panel, box, palette);
 }
 
 /** Three dots for a panel whose values have not arrived. */

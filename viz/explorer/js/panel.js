@@ -44,18 +44,19 @@ function cellNumbers(stage, layer, derived, cell, order) {
   const { name } = stage;
   const { query, key, dimension } = cell;
   const at = query * layer.keys + key;
+  const step = (name) => derived.row(name, query)[key];
   const values = {
     query_position: query,
     key_position: key,
     row: name === "key" || name === "value" ? key : query,
     column: dimension,
     scale: layer.scale,
-    scores: derived.scores[at],
-    scaled: derived.scaled[at],
-    capped: derived.capped[at],
+    scores: step("scores"),
+    scaled: step("scaled"),
+    capped: step("capped"),
     bias: biasOf(layer, cell.head)(query, key),
-    biased: derived.biased[at],
-    masked: derived.masked[at],
+    biased: step("biased"),
+    masked: step("masked"),
     weights: derived.weights[at],
   };
   if (stage.group) return { ...values, ...aroundNumbers(stage, layer, derived, cell, order) };
@@ -89,7 +90,7 @@ function vectorNumbers(stage, layer, derived, { row, column }) {
 function softmaxNumbers(layer, derived, { masked }, { head, query, key }) {
   const given = weightsSetIn(layer, head, query);
   if (given.size) return { name: given.has(key) ? "set" : "shared" };
-  const { exponentials, sum, largest } = exponentialsOf(rowOf(derived.masked, query, layer.keys), derived.sink);
+  const { exponentials, sum, largest } = exponentialsOf(derived.row("masked", query), derived.sink);
   if (sum === 0) return { name: "empty" };
   const name = masked === -Infinity ? "forbidden" : "cell";
   const ofSink = { sink: derived.sink, sink_weight: derived.sinkWeights[query] };
@@ -140,13 +141,13 @@ function vectorDetails(scene, axis, use) {
 }
 
 function scaledDetails({ layer, derived, cell }) {
-  const at = cell.query * layer.keys + cell.key;
+  const step = (name) => derived.row(name, cell.query)[cell.key];
   const isDivided = layer.scale > 0 && layer.scale !== 1;
   return [
     paragraph(
       `The factor is ${precise(layer.scale)}`,
       isDivided ? `, a division by ${precise(1 / layer.scale)}. ` : ". ",
-      `It takes ${precise(derived.scores[at])} to ${precise(derived.scaled[at])}.`,
+      `It takes ${precise(step("scores"))} to ${precise(step("scaled"))}.`,
     ),
     paragraph(
       "A sum of d_k products grows with d_k. Dividing by √d_k keeps its size the same, so that the softmax",
@@ -156,12 +157,12 @@ function scaledDetails({ layer, derived, cell }) {
 }
 
 function cappedDetails({ layer, derived, cell }) {
-  const at = cell.query * layer.keys + cell.key;
   if (layer.cap === null) return [paragraph("This run does not cap its scores.")];
-  const shrinks = Math.abs(derived.scaled[at] - derived.capped[at]);
+  const [scaled, capped] = ["scaled", "capped"].map((name) => derived.row(name, cell.query)[cell.key]);
+  const shrinks = Math.abs(scaled - capped);
   return [
     paragraph(
-      `The cap is ${layer.cap}. It takes ${precise(derived.scaled[at])} to ${precise(derived.capped[at])}, `,
+      `The cap is ${layer.cap}. It takes ${precise(scaled)} to ${precise(capped)}, `,
       `${precise(shrinks)} closer to 0.`,
     ),
     paragraph("tanh is almost a straight line near 0 and never passes ±1, so no score passes the cap."),
@@ -201,7 +202,7 @@ function verdictDetails(scene) {
     verdict("masked", "forbidden"),
     paragraph(
       `${sentenceCase(key)} ${from} ${query}. `,
-      `The score ${precise(derived.biased[at])} becomes ${becomes}.`,
+      `The score ${precise(derived.row("biased", cell.query)[cell.key])} becomes ${becomes}.`,
     ),
   ];
 }

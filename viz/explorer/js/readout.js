@@ -9,15 +9,16 @@ const TOLD = 1500; // milliseconds for which the button says that the line was c
 export function readoutOf({ layer, derived, cell, queries, keys }, headName) {
   const at = cell.query * layer.keys + cell.key;
   const masked = derived.hidden?.[at];
+  const number = (step) => precise(derived.row(step, cell.query)[cell.key]);
   const parts = [
     headName,
     `${queries.short[cell.query]} → ${keys.short[cell.key]}`,
-    `score ${precise(derived.scores[at])}`,
-    `× ${precise(layer.scale)} = ${precise(derived.scaled[at])}`,
-    layer.cap === null ? null : `capped ${precise(derived.capped[at])}`,
-    layer.bias === null ? null : `with bias ${precise(derived.biased[at])}`,
-    masked ? `masked: ${precise(derived.masked[at])}` : null,
-    `weight ${precise(derived.weights[at])}`,
+    `score ${number("scores")}`,
+    `× ${precise(layer.scale)} = ${number("scaled")}`,
+    layer.cap === null ? null : `capped ${number("capped")}`,
+    layer.bias === null ? null : `with bias ${number("biased")}`,
+    masked ? `masked: ${number("masked")}` : null,
+    `weight ${number("weights")}`,
     derived.sink === null ? null : `sink ${precise(derived.sinkWeights[cell.query])}`,
   ];
   return parts.filter(Boolean).join(" · ");

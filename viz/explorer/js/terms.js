@@ -55,7 +55,7 @@ export function productDetails(scene) {
 /** The exponentials of the chosen row, and their sum. */
 export function softmaxDetails(scene) {
   const { layer, derived, cell, order, palette } = scene;
-  const masked = rowOf(derived.masked, cell.query, layer.keys);
+  const masked = derived.row("masked", cell.query);
   const weights = rowOf(derived.weights, cell.query, layer.keys);
   const { exponentials, sum, ofSink } = exponentialsOf(masked, derived.sink);
   if (sum === 0) {
