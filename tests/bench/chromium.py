@@ -131,10 +131,10 @@ class Tab:
         found.wait_for(state="visible", timeout=PATIENCE)
         return found
 
-    def wait_for(self, wanted: str) -> None:
+    def wait_for(self, wanted: str, pause: int = 0) -> None:
         """Waits until `wanted`, JavaScript, holds. The page's content policy forbids what playwright's
-        own waiting does. Raises playwright's Error where it is not seen in time."""
-        self.page.evaluate(f"window.until(() => {wanted}, {PATIENCE})")
+        own waiting does. pause: as for `milliseconds`. Raises playwright's Error where it is not seen."""
+        self.page.evaluate(f"window.until(() => {wanted}, {PATIENCE}, {pause})")
 
     def rest(self, milliseconds: int = 350) -> None:
         """Time for the report of a choice and for the server's answer, so that clicks stand alone."""

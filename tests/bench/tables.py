@@ -137,13 +137,13 @@ def clicks(measured: Measured) -> str:
 
 
 def real_model(measured: Measured) -> str:
-    units = {"first_s": "{:.1f} s", "second_s": "{:.1f} s"}
+    units = dict.fromkeys(("first_s", "first_drawn_s", "second_s", "second_drawn_s"), "{:.1f} s")
     units |= dict.fromkeys(("before_mb", "after_mb", "peak_mb"), "{:,.0f} MB")
     rows = ([row["model"], *(units[x].format(row[x]) for x in units)] for row in measured["rows"])
-    head = ("model", "first picture", "another sentence", "memory before", "after", "peak")
+    named = "model|first picture|all drawn|another sentence|all drawn|memory before|after|peak"
     offer = measured.get("offer_s")
     said = "" if offer is None else f"\n\nBy Home's offer: {offer:.1f} s."
-    return table(head, rows) + said
+    return table(tuple(named.split("|")), rows) + said
 
 
 def play(measured: Measured) -> str:

@@ -87,8 +87,10 @@ NOTES = {
     "real_model": (
         "The first picture on a server that nobody has visited, that has the model's files on its disk and "
         "has been left until it rests. In a new browser, from the address to the picture of the page "
-        "Attention; then another sentence. By Home's offer: on Home, from the click to its picture. Memory "
-        "is that of the server's whole process; with 8 GB, SmolLM2 is loaded before anybody opens it."
+        "Attention, and until everything is drawn: the canvas shows the picture first, and Plotly, once its "
+        "script is read, draws it again. Then another sentence, the page opened anew. By Home's offer: on "
+        "Home, from the click to its picture. Memory is that of the server's whole process; with 8 GB, "
+        "SmolLM2 is loaded before anybody opens it."
     ),
     "clicks": (
         "From the click's time stamp to the frame that shows it, in a headless Chromium without a "
