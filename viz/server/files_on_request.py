@@ -6,7 +6,8 @@ Streamlit makes as many at once as are asked for, on the threads that also read 
 import asyncio
 from typing import Any
 
-from streamlit.proto.BackendOperation_pb2 import BackendOperationRequest, BackendOperationResponse
+from streamlit.proto.BackMsg_pb2 import BackendOperationRequest
+from streamlit.proto.ForwardMsg_pb2 import BackendOperationResponse
 from streamlit.runtime import app_session
 from streamlit.runtime.backend_operation_handler import DeferredFileHandler
 

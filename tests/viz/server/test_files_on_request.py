@@ -5,7 +5,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from streamlit.proto.BackendOperation_pb2 import BackendOperationRequest
+from streamlit.proto.BackMsg_pb2 import BackendOperationRequest
 from streamlit.runtime import app_session
 
 from viz.server.files_on_request import FULL, MOST, MadeInTurn, make_files_in_turn
