@@ -7,7 +7,7 @@ head, query, key, token, d_k (width of a head), d_model, vocabulary.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ from model.trace.unproven import (
 )
 from model.trace.vocabulary import Vocabulary
 
-_CHECK, _ALL = "_check", "all"  # what a trace, and its logits, have computed
+# What is computed once. In Python 3.11 a cached_property has one lock: one visitor's check would hold up all.
+_CHECK, _ALL = "_check", "all"
 
 
 class Logits:
@@ -76,8 +77,7 @@ class Logits:
         """(token, vocabulary), computed once."""
         if _ALL not in vars(self):
             vars(self)[_ALL] = self._compute(slice(None))
-        found: Array = vars(self)[_ALL]
-        return found
+        return cast(Array, vars(self)[_ALL])
 
 
 class DeferredArrays(Mapping[str, Array]):
@@ -290,7 +290,6 @@ class Trace:
 
     def check(self) -> float:
         """Largest |recomputed - recorded| over attention outputs and norms. Computed once."""
-        # Python 3.11's cached_property has one lock for all traces: one visitor's check would hold up all.
         if not self.is_checked:
             records: tuple[Attention | NormRecord, ...] = (*self.attention, *proven(self.norms))
             vars(self)[_CHECK] = largest(record.check() for record in records)

@@ -184,7 +184,8 @@ def a_pass_without_an_end(server: Server, open_: ExitStack) -> None:
 
 
 def half_a_file(server: Server, open_: ExitStack) -> None:
-    cookie = re.findall(r"_streamlit_xsrf=([^;]+)", answered(server.port).headers["set-cookie"])[0]
+    set_ = answered(server.port, "/_stcore/health").headers["set-cookie"]
+    (cookie,) = re.findall(r"_streamlit_xsrf=([^;]+)", set_)
     with server.session() as session:
         ask(session, "glossary")
         message = ForwardMsg.FromString(session.recv(timeout=PATIENCE, decode=False))

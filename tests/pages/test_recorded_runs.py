@@ -4,19 +4,14 @@ missing."""
 from dataclasses import replace
 from functools import cache
 from io import BytesIO
-from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.testing.v1 import AppTest
 
 from model import Trace, load_model, load_trace
 from model.run.recorded import RecordedModel
-from model.system import deadline
 from model.trace.dropped import FORGOTTEN
 from model.trace.unproven import RECORDED, WORDS, NoWeightsError
 from tests.pages.reading import control, said, tables, visit
@@ -253,30 +248,6 @@ def test_an_unknown_file_may_be_opened_in_both_places_of_a_page() -> None:
     assert [one.proto.label for one in app.get("file_uploader")] == ["Open a trace file"] * 2
 
 
-def test_a_file_as_it_was_sent_is_not_kept_beside_its_run(
-    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    storages = list[MemoryUploadedFileManager]()
-    add = MemoryUploadedFileManager.add_file
-
-    def noted(self: MemoryUploadedFileManager, session_id: str, file: UploadedFileRec) -> None:
-        storages.append(self)
-        add(self, session_id, file)
-
-    monkeypatch.setattr(MemoryUploadedFileManager, "add_file", noted)
-    app = AppTest.from_file(str(Path("pages/attention.py").resolve()), default_timeout=120)
-    app.session_state[TYPED] = "stories"
-    app.run()
-    content = files["minilm"].read_bytes()
-    app.get("file_uploader")[0].upload(
-        "mine.safetensors", content, "application/octet-stream"
-    ).run()
-    assert not app.exception
-    assert "mine.safetensors" in said(app)
-    assert storages
-    assert not any(kept for one in storages for kept in one.file_storage.values())
-
-
 def test_nobody_learns_from_the_box_of_other_models_what_another_session_dropped(
     files: dict[str, Path],
 ) -> None:
@@ -290,17 +261,6 @@ def test_nobody_learns_from_the_box_of_other_models_what_another_session_dropped
     assert app.session_state[SAID] == FORGOTTEN
     assert not [one for one in app.button if one.key == "picker-open"]
     assert "On this computer" not in said(app)
-
-
-def test_a_file_that_has_too_much_to_compute_is_refused(
-    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    load_trace(files["minilm"]).save(files["minilm"])  # written anew, so that no run of it is kept
-    hours = count(step=3600).__next__
-    monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=hours))
-    app = opened("attention", files["minilm"])
-    assert not app.exception
-    assert "it took longer than" in said(app)
 
 
 def test_a_recorded_run_makes_no_other_one(files: dict[str, Path]) -> None:
