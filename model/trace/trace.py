@@ -31,8 +31,10 @@ from model.trace.unproven import (
 )
 from model.trace.vocabulary import Vocabulary
 
-# What is computed once. In Python 3.11 a cached_property has one lock: one visitor's check would hold up all.
-_CHECK, _ALL = "_check", "all"
+_CHECK, _ALL = (
+    "_check",
+    "all",
+)  # computed once, without the one lock of Python 3.11's cached_property
 
 
 class Logits:
