@@ -31,10 +31,7 @@ from model.trace.unproven import (
 )
 from model.trace.vocabulary import Vocabulary
 
-_CHECK, _ALL = (
-    "_check",
-    "all",
-)  # computed once, without the one lock of Python 3.11's cached_property
+_CHECK, _ALL = "_check", "all"  # a cached_property has one lock for all, in Python 3.11
 
 
 class Logits:
@@ -76,7 +73,7 @@ class Logits:
 
     @property
     def all(self) -> Array:
-        """(token, vocabulary), computed once."""
+        """(token, vocabulary)"""
         if _ALL not in vars(self):
             vars(self)[_ALL] = self._compute(slice(None))
         return cast(Array, vars(self)[_ALL])
