@@ -86,7 +86,8 @@ class Settings(BaseModel, frozen=True):
     trace_files: Switch = variable(
         "ATTENTION_TRACE_FILES",
         asked_at_this_computer,
-        "whether visitors may drop trace files on a page, for their own session alone",
+        "whether visitors may drop trace files, and texts for a profile, on a page, for their own session "
+        "alone",
         told=OPEN_HERE,
         must="on or off",
     )

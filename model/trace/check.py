@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from model.system import deadline
 from model.trace.arrays import Array, Mask
 from model.trace.stages import soft_capped
 
@@ -41,6 +42,7 @@ def largest_gap(
     """
     gaps = []
     for start in range(0, len(query), BLOCK):
+        deadline.look()
         rows = slice(start, min(start + BLOCK, len(query)))
         keys = slice(0, len(key))
         if math.isinf(mask_value) and mask_value < 0:

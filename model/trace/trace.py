@@ -6,9 +6,8 @@ head, query, key, token, d_k (width of a head), d_model, vocabulary.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,8 @@ from model.trace.unproven import (
     require,
 )
 from model.trace.vocabulary import Vocabulary
+
+_CHECK, _ALL = "_check", "all"  # a cached_property has one lock for all, in Python 3.11
 
 
 class Logits:
@@ -68,12 +69,14 @@ class Logits:
     def rows(self, first: int, end: int) -> Array:
         """(end - first, vocabulary): the logits after the tokens from `first` to before `end`."""
         wanted = slice(first, end)
-        return self.all[wanted] if "all" in vars(self) else self._compute(wanted)
+        return self.all[wanted] if _ALL in vars(self) else self._compute(wanted)
 
-    @cached_property
+    @property
     def all(self) -> Array:
         """(token, vocabulary)"""
-        return self._compute(slice(None))
+        if _ALL not in vars(self):
+            vars(self)[_ALL] = self._compute(slice(None))
+        return cast(Array, vars(self)[_ALL])
 
 
 class DeferredArrays(Mapping[str, Array]):
@@ -286,14 +289,12 @@ class Trace:
 
     def check(self) -> float:
         """Largest |recomputed - recorded| over attention outputs and norms. Computed once."""
-        return self._check
+        if not self.is_checked:
+            records: tuple[Attention | NormRecord, ...] = (*self.attention, *proven(self.norms))
+            vars(self)[_CHECK] = largest(record.check() for record in records)
+        return float(vars(self)[_CHECK])
 
     @property
     def is_checked(self) -> bool:
         """Whether `check` has its answer already."""
-        return "_check" in vars(self)
-
-    @cached_property
-    def _check(self) -> float:
-        records: tuple[Attention | NormRecord, ...] = (*self.attention, *proven(self.norms))
-        return largest(record.check() for record in records)
+        return _CHECK in vars(self)

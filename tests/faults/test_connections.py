@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -182,8 +183,25 @@ def a_pass_without_an_end(server: Server, open_: ExitStack) -> None:
     draw(open_.enter_context(server.session()))  # the first one is on its way, as it came before
 
 
+def half_a_file(server: Server, open_: ExitStack) -> None:
+    set_ = answered(server.port, "/_stcore/health").headers["set-cookie"]
+    (cookie,) = re.findall(r"_streamlit_xsrf=([^;]+)", set_)
+    with server.session() as session:
+        ask(session, "glossary")
+        message = ForwardMsg.FromString(session.recv(timeout=PATIENCE, decode=False))
+        own = message.new_session.initialize.session_id
+        sends = open_.enter_context(server.socket())
+        sends.sendall(
+            f"PUT /_stcore/upload_file/{own}/a HTTP/1.1\r\nHost: localhost\r\ncontent-length: 1000\r\n"
+            "content-type: multipart/form-data; boundary=x\r\n"
+            f"cookie: _streamlit_xsrf={cookie}\r\nx-xsrftoken: {cookie}\r\n\r\n--x".encode()
+        )
+        assert b" 408 " in sends.recv(4_096)
+
+
 HANGING = [
     half_a_request,
+    half_a_file,
     a_reader_of_nothing,
     a_session_that_reads_nothing,
     an_open_session,
@@ -191,7 +209,7 @@ HANGING = [
 ]
 
 
-@pytest.mark.parametrize("hang", HANGING[:3], ids=lambda hang: hang.__name__)
+@pytest.mark.parametrize("hang", HANGING[:4], ids=lambda hang: hang.__name__)
 def test_who_sends_half_or_reads_nothing_is_let_go(
     start: Start, hang: Callable[[Server, ExitStack], None]
 ) -> None:

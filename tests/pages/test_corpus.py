@@ -58,6 +58,17 @@ def test_a_folder_is_not_opened_for_a_visitor_elsewhere(monkeypatch: pytest.Monk
     assert not [box for box in app.text_input if box.label == FOLDER]
 
 
+def test_a_box_for_files_stands_only_where_files_may_be_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = visit("corpus", model="stories", show=OWN)
+    monkeypatch.setenv("ATTENTION_TRACE_FILES", "off")
+    elsewhere = visit("corpus", model="stories", show=OWN)
+    assert len(here.get("file_uploader")) == len(elsewhere.get("file_uploader")) + 1
+    assert "drop a small file" in said(here)
+    assert "drop a small file" not in said(elsewhere)
+
+
 def test_an_own_text_is_refused_in_a_sentence_or_measured() -> None:
     app = visit("corpus", model="stories", show=OWN)
     button = next(one for one in app.button if one.label == "How long will it take?")

@@ -1,18 +1,24 @@
 """A visitor opens a trace file, looks at it again after it was written anew, and goes back to a model."""
 
 from io import BytesIO
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import streamlit as st
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.testing.v1 import AppTest
 
 from model import load_model, load_trace
 from model.serving import trace_files
+from model.system import deadline
 from model.trace.trace import Trace
 from model.trace.unproven import RECORDED
 from tests.pages.reading import choose, control, said, visit
 from viz.shell.keys import _tokens
+from viz.shell.model_picker import TYPED
 from viz.state.engine import engine
 
 OWN = "Anna gave the ball to Tom"
@@ -123,3 +129,34 @@ def test_a_translation_is_shown_step_by_step_without_its_model(tmp_path: Path) -
     assert "What the model expects next" in said(app)
     assert not app.error
     assert not app.info
+
+
+def test_a_file_as_it_was_sent_is_not_kept_beside_its_run(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storages = list[MemoryUploadedFileManager]()
+    add = MemoryUploadedFileManager.add_file
+
+    def noted(self: MemoryUploadedFileManager, session_id: str, file: UploadedFileRec) -> None:
+        storages.append(self)
+        add(self, session_id, file)
+
+    monkeypatch.setattr(MemoryUploadedFileManager, "add_file", noted)
+    app = AppTest.from_file(str(Path("pages/attention.py").resolve()), default_timeout=120)
+    app.session_state[TYPED] = "stories"  # so that "Other models" is drawn
+    app.run()
+    app.get("file_uploader")[0].upload("mine.safetensors", file.read_bytes(), "").run()
+    assert not app.exception
+    assert "mine.safetensors" in said(app)
+    assert storages
+    assert not any(kept for one in storages for kept in one.file_storage.values())
+
+
+def test_a_file_that_has_too_much_to_compute_is_refused(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = count(step=3600).__next__
+    monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=hours))
+    app = visit("attention", model=str(file))
+    assert not app.exception
+    assert "it took longer than" in said(app)

@@ -26,6 +26,7 @@ from viz import views
 from viz.elements.error_boundary import tell
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
 from viz.server.connections import descriptors, tend_connections
+from viz.server.files_on_request import make_files_in_turn
 from viz.server.security import web_security
 from viz.server.sending import InPieces
 from viz.shell.downloads import entry_to_fetch, fetch_behind, prepare
@@ -112,6 +113,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     sys.setswitchinterval(SECONDS_OF_A_THREAD)
     allocator.reuse()
     mend_streamlit()
+    make_files_in_turn()
     logs.set_up()  # from here on what breaks is a line of the log
     logs.event(
         "start",

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from model.system.settings import settings, settings_of
 from viz.server.connections import no_room
 from viz.server.headers import browser_rules
+from viz.server.uploads import Uploads, largest_body
 from viz.server.websocket_messages import UsedMessages
 from viz.state.locality import is_local
 
@@ -28,7 +29,6 @@ READING = {"GET", "HEAD"}
 OPEN_TO_ANY_HOST = {"/readyz"}  # an orchestrator asks by the machine's number, and learns one word
 UPLOAD = "/_stcore/upload_file"  # of trace files, where the owner lets visitors open their own
 UPLOADING = {"PUT", "DELETE"}
-FORM_BYTES = 64 * 1024  # around a file
 # Addresses of Streamlit's that this app does not use: metrics, its interface for agents, log-in.
 CLOSED = (
     "/_stcore/agent",
@@ -67,6 +67,7 @@ def web_security() -> list[Middleware]:
             ),
         ),
         Middleware(AllowedHosts),
+        Middleware(Uploads),
         Middleware(UsedMessages),
     ]
 
@@ -141,8 +142,8 @@ def too_large(scope: Scope) -> tuple[int, str] | None:
     length = headers.get("content-length", "0")
     if "transfer-encoding" in headers or (length != "0" and not is_upload(scope)):
         return 413, "Requests to this app may not carry a body."
-    most = st.get_option("server.maxUploadSize") * 1024 * 1024 + FORM_BYTES
-    if not (length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= most):
+    is_number = length.isascii() and length.isdigit() and len(length) < 20
+    if not (is_number and int(length) <= largest_body()):
         return 413, "This file is larger than files that are dropped here may be."
     return None
 

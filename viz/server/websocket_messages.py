@@ -20,6 +20,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from viz.telemetry import metrics
 
 MESSAGES = {"rerun_script", "stop_script", "app_heartbeat", "file_urls_request"}
+FILES_AT_ONCE = 8  # addresses for files that one message may ask for; a box takes one file
 AT_ONCE, PER_SECOND = 40, 10.0  # messages of one connection
 OPERATIONS = {"deferred_file"}  # of `backend_operation_request`
 
@@ -75,4 +76,6 @@ def is_used(message: Message) -> bool:
     if kind == "backend_operation_request":
         kind = read.backend_operation_request.WhichOneof("payload")
         return kind in OPERATIONS
+    if kind == "file_urls_request":
+        return len(read.file_urls_request.file_names) <= FILES_AT_ONCE
     return kind in MESSAGES

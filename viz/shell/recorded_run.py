@@ -10,14 +10,15 @@ import streamlit as st
 from model.nn.intervention import Intervention
 from model.run.recorded import RecordedModel
 from model.serving.trace_files import opens_file
+from model.system import deadline
 from model.system.settings import settings
 from model.trace.dropped import ENDING
 from model.trace.trace import Trace
 from model.trace.unproven import RECORDED
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.state.dropped_files import called, note_dropped
-from viz.state.engine import engine
+from viz.state.dropped_files import called, let_go, note_dropped
+from viz.state.engine import engine, still_wanted
 from viz.state.held import is_loaded, loaded
 from viz.state.session import change_view, current, kept_view
 
@@ -66,7 +67,8 @@ def _take_up_own() -> None:
 
 
 def say_recorded(model: "Model") -> None:
-    """Says that the open model is a recorded run, and where its numbers are not those of its own vectors."""
+    """Says that the open model is a recorded run, and where its numbers are not those of its own vectors.
+    Raises PassTooLongError where a file has more to compute than a pass may take."""
     if not isinstance(model, RecordedModel):
         return
     file = called(model.address) or model.address.rpartition("/")[2]
@@ -75,7 +77,8 @@ def say_recorded(model: "Model") -> None:
         f"{RECORDED} The model is **{plain(model.name)}**, the file {plain(file)}{changed}. Views that need "
         "no weights show its numbers; the others say so."
     )
-    gap = model.run.check()
+    with deadline.within(settings().pass_seconds, still_wanted):
+        gap = model.run.check()
     if not gap <= APART * largest_output(model.run):
         st.warning(
             "The outputs in this file are not what its own queries, keys and values give: they lie up to "
@@ -114,4 +117,6 @@ def open_trace_file(place: str) -> None:
     else:
         note_dropped(name, file.name)
         change_view(replace(current(), model=name))
+    finally:
+        let_go(file)
     st.rerun()

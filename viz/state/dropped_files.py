@@ -1,7 +1,9 @@
 """The trace files that were dropped in this session: nobody else reads them by their names."""
 
 import streamlit as st
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from model.trace.dropped import FORGOTTEN, is_dropped
 
@@ -11,6 +13,13 @@ _DROPPED = "dropped-files"  # session state: a file's name by content -> its nam
 def note_dropped(name: str, called: str) -> None:
     """Notes that this session holds a file. called: the name that it has there."""
     st.session_state[_DROPPED] = _dropped() | {name: called}
+
+
+def let_go(file: UploadedFile) -> None:
+    """Frees the memory of a file as it was sent, which Streamlit keeps until the session ends."""
+    run = get_script_run_ctx(suppress_warning=True)
+    if run is not None and isinstance(run.uploaded_file_mgr, MemoryUploadedFileManager):
+        run.uploaded_file_mgr.remove_file(run.session_id, file.file_id)
 
 
 def called(name: str) -> str:

@@ -1,13 +1,16 @@
 """The check recomputes what the formula says, for every kind of mask, and sees a single wrong number."""
 
 import math
+import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from model.system import deadline
 from model.trace.check import BLOCK
 from model.trace.records import Attention, NormRecord
+from model.trace.trace import Trace
 from tests.model.made_trace import made_trace
 from tests.viz.explorer.records import record
 
@@ -79,3 +82,38 @@ def test_a_norm_whose_recorded_output_is_not_a_number_has_no_gap_of_zero() -> No
     )
     assert replace(norm, recorded=None).check() < 1e-5
     assert math.isnan(norm.check())
+
+
+def made() -> Trace:
+    return made_trace([np.eye(2, dtype=np.float32)], "a b")
+
+
+def test_a_check_ends_when_its_time_is_over() -> None:
+    attention = record(LONG, kind="causal")
+    with deadline.within(-1.0, lambda: None), pytest.raises(deadline.PassTooLongError):
+        attention.check()
+
+
+def test_the_check_of_one_trace_does_not_wait_for_that_of_another() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(Attention):
+        def check(self) -> float:
+            begun.set()
+            go_on.wait()
+            return 0.0
+
+    (first,) = made().attention[:1]
+    slow = replace(made(), attention=(Slow(**vars(first)),))
+    other = threading.Thread(target=slow.check)
+    other.start()
+    begun.wait()
+    try:
+        quick = threading.Thread(target=made().check, daemon=True)
+        quick.start()
+        quick.join(60)
+        assert not quick.is_alive()
+        assert other.is_alive()
+    finally:
+        go_on.set()
+        other.join()

@@ -21,7 +21,7 @@ from tests.way_out import reach
 from tests.web_security_table import LINES, PAGE, Line, answered, written
 from viz.server.headers import browser_rules, inline_script_hashes
 from viz.server.security import is_upload, web_security
-from viz.server.websocket_messages import MESSAGES, is_used
+from viz.server.websocket_messages import FILES_AT_ONCE, MESSAGES, is_used
 from viz.state.locality import is_local
 from viz.state.menu import PAGES
 
@@ -158,6 +158,14 @@ def test_of_streamlits_operations_only_files_made_on_request_are_used(
     message = BackMsg()
     getattr(message.backend_operation_request, operation).SetInParent()
     assert is_used(came(message)) == used
+
+
+def test_nobody_gets_addresses_for_more_files_at_once_than_a_box_takes() -> None:
+    message = BackMsg()
+    message.file_urls_request.file_names.extend([""] * FILES_AT_ONCE)
+    assert is_used(came(message))
+    message.file_urls_request.file_names.append("")
+    assert not is_used(came(message))
 
 
 def came(message: BackMsg) -> dict[str, object]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import streamlit as st
 
 from model.system.fair_queue import QueueFullError
+from model.system.settings import settings
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.state.look import Look
@@ -34,8 +35,9 @@ MINUTE = 60.0
 
 def own_text(seen: Look) -> None:
     """The text, how long its profile will take, and the run."""
+    dropped = ", or drop a small file" if settings().trace_files else ""
     st.markdown(
-        f"Type or paste a text, or drop a small file: at most {MOST // 1000} kB. The open model, "
+        f"Type or paste a text{dropped}: at most {MOST // 1000} kB. The open model, "
         f"**{plain(seen.model.name)}**, reads it in windows of at most 256 tokens. Nobody else sees your "
         "text or its profile, and nothing is written to disk."
     )
@@ -51,7 +53,8 @@ def own_text(seen: Look) -> None:
 def _form() -> None:
     text, file = st.columns([3, 2], gap="large")
     text.text_area("Your text", key=TEXT, height=140, max_chars=MOST, persist_state="session")
-    file.file_uploader("Or a file of text in UTF-8", ["txt", "md"], key=FILE, max_upload_size=1)
+    if settings().trace_files:
+        file.file_uploader("Or a file of text in UTF-8", ["txt", "md"], key=FILE, max_upload_size=1)
     file.toggle("Each line is a text of its own", key=LINES)
 
 

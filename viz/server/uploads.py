@@ -1,0 +1,116 @@
+"""Bounds on the files that visitors send: the bytes of all of them together, and how long one may take.
+
+Streamlit itself waits for ever for the rest of a file, and keeps each in memory until its session ends.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+import streamlit as st
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import runtime
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+
+from model.system.settings import MEGABYTE, settings
+from viz.server import connections
+
+FORM_BYTES = 64 * 1024  # around a file
+SLOWEST = 100_000  # bytes a second, once the time is over that any request has
+UNREAD_SECONDS = 60.0  # after which a file that no page has read makes room for those of others
+FULL = "Others are sending files now. Try again in a minute."
+LATE = "This file did not arrive in time."
+
+
+def largest_body() -> int:
+    """Bytes of the largest body with a file."""
+    return int(st.get_option("server.maxUploadSize")) * 1024 * 1024 + FORM_BYTES
+
+
+def most_bytes() -> int:
+    """Bytes of all files that are on their way or that no page has read yet."""
+    return max(settings().trace_megabytes * MEGABYTE, largest_body())
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A file that has come."""
+
+    at: float  # of the clock
+    size: int  # bytes, with what stands around it
+
+
+class Uploads:
+    """Refuses a file for which there is no room, and one that comes too slowly. It gets only requests that
+    send a file and may."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._coming = 0  # bytes
+        self._kept: dict[tuple[str, str], Sent] = {}  # session and file; the oldest first
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "PUT":
+            await self.app(scope, receive, send)
+            return
+        size = max(int(Headers(scope=scope).get("content-length", "0")), FORM_BYTES)
+        self._make_room(size)
+        if self._room() < size:
+            await _refusal(503, FULL)(scope, receive, send)
+            return
+        self._coming += size
+        try:
+            await self._in_time(connections.HEAD_SECONDS + size / SLOWEST, scope, receive, send)
+        finally:
+            self._coming -= size
+            session, file = scope["path"].rsplit("/", 2)[1:]
+            self._kept.pop((session, file), None)
+            self._kept[session, file] = Sent(time.monotonic(), size)
+
+    async def _in_time(self, seconds: float, scope: Scope, receive: Receive, send: Send) -> None:
+        began = False
+
+        async def send_noted(message: Message) -> None:
+            nonlocal began
+            began = True
+            await send(message)
+
+        try:
+            async with asyncio.timeout(seconds):
+                await self.app(scope, receive, send_noted)
+        except TimeoutError:
+            if not began:
+                await _refusal(408, LATE)(scope, receive, send)
+
+    def _room(self) -> int:
+        """Bytes for which there is room. What a page has read, or what belongs to a session that has ended,
+        is not counted."""
+        stored = _uploaded_files().file_storage
+        self._kept = {
+            (session, file): sent
+            for (session, file), sent in self._kept.items()
+            if file in stored.get(session, ())
+        }
+        return most_bytes() - self._coming - sum(sent.size for sent in self._kept.values())
+
+    def _make_room(self, size: int) -> None:
+        """Drops files that nobody has read for long, the oldest first, as long as there is no room."""
+        since = time.monotonic() - UNREAD_SECONDS
+        old = [key for key, sent in self._kept.items() if sent.at < since]
+        for session, file in old:
+            if self._room() >= size:
+                return
+            _uploaded_files().remove_file(session, file)
+
+
+def _uploaded_files() -> MemoryUploadedFileManager:
+    files = runtime.get_instance().uploaded_file_mgr
+    if not isinstance(files, MemoryUploadedFileManager):
+        raise TypeError("Streamlit keeps its files elsewhere.")
+    return files
+
+
+def _refusal(status: int, sentence: str) -> PlainTextResponse:
+    return PlainTextResponse(sentence, status, {"connection": "close"})
