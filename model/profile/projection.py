@@ -17,19 +17,29 @@ if TYPE_CHECKING:
     from model.profile.profile import Profile
 
 BANDS = (2, 5, 17, 65)  # tokens back at which a band begins; the last one has no end
-OTHER_CLASSES = (
-    "space",
-    "number",
-    "start of a word",
-    "rest of a word",
-)  # the shares have the others
+ON = {  # what each share of a head's weight lies on
+    "self": "the token itself",
+    "previous": "the token before",
+    "next": "the token after",
+    "first": "the first token",
+    "same": "the same token elsewhere",
+    "induction": "what followed the same token",
+    "punctuation": "punctuation",
+    "delimiter": "special tokens and line breaks",
+}
+ON_CLASSES = {  # the shares have the others
+    "space": "spaces",
+    "number": "numbers",
+    "start of a word": "first tokens of words",
+    "rest of a word": "later tokens of words",
+}
 FEATURES = (
-    *SHARES,
+    *(f"weight on {ON[name]}" for name in SHARES),
     "entropy",
     "log of the distance",
-    *(f"{first} to {end - 1} back" for first, end in pairwise(BANDS)),
-    f"{BANDS[-1]} or more back",
-    *OTHER_CLASSES,
+    *(f"weight {first} to {end - 1} tokens back" for first, end in pairwise(BANDS)),
+    f"weight {BANDS[-1]} or more tokens back",
+    *(f"weight on {words}" for words in ON_CLASSES.values()),
 )
 
 
@@ -52,7 +62,7 @@ def features(profile: "Profile") -> Wide:
     weights, here = by_distance(profile), profile.sums.window - 1
     ends = [here + first for first in (*BANDS[1:], profile.sums.window)]
     bands = [weights[:, here + first : end].sum(1) for first, end in zip(BANDS, ends, strict=True)]
-    classes = to_class(profile)[:, [CLASSES.index(name) for name in OTHER_CLASSES]]
+    classes = to_class(profile)[:, [CLASSES.index(name) for name in ON_CLASSES]]
     known = [*(table[name].to_numpy(float) for name in (*SHARES, "entropy")), distance, *bands]
     return np.column_stack([*known, classes])
 

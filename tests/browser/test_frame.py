@@ -56,6 +56,21 @@ def test_the_map_marks_page_and_layer_and_leads_on_with_the_sentence(
     assert filled(page) == ["+", "feed-forward", "+"]
 
 
+def test_on_a_phone_the_map_is_scrolled_to_the_block_of_the_page(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/prediction", text="The cat sat")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    model_map = page.get_by_role("navigation", name="The parts of the model")
+    here = model_map.locator("[aria-current=page]")
+    expect(here).to_have_text(["logits", "next token"])
+    expect(here.first).to_be_in_viewport(ratio=1)
+    model_map.get_by_role("link", name="tokens", exact=True).press("Enter")
+    expect(here).to_have_text(["tokens"])
+    expect(here).to_be_in_viewport(ratio=1)
+
+
 def span(place: Locator) -> tuple[float, float]:
     """From where to where it reaches, in pixels from the top."""
     box = place.bounding_box()

@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 
 from tests.legible import STILL, WIDTHS
 
-LONG = "An unaccountable internationalisation <b>& more #1 of it"
+LONG = "An unaccountable internationalisation <b>& more #1 of naïveté, 猫 and сад"
 MISPLACED = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
     const box = (one) => one.getBoundingClientRect();
     const room = box(plot.querySelector('.main-svg')), cells = box(plot.querySelector('.nsewdrag'));

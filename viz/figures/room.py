@@ -1,8 +1,9 @@
 """Room for labels, numbers and the legend of a picture, computed from their number of characters.
 
 Plotly draws all labels, measures each and draws the picture again, which takes longer than all the rest.
-Where all letters have one width, their number is enough. Only the browser knows how wide a picture is, so
-rules of CSS leave out what does not fit a narrow one; the numbers stay on hover and in the table.
+Where letters have one width, their number is enough, and others have the room of the widest. Only the browser
+knows how wide a picture is, so rules of CSS leave out what does not fit a narrow one; the numbers stay on
+hover and in the table.
 """
 
 import html
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.notation.labels import drawn_letters
+from viz.figures.letters import letters_wide
 
 LETTER = 7.3  # pixels of a letter of tick labels: 12 pixels high, of one width
 LINE = 15.6  # pixels of a line of them
@@ -26,7 +27,6 @@ TITLE_LINE = 18.2  # pixels of each additional line of a title
 SCALE_BELOW = 190.0  # width of a colour scale below the cells, with its last number
 PHONE = 270.0  # width of a picture on a phone in pixels
 KEY_LETTER, KEY_SAMPLE, KEY_ROW, KEY_EDGE = 6.5, 52.0, 19.0, 30.0  # pixels, of a legend
-PLAIN = re.compile(r"[ -~·␣⏎…∅]*")  # letters of that width
 _SIZE = 12  # pixels of letters that have no size of their own
 PER_SIZE = 0.61  # width of a letter of one width, for each pixel of its size
 _AROUND_NUMBER, _AROUND_LABEL, _LINE = 3.0, 5.0, 13.0  # pixels
@@ -36,8 +36,8 @@ _LABELS_EVERY = (2, 4, 8, 16, 32)
 
 
 def counted_margins(figure: go.Figure) -> dict[str, float] | None:
-    """The margins for a heatmap with labels on its left and top. None for other figures, and where labels
-    have letters of unknown width: those margins Plotly finds itself."""
+    """The margins for a heatmap with labels on its left and top. None for other figures: those margins Plotly
+    finds itself."""
     columns, rows = figure.layout.xaxis, figure.layout.yaxis
     if columns.side != "top" or columns.tickangle is None:
         return None
@@ -58,7 +58,7 @@ def counted_margins(figure: go.Figure) -> dict[str, float] | None:
 
 
 def height_of_labels(labels: Sequence[str] | None, angle: float) -> float | None:
-    """Pixels above the cells, with the title. None without labels, or if a width is not known."""
+    """Pixels above the cells, with the title. None without labels."""
     longest, turn = _longest(labels), math.radians(abs(angle))
     return None if longest is None else TOP + longest * math.sin(turn) + LINE * math.cos(turn)
 
@@ -108,11 +108,8 @@ def _legend_of_fewer_rows(figure: go.Figure, place: str, beside: float) -> str:
 
 
 def _longest(labels: Sequence[str] | None) -> float | None:
-    """The width of the longest label in pixels; None without labels, or if a width is not known."""
-    texts = [drawn_letters(label) for label in labels or ()]
-    if not texts or not all(PLAIN.fullmatch(text) for text in texts):
-        return None
-    return LETTER * max(map(len, texts))
+    """The width of the longest label in pixels; None without labels."""
+    return LETTER * max(map(letters_wide, labels)) if labels else None
 
 
 def narrow_rules(figure: go.Figure, place: str) -> str:
@@ -259,7 +256,7 @@ def _beside(figure: go.Figure) -> float:
 
 
 def _width(label: object, size: float) -> float:
-    return max(len(drawn_letters(line)) for line in str(label).split("<br>")) * size * PER_SIZE
+    return max(map(letters_wide, str(label).split("<br>"))) * size * PER_SIZE
 
 
 def _hidden(place: str, what: str, width: float) -> str:

@@ -6,13 +6,14 @@ from typing import cast
 
 import numpy as np
 
+from viz.figures.letters import letters_wide
 from viz.figures.room import LEFT, LETTER, PER_SIZE, PHONE, height_of_labels
 from viz.notation.labels import drawn_letters
 from viz.notation.theme import MASKED, rgba
 
 LARGEST = 64  # pixels of a cell
 TALLEST = 620  # pixels of a picture
-ABOVE, BELOW = 120, 54  # pixels of labels of unknown width above the cells; of the scale below them
+ABOVE, BELOW = 120, 54  # pixels above cells that have no labels; of the scale below them
 FLATTEST, STEEPEST = 0.25, 2.0  # height by width of all cells: beyond, they are not quite square
 SLANTED = -60  # degrees
 LARGE, SMALL = 12, 9  # size of the numbers in the cells, and the smallest that can be read
@@ -81,4 +82,4 @@ def _cell_on_a_phone(beside: Sequence[str], columns: int) -> float:
 
 
 def _longest(labels: Sequence[str]) -> float:
-    return LETTER * max((len(drawn_letters(label)) for label in labels), default=0)
+    return LETTER * max(map(letters_wide, labels), default=0)

@@ -1,4 +1,4 @@
-"""Margins are counted where the width of letters is known, and left to Plotly elsewhere."""
+"""Margins are counted from the letters of labels, and left to Plotly where labels may turn."""
 
 import numpy as np
 import pytest
@@ -27,6 +27,26 @@ def test_a_longer_label_has_more_room_and_an_escaped_letter_counts_once() -> Non
     assert margins(*["<"] * 7) == margins(*["a"] * 7)
 
 
-@pytest.mark.parametrize("tokens", [["猫"] * 8, ["the", "cat"]])
-def test_letters_of_unknown_width_and_labels_that_may_turn_are_plotlys(tokens: list[str]) -> None:
-    assert margins(*tokens) is None
+@pytest.mark.parametrize(
+    ("label", "letters"),
+    [
+        ("né", 2),
+        ("ne\u0301", 2),
+        ("‹E7›", 4),
+        ("сад", 3),
+        ("猫", 1.65),
+        ("こねこ", 3 * 1.65),
+        ("🐈", 2.1),
+    ],
+)
+def test_a_letter_of_another_face_has_more_room_and_an_accent_none(
+    label: str, letters: float
+) -> None:
+    plain, other = margins(*["a"] * 7, "tomcat"), margins(*["a"] * 7, "tomcat" + label)
+    assert plain is not None
+    assert other is not None
+    assert other["l"] - plain["l"] == pytest.approx(letters * LETTER)
+
+
+def test_labels_that_may_turn_are_plotlys() -> None:
+    assert margins("the", "cat") is None

@@ -75,12 +75,15 @@ def test_in_a_narrow_place_the_height_follows_the_width() -> None:
     assert hidden[1] == (str(round(beside + 20 * 13 / 2)), "4")
 
 
-def test_only_letters_of_a_known_width_have_a_height_that_is_counted() -> None:
-    assert "height" not in narrow_rules(drawn(8, 8, label="猫"), ".place")
+@pytest.mark.parametrize("label", ["cat", "猫", "né", "🐈"])
+def test_cells_are_square_whatever_the_letters_of_their_labels(label: str) -> None:
+    figure = drawn(8, 8, label=label)
+    figure.update_layout(margin=counted_margins(figure)).update_yaxes(automargin=False)
+    assert "--height:min(" in narrow_rules(figure, ".place")
 
 
 def test_plotly_keeps_the_shape_of_cells_where_no_rule_does() -> None:
-    ruled, free = drawn(8, 8), drawn(8, 8, label="猫")
+    ruled, free = drawn(8, 8), drawn(8, 8)
     ruled.update_layout(margin=counted_margins(ruled)).update_yaxes(automargin=False)
     before = json.loads(ruled.to_json())
     with without_anchor(ruled):

@@ -109,9 +109,15 @@ def axes_in_words(plane: Projection) -> list[Json]:
     axes = []
     for share, loadings in zip(plane.shares, plane.loadings, strict=True):
         order = np.argsort(-np.abs(loadings), kind="stable")[:NAMED_BY_AXIS]
-        words = [f"{'more' if loadings[at] > 0 else 'less'} {FEATURES[at]}" for at in order]
+        words = [_moved(FEATURES[at], up=bool(loadings[at] > 0)) for at in order]
         axes.append({"share": share, "words": ", ".join(words) if share else "nothing"})
     return axes
+
+
+def _moved(feature: str, *, up: bool) -> str:
+    """How a feature changes along an axis."""
+    more, less = ("more", "less") if feature.startswith("weight") else ("higher", "lower")
+    return f"{more if up else less} {feature}"
 
 
 def curve(profile: Profile) -> tuple[list[tuple[int, int]], Wide]:

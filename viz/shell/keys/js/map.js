@@ -2,6 +2,7 @@
 // page is marked on it, and the keyboard keeps its link.
 
 const MAP = ".st-key-model-map";
+const narrow = matchMedia("(max-width: 1150px)"); // where the map may be wider than its place
 
 export class ModelMap {
   constructor(signal) {
@@ -28,8 +29,18 @@ export class ModelMap {
     this.place = place;
     const links = [...(map?.querySelectorAll("a") ?? [])];
     links.forEach(mark);
+    if (links.length) this.reveal(map, links.find((link) => link.ariaCurrent === "page"));
     const isGone = this.touched?.isConnected === false && document.activeElement === document.body;
     if (isGone) links[this.at]?.focus();
+  }
+
+  /** Scrolls the map, once for each page, so that the block of the page is seen. */
+  reveal(map, here) {
+    if (this.page === location.pathname) return;
+    this.page = location.pathname;
+    if (!narrow.matches) return;
+    const middle = (one) => one.getBoundingClientRect().left + one.clientWidth / 2;
+    map.scrollLeft = here ? map.scrollLeft + middle(here) - middle(map) : 0;
   }
 }
 
