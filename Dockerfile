@@ -1,5 +1,7 @@
 # docker build -t attention-visualizer .                        PyTorch for the processor
 # docker build -t attention-visualizer --build-arg TORCH=cuda . PyTorch with CUDA; run with --gpus all
+# docker build -t attention-visualizer --build-arg CLUSTER=ray . with Ray: the app and the workers of its cluster,
+#                                                               from one image (docs/kubernetes.md)
 #
 # docker run --read-only --tmpfs /tmp -p 127.0.0.1:8501:8501 attention-visualizer
 #
@@ -8,15 +10,20 @@ ARG PYTHON=3.11-slim-bookworm
 
 FROM python:${PYTHON} AS packages
 ARG TORCH=cpu
+ARG CLUSTER=""
 # For pip, in place of uv: for instance another index that has the build wanted.
 ARG PIP_OPTIONS=""
 RUN python -m venv /opt/packages
 # The packages change rarely and take minutes: layers of their own, before the code. First all but PyTorch,
 # each by its hash; what stands there already is left as it is by the step that adds PyTorch.
-COPY requirements.txt requirements.lock requirements-uv.lock /tmp/
+COPY requirements.txt requirements.lock requirements-cluster.lock requirements-uv.lock /tmp/
 RUN /opt/packages/bin/pip install --no-cache-dir --disable-pip-version-check ${PIP_OPTIONS} \
         --require-hashes --no-deps --only-binary :all: \
         --requirement /tmp/requirements.lock --constraint /tmp/requirements.txt
+RUN if [ "${CLUSTER}" = ray ]; then \
+        /opt/packages/bin/pip install --no-cache-dir --disable-pip-version-check ${PIP_OPTIONS} \
+            --require-hashes --no-deps --only-binary :all: --requirement /tmp/requirements-cluster.lock; \
+    fi
 # uv knows where PyTorch's builds for the processor only are; the package index has those with CUDA.
 RUN torch=$(grep ^torch== /tmp/requirements.txt) \
     && if [ "${TORCH}" = cpu ] && [ -z "${PIP_OPTIONS}" ]; then \

@@ -10,6 +10,7 @@
 # make lock     make the lock files (requirements*.lock) again after a change of requirements*.txt
 # make audit    ask the public list of known weaknesses about every installed package (needs a network)
 # make image-check, make proxy-check   try the Dockerfile and the proxy without Docker (Linux, root)
+# make cluster-check   start the pods of deploy/kubernetes/school without Kubernetes (Linux, root)
 # make wheel-check  install the wheel with all it needs into an empty environment, and run it there
 # make fuzz     hostile texts through everything that shows them; goes on where it was stopped
 # make format   rewrite the code in the house format
@@ -96,6 +97,7 @@ accessibility: weights chromium
 lock: .venv-lock/.installed
 	$(LOCK) requirements.txt --output-file requirements.lock
 	$(LOCK) requirements-dev.txt --constraint requirements.lock --output-file requirements-dev.lock
+	$(LOCK) requirements-cluster.txt --constraint requirements.lock --output-file requirements-cluster.lock
 	$(LOCK) requirements-uv.txt --output-file requirements-uv.lock
 	$(LOCK) requirements-npm.txt --output-file requirements-npm.lock
 
@@ -113,6 +115,9 @@ image-check: .venv/.installed-dev
 
 proxy-check: .venv/.installed-dev
 	$(BIN)/python -m tests.deploy.try_proxy
+
+cluster-check: .venv/.installed-dev
+	$(BIN)/python -m tests.deploy.try_cluster
 
 fuzz: .venv/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m tests.hostile.fuzz --inputs $(INPUTS) --workers $(WORKERS)

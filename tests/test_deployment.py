@@ -36,7 +36,8 @@ def test_the_image_holds_what_the_app_runs_and_nothing_else() -> None:
     rooms = {name.split("/")[0] for name in files}
     assert rooms == {
         *("app.py", "pages", "viz", "model", "static", "deploy"),
-        *("requirements.txt", "requirements.lock", "requirements-uv.lock"),
+        *("requirements.txt", "requirements.lock"),
+        *("requirements-cluster.lock", "requirements-uv.lock"),
         *(".streamlit", "LICENSE"),
     }
     unwanted = ("__pycache__", "secrets", "books")

@@ -13,7 +13,7 @@ from packaging.version import Version
 from tests.deploy.lock import NOT_LOCKED, Pin, locked, otherwise_installed, problems, requirements
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-NAMES = ("requirements", "requirements-dev", "requirements-npm", "requirements-uv")
+NAMES = tuple(f"requirements{part}" for part in ("", "-cluster", "-dev", "-npm", "-uv"))
 INSTALL = ("--require-hashes", "--no-deps", "--only-binary :all:")
 
 
@@ -126,6 +126,6 @@ def test_make_installs_by_hash(goal: str, lock: str) -> None:
 
 def test_the_image_is_installed_by_hash() -> None:
     text = (REPOSITORY / "Dockerfile").read_text().replace("\\\n", " ")
-    for lock in ("requirements.lock", "requirements-uv.lock"):
+    for lock in ("requirements.lock", "requirements-cluster.lock", "requirements-uv.lock"):
         before = text.split(f"--requirement /tmp/{lock}")[0].split("pip install")[-1]
         assert all(option in before for option in INSTALL), lock

@@ -156,6 +156,7 @@ LINES = (
     Line("by an allowed name as part of a foreign one", "400", asked(host="localhost.evil.example")),
     Line("without `Host`", "400", asked(host=None)),
     Line("`/readyz` by any `Host`", "200", asked("/readyz", host="10.0.0.7:8501")),
+    Line("`/metrics` by any `Host`, from this computer", "404", asked("/metrics", host="10.0.0.7:8501")),
     Line("a page, asked by another site's script", "403", asked(origin="https://evil.example")),
     Line("the websocket, from our own page", "opens", stream(origin=HERE)),
     Line("the websocket, from no browser (no `Origin`)", "opens", stream()),

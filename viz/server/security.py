@@ -26,7 +26,9 @@ from viz.state.locality import is_local
 
 HEADER_BYTES = 48 * 1024  # of the address, or the headers; a link with two long texts has 30 KB
 READING = {"GET", "HEAD"}
-OPEN_TO_ANY_HOST = {"/readyz"}  # an orchestrator asks by the machine's number, and learns one word
+# An orchestrator asks by the machine's number, and learns one word; so does Prometheus, and whether it may
+# read the metrics is asked before (`closed_numbers`).
+OPEN_TO_ANY_HOST = {"/readyz", "/metrics"}
 UPLOAD = "/_stcore/upload_file"  # of trace files, where the owner lets visitors open their own
 UPLOADING = {"PUT", "DELETE"}
 # Addresses of Streamlit's that this app does not use: metrics, its interface for agents, log-in.

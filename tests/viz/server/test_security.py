@@ -191,6 +191,19 @@ def test_the_guard_sees_every_way_out(
     assert (reach(event, arguments) is not None) == found
 
 
+@pytest.mark.parametrize(("allowed", "status"), [("on", 200), ("local", 404), ("off", 404)])
+def test_prometheus_reads_the_metrics_by_the_machine_s_number_where_everybody_may(
+    allowed: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTENTION_METRICS", allowed)
+    routes = [Route("/metrics", lambda _: Response("numbers")), Route("/", lambda _: Response())]
+    visitor = TestClient(
+        Starlette(routes=routes, middleware=web_security()), base_url="http://10.0.0.7:8501"
+    )
+    assert visitor.get("/metrics").status_code == status
+    assert visitor.get("/").status_code == 400
+
+
 def test_an_error_of_ours_tells_the_visitor_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async def broken(_: Request) -> Response:
         raise KeyError("secret of the server")
