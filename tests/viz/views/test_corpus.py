@@ -42,7 +42,7 @@ def shown(title: str, profile: object, label: str | None = None) -> Shown:
 
 def test_every_number_of_map_table_and_card_is_the_profiles_own() -> None:
     profile = small_profile()
-    block = message([shown("stories", profile, "induction")], 1)
+    block = message([shown("stories", profile, "Induction")], 1)
     said = words(block)
     (sent,) = said["profiles"]  # type: ignore[misc]
     table = profile.heads
@@ -71,7 +71,7 @@ def test_every_number_of_map_table_and_card_is_the_profiles_own() -> None:
     labels = array(block, sent["labels"])
     assert labels[0] == 0
     assert (labels[1:] == NO_LABEL).all()
-    assert [one["name"] for one in said["labels"]] == ["induction"]  # type: ignore[attr-defined]
+    assert [one["name"] for one in said["labels"]] == ["Induction"]  # type: ignore[attr-defined]
     assert said["start"] == 1
 
 
@@ -156,7 +156,7 @@ def test_an_example_of_cross_attention_stands_before_what_it_looks_at() -> None:
 
 
 def test_far_tokens_of_an_example_are_left_out() -> None:
-    assert positions(200, 5, 256) == [*range(13), *range(193, 208)]
+    assert positions(200, 5, 256) == [*range(12), *range(194, 207)]
     assert positions(4, 2, 6) == list(range(6))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from model.profile.profile import Profile
     from model.run.model import Model
 
-AROUND = 7  # tokens that are shown on both sides of query and key
+AROUND = 6  # tokens that are shown on both sides of query and key
 LETTERS = 24  # of a token
 SEARCHED = 8  # examples that a search finds
 LOOKED_THROUGH = 500  # windows whose tokens a search reads

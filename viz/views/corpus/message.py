@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.nn.places import Head, head_label
+from model.profile.battery import KINDS
 from model.profile.every_head import by_class, by_distance, mean_maps
 from model.profile.profile import Profile
 from model.profile.projection import FEATURES, Projection, most_similar, projected
@@ -26,6 +27,7 @@ NO_LABEL = 255
 SINGLE = 16  # tokens: nearer distances have a point of their own on the curve
 BINS_ABOVE = 24  # points for all the others
 NAMED_BY_AXIS = 3  # features
+LABEL_COLOURS = {kind.title: colour for kind, colour in zip(KINDS, HEADS, strict=False)}
 THEME: Json = {
     "quantities": {name: asdict(QUANTITIES[name]) for name in ("weight", "query", "key")},
     "masked": MASKED,
@@ -84,9 +86,7 @@ def message(shown: Sequence[Shown], start: int) -> bytes:
     labels = names_of_labels(shown)
     words = {
         "columns": [asdict(column) for column in COLUMNS],
-        "labels": [
-            {"name": name, "colour": HEADS[at % len(HEADS)]} for at, name in enumerate(labels)
-        ],
+        "labels": [{"name": name, "colour": LABEL_COLOURS[name]} for name in labels],
         "axes": axes_in_words(plane),
         "classes": list(CLASSES),
         "start": start,

@@ -6,6 +6,8 @@ import { element, span } from "../../../explorer/js/elements.js";
 import { precise } from "../../../explorer/js/numbers.js";
 
 const FAINT = 0.01; // below, an arc could not be seen
+const NARROW = 560; // pixels of the list, below which fewer tokens are shown
+const NEAR = 3; // tokens that are shown there on both sides of query and key
 
 export class ExampleList {
   constructor(root) {
@@ -19,7 +21,8 @@ export class ExampleList {
 
   receive() {
     const { message } = this;
-    this.drawn = message.examples.map((one) => this.example(one));
+    this.narrow = this.root.clientWidth < NARROW;
+    this.drawn = message.examples.map((one) => this.example(this.narrow ? nearOf(one) : one));
     this.root.dataset.title = message.title;
     this.root.replaceChildren(
       element("h3", { "data-testid": "examples-title" }, message.title),
@@ -59,7 +62,12 @@ export class ExampleList {
 
   /** The arcs follow the chips, which the browser lays out. */
   measure() {
-    if (this.root.clientWidth < 60) return;
+    const { clientWidth } = this.root;
+    if (clientWidth < 60) return;
+    if (this.narrow !== clientWidth < NARROW) {
+      this.receive();
+      return;
+    }
     for (const { arcs, chips, drawn, shown } of this.drawn ?? []) {
       arcs.svg.setAttribute("width", 0);
       arcs.measure(chips);
@@ -71,4 +79,13 @@ export class ExampleList {
     cancelAnimationFrame(this.frame);
     this.resize.disconnect();
   }
+}
+
+/** The same example with the tokens beside query and key alone. */
+function nearOf(one) {
+  const isNear = (at) => Math.min(Math.abs(at - one.query), Math.abs(at - one.key)) <= NEAR;
+  const kept = (list) => list.filter((_, n) => isNear(one.shown[n]));
+  const hidden = one.row ? one.row.filter((_, n) => !isNear(one.shown[n])).reduce((sum, weight) => sum + weight, 0) : 0;
+  const row = one.row && kept(one.row);
+  return { ...one, shown: kept(one.shown), tokens: kept(one.tokens), row, left: one.left + hidden };
 }
