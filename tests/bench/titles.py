@@ -68,7 +68,8 @@ NOTES = {
         "A random model of GPT-2's size, windows of 256 tokens, one thread a process; plain passes and "
         "profiled windows in turn. The other libraries hand out the weights of all heads, and of these the "
         "same code makes the same sums; ours also sums what values carry and the effects on the logit of the "
-        "next token. The small model has one layer of two heads."
+        "next token. Every plain pass computes all logits, as the others do for a profile too; ours leaves "
+        "them out, because it does not need them. The small model has one layer of two heads."
     ),
     "engines": (
         "A random model of GPT-2's size, windows of 256 tokens, one thread a worker, all on this machine. "
