@@ -61,7 +61,7 @@ def test_a_profile_is_shown_where_its_model_cannot_read_the_sentence() -> None:
     assert not app.exception
     assert not app.error
     assert control(app, "Profile").value == "induction"
-    assert app.query_params["model"] == "house-gpt"
+    assert control(app, "Model").value == "house-gpt"
     assert "read by house-gpt, and this profile is of induction: they cannot be compared" in said(
         app
     )

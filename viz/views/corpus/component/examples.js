@@ -7,6 +7,8 @@ import { precise } from "../../../explorer/js/numbers.js";
 
 const FAINT = 0.01; // below, an arc could not be seen
 const NARROW = 560; // pixels of the list, below which fewer tokens are shown
+const NARROWEST = 260; // pixels of a column
+const BETWEEN = 60; // pixels from column to column, with the signs for tokens that are left out
 const NEAR = 3; // tokens that are shown there on both sides of query and key
 
 export class ExampleList {
@@ -24,10 +26,8 @@ export class ExampleList {
     this.narrow = this.root.clientWidth < NARROW;
     this.drawn = message.examples.map((one) => this.example(this.narrow ? nearOf(one) : one));
     this.root.dataset.title = message.title;
-    this.root.replaceChildren(
-      element("h3", { "data-testid": "examples-title" }, message.title),
-      element("ol", { class: "examples" }, ...this.drawn.map(({ item }) => item)),
-    );
+    this.list = element("ol", { class: "examples" }, ...this.drawn.map(({ item }) => item));
+    this.root.replaceChildren(element("h3", { "data-testid": "examples-title" }, message.title), this.list);
     this.measure();
   }
 
@@ -68,6 +68,8 @@ export class ExampleList {
       this.receive();
       return;
     }
+    const widest = Math.max(NARROWEST, ...(this.drawn ?? []).map(({ chips }) => lengthOf(chips)));
+    this.list?.style.setProperty("--columns", Math.max(Math.floor(clientWidth / (widest + BETWEEN)), 1));
     for (const { arcs, chips, drawn, shown } of this.drawn ?? []) {
       arcs.svg.setAttribute("width", 0);
       arcs.measure(chips);
@@ -79,6 +81,11 @@ export class ExampleList {
     cancelAnimationFrame(this.frame);
     this.resize.disconnect();
   }
+}
+
+/** Pixels of the chips in one line. */
+function lengthOf(chips) {
+  return chips.reduce((sum, chip) => sum + chip.offsetWidth + 1, 0);
 }
 
 /** The same example with the tokens beside query and key alone. */
