@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from model.profile.examples import KEPT
 from tests.browser.controls import show
 from tests.legible import LOWEST
 from tests.model.profile.synthetic import small_profile
+from viz.views.corpus.examples import BY_CHANCE
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +78,7 @@ def test_examples_are_searched_for_a_token_and_show_fewer_tokens_on_a_phone(
     page = open_page("/corpus", model="stories", place="decoder.1.self", head=2)
     title = page.get_by_test_id("examples-title")
     expect(title).to_contain_text("Examples of L1H2:")
+    expect(page.get_by_test_id("example")).to_have_count(KEPT + BY_CHANCE)
     search = page.get_by_role("textbox", name="Search")
     search.fill("tom")
     search.press("Enter")

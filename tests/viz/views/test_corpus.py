@@ -159,6 +159,8 @@ def test_an_example_has_the_weights_of_its_row_and_its_link_leads_to_the_same_we
         row = [weights[view.query, at] for at in sent["shown"]]
         assert sent["row"] == pytest.approx(row, abs=1e-6)
         assert sum(sent["row"]) + sent["left"] == pytest.approx(1, abs=1e-5)
+    below = words(examples.message("title", found, model, chance=found[:2], runs=True))
+    assert below["chance"] == said["examples"][:2]  # type: ignore[index]
     unrun = words(examples.message("title", found, model, runs=False))
     assert [one["row"] for one in unrun["examples"]] == [None] * len(found)  # type: ignore[attr-defined]
     assert [one["tokens"] for one in unrun["examples"]] == [  # type: ignore[attr-defined]

@@ -145,20 +145,24 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
         st.caption(f"{plain(source.model)} is not on this computer, so its tokens cannot be shown.")
         return
     model = loaded(source.model)
+    chance: list[examples.Example] = []
     if typed.strip():
         found = examples.with_token(profile, model, typed, None if everywhere else head)
         title = _found_title("all heads" if everywhere else name, typed.strip(), len(found))
     else:
         found = examples.of_head(head, profile.examples(head, criterion), UNITS.get(criterion, ""))
         title = f"Examples of {name}: {TITLES[criterion].lower()}"
+        if criterion != "chance":
+            drawn = profile.examples(head, "chance").head(examples.BY_CHANCE)
+            chance = examples.of_head(head, drawn)
     if typed.strip() and not found:
         st.caption(f"{plain(title)}. {_searched(profile, None if everywhere else head)}")
     elif is_of(profile, model):
-        _list(title, found, model, profile.about.window)
+        _list(title, found, chance, model, profile.about.window)
     elif model.config.shape == "encoder-decoder":
         st.caption(f"{_OTHERS} What it would write for these texts is not known.")
     else:
-        examples_list(examples.message(title, found, model, runs=False, opens=False))
+        examples_list(examples.message(title, found, model, chance=chance, runs=False, opens=False))
         st.caption(
             f"{_OTHERS} So only the example's own arc is known, and the explorer cannot show it."
         )
@@ -189,18 +193,24 @@ def is_of(profile: Profile, model: "Model") -> bool:
     return bool(model.runs) and weights_of(ref(model)) == profile.about.weights
 
 
-def _list(title: str, found: Sequence[examples.Example], model: "Model", window: int) -> None:
+def _list(
+    title: str,
+    found: Sequence[examples.Example],
+    chance: Sequence[examples.Example],
+    model: "Model",
+    window: int,
+) -> None:
     runs = st.toggle(
         "All arcs of each row",
-        value=examples.runs_at_once(found, model, window),
+        value=examples.runs_at_once(len(found) + len(chance), model, window),
         key=f"corpus-rows-{model.name}",
         help="The model runs on each of these texts. Without that, only the example's own arc is known.",
     )
-    examples_list(examples.message(title, found, model, runs=runs))
+    examples_list(examples.message(title, found, model, chance=chance, runs=runs))
     st.caption(
         "An arc is as wide as its weight, from the query (blue) to what it attends to; the example's own key "
-        "is vermillion. Each example is from another window. The best alone mislead: look at those by chance "
-        "too."
+        "is vermillion. Each example is from another window. The best alone mislead, so some by chance stand "
+        "below them."
     )
 
 

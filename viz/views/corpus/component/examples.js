@@ -24,10 +24,13 @@ export class ExampleList {
   receive() {
     const { message } = this;
     this.narrow = this.root.clientWidth < NARROW;
-    this.drawn = message.examples.map((one) => this.example(this.narrow ? nearOf(one) : one));
+    const drawn = (some) => some.map((one) => this.example(this.narrow ? nearOf(one) : one));
+    const listed = (some) => element("ol", { class: "examples" }, ...some.map(({ item }) => item));
+    const [best, chance] = [drawn(message.examples), drawn(message.chance)];
+    this.drawn = [...best, ...chance];
     this.root.dataset.title = message.title;
-    this.list = element("ol", { class: "examples" }, ...this.drawn.map(({ item }) => item));
-    this.root.replaceChildren(element("h3", { "data-testid": "examples-title" }, message.title), this.list);
+    this.root.replaceChildren(element("h3", { "data-testid": "examples-title" }, message.title), listed(best));
+    if (chance.length > 0) this.root.append(element("h3", {}, "By chance, beside them"), listed(chance));
     this.measure();
   }
 
@@ -69,7 +72,7 @@ export class ExampleList {
       return;
     }
     const widest = Math.max(NARROWEST, ...(this.drawn ?? []).map(({ chips }) => lengthOf(chips)));
-    this.list?.style.setProperty("--columns", Math.max(Math.floor(clientWidth / (widest + BETWEEN)), 1));
+    this.root.style.setProperty("--columns", Math.max(Math.floor(clientWidth / (widest + BETWEEN)), 1));
     for (const { arcs, chips, drawn, shown } of this.drawn ?? []) {
       arcs.svg.setAttribute("width", 0);
       arcs.measure(chips);
