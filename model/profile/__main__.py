@@ -4,9 +4,14 @@ Stop it with Ctrl-C: what was done is kept, and the same command goes on from th
 """
 
 import argparse
+import errno
+import os
 import sys
+from datetime import timedelta
 
 from model.profile.run import WINDOW, Progress, profile
+
+WIDTH = 72  # letters of the line of progress: a shorter one hides all of a longer one
 
 
 def main() -> int:
@@ -14,7 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m model.profile", description=__doc__)
     parser.add_argument("model", help="a name, a hub id or a folder")
     parser.add_argument("corpus", help="a text file in UTF-8")
-    parser.add_argument("-o", "--to", required=True, help="folder for the profile")
+    parser.add_argument("-o", "--to", required=True, metavar="FOLDER", help="for the profile")
     parser.add_argument("--window", type=int, default=WINDOW, help="most tokens of one pass")
     parser.add_argument("--lines", action="store_true", help="each line is a text of its own")
     parser.add_argument(
@@ -40,8 +45,11 @@ def main() -> int:
             most_windows=asked.most_windows,
             told=_tell,
         )
-    except (ValueError, OSError) as refusal:
+    except ValueError as refusal:
         print(f"\n{refusal}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"\n{_in_words(error, asked.to)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(
@@ -51,14 +59,27 @@ def main() -> int:
     sums, skipped = made.sums, len(made.about.skipped)
     left_out = f"; {skipped:,} windows could not be read" if skipped else ""
     print(f"\n{sums.windows:,} windows, {sums.tokens:,} tokens{left_out}: {asked.to}")
+    print(
+        "To look at it, open this folder on the page “Heads over a corpus”, under “A text of yours”."
+    )
     return 0
 
 
+def _in_words(error: OSError, to: str) -> str:
+    """What the computer refused, and what is left."""
+    said = os.strerror(error.errno) if error.errno else str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return (
+            f"{said}: {to}. What was saved before is kept; make room, and the same command goes on."
+        )
+    return f"{said}: {error.filename or to}"
+
+
 def _tell(progress: Progress) -> None:
-    speed = progress.tokens / max(progress.seconds, 1e-9)
-    print(
-        f"\r{progress.windows:,} windows, {progress.tokens:,} tokens, {speed:,.0f} a second", end=""
-    )
+    left = timedelta(seconds=round(progress.seconds_left))
+    done = f"{progress.windows:,} windows, {progress.tokens:,} tokens"
+    said = f"{done}: about {progress.share:.0%}, {left} left"
+    print(f"\r{said:<{WIDTH}}", end="", flush=True)
 
 
 if __name__ == "__main__":

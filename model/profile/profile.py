@@ -31,23 +31,30 @@ class Profile:
 
     def __add__(self, other: "Profile") -> "Profile":
         """Raises ValueError for profiles of another model, corpus or setting, or over the same windows."""
-        if replace(self.about, done=(), skipped=()) != replace(other.about, done=(), skipped=()):
+        if self.about.subject != other.about.subject:
             raise ValueError("These profiles are of another model, corpus or setting.")
         done = joined((*self.about.done, *other.about.done))
         if sum(map(_length, done)) != sum(map(_length, (*self.about.done, *other.about.done))):
             raise ValueError("Some windows are in both profiles: they would count twice.")
         skipped = tuple(sorted({*self.about.skipped, *other.about.skipped}))
+        versions = tuple(sorted({*self.about.versions, *other.about.versions}))
         sums = self.sums + other.sums
         texts = {**self.texts, **other.texts}
         kept = {
             int(number): texts[int(number)] for number in np.unique(sums.examples.rows["window"])
         }
         asked = self.asked if len(self.asked) else other.asked
-        return Profile(replace(self.about, done=done, skipped=skipped), sums, kept, asked)
+        about = replace(self.about, done=done, skipped=skipped, versions=versions)
+        return Profile(about, sums, kept, asked)
 
     def save(self, folder: str | Path) -> None:
         """Writes it as a folder of Parquet files."""
         store.write(Path(folder), self.about, self.sums, self.texts, self.asked)
+
+    @property
+    def windows_done(self) -> int:
+        """Those that count, and those that could not be read."""
+        return sum(map(_length, self.about.done))
 
     @property
     def heads(self) -> pd.DataFrame:

@@ -1,9 +1,9 @@
 """Runs a model over a corpus; stops, and goes on later."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from model.profile.profile import Profile, open_profile
 from model.profile.slices import Engine, slices_of, weights_hash
 from model.profile.sums import Sums
 from model.profile.tables import HEADS, About
-from model.profile.window import Profiled
+from model.profile.window import SHORTEST, Profiled
 from model.run.model import Model
 from model.system.cluster import prepare
 
@@ -34,6 +34,8 @@ class Progress:
     windows: int
     tokens: int
     seconds: float  # of this run
+    share: float  # 0 to 1: about how much of what was asked for is done
+    seconds_left: float  # at the pace of this run
 
 
 def profile(
@@ -68,6 +70,7 @@ def profile(
         raise ValueError(
             "Workers load the model themselves: give its name, its hub id or its folder."
         )
+    _check(window, workers, most_windows)
     engine = _engine(workers, cluster, gpus_per_worker)
     loaded = load_model(model) if isinstance(model, str) else model
     opened, source = Profiled.of(loaded), Corpus(Path(corpus), by_line)
@@ -75,13 +78,21 @@ def profile(
     about = About(
         name, weights_hash(opened.model), source.hash(), source.path.name, by_line, window
     )
-    run = _Run(_so_far(about, opened, to), None if to is None else Path(to), told)
-    texts = islice(source.windows(opened.model, window), most_windows)
+    read = _Read(source, most_windows)
+    run = _Run(_so_far(about, opened, to), None if to is None else Path(to), read, told)
+    texts = read.noted(islice(source.windows(opened.model, window), most_windows))
     parts = engine(slices_of(texts, run.profile.about.done), about, opened)
     with closing(parts), run:  # what was done is saved before workers are waited for
         for done in parts:
             run.add(done)
     return run.profile
+
+
+def _check(window: int, workers: int, most_windows: int | None) -> None:
+    if window < SHORTEST:
+        raise ValueError(f"A window has at least {SHORTEST} tokens, not {window}.")
+    if workers < 0 or (most_windows or 0) < 0:
+        raise ValueError("There are no fewer workers, or windows, than none.")
 
 
 def _engine(workers: int, cluster: str | None, gpus: float | None) -> Engine:
@@ -98,7 +109,7 @@ def _so_far(about: About, profiled: Profiled, to: str | Path | None) -> Profile:
     if to is None or not (Path(to) / HEADS).exists():
         return Profile(about, Sums.none(profiled.heads, about.window), {}, labels(profiled.model))
     found = open_profile(to)
-    if replace(found.about, done=(), skipped=()) != about:
+    if found.about.subject != about:
         raise ValueError(
             f"{Path(to).name} holds another profile: of {found.about.model} over "
             f"{found.about.corpus_name}, in windows of {found.about.window} tokens. Choose another folder."
@@ -106,12 +117,34 @@ def _so_far(about: About, profiled: Profiled, to: str | Path | None) -> Profile:
     return found
 
 
+class _Read:
+    """How much of the corpus has been read: its windows are about as long as those that are still to come."""
+
+    def __init__(self, source: Corpus, most_windows: int | None) -> None:
+        self._size, self._most = source.path.stat().st_size, most_windows
+        self._windows = self._bytes = 0
+
+    def noted(self, texts: Iterator[str]) -> Iterator[str]:
+        """The same texts."""
+        for text in texts:
+            self._windows += 1
+            self._bytes += len(text.encode()) + 1  # and the space or line break after it
+            yield text
+        self._size = self._bytes  # now that is known
+
+    def share(self, done: int) -> float:
+        """0 to 1: of what was asked for, where so many windows are done."""
+        whole = self._size * self._windows / max(1, self._bytes)
+        return min(1.0, done / max(1.0, min(whole, self._most or whole)))
+
+
 class _Run:
     """Adds up what comes, saves it now and then and at the end, however that comes."""
 
-    def __init__(self, so_far: Profile, to: Path | None, told: Told) -> None:
-        self.profile, self._to, self._told = so_far, to, told
+    def __init__(self, so_far: Profile, to: Path | None, read: _Read, told: Told) -> None:
+        self.profile, self._to, self._read, self._told = so_far, to, read, told
         self._began = self._saved = time.monotonic()
+        self._before = so_far.windows_done
 
     def __enter__(self) -> None:
         pass
@@ -125,8 +158,13 @@ class _Run:
         if now - self._saved >= SECONDS_BETWEEN_SAVES:
             self._save()
             self._saved = now
-        sums = self.profile.sums
-        self._told(Progress(sums.windows, sums.tokens, now - self._began))
+        self._told(self._progress(now - self._began))
+
+    def _progress(self, seconds: float) -> Progress:
+        sums, done = self.profile.sums, self.profile.windows_done
+        share = self._read.share(done)
+        left = (1 - share) / share * done / max(1, done - self._before) * seconds if share else 0.0
+        return Progress(sums.windows, sums.tokens, seconds, share, left)
 
     def _save(self) -> None:
         if self._to is not None:

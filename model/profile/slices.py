@@ -1,9 +1,12 @@
 """A slice of a corpus: what one worker takes at a time, and what it makes of it."""
 
 import hashlib
+import platform
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 import torch
@@ -70,7 +73,17 @@ def slice_profile(slice_: Slice, about: About, profiled: Profiled) -> Profile:
         number: text for number, text in enumerate(slice_.texts, slice_.first) if number in kept
     }
     done = ((slice_.first, slice_.end),)
-    return Profile(replace(about, done=done, skipped=tuple(skipped)), sums, texts)
+    found = replace(about, done=done, skipped=tuple(skipped), versions=versions())
+    return Profile(found, sums, texts)
+
+
+@lru_cache(maxsize=1)
+def versions() -> tuple[str, ...]:
+    """Of what computes here: the last bits of a sum depend on it."""
+    found = [f"Python {platform.python_version()}", f"torch {torch.__version__}"]
+    with suppress(PackageNotFoundError):
+        found.append(f"transformers {version('transformers')}")
+    return tuple(found)
 
 
 def refuse_what_kills(one: Slice, deaths: int) -> None:

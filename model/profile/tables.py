@@ -1,6 +1,6 @@
 """The tables that a profile's folder holds: their columns, and what its metadata say."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -37,7 +37,7 @@ ShortHash = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 @dataclass(frozen=True)
 class About:
-    """What was profiled. Profiles with equal fields, but for `done` and `skipped`, can be added."""
+    """What was profiled. Profiles over the same, by `subject`, can be added."""
 
     model: str
     weights: str  # SHA-256 of the model's weights
@@ -47,6 +47,12 @@ class About:
     window: int  # most tokens of a window
     done: tuple[tuple[int, int], ...] = ()  # windows, from the first to before the last
     skipped: tuple[tuple[int, str], ...] = ()  # windows that the model does not read, and why
+    versions: tuple[str, ...] = ()  # of what computed it, on all machines: "torch 2.13.0+cpu"
+
+    @property
+    def subject(self) -> "About":
+        """Only what a run is told when it begins."""
+        return replace(self, done=(), skipped=(), versions=())
 
 
 class Said(BaseModel):
@@ -66,6 +72,7 @@ class Said(BaseModel):
     skipped: tuple[tuple[Count, Text], ...]
     windows: Count
     tokens: Count
+    versions: tuple[Annotated[str, Field(max_length=100)], ...] = ()
     files: dict[Literal["examples", "windows", "labels"], ShortHash]
 
     @property

@@ -54,11 +54,9 @@ def _rows(
     with tab(browser, address) as opened:
         page = opened.page
         page.add_init_script(FIND)
-        page.goto("/corpus?model=house-gpt")
+        page.goto("/corpus?model=house-gpt&show=A+text+of+yours")
         box = page.get_by_role("textbox", name="Open a folder")
-        box.or_(page.get_by_text("What was counted")).first.wait_for()
-        if not box.is_visible():
-            page.get_by_text("What was counted").click()
+        box.wait_for()
         with opened.wire.counting():
             box.fill(str(folder))
             box.press("Enter")

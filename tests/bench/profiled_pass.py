@@ -23,7 +23,7 @@ Pass = Callable[[], object]
 Window = Callable[[int], object]  # profiles the window of this number
 
 
-def ours(folder: Path) -> tuple[Pass, Window]:
+def ours(folder: Path, *, logits: bool = True) -> tuple[Pass, Window]:
     from model import load_model
     from model.profile.sums import Sums
     from model.profile.window import Profiled, window_sums
@@ -31,12 +31,19 @@ def ours(folder: Path) -> tuple[Pass, Window]:
     profiled = Profiled.of(load_model(str(folder)))
     model, text = profiled.model, gpt2_size.text_of(WINDOW)
     ids, total = model.ids(model.tokens(text)), Sums.none(profiled.heads, WINDOW)
+    if not logits:
+        model.module.logits = lambda states: states
 
     def window(number: int) -> None:
         nonlocal total
         total += window_sums(profiled, text, number, WINDOW)
 
     return lambda: model.module(ids), window
+
+
+def ours_without_logits(folder: Path) -> tuple[Pass, Window]:
+    """A plain pass leaves the logits out too, as a window's does."""
+    return ours(folder, logits=False)
 
 
 def hugging_face(folder: Path) -> tuple[Pass, Window]:
@@ -101,6 +108,7 @@ def _summed() -> Callable[[Iterable[Tensor]], object]:
 
 LIBRARIES = {
     "ours": ours,
+    "ours, both without logits": ours_without_logits,
     "Hugging Face": hugging_face,
     "TransformerLens": transformer_lens,
     "TransformerLens, weights only": transformer_lens_weights,

@@ -1,5 +1,8 @@
 """What profiling costs, as Markdown; and what a thousand million tokens would take, reckoned from it."""
 
+from collections.abc import Callable
+
+from tests.bench import profiling_engines
 from tests.bench.cells import Measured, seconds, table, times
 
 MANY = 10**9  # tokens
@@ -69,3 +72,9 @@ def _long(time: float) -> str:
         if time >= 2 * length:
             return f"{time / length:,.1f} {unit}"
     return f"{time:.0f} s"
+
+
+PROFILING: dict[str, Callable[[Measured], str]] = {
+    "profiling": profiling,
+    "engines": profiling_engines.tabled,
+}

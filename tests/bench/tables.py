@@ -5,7 +5,7 @@ from textwrap import fill
 
 from tests.bench import corpus, page_switch
 from tests.bench.cells import Measured, megabytes, ms, seconds, table, times
-from tests.bench.profiling_tables import profiling
+from tests.bench.profiling_tables import PROFILING
 from tests.bench.titles import TITLES
 
 GUIDE_WIDTH = 110  # characters of a line
@@ -284,7 +284,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "cuda": recording,
     "score": score,
     "patching": patching,
-    "profiling": profiling,
+    **PROFILING,
     "sessions": sessions,
     "weight": weight,
     "notebook": notebook,

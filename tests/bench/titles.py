@@ -6,6 +6,7 @@ TITLES = {
     "score": "One score split into its parts",
     "patching": "The map of head patches",
     "profiling": "What a profile over a corpus costs",
+    "engines": "Profiles by several workers, in processes and on Ray",
     "sessions": "Many visitors: heads and masks switched without a pause",
     "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
     "notebook": "What the widget sends in a notebook",
@@ -67,7 +68,12 @@ NOTES = {
         "A random model of GPT-2's size, windows of 256 tokens, one thread a process; plain passes and "
         "profiled windows in turn. The other libraries hand out the weights of all heads, and of these the "
         "same code makes the same sums; ours also sums what values carry and the effects on the logit of the "
-        "next token. The small model has one layer of two heads."
+        "next token. Every plain pass computes all logits, as the others do for a profile too; ours leaves "
+        "them out, because it does not need them. The small model has one layer of two heads."
+    ),
+    "engines": (
+        "A random model of GPT-2's size, windows of 256 tokens, one thread a worker, all on this machine. "
+        "Ray is started for each run. Ready: when every worker has its model."
     ),
     "score": "In the last layer of a random model of GPT-2's size: 12 layers of 12 heads.",
     "sessions": "Each session has its own sentence and asks again as soon as it is answered.",

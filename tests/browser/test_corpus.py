@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from model.profile.examples import KEPT
 from tests.browser.controls import show
 from tests.legible import LOWEST
 from tests.model.profile.synthetic import small_profile
+from viz.views.corpus.examples import BY_CHANCE
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +23,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def open_folder(page: Page, folder: Path) -> None:
+    show(page, "A text of yours")
     box = page.get_by_role("textbox", name="Open a folder")
-    if not box.is_visible():  # beside the profiles that ship
-        page.get_by_text("What was counted").click()
     box.fill(str(folder))
     box.press("Enter")
     expect(page.locator(".map h3").first).to_have_text("folder mine: 8 heads")
@@ -69,16 +70,32 @@ def test_a_click_opens_a_head_and_its_examples_lead_to_the_explorer_with_the_sam
         example.get_by_role("link").click()
     expect(opened.value.get_by_test_id("readout")).to_contain_text(f"weight {weight}")
     expect(opened.value.get_by_test_id("title")).to_contain_text(name)
+
+
+def test_examples_are_searched_for_a_token_and_show_fewer_tokens_on_a_phone(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/corpus", model="stories", place="decoder.1.self", head=2)
+    title = page.get_by_test_id("examples-title")
+    expect(title).to_contain_text("Examples of L1H2:")
+    expect(page.get_by_test_id("example")).to_have_count(KEPT + BY_CHANCE)
     search = page.get_by_role("textbox", name="Search")
     search.fill("tom")
     search.press("Enter")
-    expect(title).to_contain_text(f"Examples of {name} from or to “tom”")
+    expect(
+        page.get_by_text("Examples of L1H2 from or to “tom”: none. The search goes")
+    ).to_be_visible()
     page.get_by_text("of all heads", exact=True).click()
     expect(title).to_contain_text("Examples of all heads from or to “tom”")
     assert all(
         "Tom" in words
         for words in page.get_by_test_id("example").locator(".said").all_inner_texts()
     )
+    faces = page.get_by_test_id("example").first.locator(".face")
+    wide = faces.count()
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(faces).not_to_have_count(wide)
+    assert 2 <= faces.count() <= 14  # the query and the key, each with three tokens on both sides
 
 
 def test_a_text_of_ones_own_is_estimated_profiled_stopped_and_seen_by_nobody_else(

@@ -11,13 +11,16 @@ from tests.model.profile.synthetic import small_profile
 from tests.pages.reading import control, own, said, visit
 from viz.views.corpus.views import OWN
 
-FOLDER = "Open a folder that `python -m model.profile` has written"
+FOLDER = "Open a folder that the command has written"
 
 
 def test_a_folder_is_opened_and_a_sentence_has_its_place_among_all_weights(tmp_path: Path) -> None:
     profile = small_profile()
     profile.save(tmp_path / "mine")
-    app = visit("corpus", model="stories", place="decoder.1.self", head="3", query="5", key="1")
+    app = visit(
+        "corpus", model="stories", place="decoder.1.self", head="3", query="5", key="1", show=OWN
+    )
+    assert "`python -m model.profile MODEL TEXT.txt -o FOLDER`" in said(app)
     control(app, FOLDER).set_value(str(tmp_path / "none")).run()
     assert "There is no folder none here." in said(app)
     control(app, FOLDER).set_value(str(tmp_path / "mine")).run()
@@ -52,9 +55,21 @@ def test_heads_form_between_two_checkpoints_whose_examples_the_explorer_does_not
     assert [len(one.labels[one.labels["given"]]) for one in (forming, formed)] == [4, 6]
 
 
+def test_a_profile_is_shown_where_its_model_cannot_read_the_sentence() -> None:
+    app = visit("corpus", model="house-gpt")
+    control(app, "Profile").set_value("induction").run()
+    assert not app.exception
+    assert not app.error
+    assert control(app, "Profile").value == "induction"
+    assert control(app, "Model").value == "house-gpt"
+    assert "read by house-gpt, and this profile is of induction: they cannot be compared" in said(
+        app
+    )
+
+
 def test_a_folder_is_not_opened_for_a_visitor_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATTENTION_FOLDERS", "off")
-    app = visit("corpus", model="stories")
+    app = visit("corpus", model="stories", show=OWN)
     assert not [box for box in app.text_input if box.label == FOLDER]
 
 

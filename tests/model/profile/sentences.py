@@ -2,7 +2,13 @@
 
 import lzma
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+from model import Trace, load_model
+from model.analysis.heads.families import heads_of
+from model.nn.places import Head
 
 STRUCTURED = (
     "The cat sat on the mat, and the cat slept.",
@@ -22,3 +28,15 @@ BOOK = lzma.decompress(Path("model/training/books/austen.txt.xz").read_bytes()).
 WRITTEN = re.findall(r"(?<=\. )[A-Z][a-z][^.!?\"_]{15,60}\.(?= )", " ".join(BOOK.split()))
 SENTENCES = (*STRUCTURED, *WRITTEN[:: len(WRITTEN) // 192][:192])
 WINDOW = 32  # tokens: each sentence fits
+
+
+@cache
+def traces(name: str) -> list[Trace]:
+    """Of a model over all sentences."""
+    model = load_model(name)
+    return [model.trace(sentence) for sentence in SENTENCES]
+
+
+def rows(name: str) -> Iterator[tuple[int, Head]]:
+    """The rows of a profile's table, and the head of each."""
+    yield from enumerate(heads_of(traces(name)[0].attention))

@@ -87,7 +87,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Prof
 
 @pytest.fixture(scope="module")
 def whole(run: Callable[..., Profile]) -> Profile:
-    return run()
+    """By this process, with one row that cannot be read."""
+    found = run()
+    assert [number for number, _ in found.about.skipped] == [5]
+    assert found.sums.windows == len(LINES) - 1
+    return found
 
 
 def busy(crew: _Crew) -> list[ray.actor.ActorHandle]:

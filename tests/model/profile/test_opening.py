@@ -49,6 +49,7 @@ def folder(saved_profile: Path, tmp_path: Path) -> Path:
         {"files": {}},
         {"model": "x" * 10_000},
         {"skipped": [[0, 5]]},
+        {"versions": ["x" * 10_000]},
     ],
 )
 def test_metadata_that_cannot_be_are_refused(changed: Said, folder: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from model.profile.battery import KINDS
-from model.profile.projection import projected
+from model.profile.projection import FEATURES, Projection, projected
 from model.profile.tables import no_labels
 from model.trace.arrays import Array
 from tests.model.profile.synthetic import many_heads, small_profile
@@ -18,7 +18,16 @@ from viz.explorer.packing import words
 from viz.state.link import from_link
 from viz.views.corpus import examples
 from viz.views.corpus.examples import Example, of_head, positions
-from viz.views.corpus.message import COLUMNS, NO_LABEL, Label, Shown, curve, message
+from viz.views.corpus.message import (
+    COLUMNS,
+    KEYS_OF,
+    NO_LABEL,
+    Label,
+    Shown,
+    axes_in_words,
+    curve,
+    message,
+)
 from viz.views.corpus.runs import plan_of
 from viz.views.corpus.sentence import percent, strongest
 from viz.views.corpus.views import labels_of
@@ -42,7 +51,7 @@ def shown(title: str, profile: object, label: str | None = None) -> Shown:
 
 def test_every_number_of_map_table_and_card_is_the_profiles_own() -> None:
     profile = small_profile()
-    block = message([shown("stories", profile, "induction")], 1)
+    block = message([shown("stories", profile, "Induction")], 1)
     said = words(block)
     (sent,) = said["profiles"]  # type: ignore[misc]
     table = profile.heads
@@ -71,7 +80,7 @@ def test_every_number_of_map_table_and_card_is_the_profiles_own() -> None:
     labels = array(block, sent["labels"])
     assert labels[0] == 0
     assert (labels[1:] == NO_LABEL).all()
-    assert [one["name"] for one in said["labels"]] == ["induction"]  # type: ignore[attr-defined]
+    assert [one["name"] for one in said["labels"]] == ["Induction"]  # type: ignore[attr-defined]
     assert said["start"] == 1
 
 
@@ -100,6 +109,21 @@ def test_the_points_of_a_curve_are_all_distances_once(model: str) -> None:
     assert distances == list(range(0 if model == STORIES else -last, last + 1))
     lengths = [last - first + 1 for first, last in bins]
     assert (points * lengths).sum(1) == pytest.approx(np.ones(len(points)), abs=1e-4)
+
+
+def test_the_axes_of_the_map_are_said_as_what_heads_do_more_or_less() -> None:
+    assert {*FEATURES} == {*KEYS_OF, "entropy", "log of the distance"}
+    loadings = np.zeros((2, len(FEATURES)))
+    for axis, name, value in (
+        (0, "log of the distance", -0.9),
+        (0, "5 to 16 back", 0.3),
+        (0, "entropy", 0.2),
+    ):
+        loadings[axis, FEATURES.index(name)] = value
+    plane = Projection((), (0.5, 0.0), loadings, ())
+    across, up = axes_in_words(plane)
+    assert across["words"] == "shorter distances, more weight on tokens 5 to 16 back, more entropy"
+    assert up["words"] == "nothing"
 
 
 def test_two_profiles_are_told_which_head_is_beside_which() -> None:
@@ -135,6 +159,8 @@ def test_an_example_has_the_weights_of_its_row_and_its_link_leads_to_the_same_we
         row = [weights[view.query, at] for at in sent["shown"]]
         assert sent["row"] == pytest.approx(row, abs=1e-6)
         assert sum(sent["row"]) + sent["left"] == pytest.approx(1, abs=1e-5)
+    below = words(examples.message("title", found, model, chance=found[:2], runs=True))
+    assert below["chance"] == said["examples"][:2]  # type: ignore[index]
     unrun = words(examples.message("title", found, model, runs=False))
     assert [one["row"] for one in unrun["examples"]] == [None] * len(found)  # type: ignore[attr-defined]
     assert [one["tokens"] for one in unrun["examples"]] == [  # type: ignore[attr-defined]
@@ -156,7 +182,7 @@ def test_an_example_of_cross_attention_stands_before_what_it_looks_at() -> None:
 
 
 def test_far_tokens_of_an_example_are_left_out() -> None:
-    assert positions(200, 5, 256) == [*range(13), *range(193, 208)]
+    assert positions(200, 5, 256) == [*range(12), *range(194, 207)]
     assert positions(4, 2, 6) == list(range(6))
 
 

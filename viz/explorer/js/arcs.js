@@ -84,7 +84,7 @@ export class Arcs {
   place(path, { from, to, weight, reads }, groups, palette) {
     const other = reads ? to : from; // the end that is not chosen
     path.setAttribute("d", arcPath(this.boxes[from], this.boxes[to], reads));
-    path.setAttribute("stroke", to === 0 ? palette.masked : palette.ink.weight);
+    path.setAttribute("stroke", groups[to][0] === 0 ? palette.masked : palette.ink.weight);
     path.setAttribute("stroke-width", weight * WIDEST);
     path.setAttribute("stroke-opacity", 0.25 + 0.75 * weight);
     Object.assign(path.dataset, { token: groups[other][0], weight, reads });

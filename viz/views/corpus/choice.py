@@ -12,6 +12,7 @@ from model.profile.profile import Profile, open_profile
 from model.profile.shipped import model_and_step, shipped_profiles
 from model.system.settings import settings
 from viz.notation.markdown import plain
+from viz.state.held import loaded
 from viz.state.session import change_view, current
 from viz.views.corpus.runs import own_profiles
 
@@ -21,6 +22,7 @@ _FOLDERS, _TYPED = "corpus-folders", "corpus-folder"  # session state: opened on
 _REFUSED = "corpus-folder-refused"
 _FOLLOWED = "corpus-followed-model"  # session state: the model that the choice was last brought to
 FOLDERS_KEPT = 8
+COMMAND = Profile.__module__.rpartition(".")[0]  # as this package is called here
 WIDTH = 260  # pixels of a list of profiles
 
 
@@ -101,22 +103,31 @@ def _follow_model(known: Mapping[str, Source]) -> None:
 
 
 def _open_model(known: Mapping[str, Source]) -> None:
-    """The sentence is read by the model that the profile is of."""
+    """The sentence is read by the model that the profile is of, if that can read it."""
     chosen = known.get(st.session_state[PROFILE])
-    if chosen is not None and may_be_linked(chosen.model):
+    if chosen is not None and may_be_linked(chosen.model) and _reads(chosen.model, current().text):
         st.session_state[_FOLLOWED] = chosen.model
         change_view(replace(current(), model=chosen.model))
+
+
+def _reads(model: str, text: str) -> bool:
+    try:
+        loaded(model).tokens(text)
+    except ValueError:
+        return False
+    return True
 
 
 def offer_folder() -> None:
     """The box for a folder on this computer, where its owner sits before it."""
     if not settings().folders:
         return
-    st.text_input(
-        "Open a folder that `python -m model.profile` has written",
-        key=_TYPED,
-        on_change=_take_folder,
+    st.divider()
+    st.markdown(
+        "A longer text is for the command, which can share the work among processes or machines: "
+        f"`python -m {COMMAND} MODEL TEXT.txt -o FOLDER`"
     )
+    st.text_input("Open a folder that the command has written", key=_TYPED, on_change=_take_folder)
     if refused := st.session_state.pop(_REFUSED, None):
         st.error(plain(refused))
 
@@ -134,6 +145,7 @@ def _take_folder() -> None:
     st.session_state[_FOLDERS] = [*opened, folder][-FOLDERS_KEPT:]
     st.session_state[_TYPED] = ""
     st.session_state[PROFILE] = f"folder {Path(folder).name}"
+    change_view(replace(current(), show=""))  # the heads
 
 
 def _open(folder: Path) -> Profile:

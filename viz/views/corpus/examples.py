@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from model.profile.profile import Profile
     from model.run.model import Model
 
-AROUND = 7  # tokens that are shown on both sides of query and key
+AROUND = 6  # tokens that are shown on both sides of query and key
 LETTERS = 24  # of a token
 SEARCHED = 8  # examples that a search finds
+BY_CHANCE = 3  # examples that stand below the best
 LOOKED_THROUGH = 500  # windows whose tokens a search reads
 AT_ONCE = 4e9  # tokens × weights that are run unasked: a fraction of a second
 
@@ -91,18 +92,28 @@ def with_token(profile: "Profile", model: "Model", typed: str, head: Head | None
 
 
 def message(
-    title: str, examples: Iterable[Example], model: "Model", *, runs: bool, opens: bool = True
+    title: str,
+    examples: Iterable[Example],
+    model: "Model",
+    *,
+    chance: Iterable[Example] = (),
+    runs: bool,
+    opens: bool = True,
 ) -> bytes:
-    """runs: whether the model is run on each text, which gives all arcs of a row. opens: whether the examples
-    are of the weights that the explorer shows."""
-    drawn = [_drawn(one, _line(model, one, runs=runs), model, opens=opens) for one in examples]
-    return packed({"title": title, "examples": drawn, "theme": THEME})
+    """chance: some by chance, which stand below. runs: whether the model is run on each text, which gives all
+    arcs of a row. opens: whether the examples are of the weights that the explorer shows."""
+
+    def drawn(some: Iterable[Example]) -> list[Mapping[str, object]]:
+        return [_drawn(one, _line(model, one, runs=runs), model, opens=opens) for one in some]
+
+    words = {"title": title, "examples": drawn(examples), "chance": drawn(chance)}
+    return packed({**words, "theme": THEME})
 
 
-def runs_at_once(examples: Sequence[Example], model: "Model", window: int) -> bool:
-    """Whether the passes over these texts are so short that nobody needs to ask for them."""
+def runs_at_once(count: int, model: "Model", window: int) -> bool:
+    """Whether the passes over so many texts are so short that nobody needs to ask for them."""
     weights = sum(weight.numel() for weight in model.module.parameters())
-    return len(examples) * window * weights <= AT_ONCE
+    return count * window * weights <= AT_ONCE
 
 
 def _line(model: "Model", one: Example, *, runs: bool) -> Line:

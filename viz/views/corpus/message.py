@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.nn.places import Head, head_label
+from model.profile.battery import KINDS
 from model.profile.every_head import by_class, by_distance, mean_maps
 from model.profile.profile import Profile
 from model.profile.projection import FEATURES, Projection, most_similar, projected
@@ -26,9 +27,28 @@ NO_LABEL = 255
 SINGLE = 16  # tokens: nearer distances have a point of their own on the curve
 BINS_ABOVE = 24  # points for all the others
 NAMED_BY_AXIS = 3  # features
+LABEL_COLOURS = {kind.title: colour for kind, colour in zip(KINDS, HEADS, strict=False)}
 THEME: Json = {
     "quantities": {name: asdict(QUANTITIES[name]) for name in ("weight", "query", "key")},
     "masked": MASKED,
+}
+
+
+# Features that are mean weights: on which keys.
+KEYS_OF = {
+    "self": "itself",
+    "previous": "the token before",
+    "next": "the token after",
+    "first": "the first token",
+    "same": "the same token elsewhere",
+    "induction": "what followed the same token",
+    "punctuation": "punctuation",
+    "delimiter": "special tokens",
+    **{name: f"tokens {name}" for name in FEATURES if name.endswith("back")},
+    "space": "spaces",
+    "number": "numbers",
+    "start of a word": "starts of words",
+    "rest of a word": "rests of words",
 }
 
 
@@ -84,9 +104,7 @@ def message(shown: Sequence[Shown], start: int) -> bytes:
     labels = names_of_labels(shown)
     words = {
         "columns": [asdict(column) for column in COLUMNS],
-        "labels": [
-            {"name": name, "colour": HEADS[at % len(HEADS)]} for at, name in enumerate(labels)
-        ],
+        "labels": [{"name": name, "colour": LABEL_COLOURS[name]} for name in labels],
         "axes": axes_in_words(plane),
         "classes": list(CLASSES),
         "start": start,
@@ -109,6 +127,7 @@ def axes_in_words(plane: Projection) -> list[Json]:
     axes = []
     for share, loadings in zip(plane.shares, plane.loadings, strict=True):
         order = np.argsort(-np.abs(loadings), kind="stable")[:NAMED_BY_AXIS]
+<<<<<<< HEAD
         words = [_moved(FEATURES[at], up=bool(loadings[at] > 0)) for at in order]
         axes.append({"share": share, "words": ", ".join(words) if share else "nothing"})
     return axes
@@ -118,6 +137,20 @@ def _moved(feature: str, *, up: bool) -> str:
     """How a feature changes along an axis."""
     more, less = ("more", "less") if feature.startswith("weight") else ("higher", "lower")
     return f"{more if up else less} {feature}"
+=======
+        words = [_along(FEATURES[at], more=loadings[at] > 0) for at in order]
+        said = ", ".join(words).replace(" on ", " weight on ", 1)
+        axes.append({"share": share, "words": said if share else "nothing"})
+    return axes
+
+
+def _along(feature: str, *, more: bool) -> str:
+    """How the heads differ along a feature."""
+    if feature == "log of the distance":
+        return "longer distances" if more else "shorter distances"
+    said = f"on {KEYS_OF[feature]}" if feature in KEYS_OF else feature
+    return f"{'more' if more else 'less'} {said}"
+>>>>>>> i25
 
 
 def curve(profile: Profile) -> tuple[list[tuple[int, int]], Wide]:

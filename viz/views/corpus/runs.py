@@ -80,13 +80,18 @@ def runs() -> Jobs[Key, ProfileRun]:
     return Jobs(KEPT, FairQueue(1, QUEUE_AT_MOST))
 
 
+def window_of(model: "Model") -> int:
+    """The most tokens of a window."""
+    return min(WINDOW, model.config.n_ctx)
+
+
 def plan_of(model: "Model", text: str, *, by_line: bool, name: str) -> Plan:
     """Cuts a text into windows and runs the first ones. Raises ValueError for what cannot be profiled."""
     if len(text.encode(errors="replace")) > MOST:
         raise ValueError(f"The text has more than {MOST:,} bytes. A longer one is for the command.")
     if not model.runs:
         raise ValueError("A recorded run cannot read another text. Choose a model.")
-    most = min(WINDOW, model.config.n_ctx)
+    most = window_of(model)
     pieces = text.splitlines() if by_line else [text]
     windows = tuple(window for piece in pieces for window in cut(model, piece, most))
     if not windows:
@@ -116,7 +121,7 @@ def start(plan: Plan) -> None:
 def _grown(plan: Plan, turn: Callable[[], AbstractContextManager[None]]) -> Iterator[SoFar]:
     """The profile after each window. Each window takes a turn of its own, so that others come in between."""
     model = loaded(plan.model)
-    profiled, window = Profiled.of(model), min(WINDOW, model.config.n_ctx)
+    profiled, window = Profiled.of(model), window_of(model)
     content = "\n".join(plan.windows).encode(errors="surrogatepass")
     corpus = hashlib.sha256(content).hexdigest()
     about = About(plan.model, weights_hash(model), corpus, plan.name, plan.by_line, window)

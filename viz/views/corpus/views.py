@@ -44,13 +44,13 @@ TITLES = {
     "chance": "By chance",
 }
 UNITS = {"carried": "carried", "effect": "effect"}
+ALL = "of all heads"  # whose examples are searched
 
 
 def heads(seen: Look, shown: Sequence[Source]) -> None:
     """The map, the table and one head's card; then the visitor's sentence and the head's examples."""
     if not shown:
         st.info(f"No profile ships with this copy. Make one of a text of yours under “{OWN}”.")
-        offer_folder()
         return
     profiles = [source.profile for source in shown]
     titles = tuple(source.title for source in shown)
@@ -140,29 +140,49 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
             label_visibility="collapsed",
             width=280,
         )
-        everywhere = st.toggle("of all heads", key="corpus-everywhere") if typed else False
+        everywhere = st.toggle(ALL, key="corpus-everywhere") if typed else False
     if not may_be_linked(source.model):
         st.caption(f"{plain(source.model)} is not on this computer, so its tokens cannot be shown.")
         return
     model = loaded(source.model)
+    chance: list[examples.Example] = []
     if typed.strip():
         found = examples.with_token(profile, model, typed, None if everywhere else head)
-        of = "all heads" if everywhere else name
-        title = (
-            f"Examples of {of} from or to “{token_label(typed.strip())}”: {len(found) or 'none'}"
-        )
+        title = _found_title("all heads" if everywhere else name, typed.strip(), len(found))
     else:
         found = examples.of_head(head, profile.examples(head, criterion), UNITS.get(criterion, ""))
         title = f"Examples of {name}: {TITLES[criterion].lower()}"
-    if is_of(profile, model):
-        _list(title, found, model, profile.about.window)
+        if criterion != "chance":
+            drawn = profile.examples(head, "chance").head(examples.BY_CHANCE)
+            chance = examples.of_head(head, drawn)
+    if typed.strip() and not found:
+        st.caption(f"{plain(title)}. {_searched(profile, None if everywhere else head)}")
+    elif is_of(profile, model):
+        _list(title, found, chance, model, profile.about.window)
     elif model.config.shape == "encoder-decoder":
         st.caption(f"{_OTHERS} What it would write for these texts is not known.")
     else:
-        examples_list(examples.message(title, found, model, runs=False, opens=False))
+        examples_list(examples.message(title, found, model, chance=chance, runs=False, opens=False))
         st.caption(
             f"{_OTHERS} So only the example's own arc is known, and the explorer cannot show it."
         )
+
+
+def _found_title(of: str, typed: str, count: int) -> str:
+    many = f"the {count} largest weights" if count == examples.SEARCHED else str(count or "none")
+    return f"Examples of {of} from or to “{token_label(typed)}”: {many}"
+
+
+def _searched(profile: Profile, head: Head | None) -> str:
+    """Which examples a search goes through."""
+    rows = profile.sums.examples.rows
+    if head is None:
+        return f"The search goes through the {len(rows):,} examples that the profile keeps."
+    mine = int((rows["head"] == profile.sums.heads.index(head)).sum())
+    return (
+        f"The search goes through the {mine} examples that the profile keeps of this head; “{ALL}” searches "
+        f"all {len(rows):,}."
+    )
 
 
 _OTHERS = "This profile is of other weights than the model of this name has now."
@@ -173,18 +193,24 @@ def is_of(profile: Profile, model: "Model") -> bool:
     return bool(model.runs) and weights_of(ref(model)) == profile.about.weights
 
 
-def _list(title: str, found: Sequence[examples.Example], model: "Model", window: int) -> None:
+def _list(
+    title: str,
+    found: Sequence[examples.Example],
+    chance: Sequence[examples.Example],
+    model: "Model",
+    window: int,
+) -> None:
     runs = st.toggle(
         "All arcs of each row",
-        value=examples.runs_at_once(found, model, window),
+        value=examples.runs_at_once(len(found) + len(chance), model, window),
         key=f"corpus-rows-{model.name}",
         help="The model runs on each of these texts. Without that, only the example's own arc is known.",
     )
-    examples_list(examples.message(title, found, model, runs=runs))
+    examples_list(examples.message(title, found, model, chance=chance, runs=runs))
     st.caption(
         "An arc is as wide as its weight, from the query (blue) to what it attends to; the example's own key "
-        "is vermillion. Each example is from another window. The best alone mislead: look at those by chance "
-        "too."
+        "is vermillion. Each example is from another window. The best alone mislead, so some by chance stand "
+        "below them."
     )
 
 
@@ -192,23 +218,28 @@ def _explain(shown: Sequence[Source], profiles: Sequence[Profile]) -> None:
     said = "; ".join(
         f"**{plain(source.title)}**: {plain(profile.about.corpus_name)}, "
         f"{counted(profile.sums.windows, 'window')} of at most {profile.about.window} tokens, "
-        f"{counted(profile.sums.tokens, 'token')}"
+        f"{counted(profile.sums.tokens, 'token')}{_computed_by(profile)}"
         for source, profile in zip(shown, profiles, strict=True)
     )
     with st.expander("What was counted, and what the map shows", key="corpus-explained"):
-        offer_folder()
         st.markdown(
             f"""
 {said}.
 
 - **The map** has the two directions in which the heads differ most (principal components). Each of these
-  {len(FEATURES)} numbers counts alike, with mean 0 and variance 1 over all heads: {", ".join(FEATURES)}.
-  Where a head lacks a number it has the mean. Two profiles share one map.
+  {len(FEATURES)} numbers counts alike, with mean 0 and variance 1 over all heads: the entropy, the log of the
+  distance, and the mean weights on {", ".join(message.KEYS_OF.values())}. Where a head
+  lacks a number it has the mean. Two profiles share one map.
 - **The table** has means over all rows that could give the number. “–”: no row could.
 - **The mean map** divides each window into 16 × 16 parts.
 - **The curve** joins far distances in groups, and shows the mean weight at one distance of each group.
 """
         )
+
+
+def _computed_by(profile: Profile) -> str:
+    versions = profile.about.versions
+    return f", computed by {plain(', '.join(versions))}" if versions else ""
 
 
 HEADS, OWN = "Heads", "A text of yours"  # the views
@@ -230,5 +261,6 @@ def corpus(seen: Look) -> None:
         heads(seen, shown)
     else:
         own_text(seen)
+        offer_folder()
     write_link()
     tour.notice()

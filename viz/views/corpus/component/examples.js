@@ -6,6 +6,10 @@ import { element, span } from "../../../explorer/js/elements.js";
 import { precise } from "../../../explorer/js/numbers.js";
 
 const FAINT = 0.01; // below, an arc could not be seen
+const NARROW = 560; // pixels of the list, below which fewer tokens are shown
+const NARROWEST = 260; // pixels of a column
+const BETWEEN = 60; // pixels from column to column, with the signs for tokens that are left out
+const NEAR = 3; // tokens that are shown there on both sides of query and key
 
 export class ExampleList {
   constructor(root) {
@@ -19,12 +23,14 @@ export class ExampleList {
 
   receive() {
     const { message } = this;
-    this.drawn = message.examples.map((one) => this.example(one));
+    this.narrow = this.root.clientWidth < NARROW;
+    const drawn = (some) => some.map((one) => this.example(this.narrow ? nearOf(one) : one));
+    const listed = (some) => element("ol", { class: "examples" }, ...some.map(({ item }) => item));
+    const [best, chance] = [drawn(message.examples), drawn(message.chance)];
+    this.drawn = [...best, ...chance];
     this.root.dataset.title = message.title;
-    this.root.replaceChildren(
-      element("h3", { "data-testid": "examples-title" }, message.title),
-      element("ol", { class: "examples" }, ...this.drawn.map(({ item }) => item)),
-    );
+    this.root.replaceChildren(element("h3", { "data-testid": "examples-title" }, message.title), listed(best));
+    if (chance.length > 0) this.root.append(element("h3", {}, "By chance, beside them"), listed(chance));
     this.measure();
   }
 
@@ -59,7 +65,14 @@ export class ExampleList {
 
   /** The arcs follow the chips, which the browser lays out. */
   measure() {
-    if (this.root.clientWidth < 60) return;
+    const { clientWidth } = this.root;
+    if (clientWidth < 60) return;
+    if (this.narrow !== clientWidth < NARROW) {
+      this.receive();
+      return;
+    }
+    const widest = Math.max(NARROWEST, ...(this.drawn ?? []).map(({ chips }) => lengthOf(chips)));
+    this.root.style.setProperty("--columns", Math.max(Math.floor(clientWidth / (widest + BETWEEN)), 1));
     for (const { arcs, chips, drawn, shown } of this.drawn ?? []) {
       arcs.svg.setAttribute("width", 0);
       arcs.measure(chips);
@@ -71,4 +84,18 @@ export class ExampleList {
     cancelAnimationFrame(this.frame);
     this.resize.disconnect();
   }
+}
+
+/** Pixels of the chips in one line. */
+function lengthOf(chips) {
+  return chips.reduce((sum, chip) => sum + chip.offsetWidth + 1, 0);
+}
+
+/** The same example with the tokens beside query and key alone. */
+function nearOf(one) {
+  const isNear = (at) => Math.min(Math.abs(at - one.query), Math.abs(at - one.key)) <= NEAR;
+  const kept = (list) => list.filter((_, n) => isNear(one.shown[n]));
+  const hidden = one.row ? one.row.filter((_, n) => !isNear(one.shown[n])).reduce((sum, weight) => sum + weight, 0) : 0;
+  const row = one.row && kept(one.row);
+  return { ...one, shown: kept(one.shown), tokens: kept(one.tokens), row, left: one.left + hidden };
 }
