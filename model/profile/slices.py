@@ -1,18 +1,21 @@
 """A slice of a corpus: what one worker takes at a time, and what it makes of it."""
 
 import hashlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import torch
 
+from model.analysis.attribution.patching import Turn
 from model.loading.registry import load_model
 from model.profile.profile import Profile
 from model.profile.sums import Sums, UncountedError
 from model.profile.tables import About
 from model.profile.window import Profiled, window_sums
+from model.system.elsewhere import asked
 from model.system.threads import one_thread
 
 if TYPE_CHECKING:
@@ -73,6 +76,21 @@ def slice_profile(slice_: Slice, about: About, profiled: Profiled) -> Profile:
     return Profile(replace(about, done=done, skipped=tuple(skipped)), sums, texts)
 
 
+@asked
+def window_by_window(
+    model: "Model", texts: Sequence[str], about: About, *, turn: Turn
+) -> Iterator[tuple[About, Sums, Mapping[int, str], float]]:
+    """What the profile of each window is made of, and the seconds that it took. turn: makes a context in
+    which one is computed."""
+    profiled = Profiled.of(model)
+    for number, text in enumerate(texts):
+        with turn():
+            began = monotonic()
+            made = slice_profile(Slice(number, (text,)), about, profiled)
+            seconds = monotonic() - began
+        yield made.about, made.sums, made.texts, seconds
+
+
 def refuse_what_kills(one: Slice, deaths: int) -> None:
     """Raises ValueError where the worker of a slice has died too often."""
     if deaths >= ATTEMPTS:
@@ -95,6 +113,7 @@ def of_weights(name: str, weights: str) -> Profiled:
     return Profiled.of(model)
 
 
+@asked
 def weights_hash(model: "Model") -> str:
     """SHA-256 of all weights, by name."""
     digest = hashlib.sha256()

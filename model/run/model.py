@@ -14,6 +14,7 @@ from model.run.other_run import from_other_run
 from model.run.protocols import AttentionLayer, Runnable
 from model.run.refusals import check_id, check_intervention, check_length
 from model.run.tokenizers import Tokenizer, clean
+from model.system.elsewhere import asked
 from model.system.memory import enough_memory, into_memory
 from model.trace.arrays import Array
 from model.trace.collect import array_of, deferred_logits, numbers_of, trace_of
@@ -62,6 +63,16 @@ class Model:
         return self.module.embedding.tokens.weight.dtype
 
     @property
+    def parameter_count(self) -> int:
+        """Numbers in its weights, shared ones once."""
+        return sum(weight.numel() for weight in self.module.parameters())
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        """The tokenizer of the text that the decoder writes."""
+        return self._target_tokenizer
+
+    @property
     def attention_names(self) -> tuple[str, ...]:
         """The attention sub-layers, in order of execution: `decoder.0.self`, …"""
         return tuple(attention.place.name for attention in self.module.attentions())
@@ -87,6 +98,7 @@ class Model:
         return tuple(dict.fromkeys(layer.place.stack for layer in self.module.attentions()))
 
     @property
+    @asked
     def embedding(self) -> Array:
         """(vocabulary, d_model): the token table, one row a token."""
         return numbers_of(self.module.embedding.tokens.weight)
@@ -198,6 +210,7 @@ class Model:
         made.tokenizer = tokenizer
         return made
 
+    @asked
     def generate(
         self, text: str, *, limit: int = 20, intervention: Intervention = UNCHANGED
     ) -> tuple[Token, ...]:
@@ -222,6 +235,7 @@ class Model:
         with recording(Recorder(intervention, source=self.config.source)):
             return self._greedy(tokens, limit)
 
+    @asked
     def unembed(self, stream: Array) -> Array:
         """States of the stream (…, d_model) as logits (…, vocabulary): the logit lens. Raises
         ValueError for an encoder without a head, and where that is not proven."""
@@ -230,6 +244,7 @@ class Model:
             states = torch.tensor(np.asarray(stream), dtype=self.precision, device=self.device)
             return numbers_of(self.module.unembed(states))
 
+    @asked
     def head_output(self, attention: Attention, head: int) -> Array:
         """(query, d_model): what one head writes to the stream through its slice of W_O. Raises ValueError
         where W_O is not known."""
@@ -259,6 +274,7 @@ class Model:
         """(1, token): what the module is fed."""
         return torch.tensor([[token.id for token in tokens]], device=self.device)
 
+    @asked
     def begun(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
         """What the decoder reads before it writes: the text, or the beginning of a target."""
         translates = self.config.shape == "encoder-decoder"

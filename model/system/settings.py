@@ -164,6 +164,37 @@ class Settings(BaseModel, frozen=True):
         "`float16`, whose rounding the pages then show",
         must="float32, bfloat16 or float16",
     )
+    cluster: str | None = variable(
+        "ATTENTION_CLUSTER",
+        None,
+        "Ray cluster that runs the models, for all replicas of the app: the address `HOST:PORT` of its head; "
+        "`auto`, the one that this machine is part of; or `local`, one that starts and ends with the app "
+        "([Cluster](docs/cluster.md))",
+        told="none: this process runs them",
+        must="HOST:PORT, auto or local",
+        pattern=r"^(auto|local|[^\s/]+:[0-9]{1,5})$",
+    )
+    cluster_copies: int = variable(
+        "ATTENTION_CLUSTER_COPIES",
+        1,
+        "actors of one model, at most; another one begins where three passes wait for each",
+        ge=1,
+        le=1000,
+    )
+    cluster_gpus: float = variable(
+        "ATTENTION_CLUSTER_GPUS",
+        0.0,
+        "share of a GPU that each model gets on the cluster",
+        ge=0,
+        le=64,
+    )
+    cluster_idle: int = variable(
+        "ATTENTION_CLUSTER_IDLE",
+        1800,
+        "seconds after which a model that nobody asks is unloaded from the cluster",
+        ge=10,
+        le=10**7,
+    )
     metrics: Literal["local", "on", "off"] = variable(
         "ATTENTION_METRICS",
         "local",

@@ -88,6 +88,11 @@ class Attention:
         return cast(int, self.place.layer)
 
     @property
+    def sizes(self) -> tuple[int, int, int]:
+        """How many heads, queries and keys."""
+        return self.heads, self.vectors[0].shape[1], self.vectors[1].shape[1]
+
+    @property
     def query(self) -> Array:
         """(head, query token, d_k), as used: after rotary positions."""
         return self.vectors[0]
@@ -107,8 +112,7 @@ class Attention:
         """(query, key), True = may look; (head, query, key) where heads have masks of their own.
         None only where every query may look at every key."""
         if self.look_ahead:
-            queries, keys = self.vectors[0].shape[1], self.vectors[1].shape[1]
-            return read_only(np.tri(queries, keys, dtype=bool))
+            return read_only(np.tri(*self.sizes[1:], dtype=bool))
         return self.own_mask
 
     def mask_of(self, head: int) -> Mask | None:
@@ -159,12 +163,12 @@ class Attention:
         as they were set."""
         if "weights" in self.steps:
             return self.steps["weights"][head]
-        return read_only(self._probabilities(head)[:, : self.vectors[1].shape[1]])
+        return read_only(self._probabilities(head)[:, : self.sizes[2]])
 
     def sink_weights(self, head: int) -> Array:
         """(query,): the weight that the head's sink takes of each row; zero without one."""
         if self.sinks is None:
-            return read_only(np.zeros(self.vectors[0].shape[1], np.float32))
+            return read_only(np.zeros(self.sizes[1], np.float32))
         if "sink_weights" in self.steps:
             return self.steps["sink_weights"][head]
         return read_only(self._probabilities(head)[:, -1])

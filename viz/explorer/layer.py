@@ -51,7 +51,7 @@ def layer_arrays(attention: Attention, sent: range, complete: bool) -> Json:
         "sent": len(sent),
         "scale": float(attention.scale),
         "mask_value": float(attention.mask_value) if math.isfinite(attention.mask_value) else None,
-        "queries": attention.query.shape[1],
+        "queries": attention.sizes[1],
         "keys": attention.key.shape[1],
         "width": attention.key.shape[2],
         "valueWidth": attention.value.shape[2],

@@ -254,7 +254,7 @@ def _layers(message: Json) -> dict[str, Json]:
 def _check_counts(
     attention: Attention, queries: Sequence[str], keys: Sequence[str], which: str
 ) -> None:
-    rows, columns = attention.query.shape[1], attention.key.shape[1]
+    _, rows, columns = attention.sizes
     if (rows, columns) != (len(queries), len(keys)):
         raise ValueError(
             f"The {which} has {rows} queries and {columns} keys; there are {len(queries)} query"
@@ -275,7 +275,7 @@ def bytes_of(attention: Attention, *, complete: bool) -> int:
     """Bytes of a layer's arrays: queries and keys and, if complete, values and outputs."""
     arrays = [attention.query, attention.key]
     arrays += [attention.value, attention.output] if complete else []
-    cells = attention.heads * attention.query.shape[1] * attention.key.shape[1]
+    cells = math.prod(attention.sizes)
     bias = attention.bias is not None and not by_distance(attention)
     return sum(array.nbytes for array in arrays) + 4 * cells * (attention.drops + bias)
 

@@ -101,7 +101,7 @@ def message(
 
 def runs_at_once(examples: Sequence[Example], model: "Model", window: int) -> bool:
     """Whether the passes over these texts are so short that nobody needs to ask for them."""
-    weights = sum(weight.numel() for weight in model.module.parameters())
+    weights = model.parameter_count
     return len(examples) * window * weights <= AT_ONCE
 
 
