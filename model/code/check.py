@@ -28,10 +28,10 @@ VECTORS = ("query", "key", "value")
 
 
 @asked
-def checked_difference(model: "Model", trace: Trace, weights: Weights) -> float:
-    """`largest_difference` of a model that can be written as code. Raises ValueError, with the rest of a
-    sentence, for one that cannot."""
-    off = largest_difference(model, trace, weights)
+def checked_difference(model: "Model", trace: Trace, weights: Weights | None = None) -> float:
+    """`largest_difference` of a model that can be written as code. weights: its own unless given. Raises
+    ValueError, with the rest of a sentence, for a model that cannot."""
+    off = largest_difference(model, trace, weights or model.module.named_weights())
     if not off <= CLOSE:
         raise ValueError("its weights do not give its numbers in the way of such a listing")
     return off

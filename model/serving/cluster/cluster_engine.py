@@ -99,7 +99,9 @@ class ClusterEngine(Engine):
         from model.serving.cluster.far_model import FarModel
 
         told = self._asked(name, DESCRIBE, {}, key=name, tell=progress)
-        return FarModel(name, told, partial(self._ask, name))
+        return FarModel(
+            name, told, partial(self._ask, name), lambda one: self.trace(one, lambda place: None)
+        )
 
     def _part(self, request: Request, path: tuple[str | int, ...]) -> Any:
         """What lies at a path of a trace."""

@@ -5,16 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import torch
 from torch import nn
 
 from model.nn.config import Reasons, TransformerConfig
+from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.places import Place
 from model.run.model import Model
 from model.run.tokenizers import GPT2Subset, Tokenizer, Words
+from model.serving.engine import Request
 from model.system.elsewhere import Elsewhere
+from model.trace.trace import Trace
 
 Ask = Callable[[str, Mapping[str, Any]], Any]  # as `Elsewhere.ask`
 WHOLE = (GPT2Subset, Words)  # tokenizers that are plain data, and travel
@@ -89,13 +92,16 @@ class TokenizerTold:
 
 
 class FarModel(Model, Elsewhere):
-    """The model of a description. ask: the way to it."""
+    """The model of a description. ask: the way to it. run: the trace of a request."""
 
-    def __init__(self, address: str, told: Description, ask: Ask) -> None:
-        self.name, self.address, self._told, self._ask = told.name, address, told, ask
+    def __init__(
+        self, address: str, told: Description, ask: Ask, run: Callable[[Request], Trace]
+    ) -> None:
+        self.name, self.address, self._told = told.name, address, told
+        self._ask, self._run = ask, run
         self.device = torch.device("cpu")  # of what is computed here
         self.module: Any = FarModule(told)
-        self.tokenizer, self._target_tokenizer = (
+        self.tokenizer, self.target_tokenizer = (
             _tokenizer(one, target, ask) for target, one in enumerate(told.tokenizers)
         )
 
@@ -114,6 +120,22 @@ class FarModel(Model, Elsewhere):
     @property
     def parameter_count(self) -> int:
         return self._told.parameter_count
+
+    def trace(
+        self,
+        text: str,
+        target: str | None = None,
+        intervention: Intervention = UNCHANGED,
+        *,
+        continued: Sequence[int] = (),
+        record: Literal["attention", "full"] = "attention",
+        explicit: bool = False,
+    ) -> Trace:
+        """As `Model.trace`; an explicit pass is not made there."""
+        if explicit:
+            raise ValueError("A model on the cluster runs with the fused kernel only.")
+        full = record == "full"
+        return self._run(Request(self.address, text, target, intervention, full, tuple(continued)))
 
     def on(self, device: torch.device) -> NoReturn:
         raise ValueError("This model runs on the cluster: its owner decides on which device.")
