@@ -6,7 +6,9 @@ Where both lie in this process, it is an ordinary function.
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
+from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -21,21 +23,15 @@ class Elsewhere:
     """A model or a run in another process."""
 
     def ask(self, function: str, given: Mapping[str, Any]) -> Any:
-        """The result of a function of `FUNCTIONS` there, with these arguments by name. Raises what it
+        """The result of an asked function there, with these arguments by name. Raises what it
         raises. Of a generator: an iterator; each next value is computed when it is asked for."""
         raise NotImplementedError
-
-
-FUNCTIONS: dict[
-    str, Callable[..., Any]
-] = {}  # what may be asked, by name; filled when modules are imported
 
 
 def asked(function: Callable[P, R]) -> Callable[P, R]:
     """Marks a function that runs where its model or run lies. Its arguments are plain data beside these."""
     name = f"{function.__module__}:{function.__qualname__}"
     signature = inspect.signature(function)
-    FUNCTIONS[name] = function
 
     @wraps(function)
     def ask(*args: P.args, **named: P.kwargs) -> R:
@@ -47,7 +43,23 @@ def asked(function: Callable[P, R]) -> Callable[P, R]:
         result: R = there.ask(name, given)
         return result
 
+    vars(ask)["is_asked"] = True
     return ask
+
+
+def asked_function(name: str) -> Callable[..., Any]:
+    """The function itself, by the name under which it is asked. Raises LookupError for any other name."""
+    module, _, path = name.partition(":")
+    if module.startswith("model."):
+        with suppress(AttributeError, ImportError):
+            found: Any = import_module(module)
+            for part in path.split("."):
+                found = getattr(found, part)
+            found = found.fget if isinstance(found, property) else found
+            if getattr(found, "is_asked", False):
+                function: Callable[..., Any] = found.__wrapped__
+                return function
+    raise LookupError(f"{name!r} may not be asked.")
 
 
 def takes_turns(function: Callable[..., Any]) -> bool:

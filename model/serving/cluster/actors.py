@@ -13,12 +13,14 @@ from cachetools import LRUCache
 from model.loading.registry import models
 from model.loading.shipped import ASSETS
 from model.loading.untrained_models import untrained_bytes
-from model.serving.cluster.messages import Bounds, Load
+from model.serving.cluster.messages import Bounds
+from model.serving.holdings import Load
 from model.system.cluster import joined, prepare
 from model.system.fair_queue import nothing
 from model.system.settings import MEGABYTE
+from model.system.version import VERSION
 
-NAMESPACE = "attention"
+NAMESPACE = f"attention {VERSION}"  # a newer app begins actors of its own, while the older one is still used
 PROCESS_BYTES = 600 * MEGABYTE  # of an actor with PyTorch, before it loads a model
 SECONDS_TO_START = 120.0  # for an actor to begin: on a busy machine PyTorch's import takes long
 SECONDS_BETWEEN_LOOKS = 0.2
@@ -26,9 +28,6 @@ SECONDS_KNOWN = 5.0  # for which the list of a model's actors and their queues a
 SECONDS_OF_USE = 30.0  # after it was asked last, for which a model is not unloaded for another one
 SECONDS_FOR_HEAD = 10.0  # for the head of the cluster to answer
 BUSY = 3  # who wait before another actor of the same model is begun
-# Where its head is gone for a while, an app goes on with the actors that it knows; without this, Ray ends it.
-PATIENT = {"RAY_gcs_rpc_server_reconnect_timeout_s": "86400"}
-
 
 NOT_REACHED = (
     "The cluster that runs the models cannot be reached now. What you typed is kept: "
@@ -70,10 +69,8 @@ class Actors:
         """Joins the cluster, once. Raises ValueError where that fails."""
         with self._guard:
             if not self._is_joined:
-                os.environ.update(
-                    {name: os.environ.get(name, value) for name, value in PATIENT.items()}
-                )
-                self._joined.enter_context(joined(self._address, cpus=os.cpu_count() or 1))
+                cluster = joined(self._address, cpus=os.cpu_count() or 1, patient=True)
+                self._joined.enter_context(cluster)
                 self._is_joined = True
 
     def join_again(self) -> None:

@@ -18,6 +18,7 @@ from model.serving.cluster.far_trace import FarRecord, FarTrace
 from model.serving.cluster.messages import Answer, Caller
 from model.serving.cluster.travelling import read, written
 from model.serving.events import Event
+from model.system.clicks import click
 from model.trace.arrays import Array
 
 SECONDS_AT_FIRST = 0.1  # before the place in the queue is asked for
@@ -45,14 +46,13 @@ class Asking:
     tell: Callable[[str, float | None], object]
     told: Callable[[Event], object]
     found: Callable[[str, Any], Any]  # what stands for a reference, by model
-    click: str = ""
     ticket: str = field(default_factory=lambda: secrets.token_hex(12))
 
     def answer(self, function: str, given: Mapping[str, Any], key: object) -> Any:
         """The result of a function. Raises ValueError as it does, and ClusterError where the model cannot be
         reached."""
         sent = written((function, dict(given)), reference)
-        caller = Caller(self.ticket, self.visitor, self.background, self.click)
+        caller = Caller(self.ticket, self.visitor, self.background, click())
         actor, answer = self._tried(key, lambda actor: actor.handle.answer.remote(caller, sent))
         value = self._value(actor, answer)
         return self._others(actor, value) if answer.kind == "more" else value

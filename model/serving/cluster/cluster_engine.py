@@ -16,6 +16,7 @@ from model.serving.cluster.actors import NOT_REACHED, Actors, ClusterError
 from model.serving.cluster.messages import DESCRIBE, READ, TRACE, Bounds
 from model.serving.engine import Background, Engine, Request
 from model.serving.events import Found
+from model.serving.holdings import Load
 from model.serving.trace_files import opens_file
 from model.system.settings import MEGABYTE, settings
 from model.trace.trace import Trace
@@ -81,6 +82,9 @@ class ClusterEngine(Engine):
                     self._keep_read((request,), outline)
         source = Source(request, partial(self._part, request), partial(self._ask, request.model))
         return far_trace(outline, source, model.target_tokenizer.named)
+
+    def loads(self) -> list[Load]:
+        return self._actors.loads()
 
     def can_keep(self, trace: Trace) -> bool:
         return trace.nbytes <= self._read.maxsize

@@ -5,15 +5,15 @@ are checked here. Whoever asks for something keeps asking for its place meanwhil
 a while, the replica is gone, and the work ends.
 """
 
+import json
 import os
-import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import ray
@@ -21,14 +21,16 @@ import ray
 from model.analysis.tokens.live_writing import GrowingRows
 from model.run.model import Model
 from model.serving.cluster.far_model import OF_TOKENIZER, Description, of_tokenizer
-from model.serving.cluster.messages import DESCRIBE, READ, TRACE, Answer, Bounds, Caller, Load
+from model.serving.cluster.messages import DESCRIBE, READ, TRACE, Answer, Bounds, Caller
 from model.serving.cluster.outline import at, outline_of, record_at, records_of
 from model.serving.cluster.travelling import NotReadError, read, written
 from model.serving.engine import Background, Engine, Request
-from model.serving.events import Event
+from model.serving.events import Event, Found, facts
+from model.serving.holdings import NOT_LOADED, Load
 from model.serving.loaded_models import model_size
 from model.system import allocator
-from model.system.elsewhere import FUNCTIONS, TURN, takes_turns
+from model.system.clicks import click, clicked
+from model.system.elsewhere import TURN, asked_function, takes_turns
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 
@@ -93,7 +95,7 @@ class ModelHost:
         )
         self._tickets: dict[str, _Ticket] = {}
         self._asked = self._began = time.monotonic()
-        self._counts = {"Passed": 0, "Refused": 0, "failed": 0}
+        self._failed = 0
         threading.Thread(target=self._end_when_idle, name="idle", daemon=True).start()
 
     @ray.method(concurrency_group="control")
@@ -121,21 +123,13 @@ class ModelHost:
     @ray.method(concurrency_group="control")
     def load(self) -> Load:
         """How it is doing. This is no use of it."""
-        kept, now = self._engine.holdings, time.monotonic()
-        return Load(
-            model=self._model,
-            machine=socket.gethostname(),
-            process=os.getpid(),
-            waiting=kept.waiting,
+        now = time.monotonic()
+        kept = next(iter(self._engine.loads()), Load(self._model, *NOT_LOADED))
+        return kept._replace(
             under_way=len(self._tickets),
             idle=now - self._asked,
-            model_bytes=kept.model_bytes,
-            traces=kept.traces,
-            trace_bytes=kept.trace_bytes,
-            passes=self._counts["Passed"],
-            refused=self._counts["Refused"],
-            failed=self._counts["failed"],
-            started=now - self._began,
+            failed=self._failed,
+            runs=now - self._began,
         )
 
     def rows(self, ticket: str, name: str, head: int) -> Array | None:
@@ -157,6 +151,10 @@ class ModelHost:
         return self._answered(found, lambda: found.generator)
 
     def _answered(self, ticket: _Ticket, work: Callable[[], Any]) -> Answer:
+        with clicked(ticket.caller.click):
+            return self._worked(ticket, work)
+
+    def _worked(self, ticket: _Ticket, work: Callable[[], Any]) -> Answer:
         token, began = _current.set(ticket), time.perf_counter()
         self._asked = time.monotonic()
         kind, value = "left", None
@@ -174,7 +172,7 @@ class ModelHost:
         except ValueError as refusal:
             kind, value = "refusal", refusal
         except BaseException:
-            self._counts["failed"] += 1
+            self._failed += 1
             self._tickets.pop(ticket.caller.ticket, None)
             raise
         finally:
@@ -201,7 +199,7 @@ class ModelHost:
                 name == OF_TOKENIZER
             ):
                 return of_tokenizer(self._engine.model(self._model, ticket.tell), target, of, given)
-        called = _function(function)
+        called = asked_function(function)
         if takes_turns(called):
             given = given | {TURN: partial(self._turn, ticket)}
         return called(**given)
@@ -239,9 +237,13 @@ class ModelHost:
         raise NotReadError(f"{reference!r} refers to nothing here.")
 
     def _note(self, event: Event) -> None:
-        name = type(event).__name__
-        if name in self._counts:
-            self._counts[name] += 1
+        if not isinstance(event, Found):
+            line = {
+                "event": type(event).__name__.lower(),
+                "click": click(),
+                "process": os.getpid(),
+            } | facts(event)
+            print(json.dumps(line), file=sys.stderr, flush=True)  # into the logs of the cluster
         if (ticket := _current.get()) is not None:
             ticket.events.append(event)
 
@@ -261,13 +263,3 @@ class ModelHost:
 def _still_wanted() -> None:
     if (ticket := _current.get()) is not None:
         ticket.still_wanted()
-
-
-def _function(name: str) -> Callable[..., Any]:
-    """A function that may be asked. Raises NotReadError for any other name."""
-    module = name.partition(":")[0]
-    if module.startswith("model."):
-        import_module(module)
-    if name not in FUNCTIONS:
-        raise NotReadError(f"{name!r} may not be asked.")
-    return FUNCTIONS[name]

@@ -33,21 +33,3 @@ class Answer(NamedTuple):
     events: tuple[Event, ...] = ()
     waiting: int = 0  # in the queue of this model
     seconds: float = 0.0  # of the work here
-
-
-class Load(NamedTuple):
-    """How an actor is doing."""
-
-    model: str
-    machine: str
-    process: int
-    waiting: int
-    under_way: int
-    idle: float  # seconds since something was asked
-    model_bytes: int
-    traces: int
-    trace_bytes: int
-    passes: int
-    refused: int
-    failed: int
-    started: float  # seconds since then
