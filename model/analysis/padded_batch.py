@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from model.nn.recorder import AttentionTensors, Recorder, recording
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, Mask
 from model.trace.collect import attention_record
 from model.trace.records import Attention, Token
@@ -54,6 +55,7 @@ class Sentence:
         )
 
 
+@asked
 def padded_batch(model: "Model", first: str, second: str) -> tuple[Sentence, Sentence]:
     """Both sentences, run by the unchanged model as one batch with and without the padding mask, and alone.
 

@@ -17,6 +17,7 @@ from model.analysis.tokens.prediction import (
     probabilities,
 )
 from model.nn.config import Stack
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, Mask, Wide, read_only
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
@@ -36,6 +37,7 @@ class RowStatistics(NamedTuple):
     empty: Mask  # whether every key is masked
 
 
+@asked
 def row_statistics(attention: Attention) -> RowStatistics:
     """The rows of every head of one sub-layer, in full."""
     rows = [(entropy(weights), weights.max(-1)) for weights in head_weights([attention])]
@@ -51,6 +53,7 @@ class StreamMovement(NamedTuple):
     share: Array  # distance / length; 0 where both are 0
 
 
+@asked
 def movement(before: Trace, after: Trace, stack: Stack) -> StreamMovement:
     """State by state, for one stack. Raises ValueError if the runs are not of the same tokens."""
     _same_tokens(before, after)
@@ -62,11 +65,13 @@ def movement(before: Trace, after: Trace, stack: Stack) -> StreamMovement:
     return StreamMovement(*map(read_only, (distance, length, share)))
 
 
+@asked
 def predicted(trace: Trace) -> tuple[Token, ...]:
     """The tokens that the logits of a pass predict: all from the second on."""
     return trace.tokens_of("decoder")[1:]
 
 
+@asked
 def losses(trace: Trace) -> Wide:
     """(token - 1,): -ln p of each token that follows, in nats (cross-entropy). Raises ValueError for an
     encoder."""
@@ -122,6 +127,7 @@ def divergence_rounding(divergence: float, error: float) -> float:
     return 2 * error * (divergence + (2 * divergence) ** 0.5) + error**2
 
 
+@asked
 def divergences(before: Trace, after: Trace) -> Wide:
     """(token,): `divergence` of the prediction after each token. Raises ValueError for encoders and for
     other tokens."""
@@ -154,6 +160,7 @@ def ranked(before: Array, after: Array, count: int) -> tuple[Ranked, ...]:
     )
 
 
+@asked
 def largest_difference(before: Trace, after: Trace) -> float:
     """Largest |after - before| over all states of all streams."""
     _same_tokens(before, after)

@@ -14,6 +14,7 @@ from model.code.line import logits_table
 from model.nn.biases import alibi_slopes
 from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Place
+from model.system.elsewhere import asked
 from model.trace.arrays import Array
 from model.trace.collect import numbers_of
 from model.trace.records import Attention
@@ -26,10 +27,11 @@ Weights = Mapping[str, Tensor]  # by name
 VECTORS = ("query", "key", "value")
 
 
-def checked_difference(model: "Model", trace: Trace, weights: Weights) -> float:
-    """`largest_difference` of a model that can be written as code. Raises ValueError, with the rest of a
-    sentence, for one that cannot."""
-    off = largest_difference(model, trace, weights)
+@asked
+def checked_difference(model: "Model", trace: Trace, weights: Weights | None = None) -> float:
+    """`largest_difference` of a model that can be written as code. weights: its own unless given. Raises
+    ValueError, with the rest of a sentence, for a model that cannot."""
+    off = largest_difference(model, trace, weights or model.module.named_weights())
     if not off <= CLOSE:
         raise ValueError("its weights do not give its numbers in the way of such a listing")
     return off

@@ -8,6 +8,7 @@ import torch
 
 from model.analysis.axes import Lines, Outcome, run
 from model.code.check import projected
+from model.system.elsewhere import asked
 from model.trace.records import Attention
 from model.trace.trace import Trace
 
@@ -29,6 +30,7 @@ class Operated:
     apart: float | None
 
 
+@asked
 def queries_by_head(model: "Model", trace: Trace, attention: Attention) -> Operated:
     """The queries of a sub-layer as W_Q gives them, (1, token, width), viewed and transposed to
     (1, head, token, d_k). Raises ValueError where the model's weights are not known by name.

@@ -14,6 +14,7 @@ from model.code.script import stem
 from model.nn.intervention import Intervention
 from model.snippets.script import TRACE_FILE
 from model.snippets.snippet import Around, NormFacts, Origin, Stage, Vector
+from model.system.elsewhere import asked
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 
@@ -30,6 +31,7 @@ _REFUSED = "How this model makes its queries, keys and values cannot be written 
     key=lambda model, trace, attention: ref(attention),
     lock=Lock(),
 )
+@asked
 def origin(model: "Model", trace: Trace, attention: Attention) -> Origin:
     """What the code of a layer needs beside its record, checked with the layer's own first tokens."""
     intervention = trace.intervention

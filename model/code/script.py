@@ -12,6 +12,7 @@ from torch import Tensor
 from model.code.check import last_states
 from model.code.line import Length
 from model.code.listing import lines, written
+from model.system.elsewhere import asked
 from model.trace.records import Token
 from model.trace.trace import Trace
 
@@ -104,6 +105,12 @@ def likely(trace: Trace) -> list[int]:
 
 def _probabilities(trace: Trace) -> Tensor:
     return torch.tensor(np.array(trace.require_prediction().after(-1))).softmax(-1)
+
+
+@asked
+def weights_of(model: "Model") -> bytes:
+    """The file of a model's weights. Raises ValueError for a layout without names."""
+    return weights_file(model.module.named_weights())
 
 
 def weights_file(weights: Mapping[str, Tensor]) -> bytes:

@@ -191,7 +191,7 @@ def _follows(model: Model) -> None:
     """The parameters that follow from the sizes of the config are all that there are."""
     config = model.config
     listed = parameter_parts(config) | model.module.extra_parameters()
-    counted = sum(weight.numel() for weight in model.module.parameters())
+    counted = model.parameter_count
     if sum(listed.values()) != counted:
         raise ValueError(f"its {counted:,} parameters do not follow from the sizes of its layers")
 

@@ -2,20 +2,23 @@
 
 import hashlib
 import platform
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import torch
 
+from model.analysis.attribution.patching import Turn
 from model.loading.registry import load_model
 from model.profile.profile import Profile
 from model.profile.sums import Sums, UncountedError
 from model.profile.tables import About
 from model.profile.window import Profiled, window_sums
+from model.system.elsewhere import asked
 from model.system.threads import one_thread
 
 if TYPE_CHECKING:
@@ -86,6 +89,21 @@ def versions() -> tuple[str, ...]:
     return tuple(found)
 
 
+@asked
+def window_by_window(
+    model: "Model", texts: Sequence[str], about: About, *, turn: Turn
+) -> Iterator[tuple[About, Sums, Mapping[int, str], float]]:
+    """What the profile of each window is made of, and the seconds that it took. turn: makes a context in
+    which one is computed."""
+    profiled = Profiled.of(model)
+    for number, text in enumerate(texts):
+        with turn():
+            began = monotonic()
+            made = slice_profile(Slice(number, (text,)), about, profiled)
+            seconds = monotonic() - began
+        yield made.about, made.sums, made.texts, seconds
+
+
 def refuse_what_kills(one: Slice, deaths: int) -> None:
     """Raises ValueError where the worker of a slice has died too often."""
     if deaths >= ATTEMPTS:
@@ -108,6 +126,7 @@ def of_weights(name: str, weights: str) -> Profiled:
     return Profiled.of(model)
 
 
+@asked
 def weights_hash(model: "Model") -> str:
     """SHA-256 of all weights, by name."""
     digest = hashlib.sha256()

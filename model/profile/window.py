@@ -41,11 +41,16 @@ class Profiled:
     @classmethod
     def of(cls, model: "Model") -> "Profiled":
         layers = model.module.attentions()
-        heads = tuple((layer.place.name, head) for layer in layers for head in range(layer.heads))
         proven = () if "output" in model.unproven else layers
         outputs = {one.place.name: weight_and_bias(one.output)[0] for one in proven}
         squares = {one.place.name: _squares(outputs[one.place.name], one.heads) for one in proven}
-        return cls(model, heads, outputs, squares, _unembedding(model))
+        return cls(model, heads_of_model(model), outputs, squares, _unembedding(model))
+
+
+def heads_of_model(model: "Model") -> tuple[Head, ...]:
+    """Every head, in order of execution."""
+    layers = model.module.attentions()
+    return tuple((layer.place.name, head) for layer in layers for head in range(layer.heads))
 
 
 def _squares(output: Array, heads: int) -> Tensor:

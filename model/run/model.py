@@ -12,8 +12,9 @@ from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.recorder import Recorder, recording
 from model.run.other_run import from_other_run
 from model.run.protocols import AttentionLayer, Runnable
-from model.run.refusals import check_id, check_intervention, check_length
+from model.run.refusals import check_continues, check_id, check_intervention, check_length
 from model.run.tokenizers import Tokenizer, clean
+from model.system.elsewhere import asked
 from model.system.memory import enough_memory, into_memory
 from model.trace.arrays import Array
 from model.trace.collect import array_of, deferred_logits, numbers_of, trace_of
@@ -50,7 +51,7 @@ class Model:
             self.module = module.to(self.device).eval().requires_grad_(False)
             into_memory(self.module.parameters())
         self.tokenizer = tokenizer
-        self._target_tokenizer = target_tokenizer or tokenizer  # of the decoder's own text
+        self.target_tokenizer = target_tokenizer or tokenizer  # of the decoder's own text
 
     @property
     def config(self) -> TransformerConfig:
@@ -60,6 +61,11 @@ class Model:
     def precision(self) -> torch.dtype:
         """What its numbers are while it runs."""
         return self.module.embedding.tokens.weight.dtype
+
+    @property
+    def parameter_count(self) -> int:
+        """Numbers in its weights, shared ones once."""
+        return sum(weight.numel() for weight in self.module.parameters())
 
     @property
     def attention_names(self) -> tuple[str, ...]:
@@ -87,6 +93,7 @@ class Model:
         return tuple(dict.fromkeys(layer.place.stack for layer in self.module.attentions()))
 
     @property
+    @asked
     def embedding(self) -> Array:
         """(vocabulary, d_model): the token table, one row a token."""
         return numbers_of(self.module.embedding.tokens.weight)
@@ -189,7 +196,7 @@ class Model:
         are somebody else's."""
         if self._borrowed:
             raise ValueError("This model's weights are somebody else's: move its owner's model.")
-        target = self._target_tokenizer
+        target = self.target_tokenizer
         return Model(self.name, self.module, self.tokenizer, device, target_tokenizer=target)
 
     def reading(self, tokenizer: Tokenizer) -> "Model":
@@ -198,6 +205,7 @@ class Model:
         made.tokenizer = tokenizer
         return made
 
+    @asked
     def generate(
         self, text: str, *, limit: int = 20, intervention: Intervention = UNCHANGED
     ) -> tuple[Token, ...]:
@@ -205,23 +213,14 @@ class Model:
 
         Raises ValueError for an encoder, which predicts no next token.
         """
-        if self.config.shape == "encoder":
-            raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
+        check_continues(self.name, self.config, intervention)
         tokens = self.tokens(text)
-        if intervention.patch is not None:
-            raise ValueError(
-                "A run with parts of another sentence has a fixed length, so it cannot be continued."
-            )
-        if intervention.weights:
-            raise ValueError(
-                "Weights set by hand stand in one matrix, which grows with each token: such a run cannot be "
-                "continued."
-            )
         check_length(len(tokens), self.config.n_ctx, self.name)
         check_intervention(intervention, self.name, self.module, (len(tokens), self.config.n_ctx))
         with recording(Recorder(intervention, source=self.config.source)):
             return self._greedy(tokens, limit)
 
+    @asked
     def unembed(self, stream: Array) -> Array:
         """States of the stream (…, d_model) as logits (…, vocabulary): the logit lens. Raises
         ValueError for an encoder without a head, and where that is not proven."""
@@ -230,6 +229,7 @@ class Model:
             states = torch.tensor(np.asarray(stream), dtype=self.precision, device=self.device)
             return numbers_of(self.module.unembed(states))
 
+    @asked
     def head_output(self, attention: Attention, head: int) -> Array:
         """(query, d_model): what one head writes to the stream through its slice of W_O. Raises ValueError
         where W_O is not known."""
@@ -259,6 +259,7 @@ class Model:
         """(1, token): what the module is fed."""
         return torch.tensor([[token.id for token in tokens]], device=self.device)
 
+    @asked
     def begun(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
         """What the decoder reads before it writes: the text, or the beginning of a target."""
         translates = self.config.shape == "encoder-decoder"
@@ -267,12 +268,12 @@ class Model:
     def _greedy(self, tokens: tuple[Token, ...], limit: int) -> tuple[Token, ...]:
         start, end = self.tokenizer.start, self.tokenizer.end
         ids = self.module.greedy(self.ids(tokens), start=start, end=end, limit=limit)
-        return self._target_tokenizer.named(ids)
+        return self.target_tokenizer.named(ids)
 
     def _written(self, ids: Sequence[int]) -> tuple[Token, ...]:
         """The tokens of ids that this model wrote. Raises ValueError for ids that it cannot write."""
-        if ids and self.config.shape == "encoder":
-            raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
+        if ids:
+            check_continues(self.name, self.config)
         for id_ in ids:
             check_id(id_, self.config.d_vocab, self.name)
         return self.tokenizer.named(ids)
@@ -290,10 +291,10 @@ class Model:
         if start is None:
             raise ValueError(f"{self.name} has no start token to begin the target with.")
         if target is not None or written:
-            fed = self._target_tokenizer.tokens(target or "") + written
+            fed = self.target_tokenizer.tokens(target or "") + written
         else:
             fed = self._greedy(tokens, self.config.n_ctx - 1)
         ids = [token.id for token in fed if token.id != end]
-        target_tokens = self._target_tokenizer.named([start, *ids])
+        target_tokens = self.target_tokenizer.named([start, *ids])
         check_length(len(target_tokens), self.config.n_ctx, self.name)
         return target_tokens

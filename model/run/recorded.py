@@ -37,7 +37,7 @@ class RecordedModel(Model):
         self.sizes = sizes_of(trace)
         self.device = torch.device("cpu")
         self.module: Any = RecordedModule(self.sizes, self.run)
-        self.tokenizer = self._target_tokenizer = RecordedTokenizer(self.run)
+        self.tokenizer = self.target_tokenizer = RecordedTokenizer(self.run)
 
     @property
     def config(self) -> TransformerConfig:

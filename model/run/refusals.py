@@ -1,6 +1,7 @@
 """What a model refuses to run: too long a text, an intervention in something that it does not have."""
 
-from model.nn.intervention import Intervention
+from model.nn.config import TransformerConfig
+from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import OF_HEADS, Patch
 from model.nn.places import Place
 from model.run.protocols import Runnable
@@ -118,3 +119,20 @@ def _size(place: Place, source: int, target: int) -> tuple[int, int]:
     """(queries, keys) of an attention sub-layer. Without a second stack both lengths are equal."""
     queries = target if place.stack == "decoder" else source
     return queries, source if place.kind == "cross" else queries
+
+
+def check_continues(
+    name: str, config: TransformerConfig, intervention: Intervention = UNCHANGED
+) -> None:
+    """Raises ValueError where a model cannot continue a text, or not under an intervention."""
+    if config.shape == "encoder":
+        raise ValueError(f"{name} is an encoder: it reads text, it does not continue it.")
+    if intervention.patch is not None:
+        raise ValueError(
+            "A run with parts of another sentence has a fixed length, so it cannot be continued."
+        )
+    if intervention.weights:
+        raise ValueError(
+            "Weights set by hand stand in one matrix, which grows with each token: such a run cannot be "
+            "continued."
+        )

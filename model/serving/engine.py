@@ -7,11 +7,12 @@ place. When a visitor leaves, the pass is cancelled.
 import gc
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from cachetools import LRUCache
 
@@ -19,7 +20,7 @@ from model.download.wheel import Progress
 from model.loading.registry import load_model, silent
 from model.nn.intervention import Intervention
 from model.serving.events import Event, Found, Loaded, Passed, Refused
-from model.serving.holdings import Eviction, Holdings
+from model.serving.holdings import Eviction, Holdings, Load, loads_of
 from model.serving.loaded_models import LoadedModels, model_size
 from model.serving.trace_files import (
     File,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
+Record = Literal["attention", "full"]
 
 PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
 
@@ -93,7 +95,9 @@ class Engine:
         )
         self._queue = FairQueue(PASSES_AT_ONCE, bounds.longest_queue)
         self._seconds = bounds.pass_seconds
-        self._wanted, self._visitor, self._tell = wanted, visitor, tell
+        self._wanted, self._visitor, self._told = wanted, visitor, tell
+        self._happened: Counter[tuple[str, type[Event]]] = Counter()  # by model
+        self._began = time.monotonic()
         self._make_way = make_way
         self._evictions: list[Eviction] = []
         self._news: dict[str, tuple[str, float | None]] = {}  # how far each model's loading is
@@ -124,8 +128,8 @@ class Engine:
             return model
 
     def keep_file(self, file: BytesIO, size: int) -> str:
-        """Keeps the run of a trace file that was dropped on a page, as long as there is room; its name.
-        Raises ValueError as `load_trace`."""
+        """Keeps the run of a trace file that was dropped on a page while there is room; its name. Raises
+        ValueError as `load_trace`."""
         name = dropped_name(file)
         if not self.has(name):
             self._opened(file_of(name), run_of_dropped(file, size, int(self._traces.maxsize)))
@@ -147,9 +151,8 @@ class Engine:
         return model
 
     def prepare(self, name: str) -> None:
-        """Loads a model before anybody asks for it, and keeps it if it fits beside those that are loaded.
-
-        Raises ValueError as `load_model` does."""
+        """Loads a model before anybody asks for it, and keeps it if it fits beside the others. Raises
+        ValueError as `load_model` does."""
         with self._keys.held(name, nothing):
             if not self.has(name):
                 model = self._load(name, lambda sentence, share: None)
@@ -160,8 +163,7 @@ class Engine:
     @property
     def evictions(self) -> tuple[Eviction, ...]:
         """Every model that was unloaded since the start, the oldest first."""
-        with self._guard:
-            return tuple(self._evictions)
+        return tuple(self._evictions)
 
     @property
     def holdings(self) -> Holdings:
@@ -174,6 +176,16 @@ class Engine:
                 trace_bytes=int(self._traces.currsize),
                 waiting=self._queue.waiting,
             )
+
+    def loads(self) -> list[Load]:
+        """The loaded models, and how busy each is."""
+        with self._guard:
+            sizes = {name: model_size(model) for name, model in self._models.items()}
+            traces = [(key.model, trace.nbytes) for key, trace in self._traces.items()]
+            happened = self._happened.copy()
+        return loads_of(
+            sizes, traces, happened, self._queue.waiting, time.monotonic() - self._began
+        )
 
     def trace(self, request: Request, waiting: Callable[[int], object]) -> Trace:
         """The trace of a request; `waiting` is told the place in the queue, from 1, while there is one.
@@ -193,15 +205,11 @@ class Engine:
                 return known
             model = self.model(request.model, lambda sentence, share: None)
             asked = time.perf_counter()
+            given = request.text, request.target, request.intervention
             with self._refusals(request.model), self.turn(waiting):
                 began = time.perf_counter()
-                trace = model.trace(
-                    request.text,
-                    request.target,
-                    request.intervention,
-                    continued=request.continued,
-                    record="full" if request.full else "attention",
-                )
+                record: Record = "full" if request.full else "attention"
+                trace = model.trace(*given, continued=request.continued, record=record)
             ended = time.perf_counter()
             tokens = len(trace.tokens) + len(trace.target_tokens)
             self._tell(Passed(request.model, tokens, ended - began, began - asked))
@@ -216,8 +224,7 @@ class Engine:
     def turn(
         self, waiting: Callable[[int], object], background: Background | None = None
     ) -> Iterator[None]:
-        """Holds a turn in the queue of passes, for a trace or any other computation. A long computation takes
-        many short turns, so that other visitors come in between.
+        """Holds a turn in the queue of passes. Long work takes many short turns: others come in between.
 
         Passes in it are cancelled when the visitor leaves or the time is over. background: for work beside
         the page; it is never turned away, because it takes its own visitor's turns only.
@@ -242,15 +249,19 @@ class Engine:
                 model = load_model(name, progress=announced, most_bytes=bound)
         finally:
             self._news.pop(name, None)
-        # Streamlit collects garbage after every rerun, and that takes 0.2 s while torch is in the heap
-        # and not frozen. What was frozen for an earlier model may be garbage now, so it is collected
-        # first.
+        # Streamlit collects garbage after every rerun: 0.2 s while torch is in the heap and not frozen.
+        # What was frozen for an earlier model may be garbage now, so it is collected first.
         gc.unfreeze()
         gc.collect()
         gc.freeze()
         allocator.give_back_spare()  # what reading its files took
         self._tell(Loaded(name, time.perf_counter() - began, model_size(model)))
         return model
+
+    def _tell(self, event: Event) -> None:
+        with self._guard:
+            self._happened[event.model, type(event)] += 1
+        self._told(event)
 
     def _announcing(self, name: str, progress: Progress) -> Progress:
         """Tells progress to the visitor who loads the model, and keeps it for others who wait."""

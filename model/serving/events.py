@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from model.loading.registry import hub_models, models, untrained_models
+
 
 class Loaded(NamedTuple):
     """A model was loaded."""
@@ -35,3 +37,18 @@ class Refused(NamedTuple):
 
 
 Event = Loaded | Found | Passed | Refused
+
+
+def known(model: str) -> str:
+    """A model's name if it is a public one, else "other": somebody typed it."""
+    return model if model in {*models, *hub_models, *untrained_models} else "other"
+
+
+def facts(happened: Event) -> dict[str, object]:
+    """What a line of a log says of an event."""
+    found: dict[str, object] = happened._asdict() | {"model": known(happened.model)}
+    for seconds, name in (("seconds", "ms"), ("waited", "waited_ms")):
+        if seconds in found:
+            found[name] = round(1000 * getattr(happened, seconds), 1)
+            del found[seconds]
+    return found

@@ -6,6 +6,8 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextvars import copy_context
+from functools import partial
 from time import monotonic
 from typing import Generic, Literal, TypeVar
 
@@ -85,7 +87,9 @@ class Jobs(Generic[K, J]):
             ended = [other for other, one in self._jobs.items() if one.ended.is_set()]
             for other in ended[: max(0, len(self._jobs) - self._kept)]:
                 del self._jobs[other]
-        threading.Thread(target=self._run, args=(job, work), name="job", daemon=True).start()
+        # The log names the click that began it.
+        run = partial(copy_context().run, self._run, job, work)
+        threading.Thread(target=run, name="job", daemon=True).start()
         return job
 
     def stop(self, key: K) -> None:

@@ -9,48 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, HttpUrl, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from model.system.addresses import ORIGINS, is_loopback, origins
-from model.system.machine import machine_bytes
+from model.system import setting_kinds as kinds
+from model.system.addresses import ORIGINS, is_loopback
+from model.system.setting_kinds import MEGABYTE as MEGABYTE
+from model.system.setting_kinds import REAL_MODEL as REAL_MODEL
+from model.system.setting_kinds import Precision as Precision
 from model.system.variables import variable
-
-ADDRESS = "STREAMLIT_SERVER_ADDRESS"
-MEGABYTE = 1_000_000
-REAL_MODEL = "smollm2-135m-instruct"  # a language model of a hundred megabytes
-LEAST_TRACE_MB, MOST_TRACE_MB = 300, 2000
-OPEN_HERE = "`on` for visitors on this computer who do not come through a proxy, otherwise `off`"
-
-Precision = Literal["float32", "bfloat16", "float16"]
-Switch = Annotated[bool, BeforeValidator({"on": True, "off": False}.get)]
-Name = Annotated[str, Field(min_length=1)]
-Names = Annotated[
-    tuple[Name, ...], BeforeValidator(lambda written: [name.strip() for name in written.split(",")])
-]
-Origins = Annotated[tuple[str, ...], BeforeValidator(origins)]
-Named = Annotated[
-    str | None, BeforeValidator(lambda written: None if written == "none" else written)
-]
-Address = Annotated[str, AfterValidator(lambda written: HttpUrl(written) and written.rstrip("/"))]
-
-
-def asked_at_this_computer(above: Mapping[str, Any]) -> bool:
-    return above["asked_here"] and is_loopback(above["address"])
-
-
-def fetched_by_default(above: Mapping[str, Any]) -> str | None:
-    """The real language model, where it may be opened anyway."""
-    listed = above["models"]
-    may_open = asked_at_this_computer(above) if listed is None else REAL_MODEL in listed
-    return REAL_MODEL if may_open and is_loopback(above["address"]) else None
-
-
-def default_trace_megabytes() -> int:
-    """A tenth of the machine's memory. A trace of 1,024 tokens of a GPT-2 takes 440 MB, and an intervention
-    is shown beside the unchanged run, so two of them are kept."""
-    return min(max(machine_bytes() // MEGABYTE // 10, LEAST_TRACE_MB), MOST_TRACE_MB)
 
 
 class Settings(BaseModel, frozen=True):
@@ -58,9 +26,11 @@ class Settings(BaseModel, frozen=True):
 
     asked_here: bool = True  # whether these settings are for somebody at this computer
     address: str = variable(
-        ADDRESS, "127.0.0.1", "address that the server listens on; `0.0.0.0` means all addresses"
+        kinds.ADDRESS,
+        "127.0.0.1",
+        "address that the server listens on; `0.0.0.0` means all addresses",
     )
-    models: Names | None = variable(
+    models: kinds.Names | None = variable(
         "ATTENTION_MODELS",
         None,
         "models of the hub that visitors may choose besides the first five in the table above: "
@@ -68,32 +38,32 @@ class Settings(BaseModel, frozen=True):
         told="decided by the next two settings",
         must="names separated by commas",
     )
-    other_models: Switch = variable(
+    other_models: kinds.Switch = variable(
         "ATTENTION_OTHER_MODELS",
-        asked_at_this_computer,
+        kinds.asked_at_this_computer,
         "whether visitors may open, and so download, any model of the hub, and the untrained ones of over "
         "100 MB",
-        told=OPEN_HERE,
+        told=kinds.OPEN_HERE,
         must="on or off",
     )
-    folders: Switch = variable(
+    folders: kinds.Switch = variable(
         "ATTENTION_FOLDERS",
-        asked_at_this_computer,
+        kinds.asked_at_this_computer,
         "whether visitors may open a model from a folder of the server, or a trace file that lies there",
-        told=OPEN_HERE,
+        told=kinds.OPEN_HERE,
         must="on or off",
     )
-    trace_files: Switch = variable(
+    trace_files: kinds.Switch = variable(
         "ATTENTION_TRACE_FILES",
-        asked_at_this_computer,
+        kinds.asked_at_this_computer,
         "whether visitors may drop trace files, and texts for a profile, on a page, for their own session "
         "alone",
-        told=OPEN_HERE,
+        told=kinds.OPEN_HERE,
         must="on or off",
     )
-    fetch: Named = variable(
+    fetch: kinds.Named = variable(
         "ATTENTION_FETCH",
-        fetched_by_default,
+        kinds.fetched_by_default,
         "model that the server fetches in the background when it starts, loads if this computer has 8 GB of "
         "memory, and offers on Home; `none`: it fetches nothing",
         told=f"`{REAL_MODEL}` for visitors on this computer who do not come through a proxy, otherwise "
@@ -114,7 +84,7 @@ class Settings(BaseModel, frozen=True):
     )
     trace_megabytes: int = variable(
         "ATTENTION_TRACE_MB",
-        default_trace_megabytes,
+        kinds.default_trace_megabytes,
         "megabytes of recent traces, shared by all visitors; no larger trace file is read",
         ge=1,
         le=10**7,
@@ -165,6 +135,32 @@ class Settings(BaseModel, frozen=True):
         "`float16`, whose rounding the pages then show",
         must="float32, bfloat16 or float16",
     )
+    cluster: str | None = variable(
+        "ATTENTION_CLUSTER",
+        None,
+        "[Ray cluster](docs/cluster.md) that runs the models for all replicas of the app: `HOST:PORT` of its "
+        "head; `auto`, that of this machine; `local`, one that starts and ends with the app",
+        told="none: this process runs them",
+        must="HOST:PORT, auto or local",
+        pattern=r"^(auto|local|[^\s/]+:[0-9]{1,5})$",
+    )
+    cluster_copies: int = variable(
+        "ATTENTION_CLUSTER_COPIES",
+        1,
+        "actors of one model, at most; another one begins where three passes wait for each",
+        ge=1,
+        le=1000,
+    )
+    cluster_gpus: float = variable(
+        "ATTENTION_CLUSTER_GPUS", 0.0, "share of a GPU of each model there", ge=0, le=64
+    )
+    cluster_idle: int = variable(
+        "ATTENTION_CLUSTER_IDLE",
+        1800,
+        "seconds after which a model that nobody asks is unloaded from the cluster",
+        ge=10,
+        le=10**7,
+    )
     metrics: Literal["local", "on", "off"] = variable(
         "ATTENTION_METRICS",
         "local",
@@ -172,7 +168,7 @@ class Settings(BaseModel, frozen=True):
         "reaches the server; `off`, nobody",
         must="local, on or off",
     )
-    frame_ancestors: Origins = variable(
+    frame_ancestors: kinds.Origins = variable(
         "ATTENTION_FRAME_ANCESTORS",
         (),
         "who may show the app in a frame of their own pages: origins with spaces between them, such as "
@@ -180,7 +176,7 @@ class Settings(BaseModel, frozen=True):
         told="nobody",
         must=ORIGINS,
     )
-    hub: Address = variable(
+    hub: kinds.Address = variable(
         "HF_ENDPOINT",
         "https://huggingface.co",
         "another hub than Hugging Face's",
@@ -292,7 +288,7 @@ def settings_come_from(reads: Callable[[], Settings]) -> None:
 
 def listens_on(address: str) -> None:
     """Says where the server listens, if that was decided elsewhere than in the environment."""
-    os.environ[ADDRESS] = address
+    os.environ[kinds.ADDRESS] = address
 
 
 def environment_with(**more: str) -> dict[str, str]:

@@ -88,6 +88,11 @@ class Attention:
         return cast(int, self.place.layer)
 
     @property
+    def sizes(self) -> tuple[int, int, int]:
+        """How many heads, queries and keys."""
+        return self.heads, self.vectors[0].shape[1], self.vectors[1].shape[1]
+
+    @property
     def query(self) -> Array:
         """(head, query token, d_k), as used: after rotary positions."""
         return self.vectors[0]
@@ -107,8 +112,7 @@ class Attention:
         """(query, key), True = may look; (head, query, key) where heads have masks of their own.
         None only where every query may look at every key."""
         if self.look_ahead:
-            queries, keys = self.vectors[0].shape[1], self.vectors[1].shape[1]
-            return read_only(np.tri(queries, keys, dtype=bool))
+            return read_only(np.tri(*self.sizes[1:], dtype=bool))
         return self.own_mask
 
     def mask_of(self, head: int) -> Mask | None:
@@ -146,28 +150,24 @@ class Attention:
 
     def masked(self, head: int) -> Array:
         """(query, key): biased scores, with the mask value where the mask forbids to look."""
-        if "masked" in self.steps:
-            return self.steps["masked"][head]
         biased, mask = self.biased(head), self.mask_of(head)
-        if mask is None:
-            return biased
+        if "masked" in self.steps or mask is None:
+            return self.steps["masked"][head] if "masked" in self.steps else biased
         return read_only(np.where(mask, biased, np.float32(self.mask_value)))
 
     def weights(self, head: int) -> Array:
-        """(query, key): how much each query looks at each key. Rows sum to 1, less what a sink takes,
-        before any dropout; a row whose every key is masked by minus infinity is zero. Those set by hand are
-        as they were set."""
+        """(query, key): how much each query looks at each key. Rows sum to 1, less what a sink takes, before
+        any dropout; a row that is masked by minus infinity alone is zero. Those set by hand are as set."""
         if "weights" in self.steps:
             return self.steps["weights"][head]
-        return read_only(self._probabilities(head)[:, : self.vectors[1].shape[1]])
+        return read_only(self._probabilities(head)[:, : self.sizes[2]])
 
     def sink_weights(self, head: int) -> Array:
         """(query,): the weight that the head's sink takes of each row; zero without one."""
-        if self.sinks is None:
-            return read_only(np.zeros(self.vectors[0].shape[1], np.float32))
         if "sink_weights" in self.steps:
             return self.steps["sink_weights"][head]
-        return read_only(self._probabilities(head)[:, -1])
+        queries = np.zeros(self.sizes[1], np.float32)
+        return read_only(queries if self.sinks is None else self._probabilities(head)[:, -1])
 
     def _probabilities(self, head: int) -> Array:
         """(query, key): the weights; with a sink, what it takes in one more column."""
@@ -192,8 +192,8 @@ class Attention:
         return read_only(self.dropped(head) @ self._of(2, head))
 
     def check(self) -> float:
-        """Largest |weights · value - recorded output| over heads, queries and dimensions; after an
-        explicit pass also the largest difference of its steps from what the vectors give."""
+        """Largest |weights · value - recorded output|; after an explicit pass also the largest difference of
+        its steps from what the vectors give."""
         return largest(self._gap(head) for head in range(self.heads))
 
     def _gap(self, head: int) -> float:

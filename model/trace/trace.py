@@ -264,14 +264,14 @@ class Trace:
 
     def queries_of(self, attention: Attention) -> tuple[Token, ...]:
         """The tokens that look, in one of this trace's attention sub-layers."""
-        read, count = self.tokens_of(attention.stack), attention.query.shape[1]
+        read, count = self.tokens_of(attention.stack), attention.sizes[1]
         # Where it looks back, the first of more keys are those of tokens read before.
         return of_length(read[-count:] if attention.kind == "causal" else read, count)
 
     def keys_of(self, attention: Attention) -> tuple[Token, ...]:
         """The tokens looked at, in one of this trace's attention sub-layers."""
         read = self.tokens_of("encoder" if attention.kind == "cross" else attention.stack)
-        return of_length(read, attention.vectors[1].shape[1])
+        return of_length(read, attention.sizes[2])
 
     def find(self, name: str) -> Attention:
         """The attention sub-layer of this name, or of the module of this name. Raises ValueError if the

@@ -39,7 +39,7 @@ def test_the_page_of_costs_counts_experts_and_latent_vectors() -> None:
     words, model = said(app), loaded("deepseek_v3")
     assert "E = 8 experts, of which k = 2 read each token" in words
     assert "a latent vector of r = 16 numbers, and of a key of d_R = 8" in words
-    counted = sum(weight.numel() for weight in model.module.parameters())
+    counted = model.parameter_count
     values = {one.label: one.value for one in app.metric}
     assert values["All parameters"] == f"{counted:,}"
     unread = 2 * (8 - 2) * 3 * 48 * 40  # two layers, six experts, three matrices

@@ -94,7 +94,7 @@ def test_own_sizes_join_a_link_that_names_a_known_model() -> None:
 def test_the_models_own_count_is_printed_beside_the_formulas() -> None:
     app = opened("Parameters")
     model = engine().model("stories", lambda *news: None)
-    counted = sum(weight.numel() for weight in model.module.parameters())
+    counted = model.parameter_count
     assert total(app) == f"{counted:,}"
     assert "Difference: 0" in said(app)
 

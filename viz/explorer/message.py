@@ -252,7 +252,7 @@ def _layers(message: Json) -> dict[str, Json]:
 def _check_counts(
     attention: Attention, queries: Sequence[str], keys: Sequence[str], which: str
 ) -> None:
-    rows, columns = attention.query.shape[1], attention.key.shape[1]
+    _, rows, columns = attention.sizes
     if (rows, columns) != (len(queries), len(keys)):
         raise ValueError(
             f"The {which} has {rows} queries and {columns} keys; there are {len(queries)} query"

@@ -27,6 +27,7 @@ from viz.elements.error_boundary import tell
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
 from viz.server.connections import descriptors, tend_connections
 from viz.server.files_on_request import make_files_in_turn
+from viz.server.owner import owner
 from viz.server.security import web_security
 from viz.server.sending import InPieces
 from viz.shell.downloads import entry_to_fetch, fetch_behind, prepare
@@ -138,6 +139,7 @@ app = st.App(
     routes=[
         Route("/readyz", ready),
         Route("/metrics", metrics),
+        Route("/owner", owner),
         Route(f"/{PLOTLY_ADDRESS}", plotly_script),
     ],
     middleware=[Middleware(Counting), Middleware(InPieces), *web_security()],

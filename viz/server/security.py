@@ -40,6 +40,7 @@ CLOSED = (
     "/component",
     "/oauth2callback",
 )
+NUMBERS = ("/metrics", "/owner")
 ROOT_QUESTIONS = ("/_stcore/health", "/_stcore/host-config")  # how Streamlit's script finds the app
 _NOTHING = 404, "There is nothing at this address."
 _FOREIGN = 403, "Pages of other sites cannot use this app."
@@ -214,9 +215,9 @@ def foreign_origin(scope: Scope) -> tuple[int, str] | None:
 
 
 def closed_numbers(scope: Scope) -> tuple[int, str] | None:
-    """`/metrics`, for those who may not read it."""
+    """`/metrics` and `/owner`, for those who may not read them."""
     allowed = settings().metrics
-    if scope["path"] != "/metrics" or allowed == "on":
+    if scope["path"] not in NUMBERS or allowed == "on":
         return None
     client = scope.get("client")
     peer = None if client is None else client[0]

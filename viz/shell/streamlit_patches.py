@@ -18,6 +18,7 @@ from streamlit.runtime.scriptrunner import script_runner
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunnerEvent
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 
+from model.system.clicks import clicked
 from viz.state.page_runs import page_runs
 from viz.state.way_back import way_back
 
@@ -77,7 +78,7 @@ class _InTurn(script_runner.ScriptRunner):
         page_runs.let_others_go_first()
 
     def _run_script(self, rerun_data: RerunData) -> None:
-        with page_runs.turn(self._session_id):
+        with clicked(), page_runs.turn(self._session_id):
             super()._run_script(rerun_data)
 
 

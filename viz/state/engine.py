@@ -2,14 +2,16 @@
 
 from collections.abc import Hashable
 from functools import cache
+from typing import Any
 
 import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from model.serving.cluster.cluster_engine import ClusterEngine
 from model.serving.engine import Engine
 from model.serving.events import Event
-from model.system.settings import listens_on, settings_come_from
+from model.system.settings import listens_on, settings, settings_come_from
 from viz.state.locality import settings_of_this_run
 from viz.state.page_runs import page_runs
 from viz.telemetry import logs, metrics
@@ -20,7 +22,14 @@ def engine() -> Engine:
     """The engine, made at first use, when it is known where the server listens."""
     settings_come_from(settings_of_this_run)
     listens_on(st.get_option("server.address") or "0.0.0.0")  # Streamlit's "every address" is none
-    made = Engine(wanted=still_wanted, visitor=visitor, tell=_tell, make_way=page_runs.let_pass)
+    how: dict[str, Any] = {
+        "wanted": still_wanted,
+        "visitor": visitor,
+        "tell": _tell,
+        "make_way": page_runs.let_pass,
+    }
+    address = settings().cluster
+    made = Engine(**how) if address is None else ClusterEngine(address, **how)
     metrics.watch(made)
     return made
 

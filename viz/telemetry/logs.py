@@ -16,8 +16,8 @@ from types import TracebackType
 from streamlit import logger as streamlit_logger
 
 from model import __name__ as MODEL
-from model.loading.registry import hub_models, models, untrained_models
-from model.serving.events import Event, Found
+from model.serving.events import Event, Found, facts
+from model.system.clicks import click
 from viz import __name__ as VIZ
 
 OWN = "attention"  # the logger whose lines are events; its messages hold no visitor's text
@@ -26,31 +26,22 @@ _logger = logging.getLogger(OWN)
 _LIBRARIES = ("streamlit", "uvicorn", "websockets", "asyncio", "transformers", "huggingface_hub")
 
 
-def event(name: str, **facts: object) -> None:
+def event(name: str, **told: object) -> None:
     """Writes one event. The facts must hold no visitor's text."""
-    _logger.info(name, extra={"facts": facts})
+    of = {"click": click()} if click() else {}
+    _logger.info(name, extra={"facts": told | of})
 
 
 def note(happened: Event) -> None:
     """Writes an event of the engine, except for traces that were found."""
     if isinstance(happened, Found):
         return
-    facts = happened._asdict()
-    facts["model"] = known(happened.model)
-    for seconds, name in (("seconds", "ms"), ("waited", "waited_ms")):
-        if seconds in facts:
-            facts[name] = round(facts.pop(seconds) * 1000, 1)
-    event(type(happened).__name__.lower(), **facts)
+    event(type(happened).__name__.lower(), **facts(happened))
 
 
 def kept_back() -> int:
     """Repeated lines that no later line has counted yet."""
     return _repeats.count()
-
-
-def known(model: str) -> str:
-    """A model's name if it is a public one, else "other": somebody typed it."""
-    return model if model in {*models, *hub_models, *untrained_models} else "other"
 
 
 def set_up() -> None:

@@ -1,5 +1,7 @@
 """What the server counts, in Prometheus's format at `/metrics`. No visitor's text or address is in it."""
 
+from collections.abc import Iterator
+
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -10,13 +12,14 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.serving.engine import Engine
-from model.serving.events import Event, Found, Loaded, Passed
-from viz.telemetry.logs import known
+from model.serving.events import Event, Found, Loaded, Passed, known
 
 MOMENTS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 # Parts of the server; the rest are pages.
@@ -76,8 +79,41 @@ _line, _trace_bytes, _traces, _model_bytes, _models = (
 )
 
 
+class _Loads(Collector):
+    """How busy each loaded model is, here or on a cluster."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def collect(self) -> Iterator[Metric]:
+        try:
+            loads = self._engine.loads()
+        except ValueError:  # the cluster cannot be reached
+            loads = []
+        for field, meaning in _OF_ACTORS.items():
+            family = GaugeMetricFamily(
+                f"attention_actor_{field}", meaning, labels=["model", "machine", "process"]
+            )
+            for one in loads:
+                labels = [known(one.model), one.machine, str(one.process)]
+                family.add_metric(labels, getattr(one, field))
+            yield family
+
+
+_OF_ACTORS = {
+    "waiting": "Passes that wait for this model",
+    "under_way": "What was asked of it and is not answered yet",
+    "passes": "Passes that it has made",
+    "refused": "Requests that it has refused",
+    "failed": "Requests that a fault has ended",
+    "model_bytes": "Bytes of its weights",
+    "trace_bytes": "Bytes of the traces that it keeps",
+}
+
+
 def watch(engine: Engine) -> None:
     """From now on `/metrics` tells what this engine keeps."""
+    REGISTRY.register(_Loads(engine))
     _line.set_function(lambda: engine.holdings.waiting)
     _trace_bytes.set_function(lambda: engine.holdings.trace_bytes)
     _traces.set_function(lambda: engine.holdings.traces)

@@ -13,6 +13,7 @@ from model.analysis.attribution.stream_parts import (
     sub_layers_back,
 )
 from model.run.refusals import check_id
+from model.system.elsewhere import asked
 from model.trace.arrays import Wide
 from model.trace.collect import numbers_of
 from model.trace.records import Attention
@@ -77,6 +78,7 @@ class EdgeValues:
         return added
 
 
+@asked
 def edge_values(
     model: "Model", trace: Trace, name: str, head: int, *, through_output: bool = True
 ) -> EdgeValues:
@@ -96,6 +98,7 @@ def edge_values(
     )
 
 
+@asked
 def _output_row(model: "Model", token: int) -> Wide:
     """(d_model,): the row of the output matrix that makes one token's logit, times the model's factor."""
     module = model.module

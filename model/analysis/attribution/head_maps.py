@@ -26,6 +26,7 @@ from model.analysis.attribution.stream_parts import Positions
 from model.analysis.stream.stream import sub_layers
 from model.nn.config import RotaryPairs, Stack
 from model.nn.places import Place
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, Wide
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
@@ -89,6 +90,7 @@ class HeadMap:
         return vectors if self.turn is None else self.turn.of(vectors, tokens)
 
 
+@asked
 def head_map(model: "Model", trace: Trace, attention: Attention, head: int, side: Side) -> HeadMap:
     """The map of one head's queries, keys or values. Raises ValueError where no map of the model gives the
     recorded vectors again."""
@@ -122,6 +124,7 @@ def stack_of(attention: Attention, side: Side) -> tuple[Stack, str | None]:
     return attention.stack, attention.name
 
 
+@asked
 def read_by(model: "Model", trace: Trace, attention: Attention, side: Side) -> Array:
     """(T, C): what the map to queries or keys reads."""
     where = where_read(model, trace, attention, side)
@@ -131,6 +134,7 @@ def read_by(model: "Model", trace: Trace, attention: Attention, side: Side) -> A
     return trace.residual[stack][state]
 
 
+@asked
 def where_read(
     model: "Model", trace: Trace, attention: Attention, side: Side
 ) -> NormRecord | tuple[Stack, int]:

@@ -25,6 +25,7 @@ from model.analysis.attribution.stream_parts import checked_head
 from model.analysis.stream.stream import embedding_norm
 from model.nn.config import Stack
 from model.nn.places import Head, Place
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, Wide
 from model.trace.records import Attention, NormRecord, Token
 from model.trace.trace import Trace
@@ -96,6 +97,7 @@ class HeadMatrices:
         return self.maps[0].turn is not None
 
 
+@asked
 def head_matrices(model: "Model", trace: Trace, name: str, head: int) -> HeadMatrices:
     """The matrices of one head. Raises ValueError for a head that is not there, and where queries or keys
     are not a linear map of the state."""
@@ -124,6 +126,7 @@ def head_matrices(model: "Model", trace: Trace, name: str, head: int) -> HeadMat
     )
 
 
+@asked
 def scores_check(model: "Model", trace: Trace, matrices: HeadMatrices) -> float:
     """Largest difference of the recorded scores and those that the two maps make of the recorded states,
     with their biases and positions."""
@@ -136,6 +139,7 @@ def scores_check(model: "Model", trace: Trace, matrices: HeadMatrices) -> float:
     return float(np.abs(made[0] @ made[1].T - attention.scores(head)).max())
 
 
+@asked
 def looking(
     model: "Model", trace: Trace, matrices: HeadMatrices, *, distance: int = 0, whole: bool = False
 ) -> Factors:
@@ -153,6 +157,7 @@ def looking(
     return Factors(query * matrices.scale, key)
 
 
+@asked
 def writing(
     model: "Model", trace: Trace, matrices: HeadMatrices, *, whole: bool = False
 ) -> Factors:
@@ -231,6 +236,7 @@ def _table(model: "Model", recorded: Array, tokens: Sequence[Token]) -> Array:
     return table_factor(model, recorded, tokens) * model.embedding
 
 
+@asked
 def table_factor(model: "Model", recorded: Array, tokens: Sequence[Token]) -> float:
     """The number by which token vectors are multiplied as they enter the stream: 1 in most models."""
     rows = model.embedding[[token.id for token in tokens]]

@@ -29,6 +29,7 @@ from model.nn.patches import (
 from model.nn.places import Place, layer_label
 from model.nn.recorder import Recorder, recording
 from model.run.refusals import check_id, check_same_length
+from model.system.elsewhere import asked
 from model.trace.arrays import Wide
 from model.trace.collect import doubled
 from model.trace.trace import Trace
@@ -57,6 +58,7 @@ class Spot:
     token: int | None = None  # None: all tokens
 
 
+@asked
 def patch_map(
     model: "Model",
     trace_a: Trace,
@@ -211,6 +213,7 @@ def in_rows(first: str, rows: int) -> Through:
     return through
 
 
+@asked
 def spots_of(
     model: "Model", trace: Trace, what: What, place: str = "", *, before: str = ""
 ) -> list[list[Spot]]:
@@ -243,6 +246,7 @@ def answer_in(model: "Model", ended: Tensor, answer: tuple[int, int]) -> Tensor:
     return logits[:, 1] - logits[:, 0]
 
 
+@asked
 def check_runs(model: "Model", trace_a: Trace, trace_b: Trace, answer: tuple[int, int]) -> None:
     """Raises ValueError for runs that cannot be laid over each other, and for tokens that are not there."""
     for trace in (trace_a, trace_b):

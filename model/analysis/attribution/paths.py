@@ -12,6 +12,7 @@ from torch import Tensor
 from model.analysis.attribution.patching import PatchedRuns, Spot, Turn, check_runs, in_rows
 from model.nn.patches import Site, SiteKind, Where, keeping, one_after_another, putting
 from model.nn.places import Head, Place
+from model.system.elsewhere import asked
 from model.trace.arrays import Wide
 from model.trace.trace import Trace
 
@@ -22,6 +23,7 @@ Reads = Literal["query", "key", "value"]
 READS: tuple[Reads, ...] = get_args(Reads)
 
 
+@asked
 def path_map(
     model: "Model",
     trace_a: Trace,

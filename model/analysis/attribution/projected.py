@@ -7,6 +7,7 @@ import numpy as np
 
 from model.analysis.attribution.head_maps import Side, head_map, read_by
 from model.analysis.attribution.stream_parts import checked_head
+from model.system.elsewhere import asked
 from model.trace.arrays import Wide
 from model.trace.trace import Trace
 
@@ -38,6 +39,7 @@ class Projected:
         return self.matrix[dimension] * self.x
 
 
+@asked
 def projected(
     model: "Model", trace: Trace, name: str, head: int, token: int, side: Side
 ) -> Projected:

@@ -23,6 +23,7 @@ from model.analysis.stream.stream import embedding_norm
 from model.nn.patches import SiteKind, Through
 from model.nn.recorder import Recorder, recording
 from model.run.refusals import check_id
+from model.system.elsewhere import asked
 from model.trace.arrays import Wide
 from model.trace.collect import doubled
 from model.trace.trace import Trace
@@ -53,6 +54,7 @@ class Relevance:
         return abs(float(self.integrated.sum()) - (self.logit - self.baseline))
 
 
+@asked
 def relevances(
     model: "Model", trace: Trace, token: int, *, steps: int = STEPS, turn: Turn = nullcontext
 ) -> Iterator[Relevance]:

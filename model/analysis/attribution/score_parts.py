@@ -9,6 +9,7 @@ import numpy as np
 from model.analysis.attribution.head_maps import HeadMap, Side, head_map, stack_of
 from model.analysis.attribution.stream_parts import Positions, Reader, checked_head, parts_read
 from model.analysis.heads.labels import allowed_cells
+from model.system.elsewhere import asked
 from model.trace.arrays import Wide
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -50,6 +51,7 @@ class ScoreParts:
         return self.values - self.row_mean
 
 
+@asked
 def score_parts(
     model: "Model", trace: Trace, name: str, head: int, query: int, key: int
 ) -> ScoreParts:
@@ -61,7 +63,7 @@ def score_parts(
     queries or keys in a way that is not linear even so.
     """
     attention = checked_head(model, trace, name, head)
-    queries, keys = attention.query.shape[1], attention.vectors[1].shape[1]
+    _, queries, keys = attention.sizes
     if not (0 <= query < queries and 0 <= key < keys):
         raise ValueError(
             f"{name} has {queries} queries and {keys} keys; there is no cell ({query}, {key})."

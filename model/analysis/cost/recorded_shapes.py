@@ -6,11 +6,12 @@ from model.analysis.cost.operations import OUTPUT, Lengths, Operation
 from model.analysis.stream.stream import sub_layers
 from model.nn.config import Stack
 from model.nn.places import Place
+from model.system.elsewhere import asked
 from model.trace.records import Attention
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from model.run.model import Model
+    pass
 
 Shape = tuple[int, ...]
 Key = tuple[str, str]  # place and name of an operation
@@ -21,6 +22,7 @@ def lengths_of(trace: Trace) -> Lengths:
     return Lengths(1, len(trace.tokens), len(trace.target_tokens))
 
 
+@asked
 def recorded_shapes(trace: Trace) -> dict[Key, Shape]:
     """Shape of each recorded array of the first layer by (place, name) of its operation, without the
     batch axis. Views of other arrays are not listed."""
@@ -56,11 +58,6 @@ def compared(
     return [
         (step, shape, None if shape is None else (1, *shape) == step.shape) for step, shape in pairs
     ]
-
-
-def counted_parameters(model: "Model") -> int:
-    """Parameters of a loaded model; a tied matrix counts once."""
-    return sum(weight.numel() for weight in model.module.parameters())
 
 
 def _stream(trace: Trace, stack: Stack) -> dict[Key, Shape]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.nn.config import TransformerConfig
+from model.system.elsewhere import asked
 from model.trace.arrays import Array
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -58,6 +59,7 @@ def keys_read(windows: Windows, tokens: int) -> list[int]:
     return [min(tokens, window or tokens) for window in windows]
 
 
+@asked
 def kept_bytes(trace: Trace) -> dict[str, int]:
     """Bytes of the recorded keys and values by sub-layer of the decoder; grouped heads count once."""
     return {

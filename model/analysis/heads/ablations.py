@@ -16,6 +16,7 @@ from torch import Tensor
 from model.analysis.heads.families import heads_of
 from model.nn.places import Head
 from model.nn.recorder import Recorder, recording
+from model.system.elsewhere import asked
 from model.trace.arrays import Wide
 from model.trace.collect import doubled
 from model.trace.trace import Trace
@@ -61,6 +62,7 @@ class Ablations:
         return change[:, watched] if change.ndim > 1 else change
 
 
+@asked
 def ablate_each(
     model: "Model",
     trace: Trace,

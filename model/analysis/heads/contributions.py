@@ -17,6 +17,7 @@ from model.analysis.stream.stream import (
     weight_and_bias,
 )
 from model.nn.places import Place
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, Wide, read_only
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
@@ -39,6 +40,7 @@ class StreamPart:
     effect: float  # on the logit
 
 
+@asked
 def head_results(model: "Model", attention: Attention) -> Array:
     """(head, token, C): what each head adds to the stream through its slice of W_O."""
     return read_only(
@@ -46,17 +48,20 @@ def head_results(model: "Model", attention: Attention) -> Array:
     )
 
 
+@asked
 def output_bias(model: "Model", name: str) -> Array:
     """(C,): what W_O's bias adds at every token; zero without a bias."""
     _, bias = weight_and_bias(model.layer(name).output)
     return read_only(bias.copy())
 
 
+@asked
 def result_lengths(model: "Model", attention: Attention) -> Array:
     """(head, token): the length of what each head writes."""
     return lengths(head_results(model, attention))
 
 
+@asked
 def results_check(model: "Model", trace: Trace, name: str) -> float:
     """Largest |sum of the head results + bias - what the sub-layer wrote|, as the stream received it or as
     a norm on the way to the stream read it."""
@@ -67,6 +72,7 @@ def results_check(model: "Model", trace: Trace, name: str) -> float:
     return float(np.abs(total - received).max())
 
 
+@asked
 def parts_of_logit(
     model: "Model", trace: Trace, position: int, token: int
 ) -> tuple[StreamPart, ...]:

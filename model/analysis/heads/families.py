@@ -35,7 +35,7 @@ class Family:
         return tuple(
             one
             for one in trace.attention
-            if _kind(one) == (self.stack, self.cross) and self.sizes in (None, _sizes(one))
+            if _kind(one) == (self.stack, self.cross) and self.sizes in (None, one.sizes)
         )
 
     def heads(self, trace: Trace) -> tuple[Head, ...]:
@@ -63,22 +63,18 @@ def families(trace: Trace) -> tuple[Family, ...]:
 
 def _family(attention: Attention, uneven: Container[tuple[Stack, bool]]) -> Family:
     kind = _kind(attention)
-    return Family(*kind, _sizes(attention) if kind in uneven else None)
+    return Family(*kind, attention.sizes if kind in uneven else None)
 
 
 def _uneven(trace: Trace) -> set[tuple[Stack, bool]]:
     """The kinds of which a pass has layers of several sizes."""
     first: dict[tuple[Stack, bool], Sizes] = {}
-    pairs = [(_kind(one), _sizes(one)) for one in trace.attention]
+    pairs = [(_kind(one), one.sizes) for one in trace.attention]
     return {kind for kind, sizes in pairs if first.setdefault(kind, sizes) != sizes}
 
 
 def _kind(attention: Attention) -> tuple[Stack, bool]:
     return attention.stack, attention.kind == "cross"
-
-
-def _sizes(attention: Attention) -> Sizes:
-    return attention.heads, attention.query.shape[1], attention.vectors[1].shape[1]
 
 
 def heads_of(members: Iterable[Attention]) -> tuple[Head, ...]:

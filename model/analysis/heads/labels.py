@@ -85,7 +85,7 @@ def places(cells: Mask, allowed: Mask, *, column: bool = False) -> Places:
 def allowed_cells(attention: Attention, head: int) -> Mask:
     """(query, key): where a head may look."""
     mask = attention.mask_of(head)
-    shape = attention.query.shape[1], attention.key.shape[1]
+    shape = attention.sizes[1:]
     return np.ones(shape, dtype=bool) if mask is None else mask
 
 

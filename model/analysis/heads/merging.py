@@ -7,6 +7,7 @@ import numpy as np
 
 from model.analysis.heads.contributions import head_results, output_bias
 from model.analysis.stream.stream import contributions
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, read_only
 from model.trace.trace import Trace
 
@@ -50,6 +51,7 @@ class Merged:
         return replace(self, written=self.outputs @ places, bias=np.zeros_like(self.bias))
 
 
+@asked
 def merged(model: "Model", trace: Trace, name: str, tokens: slice = slice(None)) -> Merged:
     """The heads of a sub-layer at some tokens."""
     attention = trace.find(name)

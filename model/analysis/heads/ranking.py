@@ -16,6 +16,7 @@ from model.analysis.heads.labels import (
     places,
 )
 from model.nn.places import Head
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, Mask, Wide
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
@@ -147,6 +148,7 @@ class Scores:
         return tuple(one for one in self.ranked(name) if one[0] in held)
 
 
+@asked
 def scores(trace: Trace, family: Family) -> Scores:
     """Every statistic of every head of a family, each from its whole (query, key) weights."""
     tokens = HeadTokens(family.queries(trace), family.keys(trace))
@@ -188,6 +190,7 @@ def _evidence(
     return {name: tuple(by_head) for name, by_head in found.items()}
 
 
+@asked
 def looking(trace: Trace, family: Family, query: int, key: int) -> Wide:
     """(head,): the weight of each head of a family from one token to another, by position."""
     weights = head_weights(family.members(trace))

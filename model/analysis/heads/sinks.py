@@ -17,6 +17,7 @@ from model.analysis.heads.families import Family
 from model.analysis.heads.labels import allowed_cells
 from model.nn.intervention import Intervention
 from model.nn.places import Head
+from model.system.elsewhere import asked
 from model.trace.arrays import Mask, Wide
 from model.trace.collect import numbers_of
 from model.trace.records import Attention
@@ -59,6 +60,7 @@ class TokenAsKey:
         return _shares(self.edge, self.edges)
 
 
+@asked
 def token_as_key(model: "Model", trace: Trace, family: Family, position: int = 0) -> TokenAsKey:
     """Raises ValueError for a token that no other one may attend to, and for the only one of its text."""
     columns = [
@@ -145,6 +147,7 @@ def hiding(trace: Trace, family: Family, position: int) -> Intervention:
     )
 
 
+@asked
 def moved_weight(before: Trace, after: Trace, family: Family, position: int) -> Wide:
     """(H, key): by how much each key's mean weight differs in a run that hides the token at a position, over
     the rows that count for it in the unchanged run. NaN for a head without such a row."""

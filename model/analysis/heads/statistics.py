@@ -7,6 +7,7 @@ import numpy as np
 from model.analysis.heads.families import Family, head_weights
 from model.analysis.heads.labels import allowed_cells
 from model.arithmetic.attention import entropy as entropy
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, Mask, Wide, read_only
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -80,27 +81,31 @@ def induction(weights: Array, period: int) -> float:
     return prefix_matching(weights, [*range(period)] * 2)
 
 
+@asked
 def mean_weights(trace: Trace, family: Family) -> Array:
     """(layer, query, key): the mean weights of each layer's heads."""
     members = family.members(trace)
     return read_only(np.stack([np.mean(list(head_weights([one])), axis=0) for one in members]))
 
 
+@asked
 def sink_share(layers: Sequence[Attention]) -> Wide:
     """(query,): what the sinks of these sub-layers take of a row, in the mean over all heads."""
     taken = [one.sink_weights(head) for one in layers for head in range(one.heads)]
     return np.mean(taken, axis=0, dtype=np.float64)
 
 
+@asked
 def readable(layers: Sequence[Attention]) -> Mask:
     """(query, key): where a head of any of these sub-layers may look."""
     return np.any([allowed_cells(one, head) for one in layers for head in range(one.heads)], axis=0)
 
 
+@asked
 def reachable(layers: Sequence[Attention]) -> Mask:
     """(token, token): whether these sub-layers of self-attention, one after another, can bring a token into
     another one: through a window only the tokens between lead further back."""
-    reach = np.eye(layers[0].query.shape[1], dtype=bool)
+    reach = np.eye(layers[0].sizes[1], dtype=bool)
     for one in layers:
         reach |= (readable([one]).astype(np.float32) @ reach.astype(np.float32)) > 0
     return reach

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from model.analysis.heads.families import Family
 from model.nn.places import Head
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.records import Attention
 from model.trace.some_queries import TOGETHER, by_queries
@@ -28,6 +29,7 @@ class Tiles:
     block: tuple[int, int]  # queries and keys of one cell
 
 
+@asked
 def tiles(trace: Trace, family: Family, most: int = MOST) -> Tiles:
     """Every head of a family as a tile of at most `most` by `most` cells."""
     members = family.members(trace)

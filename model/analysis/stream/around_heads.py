@@ -13,6 +13,7 @@ import numpy as np
 from model.analysis.attribution.head_maps import HeadMap, Turn, head_map, read_by, where_read
 from model.analysis.stream.stream import contributions, weight_and_bias
 from model.nn.places import Place
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, read_only
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
@@ -61,7 +62,7 @@ class AroundHeads:
         """By which angles, (n, T/2), rotary positions turn the queries; None where they do not, or where
         queries turned so are not the recorded ones: some layers turn none."""
         angles, pairs = self.trace.angles, self.model.config.rotary_pairs
-        queries = self.attention.query.shape[1]
+        queries = self.attention.sizes[1]
         if not self.attention.projection.turned or angles is None or pairs == "other":
             return None
         if not self._knows_queries:
@@ -114,7 +115,7 @@ class AroundHeads:
     @cached_property
     def output_map(self) -> tuple[Array, Array]:
         """W_O (C, heads · d_v) and its bias (C,), zero where it has none."""
-        return weight_and_bias(self.model.layer(self.attention.name).output)
+        return output_map(self.model, self.attention.name)
 
     @cached_property
     def written(self) -> Array:
@@ -135,6 +136,12 @@ class AroundHeads:
             return None
         size = max(float(np.abs(self.trace.residual[self.attention.stack][-1]).max()), 1.0)
         return found if np.abs(found - self.written).max() <= _CLOSE * size else None
+
+
+@asked
+def output_map(model: "Model", name: str) -> tuple[Array, Array]:
+    """W_O of a sub-layer and its bias."""
+    return weight_and_bias(model.layer(name).output)
 
 
 def _makes(norm: NormRecord, stack: str, state: Array) -> bool:

@@ -15,6 +15,7 @@ from model.analysis.stream.stream import Contribution, contributions, lengths
 from model.nn.config import TransformerConfig
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, Wide, read_only
 from model.trace.collect import numbers_of
 from model.trace.records import Attention
@@ -52,12 +53,14 @@ def of_output(part: Contribution, found: Dropped) -> Effect:
     return Effect(read_only(found.values - part.added), read_only(part.before + part.added))
 
 
+@asked
 def of_neurons(model: "Model", part: Contribution, hidden: Array, found: Dropped) -> Effect:
     """Dropout on the hidden values of a feed-forward layer, (token, d_mlp)."""
     change = _mapped(found.values - hidden, model.module.w_out(part.name).weight)
     return Effect(change, read_only(part.before + part.added))
 
 
+@asked
 def of_weights(
     model: "Model", attention: Attention, part: Contribution, rate: float, seed: int
 ) -> Effect:
@@ -77,6 +80,7 @@ def head_dropped(attention: Attention, head: int, rate: float, seed: int) -> Dro
     return dropped(attention.weights(head), rate, (seed, head))
 
 
+@asked
 def part_named(model: "Model", trace: Trace, name: str) -> Contribution:
     """What the sub-layer of this name adds to the stream."""
     stack = Place.named(name).stack
@@ -93,6 +97,7 @@ def drops_in_training(config: TransformerConfig) -> bool:
     return bool(config.dropout or config.attention_dropout)
 
 
+@asked
 def training_pass(model: "Model", trace: Trace, seed: int) -> Effect:
     """One pass of a copy of the model in training mode, with the dropout of its config at all places: the
     last state of its last stack.
@@ -106,7 +111,7 @@ def training_pass(model: "Model", trace: Trace, seed: int) -> Effect:
 
     if not isinstance(model.module, Transformer) or not drops_in_training(model.config):
         raise ValueError(f"{model.name} has no dropout of its own to run here.")
-    size = sum(weight.numel() for weight in model.module.parameters())
+    size = model.parameter_count
     if size > LARGEST:
         raise ValueError(f"{model.name} is too large to be copied: {size:,} parameters.")
     module = copy.deepcopy(model.module).train()

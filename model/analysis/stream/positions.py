@@ -8,6 +8,7 @@ import numpy as np
 from model.analysis.tokens.embeddings import cosines
 from model.arithmetic import positions
 from model.nn.places import Place
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, read_only
 from model.trace.collect import numbers_of
 from model.trace.trace import Trace
@@ -33,6 +34,7 @@ def rotary(length: int, width: int, base: float = 10_000.0) -> Array:
     return read_only(positions.angles(where, width, base)[:, ::2])
 
 
+@asked
 def learned(model: "Model") -> Array | None:
     """(context, d_model): the learned position table of a model; None where it has none."""
     table = model.module.embedding.positions

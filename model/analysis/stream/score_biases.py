@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from model.nn.biases import distance_buckets
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, read_only
 from model.trace.collect import numbers_of
 from model.trace.records import Attention
@@ -46,6 +47,7 @@ def biased(trace: Trace) -> tuple[Attention, ...]:
     return tuple(attention for attention in trace.attention if attention.bias is not None)
 
 
+@asked
 def distance_bias(model: "Model", attention: Attention) -> DistanceBias | None:
     """The biases of a sub-layer by distance; None where they depend on more than the distance."""
     match model.config.positions:
@@ -110,7 +112,7 @@ def _whole(attention: Attention) -> Array:
     """(head, query, key), without a copy."""
     if attention.bias is None:
         raise ValueError(f"{attention.name} adds no biases to its scores.")
-    shape = attention.heads, attention.query.shape[1], attention.key.shape[1]
+    shape = attention.sizes
     return np.broadcast_to(attention.bias, shape)
 
 
@@ -134,6 +136,7 @@ class BiasTerms:
         return float(np.abs(sum(self.terms.values()) - self.recorded).max())
 
 
+@asked
 def bias_terms(model: "Model", attention: Attention, head: int) -> BiasTerms | None:
     """The terms of a head's bias, where a model has several (DeBERTa); None for others."""
     found = model.module.bias_terms(attention)

@@ -7,6 +7,7 @@ import numpy as np
 
 from model.nn.config import NormPlace, Stack
 from model.nn.places import Place
+from model.system.elsewhere import asked
 from model.trace.arrays import Array, read_only
 from model.trace.collect import numbers_of
 from model.trace.records import NormRecord
@@ -80,6 +81,7 @@ def lengths(vectors: Array) -> Array:
     return read_only(np.linalg.norm(vectors.astype(np.float64), axis=-1))
 
 
+@asked
 def written(model: "Model", trace: Trace, name: str) -> Array:
     """(token, d_model): what a sub-layer wrote, recomputed: the heads' outputs side by side through
     W_O, or the hidden activations through the second map. Raises ValueError for a trace without them.
@@ -99,6 +101,7 @@ def written(model: "Model", trace: Trace, name: str) -> Array:
     return _mapped(np.concatenate(heads, axis=-1), model.layer(name).output)
 
 
+@asked
 def contribution_check(model: "Model", trace: Trace, given: tuple[Contribution, ...]) -> float:
     """Largest |what a sub-layer wrote - what the stream received|, before and after a norm between them."""
     gaps = [np.abs(written(model, trace, part.name) - part.written).max() for part in given]
@@ -106,6 +109,7 @@ def contribution_check(model: "Model", trace: Trace, given: tuple[Contribution, 
     return float(max(gaps))
 
 
+@asked
 def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
     """(token, d_model): what a norm reads, recomputed from the stream and the sub-layers.
 

@@ -19,6 +19,7 @@ from model.analysis.heads.ablations import rows_at_once
 from model.analysis.tokens.prediction import log_probabilities
 from model.nn.recorder import Recorder, recording
 from model.run.refusals import check_length
+from model.system.elsewhere import asked
 from model.trace.arrays import Wide
 from model.trace.collect import numbers_of
 from model.trace.trace import Trace
@@ -63,6 +64,7 @@ class BeamSearch:
         return self.steps[-1].greedy
 
 
+@asked
 def beam_search(
     model: "Model", trace: Trace, *, beams: int, steps: int, turn: Turn = nullcontext
 ) -> Iterator[BeamSearch]:

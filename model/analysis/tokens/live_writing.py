@@ -19,6 +19,7 @@ from model.analysis.tokens.sampling import Choice
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, Kept, KeyValueCache
 from model.nn.recorder import AttentionTensors, Level, Recorder, recording
 from model.run.refusals import check_length
+from model.system.elsewhere import asked
 from model.system.settings import MEGABYTE
 from model.trace.arrays import Array, Wide
 from model.trace.collect import attention_record, numbers_of
@@ -133,6 +134,7 @@ class Writing:
         return tuple(step.id for step in self.steps)
 
 
+@asked
 def live_writing(
     model: "Model",
     tokens: tuple[Token, ...],
@@ -206,6 +208,7 @@ def _kept_in_layer(kept: Kept) -> KeptInLayer:
     return KeptInLayer(len(kept.positions), kept.nbytes, sizes)
 
 
+@asked
 def log_probabilities_of(
     model: "Model",
     tokens: tuple[Token, ...],

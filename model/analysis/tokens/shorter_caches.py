@@ -15,6 +15,7 @@ from model.analysis.attribution.patching import Turn
 from model.analysis.tokens.live_writing import Writing, live_writing, log_probabilities_of
 from model.analysis.tokens.sampling import Choice
 from model.nn.key_value_cache import KEEPS_ALL, Eviction
+from model.system.elsewhere import asked
 from model.trace.arrays import Wide
 from model.trace.records import Token
 
@@ -46,6 +47,7 @@ def evictions(window: int, first: int) -> tuple[Eviction, Eviction, Eviction]:
     return KEEPS_ALL, Eviction(window), Eviction(window, first)
 
 
+@asked
 def shorter_caches(
     model: "Model",
     tokens: tuple[Token, ...],

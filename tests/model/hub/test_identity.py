@@ -10,7 +10,6 @@ import torch
 import transformers
 
 from model import Intervention, Model, Trace, load_model
-from model.analysis.cost.recorded_shapes import counted_parameters
 from model.analysis.heads.statistics import entropy
 from model.arithmetic.sizes import parameter_parts
 from tests.model.hub_families import GROUPED
@@ -222,7 +221,7 @@ def test_two_visitors_with_other_interventions_on_one_model_do_not_see_each_othe
 def test_the_listed_parameters_are_all_that_the_tensors_hold(family: str) -> None:
     model = loaded(family)
     listed = parameter_parts(model.config) | model.module.extra_parameters()
-    assert sum(listed.values()) == counted_parameters(model)
+    assert sum(listed.values()) == model.parameter_count
 
 
 def test_what_does_not_follow_from_the_sizes_is_named() -> None:

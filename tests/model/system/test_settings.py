@@ -6,7 +6,8 @@ import pytest
 
 from model import load_model, models
 from model.loading.registry import may_be_linked, others_allowed
-from model.system.settings import ADDRESS, REAL_MODEL, VARIABLES, read
+from model.system.setting_kinds import ADDRESS, REAL_MODEL
+from model.system.settings import VARIABLES, read
 
 ROOT = Path(__file__).resolve().parents[3]
 NONSENSE = {

@@ -29,7 +29,7 @@ def probabilities(example: SentenceExample, trace: Trace) -> Array:
 
 def word(example: SentenceExample, shares: Array) -> str:
     """The most likely token, without its space."""
-    return loaded(example.view.model)._target_tokenizer.decode([int(shares.argmax())]).strip()
+    return loaded(example.view.model).target_tokenizer.decode([int(shares.argmax())]).strip()
 
 
 def left_with(example: SentenceExample, heads: Iterable[Head]) -> float:

@@ -84,7 +84,7 @@ def ablation(seen: Look) -> None:
 def _run_or_offer(seen: Look) -> AblationRun | None:
     """Runs all heads, with progress and a way to stop; asks first where that takes long."""
     heads = sum(attention.heads for attention in seen.trace.attention)
-    weights = sum(weight.numel() for weight in seen.model.module.parameters())
+    weights = seen.model.parameter_count
     length = len(seen.trace.tokens) + len(seen.trace.target_tokens)
     offer = Offer(
         "all-heads-ablation",

@@ -10,7 +10,7 @@ import streamlit as st
 from model.code.check import Weights, checked_difference
 from model.code.line import Line
 from model.code.listing import lines
-from model.code.script import lengths, model_script, printed, stem, weights_file
+from model.code.script import lengths, model_script, printed, stem, weights_of
 from model.serving.engine import Request
 from model.system.settings import MEGABYTE
 from viz.notation.markdown import plain
@@ -58,7 +58,7 @@ def model_as_code(seen: Look) -> None:
 def _checked(request: Request) -> float:
     """How far the listing's numbers are from those of a request's trace: half a second for a long text."""
     model = loaded(request.model)
-    return checked_difference(model, traced(request), model.module.named_weights())
+    return checked_difference(model, traced(request))
 
 
 def _link() -> Callable[[Line], str] | None:
@@ -128,7 +128,7 @@ def _offer_weights(seen: Look, weights: Weights) -> int:
     if size <= DOWNLOADED:
         st.download_button(
             f"Weights, {max(size / MEGABYTE, 0.1):.1f} MB",
-            lambda: weights_file(loaded(name).module.named_weights()),
+            lambda: weights_of(loaded(name)),
             file_name=f"{stem(seen.model)}.safetensors",
             mime="application/octet-stream",
             icon=":material/download:",

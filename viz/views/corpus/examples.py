@@ -112,8 +112,7 @@ def message(
 
 def runs_at_once(count: int, model: "Model", window: int) -> bool:
     """Whether the passes over so many texts are so short that nobody needs to ask for them."""
-    weights = sum(weight.numel() for weight in model.module.parameters())
-    return count * window * weights <= AT_ONCE
+    return count * window * model.parameter_count <= AT_ONCE
 
 
 def _line(model: "Model", one: Example, *, runs: bool) -> Line:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import islice
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -14,10 +13,10 @@ from model.profile.corpus import cut
 from model.profile.profile import Profile
 from model.profile.run import WINDOW
 from model.profile.shipped import profile_of
-from model.profile.slices import Slice, slice_profile, weights_hash
+from model.profile.slices import weights_hash, window_by_window
 from model.profile.sums import Sums
 from model.profile.tables import About
-from model.profile.window import Profiled
+from model.profile.window import heads_of_model
 from model.system.fair_queue import FairQueue
 from model.system.jobs import Jobs
 from viz.shell.background import Passes
@@ -125,15 +124,13 @@ def _grown(plan: Plan, turn: Callable[[], AbstractContextManager[None]]) -> Iter
     content = "\n".join(plan.windows).encode(errors="surrogatepass")
     corpus = hashlib.sha256(content).hexdigest()
     about = About(plan.model, weights_hash(model), corpus, plan.name, plan.by_line, window)
-    grown, seconds = Profile(about, Sums.none(profiled.heads, window), {}), 0.0
+    grown, seconds = Profile(about, Sums.none(heads_of_model(model), window), {}), 0.0
     if shipped := profile_of(model):
         grown = replace(grown, asked=shipped.asked)  # labels are the model's, whatever the corpus
-    for number, text in enumerate(plan.windows):
-        with turn():
-            began = monotonic()
-            grown = grown + slice_profile(Slice(number, (text,)), about, profiled)
-            seconds += monotonic() - began
-        yield SoFar(number + 1, len(plan.windows), seconds, grown)
+    made = window_by_window(model, plan.windows, about, turn=turn)
+    for number, (of_window, sums, texts, took) in enumerate(made, 1):
+        grown, seconds = grown + Profile(of_window, sums, texts), seconds + took
+        yield SoFar(number, len(plan.windows), seconds, grown)
 
 
 def note(plan: Plan) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from model.analysis.cost.operations import Operation, operations
-from model.analysis.cost.recorded_shapes import Shape, compared, counted_parameters, recorded_shapes
+from model.analysis.cost.recorded_shapes import Shape, compared, recorded_shapes
 from model.arithmetic.sizes import parameter_parts, parameters_read
 from model.nn.config import TransformerConfig
 from model.nn.places import Kind, Place
@@ -218,7 +218,7 @@ def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
             unread = sum(parameter_parts(sizes.config).values()) - parameters_read(sizes.config)
             st.metric("Of these, a token meets", f"{total - unread:,}")
         if own:
-            counted = counted_parameters(seen.model)
+            counted = seen.model.parameter_count
             st.caption(
                 f"Check: counted over the model's own tensors: {counted:,}. "
                 f"Difference: {counted - total:,}." + (f" {NOT_LISTED}" if counted != total else "")

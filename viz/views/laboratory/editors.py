@@ -95,7 +95,7 @@ def _hides_nothing(seen: Look, width: int) -> bool:
         choice == "model" and all(one.kind == "causal" for one in attentions)
     )
     reach = width if looks_back else (width + 1) // 2
-    return reach >= max(one.vectors[1].shape[1] for one in attentions)
+    return reach >= max(one.sizes[2] for one in attentions)
 
 
 def positions(seen: Look) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
+from model.analysis.attribution.growing_map import Kind, PatchMap
 from model.analysis.attribution.patching import Spot, spots_of
 from model.analysis.attribution.paths import READS
 from model.nn.patches import Patch, PatchPart
@@ -26,7 +27,7 @@ from viz.state.session import current, intervene, second_text
 from viz.state.view import TEXT_LIMIT
 from viz.views.laboratory.cards import cards
 from viz.views.laboratory.patch_picture import EXACT, DrawnMap, chosen_map, draw, say
-from viz.views.laboratory.patch_runs import Asked, Kind, PatchMap, runs, work
+from viz.views.laboratory.patch_runs import Asked, runs, work
 from viz.views.laboratory.sentence_like import sentence_like
 
 SHARE = (
@@ -171,7 +172,7 @@ def _found(
 ) -> PatchMap | None:
     """The map as far as it is known, with its progress."""
     cells = sum(map(len, rows))
-    weights = sum(weight.numel() for weight in seen.model.module.parameters())
+    weights = seen.model.parameter_count
     length = len(traces[0].tokens) + len(traces[0].target_tokens)
     offer = Offer(
         "laboratory-patch",

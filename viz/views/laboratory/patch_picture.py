@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from model.analysis.attribution.growing_map import Kind, PatchMap
 from model.analysis.attribution.patch_estimates import agreement
 from model.analysis.attribution.patching import Spot
 from model.nn.patches import PatchPart
@@ -23,7 +24,7 @@ from viz.notation.numbers import signed
 from viz.saving.save import save_figure
 from viz.shell.pictures import look_for, table
 from viz.state.session import current
-from viz.views.laboratory.patch_runs import Asked, Kind, PatchMap
+from viz.views.laboratory.patch_runs import Asked
 
 PUT_IN: dict[Kind, str] = {
     "head": "the output of one head, at all tokens",

@@ -88,7 +88,7 @@ def best_beams(seen: Look, asked: Asked) -> None:
 
 def _found(seen: Look, asked: Asked) -> BeamSearch | None:
     length = len(seen.trace.tokens) + asked.steps
-    weights = sum(weight.numel() for weight in seen.model.module.parameters())
+    weights = seen.model.parameter_count
     offer = Offer(
         "prediction-search",
         f"The search runs the model on up to {asked.beams + 1} texts at each of its "

@@ -96,7 +96,7 @@ def _controls(seen: Look) -> Asked:
 
 def _found(seen: Look, asked: Asked) -> tuple[Shorter, ...] | None:
     model, tokens = seen.model, seen.trace.tokens
-    weights = sum(weight.numel() for weight in model.module.parameters())
+    weights = model.parameter_count
     total = 3 * asked.steps
     offer = Offer(
         "prediction-evict",

@@ -128,7 +128,7 @@ def _found(seen: Look, asked: Asked) -> Relevance | None:
     length = len(seen.trace.tokens)
     steps = asked.steps
     passes = length + steps
-    weights = sum(weight.numel() for weight in seen.model.module.parameters())
+    weights = seen.model.parameter_count
     offer = Offer(
         "prediction-relevance",
         f"The text is run {length} times with one token left out, and {steps} times with gradients.",

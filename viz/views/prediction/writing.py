@@ -71,7 +71,7 @@ def writing(seen: Look, choice: Choice, steps: int, *, compared: bool = False) -
     """The text once it is written, or as far as it was before it was stopped; the text so far and the growing
     matrix while it is under way."""
     model, tokens = seen.model, seen.trace.tokens
-    weights = sum(weight.numel() for weight in model.module.parameters())
+    weights = model.parameter_count
     passes = steps * (len(tokens) + steps) if compared else len(tokens) + steps
     twice = ", each with the cache and without it" if compared else ""
     offer = Offer(

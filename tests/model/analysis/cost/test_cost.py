@@ -23,7 +23,6 @@ from model.analysis.cost.cost import (
 from model.analysis.cost.operations import Lengths, operations
 from model.analysis.cost.recorded_shapes import (
     compared,
-    counted_parameters,
     lengths_of,
     recorded_shapes,
 )
@@ -49,7 +48,7 @@ def test_parameters_are_as_many_as_the_module_has(name: str) -> None:
     module = loaded(name).module
     counted = parameter_parts(module.config)
     assert sum(counted.values()) == sum(weight.numel() for weight in module.parameters())
-    assert sum(counted.values()) == counted_parameters(loaded(name))
+    assert sum(counted.values()) == loaded(name).parameter_count
     assert min(counted.values()) > 0
 
 

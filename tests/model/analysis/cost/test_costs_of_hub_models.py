@@ -11,7 +11,6 @@ from model.analysis.cost.cost import flops_by_part, growth, key_value_cache, mem
 from model.analysis.cost.operations import Lengths, operations
 from model.analysis.cost.recorded_shapes import (
     compared,
-    counted_parameters,
     lengths_of,
     recorded_shapes,
 )
@@ -107,7 +106,7 @@ def test_a_token_meets_the_parameters_of_the_experts_that_read_it(family: str) -
         unread += sum(weight[others].numel() for weight in module.parameters())
     assert unread > 0
     assert parameters_read(model.config) == sum(parameter_parts(model.config).values()) - unread
-    assert sum(parameter_parts(model.config).values()) == counted_parameters(model)
+    assert sum(parameter_parts(model.config).values()) == model.parameter_count
 
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name != "deepseek_v3"])
@@ -139,7 +138,7 @@ def test_smollm2s_costs_are_those_of_its_modules() -> None:
     parts, steps = parameter_parts(model.config), operations(model.config, lengths)
     named = {step.name: step for step in steps if step.place == "decoder.self"}
     assert parts["Attention"] == 30 * weights
-    assert sum(parts.values()) == counted_parameters(model)
+    assert sum(parts.values()) == model.parameter_count
     assert named["Q"].numbers + named["K and V"].numbers == 12_480
     assert (
         flops_by_part(model.config, lengths)["projections"] == 2 * 13 * 30 * weights == 690_094_080
