@@ -38,15 +38,9 @@ def own_text(seen: Look) -> None:
     """The text, how long its profile will take, and the run."""
     dropped = ", or drop a small file" if settings().trace_files else ""
     st.markdown(
-<<<<<<< HEAD
         f"Type or paste a text{dropped}: at most {MOST // 1000} kB. The open model, "
-        f"**{plain(seen.model.name)}**, reads it in windows of at most 256 tokens. Nobody else sees your "
-        "text or its profile, and nothing is written to disk."
-=======
-        f"Type or paste a text, or drop a small file: at most {MOST // 1000} kB. The open model, "
         f"**{plain(seen.model.name)}**, reads it in windows of at most {window_of(seen.model)} tokens. "
         "Nobody else sees your text or its profile, and nothing is written to disk."
->>>>>>> i25
     )
     _form()
     st.button("How long will it take?", key="corpus-measure", on_click=_measure, args=(seen,))

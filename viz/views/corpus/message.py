@@ -127,17 +127,6 @@ def axes_in_words(plane: Projection) -> list[Json]:
     axes = []
     for share, loadings in zip(plane.shares, plane.loadings, strict=True):
         order = np.argsort(-np.abs(loadings), kind="stable")[:NAMED_BY_AXIS]
-<<<<<<< HEAD
-        words = [_moved(FEATURES[at], up=bool(loadings[at] > 0)) for at in order]
-        axes.append({"share": share, "words": ", ".join(words) if share else "nothing"})
-    return axes
-
-
-def _moved(feature: str, *, up: bool) -> str:
-    """How a feature changes along an axis."""
-    more, less = ("more", "less") if feature.startswith("weight") else ("higher", "lower")
-    return f"{more if up else less} {feature}"
-=======
         words = [_along(FEATURES[at], more=loadings[at] > 0) for at in order]
         said = ", ".join(words).replace(" on ", " weight on ", 1)
         axes.append({"share": share, "words": said if share else "nothing"})
@@ -150,7 +139,6 @@ def _along(feature: str, *, more: bool) -> str:
         return "longer distances" if more else "shorter distances"
     said = f"on {KEYS_OF[feature]}" if feature in KEYS_OF else feature
     return f"{'more' if more else 'less'} {said}"
->>>>>>> i25
 
 
 def curve(profile: Profile) -> tuple[list[tuple[int, int]], Wide]:

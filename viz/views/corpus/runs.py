@@ -120,7 +120,7 @@ def start(plan: Plan) -> None:
 def _grown(plan: Plan, turn: Callable[[], AbstractContextManager[None]]) -> Iterator[SoFar]:
     """The profile after each window. Each window takes a turn of its own, so that others come in between."""
     model = loaded(plan.model)
-    profiled, window = Profiled.of(model), window_of(model)
+    window = window_of(model)
     content = "\n".join(plan.windows).encode(errors="surrogatepass")
     corpus = hashlib.sha256(content).hexdigest()
     about = About(plan.model, weights_hash(model), corpus, plan.name, plan.by_line, window)
