@@ -28,6 +28,12 @@ def smollm2() -> Model:
     return load_model(NAME, device="cpu")
 
 
+@pytest.fixture(scope="module")
+def wide() -> torch.nn.Module:
+    """Its module in double precision."""
+    return load_model(NAME, device="cpu").module.double()
+
+
 def test_it_completes_a_fact(smollm2: Model) -> None:
     assert [token.text for token in smollm2.generate("The capital of France is", limit=1)] == [
         " Paris"
@@ -89,7 +95,7 @@ def test_the_ranking_finds_its_induction_head(smollm2: Model) -> None:
 
 @pytest.mark.parametrize("factor", [None, 1.0, 10.0])
 def test_the_digits_of_a_loss_hold_in_double_precision(
-    smollm2: Model, factor: float | None
+    smollm2: Model, wide: torch.nn.Module, factor: float | None
 ) -> None:
     intervention = Intervention(scale=factor)
     texts = (
@@ -98,7 +104,6 @@ def test_the_digits_of_a_loss_hold_in_double_precision(
         "Tom Hill saw a red ball. Anna gave the ball to Tom",
     )
     runs = [smollm2.trace(text, intervention=intervention) for text in texts]
-    wide = load_model(NAME, device="cpu").module.double()
     for text, run in zip(texts, runs, strict=True):
         ids = torch.tensor([[token.id for token in smollm2.tokens(text)]])
         with torch.inference_mode(), recording(Recorder(intervention)):
@@ -120,7 +125,7 @@ def test_digits_that_hold_are_not_thrown_away(smollm2: Model) -> None:
     assert settled(rounding(load_model("stories", device="cpu").trace(text))) >= 3
 
 
-def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen() -> None:
+def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen(smollm2: Model) -> None:
     page = Path(__file__).resolve().parents[3] / "pages" / "home.py"
     for name, unpacked in ((NAME, is_unpacked(models[NAME])), ("stories", False)):
         app = AppTest.from_file(str(page), default_timeout=120)
@@ -130,7 +135,7 @@ def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen() -> None
         assert ("unpacked from 4-bit weights" in said) == unpacked
     layers = [
         weight
-        for name, weight in load_model(NAME, device="cpu").module.state_dict().items()
+        for name, weight in smollm2.module.state_dict().items()
         if ".layers." in name and weight.ndim == 2
     ]
     runs = (weight[:64].reshape(-1, 32).sort(-1).values.diff(dim=-1) for weight in layers)
