@@ -4,9 +4,14 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import BARS, MARKS, click_mark, show
+from tests.browser.controls import BARS, MARKS, click_mark, each_shows, show
 
 TEXT = "the cat saw the dog"
+SAID = {
+    "Two variances": "13.4 % apart",
+    "RMS norm beside it": "An RMS norm subtracts no mean.",
+    "Where it stands": "pre-norm: x + f(norm(x))",
+}
 
 
 def test_a_bar_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
@@ -20,12 +25,7 @@ def test_a_bar_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
     expect(page.get_by_text("Token 1 ·cat, dimension 0:")).to_be_visible()
     show(page, "Per token")
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
-    show(page, "Two variances")
-    expect(page.get_by_text("13.4 % apart")).to_be_visible()
-    show(page, "RMS norm beside it")
-    expect(page.get_by_text("An RMS norm subtracts no mean.")).to_be_visible()
-    show(page, "Where it stands")
-    expect(page.get_by_text("pre-norm: x + f(norm(x))")).to_be_visible()
+    each_shows(page, SAID)
 
 
 def test_the_examples_by_hand_are_chosen_by_their_titles(open_page: Callable[..., Page]) -> None:

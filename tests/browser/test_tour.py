@@ -84,6 +84,13 @@ def beside_the_card(page: Page, place: Locator) -> None:
     assert free["y"] >= box["y"] + box["height"] or free["y"] + free["height"] <= box["y"]
 
 
+def wrong_then_right(page: Page, wrong: str, right: str) -> None:
+    """Another view than the one to choose, and then that one."""
+    in_sight(page, one_of_the_row(page, wrong)).click()
+    told(page, f"You chose “{wrong}”. Choose “{right}”.")
+    in_sight(page, one_of_the_row(page, right)).click()
+
+
 def resume(page: Page) -> None:
     """The way back into the tour stands in the menu, which a phone keeps closed."""
     page.get_by_test_id("stExpandSidebarButton").click()
@@ -115,9 +122,7 @@ def tokens(page: Page) -> None:
 
 def positions(page: Page) -> None:
     opened(page, "Positions")
-    in_sight(page, one_of_the_row(page, "The table")).click()
-    told(page, "You chose “The table”. Choose “Added to the tokens”.")
-    in_sight(page, one_of_the_row(page, "Added to the tokens")).click()
+    wrong_then_right(page, "The table", "Added to the tokens")
     done(page, "Next: Scores")
 
 
@@ -198,9 +203,7 @@ def all_heads(page: Page) -> None:
 
 def feed_forward(page: Page) -> None:
     opened(page, "Feed-forward")
-    in_sight(page, one_of_the_row(page, "Dropout")).click()
-    told(page, "You chose “Dropout”. Choose “Contributions”.")
-    in_sight(page, one_of_the_row(page, "Contributions")).click()
+    wrong_then_right(page, "Dropout", "Contributions")
     done(page, "Next: Prediction")
 
 
@@ -211,9 +214,7 @@ def prediction(page: Page) -> None:
         "L1 attention",
         "Right: L1 attention. After L1 attention, “·Hill” has a probability of 0.9947.",
     )
-    in_sight(page, one_of_the_row(page, "Token by token")).click()
-    told(page, "You chose “Token by token”. Choose “Layer by layer”.")
-    in_sight(page, one_of_the_row(page, "Layer by layer")).click()
+    wrong_then_right(page, "Token by token", "Layer by layer")
     done(page, "Next: Take something away")
 
 
