@@ -107,7 +107,7 @@ def _so_far(about: About, profiled: Profiled, to: str | Path | None) -> Profile:
 
 
 class _Run:
-    """Adds up what comes, saves it now and then and at the end, however that comes."""
+    """Adds up the slices. Saves the sum from time to time and at the end of the run, also after an error."""
 
     def __init__(self, so_far: Profile, to: Path | None, told: Told) -> None:
         self.profile, self._to, self._told = so_far, to, told
