@@ -48,13 +48,6 @@ def keys_read(config: TransformerConfig, tokens: int) -> list[int]:
     return [min(tokens, window or tokens) for window in windows]
 
 
-def kept_bytes(trace: Trace) -> dict[str, int]:
-    """Bytes of the recorded keys and values by sub-layer of the decoder; grouped heads count once."""
-    return {
-        attention.name: sum(each.nbytes for each in _kept(attention)) for attention in _read(trace)
-    }
-
-
 @dataclass(frozen=True)
 class Apart:
     """How far two passes are apart in the keys and values of the tokens that both read."""
