@@ -13,6 +13,7 @@ from tests.bench.server import HEALTHY, serving
 from tests.browser.conftest import QUIET_APP, wait_until_settled
 from tests.local_server import Answer, LocalServer, answering
 
+pytestmark = pytest.mark.xdist_group("embedding")  # one worker, one server
 TEXT = "The keys to the cabinet are on the table"
 
 
