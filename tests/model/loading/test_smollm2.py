@@ -20,6 +20,7 @@ from model.nn.recorder import Recorder, recording
 from model.serving.engine import model_size
 from viz.notation.numbers import nats, settled
 
+pytestmark = pytest.mark.xdist_group("smollm2")  # one worker, one copy in memory
 NAME = "smollm2-135m-instruct"
 
 
