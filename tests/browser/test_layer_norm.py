@@ -26,14 +26,3 @@ def test_a_bar_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
     show(page, "Per token")
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     each_shows(page, SAID)
-
-
-def test_the_examples_by_hand_are_chosen_by_their_titles(open_page: Callable[..., Page]) -> None:
-    page = open_page("/layer_norm", model="stories", text=TEXT)
-    page.get_by_role("tab", name="By hand").click()
-    for title in ("Houses: batch norm and layer norm", "Pixels from 0–255 to 0–1"):
-        page.get_by_role("combobox", name="Example", exact=True).click()
-        page.get_by_role("option", name=title).click()
-        expect(page.locator("strong").filter(has_text=title)).to_be_visible()
-    page.get_by_role("tab", name="The idea").click()
-    expect(page.get_by_text("Batch norm", exact=True)).to_be_visible()

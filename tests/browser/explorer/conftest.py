@@ -70,9 +70,9 @@ def narrow(kept: Callable[[int], Page]) -> Page:
 
 
 @pytest.fixture
-def mounted() -> Iterator[Callable[[Page], Stage]]:
+def mounted(page_without: Callable[[str], Page]) -> Iterator[Callable[[Page], Stage]]:
     """Mounts an explorer in a page that has no layers yet; at the end it must have raised nothing and shown
-    no NaN."""
+    no NaN. page_without: its pages are closed after that."""
     stages: list[Stage] = []
 
     def mount(page: Page) -> Stage:
