@@ -198,6 +198,7 @@ def all_heads(page: Page) -> None:
     opened(page, "All heads")
     expect(page.get_by_text("induction head", exact=False)).to_have_count(0)  # it would tell
     predict(page, "L2H3", "The model says: L1H0.")
+    page.set_viewport_size(WIDTHS["wide"])  # a phone keeps the choice of the head behind a button
     pick_head(page, 5)
     told(page, "You opened L0H5.")
     pick_head(page, 5, layer=1)

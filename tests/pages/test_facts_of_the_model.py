@@ -12,6 +12,7 @@ from torch import Tensor
 from tests.pages.module_facts import Facts, contradictions, facts, opened
 from viz.explorer.message import payload
 from viz.notation.head_formulas import concatenation, logit
+from viz.notation.markdown import plain
 from viz.views.feed_forward.formulas import feed_forward
 from viz.views.glossary.glossary import term
 from viz.views.positions.formulas import table_formula
@@ -118,7 +119,7 @@ def test_what_is_worked_by_hand_opens_by_its_title_and_speaks_of_no_open_model(
     for box in [box for box in app.selectbox if str(box.key).startswith("example-of-")]:
         for title in (box.options[-1], box.options[0]):
             app.selectbox(key=str(box.key)).select(title).run()
-            assert title in said(app)
+            assert f"**{plain(title)}" in said(app)
             assert "this model" not in said(app).lower()
 
 
