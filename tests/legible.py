@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
 
@@ -73,6 +73,8 @@ class Walk:
     page: Page
     widths: tuple[str, ...] = tuple(WIDTHS)
     width: str = "wide"
+    opens_on: str = ""  # what stands first on the page, as a selector; "": nothing is asked of it
+    tops: dict[str, float] = field(default_factory=dict)  # where that begins at each width
     found: dict[str, str] = field(default_factory=dict)
     looked_at: int = 0
     known: set[str] = field(default_factory=set)  # what was gone through on this page
@@ -92,6 +94,16 @@ class Walk:
         for width in self.widths:
             self.turn(width)
             self.glance(place)
+            if self.opens_on and width not in self.tops:
+                self.tops[width] = self.first_top()
+
+    def first_top(self) -> float:
+        """Pixels from the top of the page at which begins what the page opens on, once that is seen."""
+        first = self.page.locator(self.opens_on).locator("visible=true").first
+        expect(first).to_be_visible()
+        top = top_of(first)
+        assert top is not None
+        return top
 
     def turn(self, width: str) -> None:
         """Gives the page this width."""
@@ -125,10 +137,16 @@ def faults(page: Page, patience: float = PATIENCE) -> list[str]:
 def picture_top(page: Page) -> float | None:
     """Pixels from the top of the page at which its first picture begins; None where there is none."""
     first = page.locator(PICTURE).locator("visible=true")
-    box = first.first.bounding_box() if first.count() else None
+    return top_of(first.first) if first.count() else None
+
+
+def top_of(place: Locator) -> float | None:
+    """Pixels from the top of the page at which a place begins, however far the page is scrolled; None where
+    it is not seen."""
+    box = place.bounding_box()
     if box is None:
         return None
-    scrolled: float = page.locator(MAIN).evaluate("main => main.scrollTop")
+    scrolled: float = place.page.locator(MAIN).evaluate("main => main.scrollTop")
     return box["y"] + scrolled
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,28 +24,13 @@ MODULE = re.compile(r"python -m ([\w.]+)|`(model(?:\.\w+){2,})\(")
 TO_BE_WRITTEN = {"pages/one_head.py"}  # by who follows the guide
 
 
-def test_imports_point_one_way() -> None:
-    assert wrong_imports(REPOSITORY) == []
-
-
-def test_imports_go_down_the_rooms() -> None:
-    assert climbing_imports(REPOSITORY) == []
-
-
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    assert circles(REPOSITORY) == []
-
-
-def test_no_room_is_a_lumber_room() -> None:
-    assert lumber_rooms(REPOSITORY) == []
-
-
-def test_no_file_is_too_long() -> None:
-    assert long_files(REPOSITORY) == []
-
-
-def test_no_function_is_too_long() -> None:
-    assert long_functions(REPOSITORY) == []
+@pytest.mark.parametrize(
+    "broken",
+    [wrong_imports, climbing_imports, circles, lumber_rooms, long_files, long_functions],
+    ids=lambda law: law.__name__,
+)
+def test_no_law_is_broken(broken: Callable[[Path], list[str]]) -> None:
+    assert broken(REPOSITORY) == []
 
 
 def test_the_checker_sees_the_rooms_of_this_repository() -> None:

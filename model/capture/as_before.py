@@ -14,8 +14,8 @@ _FILLED = (dict, OrderedDict, defaultdict, list, set, deque)
 
 @contextmanager
 def unchanged(module: nn.Module) -> Iterator[None]:
-    """Puts attributes, training flags, what lists and dictionaries among them hold, and the numbers of all
-    tensors but the parameters back, also after an error."""
+    """Restores attributes, training flags, the contents of lists and dictionaries among them, and the numbers
+    of all tensors except the parameters, also after an error."""
     held = _held([vars(part) for part in module.modules()])
     containers = [(one, one.copy()) for one in held if type(one) in _FILLED]
     numbers = [(one, one.detach().clone()) for one in held if isinstance(one, Tensor)]

@@ -23,8 +23,8 @@ def root_of(vectors: Node) -> tuple[Node, ...]:
 
 
 def sources(vectors: Node) -> dict[int, Tensor | None]:
-    """What the maps behind some vectors read: serials, and the tensors that still live. One beside which
-    nothing was joined comes first."""
+    """The inputs of the linear maps that made some vectors: serial numbers, and the tensors that are still
+    alive. An input that was not concatenated with another comes first."""
     found: dict[int, Tensor | None] = {}
     waiting, seen = [vectors], {vectors.serial}
     for node in waiting:
@@ -95,7 +95,7 @@ def batch_numbers(
 
 
 def _marked(axis: int, way: tuple[Node, ...]) -> Tensor:
-    """Where each cell of the last tensor of a way stands on an axis of the first."""
+    """For each cell of the last tensor of a path: its index along one axis of the first tensor."""
     mark = _axis_mark(way[0].tensor, axis)
     for node in way[1:]:
         mark = _moved(mark, node)

@@ -16,7 +16,7 @@ Named: TypeAlias = Mapping[str, Any]
 
 
 class UnreadableError(ValueError):
-    """What a module computes is attention, but none whose stages this app knows."""
+    """A module computes attention with steps that none of this app's stages describes."""
 
 
 @dataclass(eq=False)

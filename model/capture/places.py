@@ -13,8 +13,8 @@ from model.trace.records import Attention
 def placed(calls: Sequence[Call]) -> tuple[Attention, ...]:
     """The records in order of execution, each with its stack, its layer and the name of its module.
 
-    Self-attention before the first cross-attention is the encoder's, but for what stands beside that in one
-    module. Without cross-attention it is a decoder's where some of it looks back only.
+    Self-attention before the first cross-attention belongs to the encoder, unless it shares a module with
+    cross-attention. Without cross-attention, the network is a decoder where some of its attention is causal.
     """
     stacks = _stacks(calls)
     modules, layers = Counter[str](), Counter[tuple[Stack, bool]]()

@@ -1,4 +1,5 @@
-"""A record of what was seen that holds: recomputed from it, the module's own numbers come out."""
+"""Makes a record of what was seen and checks it: recomputed from the record, the module's own numbers must
+come out."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ _UNPLACED = Place("decoder", 0, "self")
 
 @dataclass(frozen=True)
 class Gap:
-    """How far what a record gives is from what the module computed, as a part of what rounding allows."""
+    """The difference between what a record gives and what the module computed, relative to what rounding
+    explains."""
 
     output: float
     weights: float  # 0 where the module computed none

@@ -1,6 +1,6 @@
-"""Watches one pass: every function of PyTorch that the module calls comes by here first.
+"""Watches one pass: PyTorch calls `__torch_function__` in place of every function that the module calls.
 
-PyTorch keeps such a watch for one thread alone, and takes no fast path while it is there.
+This mode holds for one thread. While it is active, PyTorch takes no fast path.
 """
 
 import inspect
@@ -118,8 +118,8 @@ class Watch(TorchFunctionMode):
 def _counting_writes(
     function: Callable[..., Any], given: tuple[Any, ...], named: Mapping[str, Any]
 ) -> AbstractContextManager[object]:
-    """In inference mode PyTorch does not count how often a tensor was written to, and so nobody could tell
-    that it was: it is off for each function, but for those that write to a tensor made before."""
+    """Turns inference mode off for one function, because PyTorch counts no writes in it, and an overwritten
+    tensor would go unnoticed. It stays on for a write to a tensor that was made in it."""
     if not torch.is_inference_mode_enabled():
         return nullcontext()
     name = str(getattr(function, "__name__", ""))
@@ -136,7 +136,7 @@ def _normal() -> Iterator[None]:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """What PyTorch calls an operation: alike for function and method, and where it writes in place."""
+    """PyTorch's name of an operation, the same for function, method and in-place form."""
     name = str(getattr(function, "__name__", ""))
     if name == "__get__":  # an attribute, such as .T
         name = str(getattr(getattr(function, "__self__", None), "__name__", ""))
@@ -147,7 +147,8 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def _seen_inside(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of PyTorch's own that does not hand itself to the watch, so that its steps are seen."""
+    """A copy of one of PyTorch's own Python functions that runs its steps instead of calling the mode, so
+    that the steps are seen."""
     if not isinstance(function, FunctionType):
         return function
     names = {**function.__globals__, "has_torch_function": lambda _: False}

@@ -48,8 +48,8 @@ def unadapted(body: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def reference_mended(body: nn.Module) -> Iterator[None]:
-    """The library's eager run with the same result as its fused one: eager Falcon adds its ALiBi biases
-    twice, once in the attention and once in the mask."""
+    """Corrects the library's eager run where it differs from its own fused one: eager Falcon adds its ALiBi
+    biases twice, once in the attention and once in the mask."""
     with ExitStack() as stack:
         for module in body.modules():
             if _class_of(module) == "falcon.FalconAttention":

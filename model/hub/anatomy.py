@@ -1,7 +1,7 @@
 """Which part of a Hugging Face model does what, read from one pass and checked against it.
 
-Attention alone must be known. What else cannot be told apart is left out, with its reason: a number under a
-wrong name would be worse than no picture. Axes: B batch, T tokens, C width of the model.
+Only attention is required. Any other part that cannot be identified is left out, with its reason: no picture
+is better than a number under a wrong name. Axes: B batch, T tokens, C width of the model.
 """
 
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ class _Reader:
         self.unknown: dict[Part, str] = {}
 
     def tries(self, *parts: Part) -> "_Tries":
-        """Notes a ValueError in its body as the reason why some parts are not known."""
+        """Notes a ValueError in its body as the reason why some parts are left out."""
         return _Tries(self.unknown, parts)
 
     def stack(self, stack: Stack, layers: Sequence[Layer]) -> StackPart:
@@ -211,7 +211,7 @@ def _router(layer: Layer, whole: Call) -> Call | None:
 
 
 def _same(gave: Tensor, layer: Layer) -> bool:
-    """Whether a layer reads what a part gave."""
+    """Whether a layer reads the output of a part."""
     with suppress(ValueError):
         return gave.shape == layer.entered.shape and near(gave, layer.entered)
     return False

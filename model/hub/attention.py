@@ -120,7 +120,7 @@ def _mask_and_bias(mask: Tensor | None, bias: Tensor | None) -> tuple[Tensor | N
 
 
 def carries_a_state(body: nn.Module) -> str | None:
-    """Says so of a model whose layers carry a state from token to token; None of others."""
+    """Why a model whose layers carry a state between tokens has no attention to show; None for others."""
     names = dict.fromkeys(type(part).__name__ for part in body.modules())
     found = next((name for name in names if _CARRIES_A_STATE.search(name)), None)
     if found is None or any(name.endswith("Attention") and name != found for name in names):

@@ -45,8 +45,8 @@ class KeptLayer(DynamicLayer):
         return self.seen
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Keys of the next pass, and the position of the first: as if those that are kept stood side by side
-        before the new ones. Whatever is kept can be read, so no mask of the library hides it."""
+        """The number of keys of the next pass, and the position of the first, as if the kept keys stood side
+        by side before the new ones. All that is kept may be read, so no mask of the library hides it."""
         kept = len(self.positions)
         return kept + query_length, self.seen - kept
 

@@ -137,7 +137,7 @@ def _add_up(model: Model, trace: Trace) -> None:
 
 
 def _starts(trace: Trace) -> None:
-    """The first state is the sum of the embeddings, or what a norm makes of it."""
+    """The first state is the sum of the embeddings, or a norm of that sum."""
     for stack in trace.stacks:
         norm = embedding_norm(trace, stack)
         total = np.asarray(sum(trace.summands[stack].values()))
@@ -174,7 +174,8 @@ def _plain_logits(model: Model, trace: Trace) -> Array:
 
 
 def _linear(model: Model, trace: Trace) -> float:
-    """The factor of the output matrix times the last state. Raises ValueError where the logits are more."""
+    """The factor in logits = factor · (output matrix · last state). Raises ValueError where this does not
+    hold."""
     if trace.logits is None:
         return 1.0
     plain = _plain_logits(model, trace)

@@ -26,10 +26,10 @@ _CONTEXTS = (
 
 
 def config_of(anatomy: Anatomy, body: Any, turned: Turned, found: Probe) -> TransformerConfig:
-    """The config of a model. turned: which dimensions of a head are rotated in pairs, and how many.
-    found: the pass that told its anatomy.
+    """The config of a model. Where layers differ, it holds the largest of their sizes.
 
-    Where layers differ, it has the largest of their sizes.
+    turned: which dimensions of a head are rotated in pairs, and how many. found: the probe pass behind the
+    anatomy.
     """
     blocks = [block for stack in anatomy.stacks for block in stack.blocks]
     layers = {stack.stack: len(stack.blocks) for stack in anatomy.stacks}
@@ -78,7 +78,7 @@ def config_of(anatomy: Anatomy, body: Any, turned: Turned, found: Probe) -> Tran
 
 
 def uneven(anatomy: Anatomy, found: Probe) -> str | None:
-    """Why no formula of a few sizes counts the parameters and operations of a model; None where one may."""
+    """Why the parameters and operations of a model do not follow from a few sizes; None where they do."""
     blocks = [block for stack in anatomy.stacks for block in stack.blocks]
     if any(block.turns > 1 for block in blocks):
         return "its layers share one set of weights"
@@ -97,8 +97,8 @@ def sizes_of(anatomy: Anatomy) -> set[tuple[int, int, int]]:
 
 
 def hidden_of(anatomy: Anatomy) -> set[int]:
-    """The neurons of every feed-forward that tells them; 0 of one that does not, or of a layer without.
-    Those of experts are not among them."""
+    """The number of neurons of every feed-forward where it is known; 0 where it is not, in a layer without
+    one, and for experts."""
     feeds = [block.feed_forward for stack in anatomy.stacks for block in stack.blocks]
     plain = [part for part in feeds if part is None or part.router is None]
     return {0 if part is None or part.parts is None else part.parts.hidden for part in plain}
@@ -119,7 +119,8 @@ def _experts(anatomy: Anatomy) -> int:
 
 
 def _of_today(anatomy: Anatomy, found: Probe) -> dict[str, Any]:
-    """Sinks, latent vectors and experts; of experts whose sizes are not known only how many they are."""
+    """The sizes of sinks, latent vectors and experts. Where the sizes of experts are not known, only their
+    number."""
     attention = anatomy.attentions()[0].module
     sizes = {
         "experts": _experts(anatomy),

@@ -1,6 +1,6 @@
 """The embedding tables of a Hugging Face model: tokens, positions, segments.
 
-They are told by their names, and checked against the input of the first layer.
+They are found by their names, and checked against the input of the first layer.
 """
 
 import math

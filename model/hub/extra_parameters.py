@@ -14,7 +14,7 @@ ROWS_TO_SPARE = "Positions without a token"  # rows in front of the first one, o
 
 
 def extra_parameters(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dict[str, int]:
-    """How many parameters each part has that `parameter_parts` does not count from the config."""
+    """By part: the number of parameters that `parameter_parts` does not count from the config."""
     found: Counter[str] = Counter()
     known: set[int] = set()
 

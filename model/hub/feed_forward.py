@@ -1,4 +1,4 @@
-"""The linear maps of a feed-forward layer and its activation, told by the numbers of one pass."""
+"""The linear maps of a feed-forward layer and its activation, identified by the numbers of one pass."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def feed_forward_parts(maps: Sequence[Call]) -> FeedForwardParts:
 def _candidates(
     w_in: Sequence[Call], width: int
 ) -> list[tuple[nn.Module, Tensor, Half, Tensor | None]]:
-    """What may be activated: a map with its values, and what these are multiplied by."""
+    """Each map whose output may be activated, with its values and what they are multiplied by."""
     module, first = w_in[0].module, w_in[0].gave
     if len(w_in) == 2:
         second = w_in[1].gave

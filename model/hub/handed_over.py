@@ -1,6 +1,6 @@
-"""The files that the library gets of a folder: checked ones only, with the model's own settings.
+"""The files of a folder that the library gets: only checked ones, and a config with the model's own settings.
 
-Chat templates, adapters and code are left out, and all that a config says of how to run the model.
+Chat templates, adapters and code are left out, and all settings that say how to run the model.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""What the library does after the layers: a model's own code, run on states that it is given.
+"""What the library does after the layers: the model's own code for its logits, run on given states.
 
-So a factor, a bias or a cap on the logits is the library's own, whatever it is.
+So a factor, a bias or a cap on the logits is computed by the library itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,8 +24,8 @@ def writes_logits(body: Any) -> bool:
 
 
 def head_of(body: nn.Module, stacks: Sequence[StackPart]) -> Callable[[Tensor], Tensor]:
-    """From final states (1, T, C) to logits (1, T, V). Raises what the library's code raises where it wants
-    more than the states."""
+    """The function from final states (1, T, C) to logits (1, T, V). Raises the library's own error where its
+    code needs more than the states."""
 
     def logits(states: Tensor) -> Tensor:
         layers = {id(block.module) for stack in stacks for block in stack.blocks}
@@ -47,7 +47,8 @@ def _holds(part: nn.Module | None, layers: set[int]) -> bool:
 
 
 class _Given(nn.Module):
-    """Stands for the layers, and for the parts that hold them: gives the same states, whatever it reads."""
+    """Takes the place of the layers and of the parts that hold them: whatever it is called with, it returns
+    the given states."""
 
     def __init__(self, states: Tensor) -> None:
         super().__init__()
@@ -64,7 +65,7 @@ class _Given(nn.Module):
 
 
 class _Output:
-    """What a stack hands out: its states; whatever else is asked for is None."""
+    """The output of a stack: its states. Any other attribute is None."""
 
     def __init__(self, states: Tensor) -> None:
         self.last_hidden_state = states

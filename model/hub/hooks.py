@@ -39,7 +39,7 @@ def hook_model(anatomy: Anatomy) -> None:
 
 
 def _held_still(module: nn.Module, read: object, gave: Turns) -> Turns:
-    """What turns queries and keys, or that of position 0 where an intervention leaves positions out."""
+    """The rotation of queries and keys; that of position 0 where an intervention removes positions."""
     return gave if current().intervention.positions else unturned(gave)
 
 
@@ -170,7 +170,7 @@ def _hook_state(block: BlockPart, module: nn.Module, stack: Stack) -> None:
 
 
 def _hook_entry(block: BlockPart, name: str, stack: Stack) -> None:
-    """Hands on what a block reads, or what is put in its place. It runs before the hooks that record."""
+    """Passes on what a block reads, or its patch. It runs before the hooks that record."""
 
     def hook(
         module: nn.Module, read: tuple[Any, ...], named: dict[str, Any]
@@ -206,7 +206,7 @@ def _hook_sum(block: BlockPart, output: nn.Module, stack: Stack) -> None:
 
 
 def _hook_feed_forward(part: FeedForwardPart, block: BlockPart) -> None:
-    """Records neurons where they are told, else what the whole writes, and to which experts tokens go."""
+    """Records neurons where they are known, else the output of the whole, and the experts of each token."""
     if part.parts is not None:
         _hook_neurons(part.name, part.parts, block)
     if part.whole is not None:
@@ -234,8 +234,7 @@ def _hook_router(name: str, router: nn.Module, block: BlockPart) -> None:
 
 
 def _hook_neurons(name: str, parts: FeedForwardParts, block: BlockPart) -> None:
-    """Records the values before and after the activation; the latter go on, or what is put in their
-    place."""
+    """Records the values before and after the activation, and passes on the latter, or their patch."""
 
     def inner(module: nn.Module, read: object, gave: Tensor) -> None:
         recorder = current()

@@ -1,5 +1,7 @@
-"""Runs the Rust part of a tokenizer in a process of its own. How long it computes over a text depends on the
-model's file, and inside the server it could not be ended."""
+"""Runs the Rust part of a tokenizer in a process of its own, which can be ended.
+
+A model's file decides how long its tokenizer computes; inside the server nothing could stop it.
+"""
 
 import json
 import subprocess

@@ -97,8 +97,8 @@ def in_float32(body: nn.Module) -> Iterator[Layers]:
 
 
 class MappedFiles:
-    """Where files of weights are mapped into the memory of this process. Known on Linux; none elsewhere,
-    where the system frees their pages when it needs room."""
+    """Where files of weights are mapped into the memory of this process. Known on Linux only; elsewhere the
+    system frees their pages when it needs room."""
 
     def __init__(self, ranges: tuple[tuple[int, int], ...]) -> None:
         self._ranges = ranges

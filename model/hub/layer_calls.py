@@ -1,4 +1,4 @@
-"""One run of one layer of a hub model: its sub-layers, and where its norms stand, told by the numbers.
+"""One run of one layer of a hub model: its sub-layers and the places of its norms, identified by the numbers.
 
 Axes: B batch, T tokens, C width of the model, H heads, D width of a head.
 """
@@ -65,7 +65,7 @@ class Layer:
 
     @property
     def entered(self) -> Tensor:
-        """(B, T, C): what it reads. Raises ValueError where that was not seen."""
+        """(B, T, C): the input of the layer. Raises ValueError where the probe did not see it."""
         own = self._own
         if own is None or own.read is None or own.read.shape != own.gave.shape:
             raise ValueError("what one of its layers reads and gives could not be recorded")
@@ -114,10 +114,8 @@ class Layer:
         return tuple(call for call in self.maps if call.at > end)
 
     def sublayers(self) -> tuple[SubLayer, ...]:
-        """The sub-layers, each with its norms, so that what they write adds up to what the layer gives.
-
-        Raises ValueError where no arrangement does.
-        """
+        """The sub-layers with their norms, in the arrangement in which their outputs add up to the layer's
+        output. Raises ValueError where there is none."""
         entered, gave = self.entered, self.calls[-1].gave
         attentions = tuple(
             SubLayer(place, event, (output,), output)

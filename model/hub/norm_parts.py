@@ -1,4 +1,4 @@
-"""Which norm of our own a norm of a hub model is: told by what it gives in one pass."""
+"""Which of our norms computes what a norm of a hub model does, identified by its output in one pass."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ PYTORCHS = 1e-5
 
 
 def norm_part(call: Call, name: str) -> NormPart:
-    """The kind of norm, and the offset of γ, that give what this norm gave; of no kind where none does."""
+    """The kind of norm, and the offset of γ, that reproduce this norm's output; no kind where none does."""
     module, read = call.module, call.read
     unknown = NormPart(name, module, None, _epsilon(module), 0.0)
     kinds: tuple[NormKind, ...] = ("layer", "rms")

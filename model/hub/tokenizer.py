@@ -135,14 +135,14 @@ class HubTokenizer:
         return shorter if read_once else written
 
     def marked(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
-        """The tokens, those that are no part of any text marked as special, also where they were typed."""
+        """The tokens; those that are part of no text are marked as special, also where they were typed."""
         return tuple(
             replace(token, special=token.special or token.id in self._added) for token in tokens
         )
 
     @cached_property
     def is_unigram(self) -> bool:
-        """Whether it takes the most probable pieces (Kudo 2018), as far as its description tells."""
+        """Whether it takes the most probable pieces (Kudo 2018), by its description."""
         return (
             self._tokenizer.is_fast and model_type(self._tokenizer.backend_tokenizer) == "Unigram"
         )

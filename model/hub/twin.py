@@ -109,8 +109,8 @@ class _Twins:
 
 
 def weights_changed(model: nn.Module) -> tuple[object, ...]:
-    """What differs once a model's parts, their attributes, its weights, hooks or settings were changed.
-    A change through `.data` is not noticed: PyTorch does not count it."""
+    """A value that differs after a change of the model's parts, their attributes, its weights, hooks or
+    settings. Changes through `.data` go unnoticed, because PyTorch does not count them."""
     parts = tuple(
         (id(part), type(part), *part._forward_hooks, *part._forward_pre_hooks, *_attributes(part))
         for part in model.modules()

@@ -16,7 +16,7 @@ PIECE = 50_000  # characters that are read at once
 _TO_THE_LAST_SPACE = re.compile(r"(?s).*\s")
 _NO_SPACE = re.compile(r"\S")
 _LINE = re.compile(r"[^\n]*\n?")
-CHARACTERS = 8  # of a token, at the most on average, so that no window is shorter than it could be
+CHARACTERS = 8  # a window of n tokens is cut from 8 n characters: tokens are shorter on average
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _last_space(text: str) -> int:
 
 def cut(model: "Model", text: str, most: int) -> Iterator[str]:
     """The parts of a text that make at most so many tokens each, special ones included. A line that the
-    tokenizer refuses is a part of its own, and whoever reads it hears why."""
+    tokenizer refuses is a part of its own, so that only this part cannot be read."""
     at = 0
     while found := _NO_SPACE.search(text, at):
         at = found.start()

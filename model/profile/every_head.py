@@ -1,4 +1,4 @@
-"""The numbers of all heads of a profile at once, as `Profile` gives them of one; NaN where there are none."""
+"""The numbers that `Profile` gives for one head, for all heads at once; NaN where there are none."""
 
 from typing import TYPE_CHECKING
 

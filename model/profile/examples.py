@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-KEPT = 8  # of each head and criterion, each from another window
+KEPT = 8  # examples of each head and criterion, no two from one window
 LETTERS = 32  # of a token, the first ones: enough to know it again and to search for it
 CRITERIA = ("weight", "carried", "effect", "chance")
 ROW = np.dtype(
@@ -36,7 +36,7 @@ class Examples:
 
     @classmethod
     def best(cls, rows: NDArray[np.void]) -> "Examples":
-        """The best of some. The order is total, so it does not matter in which order they came."""
+        """The best examples. The order is total, so the result does not depend on the order of the rows."""
         order = np.lexsort((rows["window"], -rows["score"], rows["criterion"], rows["head"]))
         ranked = rows[order]
         group = ranked["head"].astype(np.int64) * len(CRITERIA) + ranked["criterion"]

@@ -32,7 +32,7 @@ class Pairs:
     same: Tensor | None  # (Q, K): an earlier or later token with the same id; None across two texts
     induction: (
         Tensor | None
-    )  # (Q, K): what followed the same token earlier, but the token before the query
+    )  # (Q, K): keys right after an earlier occurrence of the query's token, except the previous token
     query_texts: NDArray[np.str_]  # (Q,)
     key_texts: NDArray[np.str_]  # (K,)
 
@@ -109,8 +109,7 @@ def measured(
 def _shares(
     weights: Tensor, columns: Tensor, offsets: Tensor, pairs: Pairs, allowed: Tensor
 ) -> dict[str, Tensor]:
-    """(H, 1) each: the weight on some kinds of keys, and the rows that could give it: those that may look at
-    such a key."""
+    """(H, 1) each: the weight on some kinds of keys, and the number of rows that may attend to such a key."""
     heads, keys = len(weights), weights.shape[2]
     later = 0 if pairs.same is None else 1  # within one text query 0 is the first token itself
     sums: dict[str, Tensor] = {"first": weights[:, later:, 0].sum(1)}

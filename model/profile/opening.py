@@ -1,4 +1,4 @@
-"""A profile's folder is read as somebody else's: nothing in it is believed before it was checked."""
+"""Opens a profile's folder as untrusted input: everything in it is checked before it is used."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -21,9 +21,9 @@ from model.profile.examples import CRITERIA, KEPT, ROW, Examples
 from model.profile.sums import Sums, Whole, fields
 from model.profile.tables import BESIDE, HEADS, About, Said, heads_schema, said_in
 
-MOST_BYTES = 2**30  # of one file, and of what it holds in memory
+MOST_BYTES = 2**30  # of one file, packed and in memory
 MOST_HEADS = 2**16
-MOST_LETTERS = 2**12  # of a cell that is no window's text
+MOST_LETTERS = 2**12  # of a text that is not a window
 BYTES = 4  # of a letter in UTF-8, at the most
 _Contents = tuple[About, Sums, dict[int, str], pd.DataFrame]
 
@@ -96,7 +96,7 @@ def _content(file: Path) -> bytes:
 
 
 def _named(folder: Path, name: str, said: Said) -> bytes:
-    """The bytes of one of the other files, which are those that its name says."""
+    """The bytes of one of the other files. Its name holds its hash. Raises ValueError where they differ."""
     hash_ = said.files[name]  # type: ignore[index]
     content = _content(folder / f"{name}-{hash_}.parquet")
     if hashlib.sha256(content).hexdigest()[: len(hash_)] != hash_:
@@ -122,7 +122,7 @@ def _table(content: bytes, schema: pa.Schema, most: int, window: int = 0) -> pa.
         column = table[name].combine_chunks()
         values = column.flatten() if pa.types.is_fixed_size_list(column.type) else column
         if column.null_count or values.null_count:
-            raise ValueError(f"its {name} is not there in each row")
+            raise ValueError(f"its {name} is missing in some rows")
         if name in texts:
             longest = window * CHARACTERS if name == "text" else MOST_LETTERS
             _check_lengths(column, longest * BYTES, name)
@@ -162,7 +162,7 @@ def _numbers(heads: pa.Table, window: int) -> Mapping[str, Whole]:
         flat = column if field.size == 1 else column.flatten()
         numbers = flat.to_numpy().reshape(len(heads), field.size).astype(np.int64)
         if field.bits == 0 and (numbers < 0).any():
-            raise ValueError(f"its {name} counts less than none")
+            raise ValueError(f"its {name} is negative")
         found[name] = numbers
     return found
 
@@ -179,7 +179,7 @@ def _examples(table: pa.Table, texts: Mapping[int, str], window: int, heads: int
     if not (
         finite and inside and {*rows["window"].tolist()} == {*texts} and len(texts) <= len(rows)
     ):
-        raise ValueError("its examples stand nowhere")
+        raise ValueError("its examples do not fit its windows and heads")
     best = Examples.best(rows)
     if len(best.rows) != len(rows):
         raise ValueError("it has too many examples of one head")
@@ -198,6 +198,6 @@ def _labels(table: pa.Table, names: tuple[Head, ...]) -> pd.DataFrame:
     if found and found != of:
         raise ValueError("its labels are not those of its heads")
     for name in ("score", "control"):
-        if not all(one != one or -0.01 <= one <= 1.01 for one in columns[name]):  # NaN is none
-            raise ValueError(f"a {name} of its labels is no weight")
+        if not all(one != one or -0.01 <= one <= 1.01 for one in columns[name]):  # NaN: no score
+            raise ValueError(f"a {name} of its labels is not between 0 and 1")
     return pd.DataFrame(columns).astype(dict(COLUMNS))

@@ -83,7 +83,7 @@ class Profile:
         return self.asked.assign(corpus=np.stack(columns, 1).ravel()[: len(self.asked)])
 
     def label(self, head: Head) -> str | None:
-        """What a head may be called: the label with the highest score of those that it gets."""
+        """The name of a head: of the labels that it gets, the one with the highest score."""
         self._at(head)
         mine = (self.asked["layer"] == head[0]) & (self.asked["head"] == head[1])
         given = self.asked[mine & self.asked["given"]]

@@ -68,8 +68,11 @@ def features(profile: "Profile") -> Wide:
 
 
 def projected(profiles: Sequence["Profile"]) -> Projection:
-    """One plane for the heads of all profiles. Each feature counts alike: it has mean 0 and variance 1 over
-    all heads. Where a head lacks one, it has the mean; one that is the same for all heads counts nothing."""
+    """One plane for the heads of all profiles.
+
+    Every feature is scaled to mean 0 and variance 1 over all heads, so that all weigh the same. A feature
+    that a head lacks is set to the mean; one that is equal in all heads has no influence.
+    """
     known = [features(profile) for profile in profiles]
     scaled = _standardised(np.concatenate(known))
     _, lengths, axes = np.linalg.svd(scaled, full_matrices=False)

@@ -139,7 +139,7 @@ class _Read:
 
 
 class _Run:
-    """Adds up what comes, saves it now and then and at the end, however that comes."""
+    """Adds up the slices. Saves the sum from time to time and at the end of the run, also after an error."""
 
     def __init__(self, so_far: Profile, to: Path | None, read: _Read, told: Told) -> None:
         self.profile, self._to, self._read, self._told = so_far, to, read, told

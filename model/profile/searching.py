@@ -1,7 +1,7 @@
-"""Questions to a profile's folder, which DuckDB answers from the Parquet files themselves.
+"""Queries of a profile's folder, which DuckDB runs on the Parquet files.
 
-The connection reads the files of the folder and nothing else: no other file, no network, no extension. What
-somebody types is always a parameter, and never a part of a query.
+The connection can read the files of the folder and nothing else: no other file, no network, no extension.
+Typed text is always a parameter, never a part of a query.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ LIMIT $most
 
 @contextmanager
 def connected(paths: Sequence[Path]) -> "Iterator[DuckDBPyConnection]":
-    """A connection that can read these files and do nothing else; nobody can loosen it."""
+    """A connection that can read these files and do nothing else. Its configuration is locked."""
     import duckdb  # 30 MB that only a search needs
 
     with duckdb.connect(":memory:", config=_LIMITS) as connection:

@@ -47,7 +47,7 @@ def at_step(model: str, step: int) -> str:
 
 
 def model_and_step(name: str) -> tuple[str, int | None]:
-    """Of which model a shipped profile is, and after which step of its training; None: of the whole of it."""
+    """The model of a shipped profile, and the training step whose weights were profiled; None: the last."""
     model, _, step = name.partition(_STEP)
     return model, int(step) if step else None
 
@@ -66,8 +66,8 @@ def shipped_profile(name: str) -> Profile | None:
 
 
 def profile_of(model: "Model") -> Profile | None:
-    """The shipped profile of a model; None where there is none, or where its weights were others: a copy
-    from the hub is not the one with 4-bit weights."""
+    """The shipped profile of a model; None where there is none, or where it was made of other weights: the
+    hub's copy of a model is not the copy with 4-bit weights."""
     found = shipped_profile(model.name) if model.runs else None
     return found if found and found.about.weights == weights_of(ref(model)) else None
 

@@ -24,8 +24,8 @@ from model.system.threads import one_thread
 if TYPE_CHECKING:
     from model.run.model import Model
 
-SLICE = 32  # windows that one worker takes at a time; what is lost when it dies
-ATTEMPTS = 3  # at one slice, before it is given up
+SLICE = 32  # windows that one worker takes at a time; at most so many are lost when it dies
+ATTEMPTS = 3  # workers that may die at one slice before the run ends
 
 
 @dataclass(frozen=True)

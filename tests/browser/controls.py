@@ -1,6 +1,7 @@
 """What a visitor clicks on every page."""
 
 import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import pytest
@@ -13,6 +14,18 @@ MARKS = ".js-plotly-plot .scatterlayer .point"
 def show(page: Page, name: str) -> None:
     """One of the options that stand side by side."""
     page.get_by_role("radio", name=name, exact=True).click()
+
+
+def each_shows(
+    page: Page,
+    words: Mapping[str, str | re.Pattern[str]],
+    then: Callable[[Page], object] = lambda page: None,
+) -> None:
+    """Opens views and switches one after another: each shows its words. Then come further checks of it."""
+    for name, said in words.items():
+        show(page, name)
+        expect(page.get_by_text(said)).to_be_visible()
+        then(page)
 
 
 def choose(page: Page, label: str, option: str) -> None:

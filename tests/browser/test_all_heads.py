@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import HANDLED, wait_until_settled
-from tests.browser.controls import show
+from tests.browser.controls import each_shows
 from tests.legible import assert_opens_on_its_picture
 
 TEXT = "cat dog mat hat cup cat dog mat hat cup cat"
@@ -19,6 +19,22 @@ MIDDLE = """number => {
     return [box.left + xaxis._offset + xaxis.c2p(marks.x[number]),
             box.top + yaxis._offset + yaxis.c2p(marks.y[number])];
 }"""
+# The views in their order, with what each says.
+FIRST = {"Ranking": "Highest here:", "From word to word": "puts the largest weight from"}
+FURTHER = {
+    "Why the first token?": "Spread evenly, it would get",
+    "When it is hidden": "Others gain what it loses:",
+    "Leave one out": "goes from 0.99",
+}
+LAST = {
+    "What heads write": "All heads together add",
+    "All parts": "direct effect",
+    "Through W_O": "every head writes to all 128 numbers",
+    "A head as matrices": "By the token vectors alone",
+    "Composition": "times what random matrices give",
+    "Two sentences or models": "Both pictures use the same scale",
+    "Averages and rollout": "Not a quantity of the model.",
+}
 NODES = "document.querySelectorAll('*').length"
 
 
@@ -53,49 +69,16 @@ def test_a_tile_opens_its_head_and_the_link_leads_to_the_explorer(
 
 def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., Page]) -> None:
     page = open_page("/all_heads", model="stories", text=TEXT)
-    show(page, "Ranking")
-    expect(page.get_by_text("Highest here:")).to_be_visible()
-    assert_opens_on_its_picture(page)
-    show(page, "From word to word")
-    expect(page.get_by_text("puts the largest weight from")).to_be_visible()
-    assert_opens_on_its_picture(page)
+    each_shows(page, FIRST, then=assert_opens_on_its_picture)
     page.get_by_role("radiogroup", name="Query token").get_by_role("radio").nth(10).click()
     page.get_by_role("radiogroup", name="Key token").get_by_role("radio").nth(6).click()
     expect(
         page.get_by_text("puts the largest weight from").filter(has_text=": 0.9")
     ).to_be_visible()
-    show(page, "Why the first token?")
-    expect(page.get_by_text("Spread evenly, it would get")).to_be_visible()
-    assert_opens_on_its_picture(page)
-    show(page, "When it is hidden")
-    expect(page.get_by_text("Others gain what it loses:")).to_be_visible()
-    assert_opens_on_its_picture(page)
-    show(page, "Leave one out")
-    expect(page.get_by_text("goes from 0.99")).to_be_visible()
-    assert_opens_on_its_picture(page)
+    each_shows(page, FURTHER, then=assert_opens_on_its_picture)
     click_head(page, 1)
     expect(page.get_by_text("Leave out L0H1 in the laboratory")).to_be_visible()
-    show(page, "What heads write")
-    expect(page.get_by_text("All heads together add")).to_be_visible()
-    assert_opens_on_its_picture(page)
-    show(page, "All parts")
-    expect(page.get_by_text("direct effect")).to_be_visible()
-    assert_opens_on_its_picture(page)
-    show(page, "Through W_O")
-    expect(page.get_by_text("every head writes to all 128 numbers")).to_be_visible()
-    assert_opens_on_its_picture(page)
-    show(page, "A head as matrices")
-    expect(page.get_by_text("By the token vectors alone")).to_be_visible()
-    assert_opens_on_its_picture(page)
-    show(page, "Composition")
-    expect(page.get_by_text("times what random matrices give")).to_be_visible()
-    assert_opens_on_its_picture(page)
-    show(page, "Two sentences or models")
-    expect(page.get_by_text("Both pictures use the same scale")).to_be_visible()
-    assert_opens_on_its_picture(page)
-    show(page, "Averages and rollout")
-    expect(page.get_by_text("Not a quantity of the model.")).to_be_visible()
-    assert_opens_on_its_picture(page)
+    each_shows(page, LAST, then=assert_opens_on_its_picture)
 
 
 def test_a_grid_of_many_heads_on_a_long_text_is_a_light_page(

@@ -2,11 +2,8 @@
 
 import html
 import re
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -14,7 +11,9 @@ from playwright.sync_api import FrameLocator, Page, expect
 
 from tests.bench.server import HEALTHY, serving
 from tests.browser.conftest import QUIET_APP, wait_until_settled
+from tests.local_server import Answer, LocalServer, answering
 
+pytestmark = pytest.mark.xdist_group("embedding")  # one worker, one server
 TEXT = "The keys to the cabinet are on the table"
 
 
@@ -29,37 +28,21 @@ class Host:
         return f"http://{name}:{self.port}"
 
 
-class _FramingPage(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
+class _FramingPage(Answer):
+    def answer(self) -> None:
         asked = parse_qs(urlsplit(self.path).query)
         page = "<!doctype html><title>A page of another site</title><body style='margin: 0'>"
         style = "border: 0; width: 100vw; height: 100vh"
         for source in map(html.escape, asked.get("app", [])):
             page += f'<iframe src="{source}" style="{style}"></iframe>'
-        self.send_response(200)
-        self.send_header("content-type", "text/html; charset=utf-8")
-        self.end_headers()
-        self.wfile.write(page.encode())
-
-    def log_message(self, *_: object) -> None:
-        """Says nothing."""
-
-
-@contextmanager
-def _site() -> Iterator[int]:
-    site = ThreadingHTTPServer(("127.0.0.1", 0), _FramingPage)
-    threading.Thread(target=site.serve_forever, daemon=True).start()
-    try:
-        yield site.server_port
-    finally:
-        site.shutdown()
-        site.server_close()
+        self.whole(200, page.encode(), {"Content-Type": "text/html; charset=utf-8"})
 
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     log = tmp_path_factory.mktemp("framed") / "log"
-    with _site() as port:
+    with answering(LocalServer(_FramingPage)) as site:
+        port = site.server_port
         allowed = {"ATTENTION_FRAME_ANCESTORS": f"http://localhost:{port}"}
         with serving(log, more=allowed, until=HEALTHY) as app:
             yield Host(port, app.address)

@@ -4,9 +4,14 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import BARS, MARKS, click_mark, show
+from tests.browser.controls import BARS, MARKS, click_mark, each_shows, show
 
 TEXT = "the cat saw the dog"
+SAID = {
+    "Two variances": "13.4 % apart",
+    "RMS norm beside it": "An RMS norm subtracts no mean.",
+    "Where it stands": "pre-norm: x + f(norm(x))",
+}
 
 
 def test_a_bar_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
@@ -20,20 +25,4 @@ def test_a_bar_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
     expect(page.get_by_text("Token 1 ·cat, dimension 0:")).to_be_visible()
     show(page, "Per token")
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
-    show(page, "Two variances")
-    expect(page.get_by_text("13.4 % apart")).to_be_visible()
-    show(page, "RMS norm beside it")
-    expect(page.get_by_text("An RMS norm subtracts no mean.")).to_be_visible()
-    show(page, "Where it stands")
-    expect(page.get_by_text("pre-norm: x + f(norm(x))")).to_be_visible()
-
-
-def test_the_examples_by_hand_are_chosen_by_their_titles(open_page: Callable[..., Page]) -> None:
-    page = open_page("/layer_norm", model="stories", text=TEXT)
-    page.get_by_role("tab", name="By hand").click()
-    for title in ("Houses: batch norm and layer norm", "Pixels from 0–255 to 0–1"):
-        page.get_by_role("combobox", name="Example", exact=True).click()
-        page.get_by_role("option", name=title).click()
-        expect(page.locator("strong").filter(has_text=title)).to_be_visible()
-    page.get_by_role("tab", name="The idea").click()
-    expect(page.get_by_text("Batch norm", exact=True)).to_be_visible()
+    each_shows(page, SAID)

@@ -97,29 +97,17 @@ def test_the_look_lets_pass_what_is_meant(page: Page) -> None:
 def test_every_view_of_a_page_can_be_read_and_its_picture_is_near_the_top(
     page: Page, open_page: Callable[..., Page], entry: PageEntry
 ) -> None:
-    on = Walk(page)
-    open_page(f"/{entry.address}")
-    assert {
-        width: top for width in WIDTHS if (top := first_picture(on, width, entry)) > LOWEST[width]
-    } == {}
-    walk(on, entry.title)
-    assert on.told() == []
-    live = {view: top for view, top in on.begins.items() if "· On your sentence ·" in view}
-    assert {view: top for view, top in live.items() if top > LOWEST["phone"]} == {}
-
-
-def first_picture(on: Walk, width: str, entry: PageEntry) -> float:
-    """Pixels from the top at which the first picture of the open page begins."""
-    on.turn(width)
     # The others begin with words, and so do the page for a class, a list of links, and that of profiles where
     # none ships.
     shows = (entry.reads or entry.has_beats) and entry.address not in ("for_a_class", "corpus")
-    first = on.page.locator(PICTURE if shows else WORDS).locator("visible=true").first
-    expect(first).to_be_visible()
-    on.page.evaluate(STILL)
-    box = first.bounding_box()
-    assert box is not None
-    return box["y"]
+    on = Walk(page, opens_on=PICTURE if shows else WORDS)
+    open_page(f"/{entry.address}")
+    walk(on, entry.title)
+    assert on.told() == []
+    assert on.tops.keys() == WIDTHS.keys()
+    assert {width: top for width, top in on.tops.items() if top > LOWEST[width]} == {}
+    live = {view: top for view, top in on.begins.items() if "· On your sentence ·" in view}
+    assert {view: top for view, top in live.items() if top > LOWEST["phone"]} == {}
 
 
 @pytest.mark.timeout(900)

@@ -83,16 +83,3 @@ def test_an_encoder_offers_the_way_to_a_model_that_predicts(
     page.get_by_role("button", name=re.compile("Read it with House GPT")).click()
     expect(plots(page).filter(has_text="·Hill")).to_have_count(1)
     expect(page.get_by_role("textbox", name="Your sentence")).to_have_value(TEXT)
-
-
-def test_the_idea_and_the_examples_by_hand_are_there(open_page: Callable[..., Page]) -> None:
-    page = open_page("/prediction", model="stories", text=TEXT)
-    page.get_by_role("tab", name="The idea").click()
-    expect(page.get_by_text("Greedy decoding")).to_be_visible()
-    page.get_by_role("tab", name="By hand").click()
-    expect(plots(page).filter(has_text="student")).to_have_count(1)
-    page.get_by_test_id("stSelectbox").filter(has_text="Example").get_by_role(
-        "combobox"
-    ).last.click()
-    page.get_by_role("option", name="From the width to the vocabulary").click()
-    expect(plots(page).filter(has_text="10,000")).to_have_count(1)

@@ -58,12 +58,3 @@ def test_nothing_is_measured_before_the_button_is_pressed(open_page: Callable[..
     expect(page.get_by_text("is invalid for input of size 24")).to_be_visible()
     choose(page, "Tensor", "Queries of your sentence")
     expect(page.get_by_text("differ from the recorded ones by at most")).to_be_visible()
-
-
-def test_the_idea_and_the_examples_by_hand_are_there(open_page: Callable[..., Page]) -> None:
-    page = open_page("/shapes_and_cost")
-    page.get_by_role("tab", name="The idea").click()
-    expect(page.get_by_text("three kinds of cost")).to_be_visible()
-    page.get_by_role("tab", name="By hand").click()
-    expect(page.get_by_text("A walk through the shapes: batch 32").first).to_be_visible()
-    expect(plots(page).filter(has_text="512")).to_have_count(1)

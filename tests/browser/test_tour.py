@@ -61,11 +61,17 @@ def predict(page: Page, option: str, found: str) -> None:
     expect(card(page)).to_contain_text("Do this.")
 
 
-def in_sight(page: Page, place: Locator) -> Locator:
-    """Brings a place to the top of what is seen: the card stays there too, and does not lie over it. The
-    width that the page has comes first; what follows is done at the other one."""
+def seen(page: Page, place: Locator) -> Locator:
+    """Brings a place to the top of what is seen: the card stays there too, and does not lie over it."""
     wait_until_settled(page)  # what is still to be drawn would move it
     beside_the_card(page, place)
+    return place
+
+
+def in_sight(page: Page, place: Locator) -> Locator:
+    """The same of what the step asks for, at the width that the page has and then at the other one; what
+    follows is done at that."""
+    seen(page, place)
     (other,) = (size for size in WIDTHS.values() if size != page.viewport_size)
     page.set_viewport_size(other)
     page.evaluate(STILL)
@@ -82,6 +88,13 @@ def beside_the_card(page: Page, place: Locator) -> None:
     assert box is not None
     assert free is not None
     assert free["y"] >= box["y"] + box["height"] or free["y"] + free["height"] <= box["y"]
+
+
+def wrong_then_right(page: Page, wrong: str, right: str) -> None:
+    """Another view than the one to choose, and then that one."""
+    seen(page, one_of_the_row(page, wrong)).click()
+    told(page, f"You chose “{wrong}”. Choose “{right}”.")
+    in_sight(page, one_of_the_row(page, right)).click()
 
 
 def resume(page: Page) -> None:
@@ -115,28 +128,26 @@ def tokens(page: Page) -> None:
 
 def positions(page: Page) -> None:
     opened(page, "Positions")
-    in_sight(page, one_of_the_row(page, "The table")).click()
-    told(page, "You chose “The table”. Choose “Added to the tokens”.")
-    in_sight(page, one_of_the_row(page, "Added to the tokens")).click()
+    wrong_then_right(page, "The table", "Added to the tokens")
     done(page, "Next: Scores")
 
 
 def scores(page: Page) -> None:
     opened(page, "Scores")
     figure = page.get_by_test_id("figure")
-    in_sight(page, figure).press("ArrowUp")
+    seen(page, figure).press("ArrowUp")
     told(page, "“Q” is open. Choose “scores”")
     taken_back(page, "Start this step over")
     in_sight(page, page.get_by_test_id("stage-scores")).click()
     told(page, "Now click a cell outside the frame.")
-    in_sight(page, figure).press("ArrowLeft")
+    seen(page, figure).press("ArrowLeft")
     done(page, "Next: Scaling")
 
 
 def scaling(page: Page) -> None:
     opened(page, "Scaling")
     predict(page, "It grows", "Right: It grows. It was 0.138 and is now 0.526.")
-    in_sight(page, no_mask(page)).click()
+    seen(page, no_mask(page)).click()
     told(page, "You changed something else: no mask.")
     taken_back(page, "Start this step over")
     expect(page.get_by_role("radio", name="the model's own")).to_be_checked()
@@ -158,7 +169,7 @@ def mask(page: Page) -> None:
     resume(page)
     opened(page, "The mask")
     predict(page, "It grows", "The model says: It shrinks. It was 4.25 and is now 3.33")
-    in_sight(page, own_scale(page)).click()
+    seen(page, own_scale(page)).click()
     told(page, "You changed something else: scores not scaled.")
     taken_back(page, "Undo")
     expect(page.get_by_role("switch", name="Divide scores by")).to_be_checked()
@@ -172,9 +183,9 @@ def mask(page: Page) -> None:
 def weights(page: Page) -> None:
     opened(page, "Weights")
     predict(page, "“Tom” (0)", "The model says: “·Hill” (1).")
-    in_sight(page, page.get_by_test_id("stage-output")).click()
+    seen(page, page.get_by_test_id("stage-output")).click()
     told(page, "Go back to “weights” and click the darkest cell of a row.")
-    in_sight(page, page.get_by_test_id("stage-weights")).click()
+    seen(page, page.get_by_test_id("stage-weights")).click()
     in_sight(page, page.get_by_test_id("top-key-0")).click()
     told(
         page, "Right: in the row of “·Tom” (12), “·Hill” (1) has the most, 0.879. Choose “output”."
@@ -187,6 +198,7 @@ def all_heads(page: Page) -> None:
     opened(page, "All heads")
     expect(page.get_by_text("induction head", exact=False)).to_have_count(0)  # it would tell
     predict(page, "L2H3", "The model says: L1H0.")
+    page.set_viewport_size(WIDTHS["wide"])  # a phone keeps the choice of the head behind a button
     pick_head(page, 5)
     told(page, "You opened L0H5.")
     pick_head(page, 5, layer=1)
@@ -198,9 +210,7 @@ def all_heads(page: Page) -> None:
 
 def feed_forward(page: Page) -> None:
     opened(page, "Feed-forward")
-    in_sight(page, one_of_the_row(page, "Dropout")).click()
-    told(page, "You chose “Dropout”. Choose “Contributions”.")
-    in_sight(page, one_of_the_row(page, "Contributions")).click()
+    wrong_then_right(page, "Dropout", "Contributions")
     done(page, "Next: Prediction")
 
 
@@ -211,9 +221,7 @@ def prediction(page: Page) -> None:
         "L1 attention",
         "Right: L1 attention. After L1 attention, “·Hill” has a probability of 0.9947.",
     )
-    in_sight(page, one_of_the_row(page, "Token by token")).click()
-    told(page, "You chose “Token by token”. Choose “Layer by layer”.")
-    in_sight(page, one_of_the_row(page, "Layer by layer")).click()
+    wrong_then_right(page, "Token by token", "Layer by layer")
     done(page, "Next: Take something away")
 
 
@@ -221,7 +229,7 @@ def something_away(page: Page) -> None:
     opened(page, "Take something away")
     predict(page, "Yes, as surely as before", "The model says: No, another token comes first")
     switches = page.locator(".st-key-laboratory-switches")
-    in_sight(page, switches.get_by_text("Scale the scores")).click()
+    seen(page, switches.get_by_text("Scale the scores")).click()
     told(page, "You changed something else: scores not scaled.")
     taken_back(page, "Reset")
     in_sight(page, switches.get_by_text("Positions", exact=True)).click()

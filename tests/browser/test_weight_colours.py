@@ -85,6 +85,7 @@ def drawn_by_streamlit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
         yield server.address
 
 
+@pytest.mark.xdist_group("known weights")  # one worker, one server
 @pytest.mark.parametrize("theme", THEMES)
 def test_streamlits_pictures_and_the_player(
     browser: Browser, drawn_by_streamlit: str, theme: Theme

@@ -1,11 +1,13 @@
 """The wheel, installed in an environment of its own (tests/deploy/installed.py), and used in a folder of
 somebody else's whose files have the names of ours: its names, its command, and the app that it starts."""
 
+import asyncio
 import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -16,7 +18,7 @@ from safetensors.numpy import save
 
 from model import load_model, load_trace
 from tests.bench.server import HEALTHY, Server
-from tests.browser.conftest import shown_exceptions, wait_until_settled
+from tests.bench.visitor import Visitor
 from tests.deploy.installed import Installed, install
 from viz.state.menu import PAGES
 
@@ -156,12 +158,15 @@ def test_the_command_opens_its_view_in_the_browser(
     expect(page.get_by_role("textbox", name="Your sentence")).to_have_value(TEXT)
 
 
-def test_every_page_of_the_wheel_opens(open_page: Callable[..., Page]) -> None:
-    page = open_page("/")
-    menu = page.get_by_test_id("stSidebar")
-    for entry in PAGES:
-        menu.get_by_role("link", name=entry.title, exact=True).click()
-        heading = page.get_by_role("heading", level=1)
-        expect(heading).to_contain_text(entry.heading or entry.title)
-        wait_until_settled(page)
-        assert shown_exceptions(page) == []
+def test_every_page_of_the_wheel_opens(opened: Server) -> None:
+    """Without the browser, whose own loop this thread has."""
+
+    async def visit() -> dict[str, list[str]]:
+        troubles = {}
+        for entry in PAGES:
+            async with Visitor(opened.port, entry.address, "") as visitor:
+                troubles[entry.title] = visitor.troubles
+        return troubles
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(asyncio.run, visit()).result() == {entry.title: [] for entry in PAGES}

@@ -215,8 +215,9 @@ def test_who_sends_half_or_reads_nothing_is_let_go(
 ) -> None:
     server = start(seconds=2.0)
     with ExitStack() as open_:
-        hang(server, open_)
-        wait_for(lambda: sockets(server) == 0)
+        for stuck in STUCK:
+            stuck(server, open_)
+            wait_for(lambda: sockets(server) == 0)
 
 
 def sockets(server: Server) -> int:
@@ -239,13 +240,18 @@ def links(process: int) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("hang", HANGING, ids=lambda hang: hang.__name__)
+@pytest.mark.parametrize(
+    "hanging",
+    [(*STUCK, an_open_session), (a_pass_without_an_end,)],
+    ids=["connections", "a pass"],
+)
 def test_the_process_ends_when_it_is_told_to_whatever_hangs_on_it(
-    start: Start, hang: Callable[[Server, ExitStack], None]
+    start: Start, hanging: tuple[Callable[[Server, ExitStack], None], ...]
 ) -> None:
     server = start()
     with ExitStack() as open_:
-        hang(server, open_)
+        for hang in hanging:
+            hang(server, open_)
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(PATIENCE) in (-signal.SIGTERM, 128 + signal.SIGTERM)
     assert connections.SECONDS_TO_ANSWER < ending.SECONDS_TO_END < 10

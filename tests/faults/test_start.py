@@ -50,10 +50,7 @@ def said(**settings: str) -> str:
         ("STREAMLIT_SERVER_SSL_CERT_FILE", "/nowhere", "sslCertFile"),
         ("STREAMLIT_LOGGER_LEVEL", "loud", "LOUD"),
         ("STREAMLIT_THEME_BASE", "pink", "pink"),
-        ("ATTENTION_MODEL_MB", "lots", "ATTENTION_MODEL_MB is 'lots'"),
-        ("ATTENTION_CACHE", __file__, "ATTENTION_CACHE is "),
-        ("HF_HUB_CACHE", "/" + "a" * 300, "HF_HUB_CACHE is "),
-        ("XDG_CACHE_HOME", f"{__file__}/below", "XDG_CACHE_HOME is "),
+        ("ATTENTION_CACHE", __file__, "ATTENTION_CACHE is "),  # one of the app's own stands for all
     ],
 )
 def test_a_setting_that_makes_no_sense_ends_the_start_with_one_sentence(

@@ -5,56 +5,40 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote
+
+from tests.local_server import Answer, LocalServer, answering
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
-class Hub(ThreadingHTTPServer):
+class Hub(LocalServer):
     """Serves the files of folders under the names of repositories.
 
     `deaths`: bytes after which the connection ends, for one large answer after another. `asked`
     notes every range of bytes that was asked for.
     """
 
-    daemon_threads = True
-
     def __init__(self, repositories: dict[str, Path]) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
+        super().__init__(_Answer)
         self.repositories = repositories
         self.deaths: list[int] = []
         self.wrong_hash = False
         self.slowly = 0.0  # seconds between two pieces
         self.asked: list[tuple[str, str | None]] = []
 
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
 
 @contextmanager
 def serving(repositories: dict[str, Path]) -> Iterator[Hub]:
-    hub = Hub(repositories)
-    thread = threading.Thread(target=hub.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with answering(Hub(repositories)) as hub:
         yield hub
-    finally:
-        hub.shutdown()
-        hub.server_close()
-        thread.join()
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _Answer(Answer):
     server: Hub
-    protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
-
-    def do_GET(self) -> None:
+    def answer(self) -> None:
         path = unquote(self.path.partition("?")[0]).strip("/")
         if path.startswith("api/models/"):
             self._describe(path.removeprefix("api/models/").partition("/revision/")[0])
@@ -63,14 +47,14 @@ class _Answer(BaseHTTPRequestHandler):
         folder = self.server.repositories.get(repository)
         file = None if folder is None else folder / rest.partition("/")[2]
         if file is None or not file.is_file():
-            self._end(404, b"", {"X-Error-Code": "EntryNotFound"})
+            self.whole(404, b"", {"X-Error-Code": "EntryNotFound"})
             return
         self._send(file.name, file.read_bytes())
 
     def _describe(self, repository: str) -> None:
         folder = self.server.repositories.get(repository)
         if folder is None:
-            self._end(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+            self.whole(404, b"{}", {"X-Error-Code": "RepoNotFound"})
             return
         siblings = []
         for file in sorted(folder.iterdir()):
@@ -86,18 +70,12 @@ class _Answer(BaseHTTPRequestHandler):
             siblings.append(sibling)
         described = {"id": repository, "modelId": repository, "sha": REVISION, "private": False,
                      "siblings": siblings, "tags": [], "downloads": 0, "likes": 0}  # fmt: skip
-        self._end(200, json.dumps(described).encode(), {"Content-Type": "application/json"})
+        self.whole(200, json.dumps(described).encode(), {"Content-Type": "application/json"})
 
     def _send(self, name: str, content: bytes) -> None:
         asked = self.headers.get("Range")
         self.server.asked.append((name, asked))
-        start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
-        part = content[start:]
-        self.send_response(206 if asked else 200)
-        self.send_header("Content-Length", str(len(part)))
-        if asked:
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-        self.end_headers()
+        part = content[self.begun(content, asked) :]
         deaths = self.server.deaths
         if deaths and len(part) > deaths[0] and name.endswith(".safetensors"):
             self.wfile.write(part[: deaths.pop(0)])
@@ -108,11 +86,3 @@ class _Answer(BaseHTTPRequestHandler):
             if self.server.slowly:
                 threading.Event().wait(self.server.slowly)
             self.wfile.write(part[at : at + 65_536])
-
-    def _end(self, status: int, body: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)

@@ -12,6 +12,7 @@ from torch import Tensor
 from tests.pages.module_facts import Facts, contradictions, facts, opened
 from viz.explorer.message import payload
 from viz.notation.head_formulas import concatenation, logit
+from viz.notation.markdown import plain
 from viz.views.feed_forward.formulas import feed_forward
 from viz.views.glossary.glossary import term
 from viz.views.positions.formulas import table_formula
@@ -108,11 +109,18 @@ def test_what_an_idea_says_of_the_open_model_is_so(
 
 
 @pytest.mark.parametrize("file", [file for file in BEATS if file != "laboratory"])
-def test_what_is_worked_by_hand_speaks_of_no_open_model(
+def test_what_is_worked_by_hand_opens_by_its_title_and_speaks_of_no_open_model(
     file: str, opens_on: Callable[[int], None]
 ) -> None:
     opens_on(1)
-    assert "this model" not in said(page("smollm2-135m-instruct", file)).lower()
+    app = page("smollm2-135m-instruct", file)
+    assert "Next →" in [button.label for button in app.button]
+    assert "this model" not in said(app).lower()
+    for box in [box for box in app.selectbox if str(box.key).startswith("example-of-")]:
+        for title in (box.options[-1], box.options[0]):
+            app.selectbox(key=str(box.key)).select(title).run()
+            assert f"**{plain(title)}" in said(app)
+            assert "this model" not in said(app).lower()
 
 
 @pytest.mark.parametrize("file", GENERAL)

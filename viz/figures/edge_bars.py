@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from viz.figures.chart import Axis, bars_across, chart, titled
-from viz.figures.heatmap import NARROW, NUMBERED, heatmap
+from viz.figures.heatmap import NARROW, NUMBERED, queries_by_keys
 from viz.notation.labels import plotly_label
 from viz.notation.numbers import signed
 from viz.notation.theme import LESS, MASKED, MORE, STREAM, WEIGHT, rgba
@@ -70,14 +70,9 @@ def edge_lengths(
 ) -> go.Figure:
     """lengths (query, key) of what every edge of a head carries, from 0 to the largest. blocked: True where
     a cell is masked. Raises ValueError if labels and lengths do not fit."""
-    figure = heatmap(
-        lengths,
-        rows=Axis("query", queries),
-        columns=Axis("key", keys),
-        quantity="stream",
-        blocked=blocked,
-        words=[[""] * len(keys)] * len(queries) if NARROW < len(keys) <= NUMBERED else None,
-        square=True,
+    words = [[""] * len(keys)] * len(queries) if NARROW < len(keys) <= NUMBERED else None
+    figure = queries_by_keys(
+        lengths, queries, keys, quantity="stream", blocked=blocked, words=words
     )
     return figure.update_traces(
         zmin=0,

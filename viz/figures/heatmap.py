@@ -79,6 +79,31 @@ def heatmap(
     return chart(traces, above, down, height=height)
 
 
+def queries_by_keys(
+    values: Matrix,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    quantity: QuantityName | None = "weight",
+    blocked: NDArray[np.bool_] | None = None,
+    limit: float | None = None,
+    decimals: int = 2,
+    words: Sequence[Sequence[str]] | None = None,
+) -> go.Figure:
+    """values (query, key) as a heatmap of square cells. All else as in `heatmap`."""
+    return heatmap(
+        values,
+        rows=Axis("query", queries),
+        columns=Axis("key", keys),
+        quantity=quantity,
+        blocked=blocked,
+        limit=limit,
+        decimals=decimals,
+        words=words,
+        square=True,
+    )
+
+
 def headed(figure: go.Figure, title: str) -> go.Figure:
     """The same heatmap, with a title above the one of its columns."""
     columns = figure.layout.xaxis
@@ -119,15 +144,8 @@ def weights_of_head(
         blocked = None if blocked is None else np.pad(blocked, ((0, 0), (0, 1)))
         keys = [*keys, SINK]
     crowded = fitting < len(keys) <= NUMBERED
-    figure = heatmap(
-        weights,
-        rows=Axis("query", queries),
-        columns=Axis("key", keys),
-        quantity="weight",
-        blocked=blocked,
-        words=[[""] * len(keys)] * len(queries) if crowded else None,
-        square=True,
-    )
+    words = [[""] * len(keys)] * len(queries) if crowded else None
+    figure = queries_by_keys(weights, queries, keys, blocked=blocked, words=words)
     if has_sink:
         edges = {"x0": len(keys) - 1.5, "x1": len(keys) - 0.5, "y0": -0.5, "y1": len(queries) - 0.5}
         figure.add_shape(type="rect", line={"color": MASKED, "width": 1.5, "dash": "dash"}, **edges)

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from viz.figures.chart import marks
-from viz.figures.heatmap import Axis, heatmap
+from viz.figures.heatmap import Axis, heatmap, queries_by_keys
 from viz.notation.theme import LESS, MASKED, WEIGHT, QuantityName
 
 CLICKED = 24  # up to so many queries and keys each edge has a mark
@@ -19,15 +19,9 @@ def edges(look: Mask, cut: Mask, *, queries: Sequence[str], keys: Sequence[str])
 
     The last trace holds one mark a cell, row by row. Raises ValueError if sizes do not fit.
     """
-    figure = heatmap(
-        np.where(look, 0.35, 0.0).astype(np.float32),
-        rows=Axis("query", queries),
-        columns=Axis("key", keys),
-        quantity="weight",
-        blocked=~look,
-        words=[[""] * len(keys)] * len(queries),
-        square=True,
-    )
+    values = np.where(look, 0.35, 0.0).astype(np.float32)
+    unnumbered = [[""] * len(keys)] * len(queries)
+    figure = queries_by_keys(values, queries, keys, blocked=~look, words=unnumbered)
     figure.data[-1].showscale = False
     figure.update_traces(hoverinfo="skip", hovertemplate=None)
     row, column = (axis.ravel() for axis in np.indices(look.shape))

@@ -52,7 +52,7 @@ class AttentionExplorer(anywidget.AnyWidget):
     _esm = loader()
     _library = Instance(Library).tag(sync=True, **widget_serialization)
     _version = Unicode().tag(sync=True)
-    _run = Unicode().tag(sync=True)  # by which the browser knows its layers again
+    _run = Unicode().tag(sync=True)  # identifies the run, so that the browser finds its layers
     _about = Unicode().tag(sync=True)
     _heads = Bytes().tag(sync=True)  # packed: all heads, with their maps once they are made
     _layers = Bytes().tag(sync=True)  # packed: all layers, where they are small
@@ -159,8 +159,8 @@ class AttentionExplorer(anywidget.AnyWidget):
                 setattr(self, name, value)
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
-        """Takes what the browser tells. With another layer it may tell a choice that only the one before has:
-        then it hears the nearest that was taken."""
+        """Takes the browser's changes. A change of layer may come with a head, stage or cell that only the
+        layer before has; then the nearest one is set and sent back."""
         place = sync_data.get("place")
         nearest = self._nearest(place, sync_data) if place in self._shown.places else {}
         super().set_state(sync_data | nearest)
@@ -199,7 +199,9 @@ class AttentionExplorer(anywidget.AnyWidget):
             message = self._shown.message(
                 self.place, head=self.head, stage=self.stage, checked=self._checked
             )
-            self._sent = self._all | {self.place: _Sent(message)}  # it stands for that among all
+            self._sent = self._all | {
+                self.place: _Sent(message)
+            }  # it replaces the layer's part of the first message
             self._layer = packed({"layers": [message]})
 
     def _all_heads(self, *, has_maps: bool) -> bytes:
@@ -208,7 +210,7 @@ class AttentionExplorer(anywidget.AnyWidget):
         return packed({"families": families, "theme": THEME})
 
     def _answer(self, widget: object, content: dict[str, Any], buffers: object) -> None:
-        """What the browser asks for."""
+        """Sends what the browser asks for."""
         match content.get("kind"):
             case "library":
                 self.send({"kind": "library", "parts": parts()})
@@ -231,7 +233,7 @@ class AttentionExplorer(anywidget.AnyWidget):
 
 
 class _Sent:
-    """What a message has brought of its layer."""
+    """Which parts of a layer a message has brought."""
 
     def __init__(self, message: Json) -> None:
         layer: Any = message["layer"]

@@ -1,5 +1,5 @@
-"""Many passes behind a page, shared by all visitors: with progress, a way to stop, and turns between those of
-other visitors."""
+"""Many passes in the background of a page, shared by all visitors: with progress, a way to stop, and turns
+that leave room for other visitors' passes."""
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ UNASKED = 1e11  # passes × tokens × weights that are run without asking: a few
 
 
 class Found(Protocol):
-    """What is known so far."""
+    """The results so far."""
 
     @property
     def done(self) -> int:
@@ -64,7 +64,7 @@ R = TypeVar("R", bound=Passes)  # type: ignore[type-arg]
 
 
 class PassesOf(Jobs[K, R]):
-    """At most one run for a key; the last ones are kept with what they found. made: makes a visitor's."""
+    """At most one run for a key. The last runs are kept with their results. made: makes a run."""
 
     def __init__(self, made: Callable[[Hashable], R]) -> None:
         super().__init__(KEPT)
@@ -83,7 +83,7 @@ class PassesOf(Jobs[K, R]):
 
 @dataclass(frozen=True)
 class Offer:
-    """What is said of passes before they are run, and while they are."""
+    """The texts and sizes with which passes are offered, and shown while they run."""
 
     name: str  # what the keys of the controls begin with
     said: str

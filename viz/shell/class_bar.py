@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 JOIN = "class"  # parameter of the link: the code, and behind a dot the number of the view that it opens
 # Session state: a lecturer's class; a pupil's class with the view that was opened; the class that was left;
-# what is to be said; the lecturer's class when the line was drawn last.
+# the message that waits; the lecturer's class when the line was last drawn.
 _LED, _FOLLOWED, _LEFT = "class-led", "class-followed", "class-left"
 _SAID, _DRAWN = "class-said", "class-drawn"
 _NUMBER = re.compile("[0-9]{1,9}", re.ASCII)
@@ -66,19 +66,20 @@ def end() -> None:
 
 
 def leave() -> None:
-    """Follows the class no longer, whatever the address still says."""
+    """Stops following the class, even while the address still names it."""
     if _FOLLOWED in st.session_state:
         st.session_state[_LEFT] = st.session_state.pop(_FOLLOWED)[0]
         url.say({}, {JOIN})
 
 
 def is_late() -> bool:
-    """Whether the line is older than the visitor's class or its end, or something is still to be said."""
+    """Whether the line has to be drawn anew: the class began or ended since, or a message is waiting."""
     return _SAID in st.session_state or st.session_state.get(_DRAWN) != led()
 
 
 def join() -> None:
-    """Takes a class from the link; opens what it is shown where the link names the class alone."""
+    """Joins the class that a link names. Where the link names nothing else, opens the view that the class is
+    shown."""
     asked = url.read({JOIN}).get(JOIN)
     if asked is None:
         return

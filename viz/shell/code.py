@@ -24,11 +24,11 @@ def code_behind(
     value: float,
     reads: Sequence[str] | None,
 ) -> None:
-    """The lines in the style that a reader chooses, with shapes; and as a script.
+    """The lines in the style that the reader chooses, with shapes; and as a script.
 
-    given: what the lines read, and its shape or origin. cell: of the chosen number. value: that number, as
-    the page shows it. reads: the lines of a script that read from files what is given; None where no file
-    holds it.
+    given: what the lines read, with its shape or origin. cell: the indices of the chosen number. value: that
+    number, as the page shows it. reads: the lines of a script that read the given arrays from files; None
+    where no file holds them.
     """
     row = st.expander("Code", key=f"code-{key}", on_change="rerun")
     if not row.open:

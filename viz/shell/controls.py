@@ -96,7 +96,8 @@ def choose_intervention(model: "Model") -> None:
 
 
 def say_changed() -> None:
-    """Below the picture of a changed model: that it is one, and whether more is changed than can be seen."""
+    """Below the picture of a changed model: says that it is changed, and whether more is changed than the
+    picture's switches show."""
     intervention = current().intervention
     if not intervention.changes:
         return
@@ -107,7 +108,7 @@ def say_changed() -> None:
 
 
 def fitting(intervention: Intervention, model: "Model") -> Intervention:
-    """An intervention without the masks, layers and heads that this model does not have."""
+    """The intervention without masks, layers and heads that this model does not have."""
     names, patch = frozenset(model.attention_names), intervention.patch
     only = None if intervention.only is None else (intervention.only & names) or None
     return replace(
@@ -122,8 +123,8 @@ def fitting(intervention: Intervention, model: "Model") -> Intervention:
 
 
 def offer_alternatives(model: "Model", offers: Sequence[str]) -> None:
-    """What leads back from a text or an intervention that cannot be run. offers: other models for
-    its words."""
+    """Buttons that lead back from a text or an intervention that cannot be run. offers: models that know its
+    words."""
     if current().target is not None:
         st.button(
             "Let the model write its own target",

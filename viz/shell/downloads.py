@@ -51,14 +51,15 @@ def fetching() -> Fetching:
 
 
 def entry_to_fetch() -> Entry | None:
-    """The model that the server's owner has fetched behind the page; None: none, or one that cannot run."""
+    """The model that the server's owner wants fetched in the background; None where there is none, or it
+    cannot run."""
     name = settings().fetch
     return models.found(name) if name is not None and has_library() else None
 
 
 def fetch_behind(entry: Entry, once: threading.Event | None = None) -> None:
-    """Fetches a model's files, unless they are here or on their way.
-    once: what the work waits for; pages see it coming from now on."""
+    """Fetches a model's files in the background, unless they are here or on their way. once: an event that
+    the download waits for; pages show the job from the start."""
 
     def work(told: Progress, stopped: threading.Event) -> None:
         if once is not None:

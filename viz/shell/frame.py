@@ -65,7 +65,7 @@ class Frame:
     head: Head | None = None  # that the work bar names
 
     def draw_controls(self) -> None:
-        """The sentence and what it is fed to, where they do not stand in the work bar yet."""
+        """The sentence box and the choice of the model, where the work bar does not hold them yet."""
         if not self.has_controls:
             self.has_controls = True
             with _of_every_page(), self.bar:
@@ -78,10 +78,8 @@ class Frame:
                 say_untrained()
 
     def draw_map(self, model: "Model", view: View | None = None) -> None:
-        """The map of the model, where it could not be drawn before the model was loaded.
-
-        view: what its links open, where the page shows another model than the open one.
-        """
+        """The map of the model, where it could not be drawn before the model was loaded. view: the view that
+        its links open, where the page shows another model than the chosen one."""
         if self.model_map is None and not self.is_embedded:
             carried = carried_link() if view is None else opening_link(view)
             with _of_every_page(), self.map:
@@ -95,7 +93,7 @@ class Frame:
             self.light_layer((view or current()).place)
 
     def light_layer(self, place: str) -> None:
-        """Lights the tick of a layer on the map. place: the name of a sub-layer of it."""
+        """Lights the tick of a layer on the map. place: the name of one of its sub-layers."""
         if self.model_map is not None:
             self.model_map.light(place)
 
@@ -106,12 +104,12 @@ class Frame:
                 st.caption(f"Ran on {plain(device)}.")
 
     def follow_model(self, name: str) -> None:
-        """After a choice in a part of the page of another model than the map's: shows that one's."""
+        """Draws the page anew where a part of it has opened another model than the map's."""
         if self.mapped not in ("", name):
             st.rerun()
 
     def follow_head(self) -> None:
-        """After a click in a part of the page that may have chosen another head: shows that one."""
+        """Draws the page anew where a click in a part of it has chosen another head."""
         view = current()
         if self.head not in (None, (view.place, view.head)):
             st.rerun()
@@ -150,8 +148,8 @@ def frame() -> Frame:
 
 @contextmanager
 def _of_every_page() -> Iterator[None]:
-    """What is drawn meanwhile belongs to the frame, also where a page draws it. A page's own parts
-    go when another page opens, and with them the keyboard's place."""
+    """What is drawn meanwhile belongs to the frame, even if a page draws it. Streamlit removes a page's own
+    parts when another page opens, and the keyboard would lose its place."""
     context = get_script_run_ctx()
     if context is None:
         yield

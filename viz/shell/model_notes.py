@@ -49,8 +49,10 @@ def say_copy() -> None:
 
 @ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
 def looked_up(name: str) -> tuple[bool, bool]:
-    """Whether a model is on this computer, and whether its weights were unpacked from few bits. Looking at
-    the disk for all of them, at every run of a page, would take a third of the run."""
+    """Whether a model is on this computer, and whether its weights were unpacked from few bits.
+
+    To look at the disk for all models in every run of a page would take a third of the run.
+    """
     entry = models.found(name)
     return (False, False) if entry is None else (is_on_disk(entry), is_unpacked(entry))
 

@@ -232,7 +232,7 @@ def _size(folder: Path) -> int:
 
 
 def _start_wanted() -> None:
-    """Opens what the box says now: a click may be quicker than the button of the new name."""
+    """Opens what the box holds now: a click may come before the button of the new name is drawn."""
     _start(models.found(_wanted() or ""))
 
 
@@ -294,6 +294,6 @@ def _tell_evictions() -> None:
 
 
 def _public_title(name: str) -> str:
-    """A model's title; what only another visitor has typed, an id or a folder, is not told."""
+    """A model's title. An id or a folder that another visitor has typed is not shown."""
     known = name in {*models, *hub_models, *untrained_models, current().model}
     return model_title(name) if known else "another visitor's model"

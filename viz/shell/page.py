@@ -99,8 +99,8 @@ def look(
 
 @st.fragment
 def views(options: Mapping[str, Callable[..., None]], *arguments: object) -> None:
-    """`chosen_view` as a fragment: what is clicked inside it leaves the rest of the page alone, and
-    its arguments as they were. A click that opens another text or model draws the whole page."""
+    """`chosen_view` as a fragment: a click inside it leaves the rest of the page and the arguments as they
+    were. A click that opens another text or model draws the whole page."""
     if not all(still_asked(one) for one in arguments if isinstance(one, Look)):
         st.rerun()
     chosen_view(options, *arguments)
@@ -210,8 +210,8 @@ def explored(seen: Look, *, layers: bool = False) -> None:
 
 
 def _check_of(seen: Look) -> float | None:
-    """The check of a run; None for a long one, until the browser has drawn its picture and asks. A trace that
-    is not kept until then is checked at once."""
+    """The check of a run. None for a long one: the browser asks for it when its picture is drawn. A trace
+    that is not kept until then is checked at once."""
     trace = seen.trace
     weights = sum(
         one.heads * len(one.vectors[0][0]) * len(one.vectors[1][0]) for one in trace.attention
@@ -245,7 +245,8 @@ def _loaded(name: str) -> "Model":
 
 
 def _run(seen: Look) -> Look:
-    """Makes the traces now, so that a refusal is said in its place; tells the place in the queue."""
+    """Makes the traces now, so that a refusal appears in the right place. Shows the place in the queue
+    meanwhile."""
     place = st.empty()
     for request in seen.requests:
         traced(request, lambda ahead: place.caption(f"In the queue for the model: place {ahead}."))
@@ -256,7 +257,7 @@ def _run(seen: Look) -> Look:
 def _refuse(
     refusal: ValueError, model: "Model | None", offers: Sequence[str] = alternatives.ANY_MODELS
 ) -> None:
-    """Says why there is nothing to show, and what leads on; the link keeps what was asked for."""
+    """Says why there is nothing to show, and offers a way on. The link keeps what was asked for."""
     st.error(plain(str(refusal)))
     if model is not None:
         controls.offer_alternatives(model, offers)

@@ -24,6 +24,13 @@ def look_for(words: str, box: DeltaGenerator | None = None) -> None:
     draw(f"**What to look for.** {words}")
 
 
+def beside_words(look: str) -> tuple[DeltaGenerator, DeltaGenerator]:
+    """The place of a picture, and that of the words beside it, which begin with what to look for."""
+    picture, words = st.columns([3, 2], gap="large")
+    look_for(look, words)
+    return picture, words
+
+
 def without_sentence() -> None:
     """Hides the box of the page's sentence while a view is shown in which it plays no part."""
     with st.container(key="without-sentence"):

@@ -32,8 +32,8 @@ APART = 0.02  # of the largest output: more than half precision explains
 
 
 def bring_text() -> None:
-    """Brings the view to the text of the recorded run that it names, where that has been read; and back to
-    the visitor's own, where a model is open again. Refusals are told later."""
+    """Sets the view's text to that of the recorded run that it names, once the file has been read, and back
+    to the visitor's own text when a model is open again. Refusals are said later."""
     name = current().model
     if not opens_file(name):
         _take_up_own()
@@ -43,8 +43,8 @@ def bring_text() -> None:
 
 
 def show_as_recorded(model: "Model") -> bool:
-    """Where a model is a recorded run, the view is of what was recorded, and the visitor's own text and
-    change are set aside. Whether the view was another one."""
+    """Where the open model is a recorded run, sets the view to what was recorded and keeps the visitor's own
+    text and intervention for later. Returns whether this changed the view."""
     view = current()
     if model.runs:
         return False
@@ -57,7 +57,7 @@ def show_as_recorded(model: "Model") -> bool:
 
 
 def _take_up_own() -> None:
-    """Takes up what was set aside, unless the visitor has written or opened something else since."""
+    """Restores the kept text and intervention, unless the visitor has opened or written something else."""
     if _OWN not in st.session_state or kept_view() is not None:
         return
     text, own = st.session_state.pop(_OWN)

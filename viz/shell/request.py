@@ -1,4 +1,4 @@
-"""The run that the view asks for. What of it the model or the text does not have is left out, and said."""
+"""The run that the view asks for. What the model or the text does not have is left out, with a sentence."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ _SETTLED = "settled-model"  # the model whose layers the view was last brought t
 
 
 def settle(model: "Model") -> None:
-    """Brings the view to what this model has; says so where a link asked for something else."""
+    """Fits the view to this model. Says so where a link asked for something that the model does not have."""
     if show_as_recorded(model):  # the sentence box was drawn before the file had been read
         write_link()
         st.rerun()
@@ -63,7 +63,7 @@ def _target(model: "Model") -> str | None:
 
 
 def fit_intervention(model: "Model", text: str) -> None:
-    """Leaves out of the intervention what this model or this text does not have, and says so."""
+    """Removes from the intervention what this model or this text does not have, and says so."""
     view, length = current(), len(model.tokens(text))
     intervention = fitting_text(view.intervention, model, length)
     if intervention != view.intervention:

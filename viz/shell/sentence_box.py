@@ -48,7 +48,7 @@ def choose_example() -> None:
 
 
 def say_link() -> None:
-    """What a link to this view leaves out, where the sentence is too long for one."""
+    """Says what a link to this view leaves out, where the sentence is too long for one."""
     if left_out := short_link(current())[1]:
         st.caption(
             f"Too long for a link, which leaves out: {', '.join(left_out)}. Keep a copy elsewhere: "

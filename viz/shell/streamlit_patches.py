@@ -1,4 +1,4 @@
-"""What Streamlit does otherwise than an app for many visitors needs, mended in one place."""
+"""Where Streamlit does not suit an app for many visitors: all patches, in one file."""
 
 import asyncio
 import hashlib
@@ -26,7 +26,7 @@ TOGETHER = 0.005  # seconds for which what a run draws is collected before it is
 
 
 def mend_streamlit() -> None:
-    """Makes all mends; a second time changes nothing."""
+    """Applies all patches. A second call changes nothing."""
     around_every_page()
     name_files_by_their_content()
     watch_nothing()
@@ -54,16 +54,21 @@ def file_name(content: bytes, kind: str, name: str | None = None) -> str:
 
 
 def watch_nothing() -> None:
-    """Where the settings want no file watched, a session that comes back after a lost connection watches none
-    either. Streamlit registers its watchers anew then, and they walk every module of torch on the event loop:
-    nobody is answered for seconds."""
+    """Where the settings want no file watched, watches none after a lost connection either.
+
+    Streamlit registers its watchers anew when a session comes back, and they walk every module of torch on
+    the event loop: nobody is answered for seconds.
+    """
     if st.get_option("server.fileWatcherType") == "none":
         setattr(AppSession, "register_file_watchers", lambda session: None)  # noqa: B010
 
 
 class _InTurn(script_runner.ScriptRunner):
-    """Runs a page when its visitor's turn has come. Knows Back and Forward though the request that said so
-    was overtaken, and stays with the page that was asked for though a part of the last page still reports."""
+    """Runs a page when it is its visitor's turn.
+
+    It also follows Back and Forward when a later request overtook theirs, and stays on the page that was
+    asked for when a part of the page before still sends a request.
+    """
 
     def __init__(self, *, session_id: str, initial_rerun_data: RerunData, **others: Any) -> None:
         request = way_back.marked(session_id, initial_rerun_data)
@@ -85,8 +90,8 @@ class _InTurn(script_runner.ScriptRunner):
 def of_the_page_asked_for(last: RerunData, request: RerunData) -> RerunData:
     """The request of a part of a page, with the address of the last request.
 
-    The browser names the page that it shows. What a picture reports a moment after a click on a link thus
-    names the page that the reader is leaving, and Streamlit would go back there: the click would be lost.
+    The browser names the page that it shows. A picture may report something a moment after a click on a link;
+    it then names the page that the reader is leaving, and Streamlit would go back there.
     """
     if not request.fragment_id or last.page_script_hash in ("", request.page_script_hash):
         return request
@@ -95,8 +100,8 @@ def of_the_page_asked_for(last: RerunData, request: RerunData) -> RerunData:
 
 
 def take_turns() -> None:
-    """Visitors take turns with their pages. Streamlit runs all at once, so that a few who ask without a pause
-    keep everybody else waiting."""
+    """Visitors' pages run in turn. Streamlit runs all at once, so that a few visitors who never pause keep
+    all others waiting."""
     setattr(app_session, "ScriptRunner", _InTurn)  # noqa: B010
 
 
@@ -107,9 +112,11 @@ _lock = threading.Lock()
 
 
 def send_together() -> None:
-    """What a run draws reaches the event loop many messages at a time, in their order. Streamlit wakes it for
-    each, and the run waits meanwhile: Python runs one thread at a time. One import of this file does it for
-    all, because each has its own lock."""
+    """Passes a run's messages to the event loop in groups, in their order.
+
+    Streamlit wakes the loop for each message, and the run waits meanwhile, because Python runs one thread at
+    a time. Only one import of this file may patch it, because each import has its own lock.
+    """
     if hasattr(AppSession, _WAKE):
         return
     setattr(AppSession, _WAKE, AppSession._call_soon_on_event_loop)
@@ -130,8 +137,8 @@ def _take_event(
 
 
 def say(session: AppSession, callback: Callable[[], None], *, after: float = 0) -> None:
-    """Has a session's event loop call this, after all that was said before it. after: seconds for which it
-    may wait for more."""
+    """Has a session's event loop call this, after all earlier calls. after: seconds that it may wait for
+    more."""
     said: deque[Callable[[], None]] = vars(session).setdefault("said", deque())
     with _lock:
         said.append(callback)

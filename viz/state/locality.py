@@ -1,6 +1,6 @@
-"""Whether somebody asks from this computer itself, not through a proxy that stands on it.
+"""Whether a request comes from this computer itself, and not through a proxy that runs on it.
 
-From here, folders and models of the hub may be opened unasked, and `/metrics` be read.
+Such a visitor may open folders and models of the hub without a setting, and may read `/metrics`.
 """
 
 import threading
@@ -14,12 +14,13 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from model.system.addresses import is_loopback
 from model.system.settings import Settings, settings_of
 
-FORWARDED = {"forwarded", "via"}  # headers that a proxy adds, and all that begin with these:
+FORWARDED = {"forwarded", "via"}  # headers that a proxy adds, besides those that begin so:
 FORWARDED_BEGIN = ("x-forwarded", "x-real-ip", "cf-", "true-client-ip")
 
 
 def is_local(peer: str | None, headers: Iterable[tuple[str, str]]) -> bool:
-    """Whether a request came from this computer, by a name of it, and no proxy says that it handed it on.
+    """Whether a request came from this computer, was addressed to one of its names, and has no header of a
+    proxy.
 
     peer: the address at the other end of the connection.
     """
@@ -33,7 +34,7 @@ def is_local(peer: str | None, headers: Iterable[tuple[str, str]]) -> bool:
 
 
 def visitor_is_local() -> bool:
-    """The same of the visitor whose page this thread draws. True where no connection led to it: in a thread
+    """`is_local` of the visitor whose page this thread draws. True where there is no connection: in a thread
     that draws no page, and for a page that a script draws (`AppTest` has a stand-in for the runtime)."""
     run = get_script_run_ctx(suppress_warning=True)
     if run is None or not runtime.exists() or type(runtime.get_instance()) is not runtime.Runtime:

@@ -93,8 +93,8 @@ def _halves(before: tuple[Token, ...], middle: tuple[Token, ...], after: tuple[T
 
 
 def _offsets(length: int, places: range) -> Iterator[Cells]:
-    """The key beside each query, and the one beside that: a head that looks around near its query gives
-    both as much."""
+    """The key beside each query; as the control, the key one further. A head that attends to all keys near
+    its query gives both the same."""
     for label, (wanted, other) in OFFSETS.items():
         rows = [query for query in places if query + wanted in places and query + other in places]
         yield Cells(label, WANTED, at(length, [(query, query + wanted) for query in rows]))
@@ -102,8 +102,8 @@ def _offsets(length: int, places: range) -> Iterator[Cells]:
 
 
 def _on_first(queries: tuple[Token, ...], keys: tuple[Token, ...], start: int) -> tuple[Cells, ...]:
-    """The first key and the second one, from a query on: a head that looks at every key, or far back, gives
-    both as much."""
+    """The first key and, as the control, the second one, for all queries from one on. A head that attends to
+    every key, or to distant ones, gives both the same."""
     masks: list[Mask] = [np.zeros((len(queries), len(keys)), dtype=bool) for _ in range(2)]
     for key, mask in enumerate(masks):
         mask[start:, key] = True

@@ -71,8 +71,8 @@ def at(length: int, pairs: Iterable[tuple[int, int]]) -> Mask:
 
 
 def from_other_rows(wanted: Mask) -> Mask:
-    """The same keys from all rows that do not want any key, and are no such key themselves: a head to which
-    these keys stand out, whoever asks, gives itself away."""
+    """A control: the same keys, seen from the rows that ask for no key and are no such key themselves. A head
+    that attends to these keys whatever the query is, fails it."""
     keys = wanted.any(0)
     mask: Mask = np.outer(~wanted.any(1) & ~keys, keys)
     return mask

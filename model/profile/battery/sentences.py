@@ -33,7 +33,7 @@ NOUNS = tuple(
         *("bird", "door", "flower", "cat", "ship"),
     )
 )
-# How far the verb stands from its subject, and how far that from the beginning, must tell nothing.
+# Neither the distance of verb and subject nor the place of the subject may give the answer away.
 AGREEING = (
     "The {subject} near the {other} {verb} old.",
     "We saw that the {subject} behind the little {other} {verb} old.",

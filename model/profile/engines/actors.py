@@ -1,7 +1,7 @@
 """By actors on a Ray cluster: each holds the model, and has two slices at most.
 
-Plain actors, not Ray Data: the corpus is cut by this process, which Ray Data cannot read from; Ray Data tries
-a batch that kills its actor without end; and only who hands out the slices knows exactly which of them count.
+Plain actors, not Ray Data: this process cuts the corpus, and Ray Data cannot read from it; Ray Data retries a
+batch that kills its actor for ever; and only the process that hands out the slices knows which of them count.
 """
 
 import os

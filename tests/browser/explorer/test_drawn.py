@@ -116,9 +116,9 @@ def test_a_place_that_is_hidden_at_first_is_drawn_once_it_shows(stage: Stage) ->
 
 
 def test_without_plotly_the_picture_is_drawn_all_the_same(
-    mounted: Callable[[Page], Stage], new_page: Callable[..., Page]
+    mounted: Callable[[Page], Stage], page_without: Callable[[str], Page]
 ) -> None:
-    stage = mounted(new_page(without="plotly.min.js"))
+    stage = mounted(page_without("plotly.min.js"))
     stage.send(record(6))
     stage.expect_cell(renderer="canvas")
     expect(stage.part("notice")).to_contain_text("Plotly could not be loaded")

@@ -105,9 +105,9 @@ def test_the_table_has_the_numbers_under_their_tokens(stage: Stage) -> None:
 
 
 def test_without_katex_the_formula_is_plain_text(
-    mounted: Callable[[Page], Stage], new_page: Callable[..., Page]
+    mounted: Callable[[Page], Stage], page_without: Callable[[str], Page]
 ) -> None:
-    stage = mounted(new_page(without="katex.min.js"))
+    stage = mounted(page_without("katex.min.js"))
     stage.send(record(6), Selection(0, "scores", 4, 2))
     expect(stage.part("formula")).to_have_text("score_ij = q_i · k_j = sum over c of q_ic k_jc")
     expect(stage.part("numbers-formula")).to_contain_text("query 4")

@@ -20,12 +20,19 @@ from model.nn.recorder import Recorder, recording
 from model.serving.engine import model_size
 from viz.notation.numbers import nats, settled
 
+pytestmark = pytest.mark.xdist_group("smollm2")  # one worker, one copy in memory
 NAME = "smollm2-135m-instruct"
 
 
 @pytest.fixture(scope="module")
 def smollm2() -> Model:
     return load_model(NAME, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def wide() -> torch.nn.Module:
+    """Its module in double precision."""
+    return load_model(NAME, device="cpu").module.double()
 
 
 def test_it_completes_a_fact(smollm2: Model) -> None:
@@ -89,7 +96,7 @@ def test_the_ranking_finds_its_induction_head(smollm2: Model) -> None:
 
 @pytest.mark.parametrize("factor", [None, 1.0, 10.0])
 def test_the_digits_of_a_loss_hold_in_double_precision(
-    smollm2: Model, factor: float | None
+    smollm2: Model, wide: torch.nn.Module, factor: float | None
 ) -> None:
     intervention = Intervention(scale=factor)
     texts = (
@@ -98,7 +105,6 @@ def test_the_digits_of_a_loss_hold_in_double_precision(
         "Tom Hill saw a red ball. Anna gave the ball to Tom",
     )
     runs = [smollm2.trace(text, intervention=intervention) for text in texts]
-    wide = load_model(NAME, device="cpu").module.double()
     for text, run in zip(texts, runs, strict=True):
         ids = torch.tensor([[token.id for token in smollm2.tokens(text)]])
         with torch.inference_mode(), recording(Recorder(intervention)):
@@ -120,7 +126,7 @@ def test_digits_that_hold_are_not_thrown_away(smollm2: Model) -> None:
     assert settled(rounding(load_model("stories", device="cpu").trace(text))) >= 3
 
 
-def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen() -> None:
+def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen(smollm2: Model) -> None:
     page = Path(__file__).resolve().parents[3] / "pages" / "home.py"
     for name, unpacked in ((NAME, is_unpacked(models[NAME])), ("stories", False)):
         app = AppTest.from_file(str(page), default_timeout=120)
@@ -130,7 +136,7 @@ def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen() -> None
         assert ("unpacked from 4-bit weights" in said) == unpacked
     layers = [
         weight
-        for name, weight in load_model(NAME, device="cpu").module.state_dict().items()
+        for name, weight in smollm2.module.state_dict().items()
         if ".layers." in name and weight.ndim == 2
     ]
     runs = (weight[:64].reshape(-1, 32).sort(-1).values.diff(dim=-1) for weight in layers)

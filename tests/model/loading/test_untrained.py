@@ -117,12 +117,11 @@ def test_each_stack_is_pytorchs_transformer_with_the_same_weights(name: str) -> 
         memory = states
     if trace.prediction is None:
         np.testing.assert_allclose(trace.residual["encoder"][-1], states[0], atol=CLOSE, rtol=CLOSE)
-        return
-    table = model.module.state_dict().get("output.weight", torch.tensor(model.embedding))
-    shift = model.module.state_dict().get("output.bias", torch.zeros(len(WORDS)))
-    np.testing.assert_allclose(
-        trace.logits, F.linear(states[0], table, shift), atol=1e-4, rtol=1e-4
-    )
+    else:
+        table = model.module.state_dict().get("output.weight", torch.tensor(model.embedding))
+        shift = model.module.state_dict().get("output.bias", torch.zeros(len(WORDS)))
+        theirs = F.linear(states[0], table, shift)
+        np.testing.assert_allclose(trace.logits, theirs, atol=1e-4, rtol=1e-4)
 
 
 def pytorchs_states(model: Model, stack: str, x: Tensor, memory: Tensor | None) -> Tensor:
@@ -167,12 +166,12 @@ def test_the_listing_is_the_model_and_the_check_line_holds(name: str) -> None:
     made = run_listing(listing(model), model, trace)
     if trace.prediction is not None:
         np.testing.assert_allclose(made, trace.logits, atol=1e-4, rtol=1e-4)
-        return
-    with torch.inference_mode():
-        own = model.module(torch.tensor([[token.id for token in trace.tokens]]))
-    np.testing.assert_allclose(made, own[0], atol=1e-4, rtol=1e-4)
-    told = [float(number) for number in printed(model, trace).split()]
-    np.testing.assert_allclose(made[0, : len(told)], told, atol=2e-4)  # four decimals are printed
+    else:
+        with torch.inference_mode():
+            own = model.module(torch.tensor([[token.id for token in trace.tokens]]))
+        np.testing.assert_allclose(made, own[0], atol=1e-4, rtol=1e-4)
+        told = [float(number) for number in printed(model, trace).split()]
+        np.testing.assert_allclose(made[0, : len(told)], told, atol=2e-4)  # as many are printed
 
 
 def test_dropped_weights_in_training_are_those_of_pytorchs_module() -> None:

@@ -100,25 +100,6 @@ def test_an_intervention_of_all_sublayers_gives_what_its_formula_gives(
     assert trace.check() < NEAR
 
 
-@ON_TINY
-@EVERY_INTERVENTION
-def test_an_intervention_of_one_sublayer_leaves_the_others_as_they_were(
-    model: Model, intervention: str
-) -> None:
-    before = run(model)
-    for number, name in enumerate(model.attention_names):
-        wanted = Intervention(**INTERVENTIONS[intervention], only=SET({name}))
-        after = run(model, wanted)
-        for earlier in range(number):
-            assert_unchanged(before.attention[earlier], after.attention[earlier])
-        changed = after.attention[number]
-        for vectors in ("query", "key", "value"):
-            ours, theirs = getattr(before.attention[number], vectors), getattr(changed, vectors)
-            np.testing.assert_array_equal(ours, theirs)
-        for other in after.attention:
-            assert_ran_as(other, wanted if other.name == name else Intervention(), after.source)
-
-
 @dataclass(frozen=True)
 class Effect:
     """Which sub-layers an intervention must be seen in."""
@@ -147,25 +128,30 @@ EFFECTS = {
 
 @ON_TINY
 @EVERY_INTERVENTION
-def test_an_intervention_shows_where_it_has_something_to_change(
+def test_an_intervention_of_one_sublayer_shows_there_and_leaves_the_others_as_they_were(
     model: Model, intervention: str
 ) -> None:
     before = run(model)
     for number, name in enumerate(model.attention_names):
-        place = before.attention[number]
-        shows = getattr(EFFECTS[intervention], place.kind)
-        if (
-            place.kind == "causal"
-            and len(model.stacks()) == 2
-            and "hidden" in INTERVENTIONS[intervention]
-        ):
-            shows = intervention in (
-                "fill-zero",
-                "everything",
-            )  # the target holds no source position
-        after = run(model, Intervention(**INTERVENTIONS[intervention], only=SET({name})))
-        same = np.allclose(place.output, after.attention[number].output, atol=NEAR)
-        assert same is not shows
+        wanted = Intervention(**INTERVENTIONS[intervention], only=SET({name}))
+        after = run(model, wanted)
+        for earlier in range(number):
+            assert_unchanged(before.attention[earlier], after.attention[earlier])
+        own, changed = before.attention[number], after.attention[number]
+        for vectors in ("query", "key", "value"):
+            np.testing.assert_array_equal(getattr(own, vectors), getattr(changed, vectors))
+        for other in after.attention:
+            assert_ran_as(other, wanted if other.name == name else Intervention(), after.source)
+        same = np.allclose(own.output, changed.output, atol=NEAR)
+        assert same is not shows(model, intervention, own.kind)
+
+
+def shows(model: Model, intervention: str, kind: str) -> bool:
+    """Whether it has something to change in a sub-layer of this kind."""
+    hides_source = "hidden" in INTERVENTIONS[intervention] and len(model.stacks()) == 2
+    if kind == "causal" and hides_source:  # the target holds no source position
+        return intervention in ("fill-zero", "everything")
+    return bool(getattr(EFFECTS[intervention], kind))
 
 
 def assert_same_trace(before: Trace, after: Trace) -> None:

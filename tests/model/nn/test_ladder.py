@@ -141,9 +141,19 @@ def x() -> Tensor:
 
 
 @pytest.mark.parametrize("mask", masks())
-def test_a_the_bias_free_einsum_class_is_our_attention(x: Tensor, mask: str) -> None:
-    theirs = EinsumAttention(WIDTH, HEADS)
-    same = ours(theirs.queries, theirs.keys, theirs.values, theirs.fc_out)
+@pytest.mark.parametrize(
+    ("kind", "maps"),
+    [
+        (EinsumAttention, ("queries", "keys", "values", "fc_out")),
+        (BiasedAttention, ("wq", "wk", "wv", "wo")),
+    ],
+    ids=["a, bias-free and einsum", "c, with biases"],
+)
+def test_the_class_is_our_attention(
+    x: Tensor, kind: type[nn.Module], maps: tuple[str, ...], mask: str
+) -> None:
+    theirs = kind(WIDTH, HEADS)
+    same = ours(*(getattr(theirs, name) for name in maps))
     torch.testing.assert_close(same(x, mask=masks()[mask]), theirs(x, x, x, masks()[mask]))
 
 
@@ -167,13 +177,6 @@ def test_b_with_another_width_out_is_our_attend(x: Tensor) -> None:
     theirs = SelfAttention(WIDTH, 10)
     vectors = (linear(x)[:, None] for linear in (theirs.w_query, theirs.w_key, theirs.w_value))
     torch.testing.assert_close(attend(*vectors, PLACE)[:, 0], theirs(x))
-
-
-@pytest.mark.parametrize("mask", masks())
-def test_c_the_class_with_biases_is_our_attention(x: Tensor, mask: str) -> None:
-    theirs = BiasedAttention(WIDTH, HEADS)
-    same = ours(theirs.wq, theirs.wk, theirs.wv, theirs.wo)
-    torch.testing.assert_close(same(x, mask=masks()[mask]), theirs(x, x, x, masks()[mask]))
 
 
 def test_d_the_causal_class_with_dropout_is_our_attention_in_evaluation(x: Tensor) -> None:

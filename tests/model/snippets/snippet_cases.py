@@ -12,7 +12,7 @@ from model.analysis.attribution.head_maps import Turn, read_by
 from model.analysis.stream.stream import contributions, embedding_norm
 from model.code.check import Weights
 from model.nn.config import Stack
-from model.snippets import Code, Later, Stage, Style, filled
+from model.snippets import Code, Later, Snippet, Stage, Style, filled
 from model.snippets.script import LOADER
 from model.trace.arrays import Array
 from model.trace.records import Attention
@@ -215,12 +215,18 @@ def run(code: Code, names: dict[str, Any], stage: Stage, style: Style, cell: Cel
         known = {}
         exec("\n".join([*LOADER, *code.reads[stage]]), known)
     for snippet in (*(code.before(before, style) for before in chosen.after), chosen):
-        if style == "loops" and snippet is chosen:
-            exec(filled("\n".join(line.code for line in snippet.lines), cell), known)
-            continue
-        for line in snippet.lines:
-            exec(filled(line.code, cell), known)
-            stated, result = SHAPE.findall(line.beside), RESULT.match(line.code)
-            if stated and result:
-                assert stated[-1] == str(tuple(known[result[1]].shape)), line
+        run_lines(snippet, known, cell, loops=style == "loops" and snippet is chosen)
     return float(eval(filled(chosen.result, cell), known))
+
+
+def run_lines(snippet: Snippet, known: dict[str, Any], cell: Cell, *, loops: bool) -> None:
+    """Runs the lines with the names that are known. Where they are no loops, the shape that stands beside a
+    line is held against that of its result."""
+    if loops:
+        exec(filled("\n".join(line.code for line in snippet.lines), cell), known)
+        return
+    for line in snippet.lines:
+        exec(filled(line.code, cell), known)
+        stated, result = SHAPE.findall(line.beside), RESULT.match(line.code)
+        if stated and result:
+            assert stated[-1] == str(tuple(known[result[1]].shape)), line

@@ -13,7 +13,7 @@ from model.snippets import STYLES, Snippet, Style, filled
 from model.snippets.layers import Snippets, concatenation, norm, positions
 from model.trace.arrays import Array
 from tests.model import hub_models, tiny
-from tests.model.snippets.snippet_cases import RESULT, SHAPE, TEXTS
+from tests.model.snippets.snippet_cases import TEXTS, Cell, run_lines
 
 CLOSE = 1e-5  # of the largest number, or of 1
 FAMILIES = ("gpt2", "llama", "qwen3", "gemma", "gpt_neox", "opt", "bart", "marian")
@@ -55,17 +55,10 @@ def cases(model: Model, trace: Trace) -> Iterator[Case]:
         yield positions("sinusoidal", *used.shape), {}, used
 
 
-def ran(snippet: Snippet, style: Style, names: dict[str, Any], cell: dict[str, int]) -> float:
-    """Runs the lines and holds the shape beside each against that of its result."""
+def ran(snippet: Snippet, style: Style, names: dict[str, Any], cell: Cell) -> float:
+    """The number that the lines compute."""
     known = {"torch": torch} | names
-    if style == "loops":
-        exec(filled("\n".join(line.code for line in snippet.lines), cell), known)
-    else:
-        for line in snippet.lines:
-            exec(filled(line.code, cell), known)
-            stated, made = SHAPE.findall(line.beside), RESULT.match(line.code)
-            if stated and made:
-                assert stated[-1] == str(tuple(known[made[1]].shape)), line
+    run_lines(snippet, known, cell, loops=style == "loops")
     return float(eval(filled(snippet.result, cell), known))
 
 

@@ -7,7 +7,7 @@ import pytest
 from model import load_model, models
 from model.loading.registry import may_be_linked, others_allowed
 from model.system.setting_kinds import ADDRESS, REAL_MODEL
-from model.system.settings import VARIABLES, read
+from model.system.settings import VARIABLES, check_at_start, read
 
 ROOT = Path(__file__).resolve().parents[3]
 NONSENSE = {
@@ -61,6 +61,22 @@ NONSENSE = {
 def test_nonsense_is_refused_with_the_variables_name(variable: str, value: str) -> None:
     with pytest.raises(ValueError, match=f"^{variable} is ['\"].*; it must be .*\\.$"):
         read({variable: value})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("ATTENTION_CACHE", __file__),
+        ("HF_HUB_CACHE", "/" + "a" * 300),
+        ("XDG_CACHE_HOME", f"{__file__}/below"),
+    ],
+)
+def test_a_folder_that_is_none_is_refused_at_the_start(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ValueError, match=f"^{variable} is .*; it must be a folder"):
+        check_at_start()
 
 
 def test_who_may_frame_the_app_is_a_list_of_origins() -> None:

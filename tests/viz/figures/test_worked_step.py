@@ -46,7 +46,11 @@ def test_every_number_stands_in_its_cell_and_just_the_errata_are_framed(step: St
     values = np.atleast_2d(step.result)
     if figure.data[0].type == "scatter" and figure.data[0].mode != "text":  # lines
         assert [list(line.y) for line in figure.data] == values.tolist()
-        return
+    else:
+        assert_cells(figure, step, values)
+
+
+def assert_cells(figure: go.Figure, step: Step, values: np.ndarray) -> None:
     upright = cells(figure).z.shape != values.shape
     words = numbers(values)
     blocked = None if step.blocked is None else np.atleast_2d(step.blocked)

@@ -25,6 +25,8 @@ from viz.server.websocket_messages import FILES_AT_ONCE, MESSAGES, is_used
 from viz.state.locality import is_local
 from viz.state.menu import PAGES
 
+pytestmark = pytest.mark.xdist_group("security")  # one worker, one server
+
 
 @pytest.fixture(scope="module")
 def reached(tmp_path_factory: pytest.TempPathFactory) -> Path:

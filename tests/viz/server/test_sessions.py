@@ -21,6 +21,7 @@ from tests.bench.pupil_answers import expected_answers
 from tests.bench.server import Server, numbers, serving
 from tests.bench.visitor import Visitor
 
+pytestmark = pytest.mark.xdist_group("sessions")  # one worker, one server
 # The second pass of a hostile text: markup, an address, a format, a line break, controls.
 SECRETS = (
     "xyzzy <script>alert('plugh')</script> & *bold* $x^2$",

@@ -199,7 +199,7 @@ export function difference(before, after) {
 }
 
 /** Largest |a − b|. */
-export function largestGap(a, b) {
+function largestGap(a, b) {
   let largest = 0;
   for (let n = 0; n < a.length; n++) largest = Math.max(largest, Math.abs(a[n] - b[n]));
   return largest;

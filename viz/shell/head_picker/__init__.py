@@ -66,7 +66,7 @@ def message(request: Request, chosen: Head, *, has_maps: bool) -> Mapping[str, o
 
 
 def _shown(request: Request) -> Request:
-    """The run as the visitor has changed it since; as it was where the change cannot be run."""
+    """The run with the visitor's later changes, or as it was where these cannot be run."""
     asked = replace(request, intervention=current().intervention)
     try:
         traced(asked)

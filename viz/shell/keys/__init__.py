@@ -58,7 +58,7 @@ def keys(file: str) -> None:
 
 
 def _goals() -> dict[str, object]:
-    """Where the list leads to: pages, and the heads and tokens of a model that is loaded. Also the model that
+    """The goals of the list: pages, and the heads and tokens of a model that is loaded. Also the model that
     the browser is to keep."""
     view = current()
     goals: dict[str, object] = {"pages": [[page.file, page.title] for page in PAGES]}
@@ -91,7 +91,7 @@ def _tokens(name: str, text: str, changed: int) -> list[str]:
 
 
 def _jump(file: str) -> None:
-    """Takes the view and the page that were chosen in the list, or the link that was followed."""
+    """Opens the view and the page that were chosen in the list, or the link that was followed."""
     said = st.session_state[_MOUNT].get("jump")
     if not isinstance(said, Mapping):
         return
@@ -109,8 +109,8 @@ def _jump(file: str) -> None:
 def view_at(view: View, said: Mapping[str, object], layers: tuple[str, ...], shape: Shape) -> View:
     """The view at a head, {"place", "head"}, or at a token of the text, {"token"}.
 
-    A token is the query whose row is shown; in cross-attention, where the text is what is attended to, the
-    key. What a browser says that does not exist changes nothing.
+    The token becomes the query whose row is shown. In cross-attention, whose keys are the text, it becomes
+    the key. A head or token that does not exist changes nothing.
     """
     head, token = said.get("head"), said.get("token")
     if said.get("place") in layers and isinstance(head, int) and head >= 0:

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from viz.elements.one_of import one_of
-from viz.figures.heatmap import Axis, heatmap
+from viz.figures.heatmap import Axis, queries_by_keys
 from viz.figures.tensor_cells import equal_cells, memory_cells, tensor_cells
 from viz.figures.token_rows import colour_end, token_rows
 from viz.notation.labels import numbered_labels
@@ -229,14 +229,7 @@ def _scores(seen: Look, pictures: DeltaGenerator, words: DeltaGenerator) -> None
     weights = found.outcome.made.values[0, head]
     queries, keys = (labels[:MOST_TOKENS] for labels in labels_of(seen.trace, attention))
     with pictures:
-        figure = heatmap(
-            weights,
-            rows=Axis("query", queries),
-            columns=Axis("key", keys),
-            quantity="weight",
-            square=True,
-        )
-        chart(figure, "axes-softmax")
+        chart(queries_by_keys(weights, queries, keys), "axes-softmax")
         columns = dict(zip(numbered_labels(keys), weights.T, strict=True))
         sums = {"query": numbered_labels(queries), "sum of the row": weights.sum(-1)}
         table(sums | columns, "axes-softmax")

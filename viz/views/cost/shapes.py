@@ -28,7 +28,7 @@ from viz.notation.theme import (
     VALUE,
     WEIGHT,
 )
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import beside_words, chart, look_for, table
 from viz.state.look import Look
 from viz.views.cost import formulas
 from viz.views.cost.choice import Sizes
@@ -196,11 +196,9 @@ def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
     parts = parameter_parts(sizes.config) | (seen.model.module.extra_parameters() if own else {})
     total = sum(parts.values())
     largest = max(parts, key=parts.__getitem__)
-    picture, words = st.columns([3, 2], gap="large")
-    look_for(
+    picture, words = beside_words(
         f"The largest part is **{largest.lower()}** with {parts[largest] / total:.1%}. "
-        f"{' '.join(what_adds(sizes.config))}",
-        words,
+        f"{' '.join(what_adds(sizes.config))}"
     )
     with picture:
         bars = [

@@ -17,7 +17,7 @@ from model.analysis.cost.operations import Lengths
 from viz.figures.bars import Amount, amounts, percent
 from viz.figures.logarithmic_curves import growth_lines
 from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, WEIGHT
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import beside_words, chart, look_for, table
 from viz.state.look import Look
 from viz.views.cost import formulas
 from viz.views.cost.choice import Sizes, resized
@@ -48,8 +48,7 @@ def memory_view(seen: Look, sizes: Sizes, own: bool) -> None:
     """Weights, results, attention matrices, key–value cache."""
     config, needed = sizes.config, memory(sizes.config, sizes.lengths)
     twice = resized(sizes, 2 * sizes.lengths.tokens)
-    picture, words = st.columns([3, 2], gap="large")
-    look_for(doubled(needed, memory(twice.config, twice.lengths)), words)
+    picture, words = beside_words(doubled(needed, memory(twice.config, twice.lengths)))
     with words:
         size = BYTES[st.radio("Numbers kept as", list(BYTES), key="cost-bytes")]
         st.latex(formulas.memory(config))
@@ -108,11 +107,9 @@ def operations_view(seen: Look, sizes: Sizes, own: bool) -> None:
     parts = flops_by_part(sizes.config, sizes.lengths)
     total = sum(parts.values())
     unit, short, long = fitting(total, FLOP_UNITS)
-    picture, words = st.columns([3, 2], gap="large")
-    look_for(
+    picture, words = beside_words(
         "In a short text most operations are for single tokens. Make the text longer until the "
-        "pairs of tokens cost more.",
-        words,
+        "pairs of tokens cost more."
     )
     with picture:
         bars = [

@@ -5,7 +5,7 @@ import streamlit as st
 
 from model.analysis.distance_masks import Preview, alibi, chunked, slopes, windowed
 from viz.elements.one_of import one_of
-from viz.figures.heatmap import Axis, heatmap
+from viz.figures.heatmap import queries_by_keys
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
@@ -116,13 +116,12 @@ def _biased(seen: Look, kind: str) -> tuple[Preview, str]:
 def _draw(seen: Look, found: Preview, kind: str, *, weights: bool) -> None:
     queries, keys = seen.labels
     drawn = found.weights if weights else found.added if kind == ALIBI else found.allowed
-    figure = heatmap(
+    figure = queries_by_keys(
         drawn.astype(np.float32),
-        rows=Axis("query", queries),
-        columns=Axis("key", keys),
+        queries,
+        keys,
         quantity="weight" if weights else "score" if kind == ALIBI else None,
         blocked=~found.allowed,
         decimals=2 if weights or kind == ALIBI else 0,
-        square=True,
     )
     chart(figure, f"laboratory-distances-{kind}-{weights}")

@@ -10,8 +10,7 @@ from model.analysis.tokens.live_writing import MOST_BYTES, GrowingRows, Writing
 from model.system.files import bytes_text
 from model.trace.records import Token
 from viz.elements.plot import plot
-from viz.figures.chart import Axis
-from viz.figures.heatmap import heatmap
+from viz.figures.heatmap import queries_by_keys
 from viz.notation.labels import token_label
 from viz.notation.names import sublayer_name
 from viz.notation.theme import WEIGHT, rgba
@@ -72,15 +71,8 @@ def _matrix(
     queries, keys = weights.shape
     read = source if name.endswith("cross") else written
     future = None if name.endswith("cross") else ~np.tri(queries, keys, dtype=bool)
-    figure = heatmap(
-        weights,
-        rows=Axis("query", [token.text for token in written[:queries]]),
-        columns=Axis("key", [token.text for token in read[:keys]]),
-        quantity="weight",
-        blocked=future,
-        words=[[""] * keys] * queries,
-        square=True,
-    )
+    labels = [token.text for token in written[:queries]], [token.text for token in read[:keys]]
+    figure = queries_by_keys(weights, *labels, blocked=future, words=[[""] * keys] * queries)
     plot(figure, "prediction-growing")
     head = min(current().head, seen.model.layer(name).heads - 1)
     st.caption(f"{sublayer_name(name)}, head {head}: each written token adds a row.")

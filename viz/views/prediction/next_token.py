@@ -23,7 +23,7 @@ from viz.figures.probabilities import Bars, distribution
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import nats, probability, rounded, settled, significant
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import beside_words, chart, table
 from viz.state.look import Look
 from viz.views.prediction.sampling import UNCHANGED, in_words, sampling_controls
 
@@ -61,11 +61,9 @@ def row_of(trace: Trace, logits: Array, sampling: Sampling) -> Row:
 def next_token(seen: Look) -> None:
     """The page's first view: one position, its likeliest next tokens, three ways to change them."""
     prediction = seen.trace.require_prediction()
-    picture, choices = st.columns([3, 2], gap="large")
-    look_for(
+    picture, choices = beside_words(
         "The first bar is the token that the model thinks most likely. Raise the temperature, and "
-        "that bar shrinks; or choose an earlier token.",
-        choices,
+        "that bar shrinks; or choose an earlier token."
     )
     with choices:
         position = _position(seen)

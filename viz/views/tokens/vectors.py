@@ -13,7 +13,7 @@ from viz.figures.vectors import look_up, rows_around
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import beside_words, chart, table
 from viz.shell.token_select import pick_token
 from viz.state.look import Look
 
@@ -25,11 +25,9 @@ LISTED = 12
 
 def vector_look_up(seen: Look) -> None:
     """One-hot times table, computed as a product over the whole vocabulary."""
-    picture, formula = st.columns([3, 2], gap="large")
-    look_for(
+    picture, formula = beside_words(
         "Every row is multiplied by 0, except the framed one, which is multiplied by 1. So the sum "
-        "of all rows, at the bottom, is that row: the matrix product only copies.",
-        formula,
+        "of all rows, at the bottom, is that row: the matrix product only copies."
     )
     with formula:
         place = pick_token(seen.trace.tokens, "tokens-look-up")
@@ -47,11 +45,9 @@ def vector_look_up(seen: Look) -> None:
 
 def nearest(seen: Look) -> None:
     """The tokens of the vocabulary nearest to one of the sentence."""
-    picture, formula = st.columns([3, 2], gap="large")
-    look_for(
+    picture, formula = beside_words(
         "Tokens that are used in similar ways have vectors that point in similar directions. The "
-        "model learned this from text alone.",
-        formula,
+        "model learned this from text alone."
     )
     with formula:
         place = pick_token(seen.trace.tokens, "tokens-nearest")

@@ -13,7 +13,7 @@ from viz.notation.csv_safe import sheltered_table
 from viz.notation.labels import token_label
 from viz.notation.numbers import counted
 from viz.notation.visible import visible
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import beside_words, chart, table
 from viz.state.look import Look
 
 INPUTS = (
@@ -34,12 +34,10 @@ def token_windows(seen: Look) -> None:
             "Type a longer sentence."
         )
         return
-    picture, choices = st.columns([3, 2], gap="large")
-    look_for(
+    picture, choices = beside_words(
         "Below each window is its target: the same tokens shifted by one. The stride is something "
         "else: the distance from one window to the next. If it is smaller than the length, windows "
-        "overlap.",
-        choices,
+        "overlap."
     )
     with choices:
         length, stride = _sliders(len(texts))

@@ -140,7 +140,7 @@ function addressOf({ pathname, search }) {
 }
 
 /** Whether the key goes into a box. */
-export function isTyping(event) {
+function isTyping(event) {
   const [target] = event.composedPath();
   return target.isContentEditable || Boolean(target.matches?.("textarea, select, input:not([type=checkbox], [type=radio])"));
 }
