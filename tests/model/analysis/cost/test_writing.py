@@ -8,7 +8,7 @@ import pytest
 from model import Model, Trace
 from model.analysis.cost.cost import key_value_cache
 from model.analysis.cost.recorded_shapes import lengths_of
-from model.analysis.cost.writing import apart, kept_bytes, keys_read, windows_of, writing_steps
+from model.analysis.cost.writing import apart, keys_read, windows_of, writing_steps
 from model.analysis.tokens.live_writing import live_writing
 from model.analysis.tokens.prediction import Sampling
 from model.analysis.tokens.sampling import Choice
