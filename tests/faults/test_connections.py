@@ -232,7 +232,10 @@ def links(process: int) -> set[str]:
 
 @pytest.mark.parametrize(
     "hanging",
-    [(*STUCK, an_open_session), (a_pass_without_an_end,)],
+    [
+        (half_a_request, a_reader_of_nothing, a_session_that_reads_nothing, an_open_session),
+        (a_pass_without_an_end,),
+    ],
     ids=["connections", "a pass"],
 )
 def test_the_process_ends_when_it_is_told_to_whatever_hangs_on_it(
