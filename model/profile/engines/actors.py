@@ -1,7 +1,8 @@
 """By actors on a Ray cluster: each holds the model, and has two slices at most.
 
-Plain actors, not Ray Data: this process cuts the corpus, and Ray Data cannot read from it; Ray Data retries a
-batch that kills its actor for ever; and only the process that hands out the slices knows which of them count.
+Plain actors, not Ray Data: this process cuts the corpus, and Ray Data cannot read from it; its error for a
+batch that kills its actor does not name the batch; and only the process that hands out the slices knows which
+of them count.
 """
 
 import os

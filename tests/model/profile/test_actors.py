@@ -259,11 +259,12 @@ def listening(pid: int) -> Iterator[str]:
         for line in Path("/proc/net", file).read_text().splitlines()[1:]
     ]
     addresses = {line[9]: line[1].split(":")[0] for line in lines if line[3] == "0A"}
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield from listening(int(child))
-    for file in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(OSError):  # closed meanwhile
-            inode = os.readlink(file).removeprefix("socket:[").removesuffix("]")
-            if inode in addresses:
-                yield addresses[inode]
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended meanwhile
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                yield from listening(int(child))
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):  # closed meanwhile
+                inode = os.readlink(file).removeprefix("socket:[").removesuffix("]")
+                if inode in addresses:
+                    yield addresses[inode]

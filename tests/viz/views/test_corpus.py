@@ -20,7 +20,6 @@ from viz.views.corpus import examples
 from viz.views.corpus.examples import Example, of_head, positions
 from viz.views.corpus.message import (
     COLUMNS,
-    KEYS_OF,
     NO_LABEL,
     Label,
     Shown,
@@ -112,17 +111,16 @@ def test_the_points_of_a_curve_are_all_distances_once(model: str) -> None:
 
 
 def test_the_axes_of_the_map_are_said_as_what_heads_do_more_or_less() -> None:
-    assert {*FEATURES} == {*KEYS_OF, "entropy", "log of the distance"}
     loadings = np.zeros((2, len(FEATURES)))
     for axis, name, value in (
         (0, "log of the distance", -0.9),
-        (0, "5 to 16 back", 0.3),
+        (0, "weight 5 to 16 tokens back", 0.3),
         (0, "entropy", 0.2),
     ):
         loadings[axis, FEATURES.index(name)] = value
     plane = Projection((), (0.5, 0.0), loadings, ())
     across, up = axes_in_words(plane)
-    assert across["words"] == "shorter distances, more weight on tokens 5 to 16 back, more entropy"
+    assert across["words"] == "shorter distances, more weight 5 to 16 tokens back, more entropy"
     assert up["words"] == "nothing"
 
 

@@ -34,24 +34,6 @@ THEME: Json = {
 }
 
 
-# Features that are mean weights: on which keys.
-KEYS_OF = {
-    "self": "itself",
-    "previous": "the token before",
-    "next": "the token after",
-    "first": "the first token",
-    "same": "the same token elsewhere",
-    "induction": "what followed the same token",
-    "punctuation": "punctuation",
-    "delimiter": "special tokens",
-    **{name: f"tokens {name}" for name in FEATURES if name.endswith("back")},
-    "space": "spaces",
-    "number": "numbers",
-    "start of a word": "starts of words",
-    "rest of a word": "rests of words",
-}
-
-
 @dataclass(frozen=True)
 class Column:
     """A number of every head: its title, what it means, and its decimals."""
@@ -128,8 +110,7 @@ def axes_in_words(plane: Projection) -> list[Json]:
     for share, loadings in zip(plane.shares, plane.loadings, strict=True):
         order = np.argsort(-np.abs(loadings), kind="stable")[:NAMED_BY_AXIS]
         words = [_along(FEATURES[at], more=loadings[at] > 0) for at in order]
-        said = ", ".join(words).replace(" on ", " weight on ", 1)
-        axes.append({"share": share, "words": said if share else "nothing"})
+        axes.append({"share": share, "words": ", ".join(words) if share else "nothing"})
     return axes
 
 
@@ -137,8 +118,7 @@ def _along(feature: str, *, more: bool) -> str:
     """How the heads differ along a feature."""
     if feature == "log of the distance":
         return "longer distances" if more else "shorter distances"
-    said = f"on {KEYS_OF[feature]}" if feature in KEYS_OF else feature
-    return f"{'more' if more else 'less'} {said}"
+    return f"{'more' if more else 'less'} {feature}"
 
 
 def curve(profile: Profile) -> tuple[list[tuple[int, int]], Wide]:

@@ -227,9 +227,8 @@ def _explain(shown: Sequence[Source], profiles: Sequence[Profile]) -> None:
 {said}.
 
 - **The map** has the two directions in which the heads differ most (principal components). Each of these
-  {len(FEATURES)} numbers counts alike, with mean 0 and variance 1 over all heads: the entropy, the log of the
-  distance, and the mean weights on {", ".join(message.KEYS_OF.values())}. Where a head
-  lacks a number it has the mean. Two profiles share one map.
+  {len(FEATURES)} numbers counts alike, with mean 0 and variance 1 over all heads: {", ".join(FEATURES)}.
+  Where a head lacks a number it has the mean. Two profiles share one map.
 - **The table** has means over all rows that could give the number. “–”: no row could.
 - **The mean map** divides each window into 16 × 16 parts.
 - **The curve** joins far distances in groups, and shows the mean weight at one distance of each group.
