@@ -31,7 +31,7 @@ from model.serving.trace_files import (
     run_of_file,
 )
 from model.system import allocator, deadline
-from model.system.fair_queue import FairQueue, KeyLocks, nothing, waited_for
+from model.system.fair_queue import FairQueue, KeyLocks, nothing
 from model.system.memory import enough_memory
 from model.system.settings import MEGABYTE, settings
 from model.trace.dropped import dropped_name
@@ -237,7 +237,7 @@ class Engine:
             waiting, work.wanted, visitor=work.visitor, however_long=background is not None
         )
         computed = enough_memory("this computation")
-        with place, waited_for(), deadline.within(self._seconds, work.wanted), computed:
+        with place, deadline.within(self._seconds, work.wanted), computed:
             yield
 
     def _load(self, name: str, progress: Progress) -> "Model":

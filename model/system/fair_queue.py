@@ -4,7 +4,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from weakref import WeakValueDictionary
 
@@ -37,9 +37,6 @@ class Ticket:
     visitor: Hashable
     number: int  # in order of arrival
     arrived: int  # turns that the queue had given by then, or counts as having given
-    called: threading.Event = field(
-        default_factory=threading.Event
-    )  # it should look where it stands
 
 
 class FairQueue:
@@ -56,7 +53,7 @@ class FairQueue:
         self._tickets = count()
         self._turns = 0  # given so far
         self._last: dict[Hashable, int] = {}  # visitor -> last turn, within the last ROUND turns
-        self._changing = threading.Lock()
+        self._moved = threading.Condition()
 
     @property
     def waiting(self) -> int:
@@ -83,27 +80,25 @@ class FairQueue:
     ) -> Ticket:
         """Joins the queue; the ticket is for `turn`. Raises QueueFullError where too many stand before it.
         however_long: the bound does not count. after: it counts as if it came so many turns later."""
-        with self._changing:
+        with self._moved:
             ticket = Ticket(visitor, next(self._tickets), self._turns + after)
             before = bisect_right(self._waiting, self._due(ticket), key=self._due)
             if self._longest is not None and before >= self._longest and not however_long:
                 raise QueueFullError(before)
             self._waiting.insert(before, ticket)
-            self._call()
             return ticket
 
     def place_of(self, ticket: Ticket) -> int:
         """Where a ticket stands: 1 is next; 0: it does not wait."""
-        with self._changing:
+        with self._moved:
             return self._waiting.index(ticket) + 1 if ticket in self._waiting else 0
 
     def leave(self, ticket: Ticket) -> None:
         """Takes a ticket out of the queue, if it still waits."""
-        with self._changing:
+        with self._moved:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)
-                ticket.called.set()
-                self._call()
+                self._moved.notify_all()
 
     @contextmanager
     def turn(
@@ -122,16 +117,16 @@ class FairQueue:
         try:
             yield
         finally:
-            with self._changing:
+            with self._moved:
                 self._free += 1
-                self._call()
+                self._moved.notify_all()
 
     def _stand(
         self, ticket: Ticket, waiting: Callable[[int], object], wanted: Callable[[], object]
     ) -> None:
         told = 0
         while True:
-            with self._changing:
+            with self._moved:
                 if ticket not in self._waiting:
                     raise LeftError
                 place = self._waiting.index(ticket) + 1
@@ -139,22 +134,15 @@ class FairQueue:
                     self._waiting.remove(ticket)
                     self._free -= 1
                     self._note_turn(ticket.visitor)
-                    self._call()
                     return
-                ticket.called.clear()
+                if place == told:
+                    self._moved.wait(SECONDS_BETWEEN_NEWS)
             # Outside the lock, because both may draw on a page, or raise.
             if place == told:
-                ticket.called.wait(SECONDS_BETWEEN_NEWS)
                 wanted()
             else:
                 waiting(place)
                 told = place
-
-    def _call(self) -> None:
-        """Wakes those whose turn has come, and nobody else: with fifty who wait, waking all takes longer than
-        a page. The others look every 0.2 seconds where they stand."""
-        for ticket in self._waiting[: self._free]:
-            ticket.called.set()
 
     def _due(self, ticket: Ticket) -> tuple[int, int]:
         """What tickets are sorted by: the turn at which they came, put off by ROUND after the visitor's last
@@ -188,31 +176,6 @@ class KeyLocks:
         while not lock.acquire(timeout=SECONDS_BETWEEN_NEWS):
             meanwhile()
         try:
-            with waited_for():
-                yield
+            yield
         finally:
             lock.release()
-
-
-class _Thread(threading.local):
-    """How many things this thread holds that others may wait for."""
-
-    held = 0
-
-
-_thread = _Thread()
-
-
-@contextmanager
-def waited_for() -> Iterator[None]:
-    """Others may wait for what this thread holds in the body, so it should wait for nobody's page."""
-    _thread.held += 1
-    try:
-        yield
-    finally:
-        _thread.held -= 1
-
-
-def is_waited_for() -> bool:
-    """Whether others may wait for what this thread holds."""
-    return _thread.held > 0

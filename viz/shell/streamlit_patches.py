@@ -78,10 +78,6 @@ class _InTurn(script_runner.ScriptRunner):
         request = of_the_page_asked_for(self._requests._rerun_data, rerun_data)
         return super().request_rerun(way_back.marked(self._session_id, request))
 
-    def _enqueue_forward_msg(self, msg: ForwardMsg) -> None:
-        super()._enqueue_forward_msg(msg)
-        page_runs.let_others_go_first()
-
     def _run_script(self, rerun_data: RerunData) -> None:
         with clicked(), page_runs.turn(self._session_id):
             super()._run_script(rerun_data)

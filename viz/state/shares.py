@@ -39,11 +39,6 @@ class Shares:
         """Whether a page was drawn for this visitor before."""
         return visitor in self._of
 
-    def used_much(self, visitor: Hashable) -> bool:
-        """Whether a visitor has used up half of what one may use at once."""
-        with self._changing:
-            return self._used(visitor, self._share(visitor)) > AT_ONCE / 2
-
     def wait(self, visitor: Hashable) -> float:
         """Seconds until this visitor's next page may be drawn."""
         with self._changing:

@@ -1,13 +1,11 @@
 """Runs of pages take turns: whose last turn is longest ago is next, and a long run is not waited for."""
 
 import threading
-import time
-from collections.abc import Callable
 
 import pytest
 
-from model.system.fair_queue import waited_for
-from viz.state.page_runs import LATER, SLICE, PageRuns
+from model.system.fair_queue import ROUND
+from viz.state.page_runs import PageRuns
 
 NEVER = 3600.0
 
@@ -105,87 +103,7 @@ def test_newcomers_come_after_those_who_are_there():
     runs = PageRuns(NEVER)
     with runs.turn("pupil"):
         pass
-    for number in range(LATER):  # the pupil's turn is long ago
+    for number in range(ROUND):  # the pupil's turn is long ago
         with runs.turn(str(number)):
             pass
     assert order_of(runs, "newcomer", "pupil") == ["pupil", "newcomer"]
-
-
-def compute() -> None:
-    """Uses this thread's core for more than a slice."""
-    until = time.thread_time() + 2 * SLICE
-    while time.thread_time() < until:
-        pass
-
-
-def while_it_is_drawn(
-    runs: PageRuns, visitor: str, other: str, between: Callable[[], None]
-) -> list[str]:
-    """Who had had a turn when the page of `visitor` goes on after an element, while another one waits."""
-    order, go_on = list[str](), threading.Event()
-    go_on.set()
-    with runs.turn(visitor):
-        waiting = Waiting(runs, other, order, go_on)
-        until_waiting(runs, 1)
-        between()
-        runs.let_others_go_first()
-        seen = list(order)
-    waiting.thread.join()
-    return seen
-
-
-def have_drawn(runs: PageRuns, *visitors: str) -> None:
-    for visitor in visitors:
-        with runs.turn(visitor):
-            pass
-
-
-def test_a_page_that_takes_long_lets_another_go_first_between_two_elements():
-    runs = PageRuns(NEVER)
-    have_drawn(runs, "one", "other")
-    assert while_it_is_drawn(runs, "one", "other", compute) == ["other"]
-
-
-def test_a_page_that_has_just_begun_goes_on():
-    runs = PageRuns(NEVER)
-    have_drawn(runs, "one", "other")
-    assert while_it_is_drawn(runs, "one", "other", lambda: None) == []
-
-
-def test_a_page_does_not_stop_for_a_newcomer():
-    runs = PageRuns(NEVER)
-    have_drawn(runs, "one")
-    assert while_it_is_drawn(runs, "one", "newcomer", compute) == []
-
-
-def test_a_newcomer_stops_for_those_who_are_there():
-    runs = PageRuns(NEVER)
-    have_drawn(runs, "other")
-    assert while_it_is_drawn(runs, "newcomer", "other", compute) == ["other"]
-
-
-def test_who_has_used_much_stops_for_those_who_have_not(monkeypatch: pytest.MonkeyPatch):
-    runs = PageRuns(NEVER)
-    have_drawn(runs, "one", "other")
-    monkeypatch.setattr(runs._shares, "used_much", lambda visitor: visitor == "other")
-    assert while_it_is_drawn(runs, "one", "other", compute) == []
-    monkeypatch.setattr(runs._shares, "used_much", lambda visitor: visitor == "one")
-    assert while_it_is_drawn(runs, "one", "other", compute) == ["other"]
-
-
-def test_a_page_for_which_others_wait_goes_on():
-    runs = PageRuns(NEVER)
-    have_drawn(runs, "one", "other")
-    with waited_for():
-        assert while_it_is_drawn(runs, "one", "other", compute) == []
-
-
-def test_a_page_whose_turn_is_over_goes_on_in_its_next_one():
-    runs = PageRuns(0.01)
-    with runs.turn("one"):
-        while runs._line._free == 0:
-            time.sleep(0.001)
-        runs.let_others_go_first()
-        runs._thread.turn._clock.cancel()
-        assert (runs._line._free, runs._wanted) == (0, 1)
-    assert (runs._line._free, runs._wanted) == (1, 0)
