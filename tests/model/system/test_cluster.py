@@ -9,7 +9,7 @@ from model.system.cluster import prepare
 
 def test_without_ray_a_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("model.system.cluster.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="pip install -r requirements-cluster.txt"):
+    with pytest.raises(ValueError, match=r"pip install -r requirements-cluster\.txt"):
         prepare("auto")
 
 
