@@ -13,6 +13,8 @@ export class ModelMap {
       this.at = [...document.querySelectorAll(`${MAP} a`)].indexOf(this.touched);
     };
     for (const event of ["focusin", "pointerdown"]) document.addEventListener(event, touched, { signal });
+    // The address can change after the title and the map: then neither says so.
+    globalThis.navigation?.addEventListener("currententrychange", () => this.follow(), { signal });
   }
 
   /** Marks the map as it is now, and whenever it is drawn anew or another page is opened, which changes the
