@@ -161,7 +161,9 @@ class _WrittenByHand:
             raise UnreadableError("its weights and values meet along several axes")
         at = self.axes.index(summed[0])
         if stages.shape[at] > 1 and not _varies(stages.marks[keys], at):
-            raise UnreadableError("its weights are summed along another axis than its keys")
+            raise UnreadableError(
+                "its weights are summed along another axis than its keys, as where heads mix their weights"
+            )
         places = [axis for axis in range(len(self.axes)) if axis != at]
         along = [axis for axis in places if _varies(stages.marks[queries], axis)]
         along = along or [axis for axis in places if stages.shape[axis] == 1][-1:]

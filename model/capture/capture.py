@@ -18,6 +18,7 @@ from model.trace.trace import Trace
 
 REASON = "It was captured from a module: only attention was recorded."
 _ATTENTION = re.compile(r"attention|attn|mha", re.IGNORECASE)
+_TOLD = 3  # modules that a refusal names
 _ONE_AT_A_TIME = threading.Lock()  # for the time of a pass a module runs without dropout
 
 
@@ -55,10 +56,10 @@ def capture(
         module.eval()
         with Watch(module, batch) as watch:
             module(*inputs, **keywords)
-    unseen = [*watch.refused, *_unwatched(module, watch)]
+    unseen = [*dict.fromkeys([*watch.refused, *_unwatched(module, watch)])]
     if not watch.calls:
-        raise ValueError(" ".join([_nothing_in(module), *dict.fromkeys(unseen)]))
-    for sentence in dict.fromkeys(unseen):
+        raise ValueError(_nothing_in(module, unseen, was_seen=bool(watch.refused)))
+    for sentence in unseen:
         warnings.warn(sentence, CaptureWarning, stacklevel=2)
     records = placed(watch.calls)
     device = next((one.device for one in _tensors(module, inputs)), torch.device("cpu"))
@@ -67,11 +68,17 @@ def capture(
     )
 
 
-def _nothing_in(module: nn.Module) -> str:
-    return (
-        f"No attention was seen in {type(module).__name__}: no scaled_dot_product_attention, no "
-        "nn.MultiheadAttention, and no softmax of queries times keys, times values."
-    )
+def _nothing_in(module: nn.Module, unseen: list[str], *, was_seen: bool) -> str:
+    name = type(module).__name__
+    first = f"No attention in {name} can be recorded."
+    if not was_seen:
+        first = (
+            f"No attention was seen in {name}: no scaled_dot_product_attention, no "
+            "nn.MultiheadAttention, and no softmax of queries times keys, times values."
+        )
+    more = len(unseen) - _TOLD
+    rest = [f"So it is in {more} more."] if more > 0 else []
+    return " ".join([first, *unseen[:_TOLD], *rest])
 
 
 def _refuse_compiled(module: nn.Module) -> None:

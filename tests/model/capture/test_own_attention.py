@@ -224,6 +224,20 @@ def test_attention_that_no_stage_stands_for_is_refused_with_a_sentence() -> None
         capture(OwnAttention(two_times), vectors())
 
 
+def test_a_refusal_names_three_sub_layers_and_counts_the_others() -> None:
+    def mixed(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        weights = torch.einsum("bhqk,hg->bgqk", (q @ k.mT).softmax(-1), torch.eye(HEADS))
+        return weights @ v
+
+    module = nn.Sequential(*(OwnAttention(mixed) for _ in range(5)))
+    with pytest.raises(ValueError, match="where heads mix their weights") as refused:
+        capture(module, vectors())
+    told = str(refused.value)
+    assert told.startswith("No attention in Sequential can be recorded. 0 has attention")
+    assert told.count("has attention that is not recorded") == 3
+    assert told.endswith("So it is in 2 more.")
+
+
 def test_one_refused_sub_layer_is_a_warning_beside_others() -> None:
     def sorted_scores(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return torch.sort(q @ k.mT, -1).values.softmax(-1) @ v
