@@ -84,7 +84,9 @@ class _Reader(pickle.Unpickler):
             return _refusal
         if module.startswith(_OURS):
             found = super().find_class(module, name)
-            if isinstance(found, type) and _holds_data(found):
+            # The name may lead to what the module has imported.
+            ours = isinstance(found, type) and found.__module__.startswith(_OURS)
+            if ours and _holds_data(found):
                 return found
         raise NotReadError(f"{module}.{name} must not travel.")
 
