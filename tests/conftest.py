@@ -55,6 +55,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+@pytest.fixture(scope="session")
+def ray_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home folder with Ray's token: a process reads it once, so all clusters of a worker share it."""
+    return tmp_path_factory.mktemp("home")
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Each test starts from the same random state, whatever ran before it."""

@@ -10,10 +10,8 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from model.loading.registry import models
-from model.loading.shipped import ASSETS
-from model.loading.untrained_models import untrained_bytes
 from model.serving.cluster.messages import Bounds
+from model.serving.cluster.room import has_room, most_free, needed
 from model.serving.holdings import Load
 from model.system.cluster import joined, prepare
 from model.system.fair_queue import nothing
@@ -21,9 +19,9 @@ from model.system.settings import MEGABYTE
 from model.system.version import VERSION
 
 NAMESPACE = f"attention {VERSION}"  # a newer app begins actors of its own, while the older one is still used
-PROCESS_BYTES = 600 * MEGABYTE  # of an actor with PyTorch, before it loads a model
 SECONDS_TO_START = 120.0  # for an actor to begin: on a busy machine PyTorch's import takes long
 SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_TO_SAY_SO = 0.05  # for one that has begun
 SECONDS_KNOWN = 5.0  # for which the list of a model's actors and their queues are believed
 SECONDS_OF_USE = 30.0  # after it was asked last, for which a model is not unloaded for another one
 SECONDS_FOR_HEAD = 10.0  # for the head of the cluster to answer
@@ -42,14 +40,23 @@ class ClusterError(ValueError):
 class Actor:
     """One actor of a model."""
 
-    def __init__(self, name: str, number: int, handle: Any) -> None:
-        self.name, self.number, self.handle = name, number, handle
+    def __init__(self, name: str, number: int, handle: Any, begun: Any = None) -> None:
+        """begun: what comes once it has started; None where it has."""
+        self.name, self.number, self.handle, self.begun = name, number, handle, begun
         self.under_way = 0  # of this app
         self.waiting = 0  # as it said last
 
     @property
     def busy(self) -> int:
         return max(self.under_way, self.waiting)
+
+    def has_begun(self) -> bool:
+        """Whether it has started, so that it answers at once."""
+        import ray
+
+        if self.begun is not None and ray.wait([self.begun], timeout=SECONDS_TO_SAY_SO)[0]:
+            self.begun = None
+        return self.begun is None
 
 
 class Actors:
@@ -63,6 +70,7 @@ class Actors:
         self._guard = threading.RLock()
         self._joined, self._is_joined = ExitStack(), False
         self._known: dict[str, tuple[float, list[Actor]]] = {}  # by model: when they were listed
+        self._started: LRUCache[object, bool] = LRUCache(10_000)  # actors that were seen to start
         self._last: LRUCache[object, int] = LRUCache(10_000)  # which actor holds what was asked
 
     def join(self) -> None:
@@ -100,15 +108,18 @@ class Actors:
         wait. The first is begun where there is none. Raises ClusterError where there is no room."""
         self.join()
         with self._guard:
-            actors = self._listed(model)
+            listed = self._listed(model)
+        actors = [one for one in listed if one.has_begun()]
+        with self._guard:
+            self._started.update({one.handle._actor_id: True for one in actors})
         if not actors:
             return self._begun(model, 0, wanted, tell)
         number = self._last.get(key)
         chosen = next((one for one in actors if one.number == number), None)
         if chosen is None:
             chosen = min(actors, key=lambda one: one.busy)
-            if chosen.busy >= BUSY and len(actors) < self._copies:
-                self._begin_beside(model, len(actors))
+            if chosen.busy >= BUSY and len(listed) < self._copies:
+                self._begin_beside(model, len(listed))
         with self._guard:
             self._last[key] = chosen.number
         return chosen
@@ -150,9 +161,17 @@ class Actors:
                 break
             actor = known.get(number)
             same = actor is not None and actor.handle._actor_id == handle._actor_id
-            found.append(actor if actor is not None and same else Actor(model, number, handle))
+            found.append(
+                actor
+                if actor is not None and same
+                else Actor(model, number, handle, self._start_of(handle))
+            )
         self._known[model] = time.monotonic(), found
         return found
+
+    def _start_of(self, handle: Any) -> Any:
+        """What comes once an actor has started; None where it is known to have."""
+        return None if handle._actor_id in self._started else handle.ready.remote()
 
     def _handle(self, name: str) -> Any:
         import ray
@@ -164,9 +183,7 @@ class Actors:
 
     def _begin_beside(self, model: str, number: int) -> None:
         """Begins one more actor of a model, without waiting for it."""
-        import ray
-
-        if ray.available_resources().get("memory", 0.0) >= self._needs(model):
+        if most_free() >= self._needs(model):
             self._handle_of_new(model, number)
 
     def _begun(
@@ -188,26 +205,31 @@ class Actors:
             wanted()
             now = time.monotonic()
             if now - began > SECONDS_TO_START:
-                ray.kill(handle)
+                if not has_room(handle):
+                    ray.kill(handle)
                 raise ClusterError(
                     f"The cluster has no room for {model} now. Try again later, or choose a model that "
                     "others use already."
                 )
             if now - looked > SECONDS_KNOWN:
                 looked = now
-                self._make_room(model)
+                self._make_room(model, handle)
         ray.get(begun)
         self.forget(model)
         return Actor(model, number, handle)
 
-    def _make_room(self, model: str) -> None:
+    def _make_room(self, model: str, newcomer: Any) -> None:
         """Where there is too little room, ends the model that was not used for longest."""
         import ray
 
-        if ray.available_resources().get("memory", 0.0) >= self._needs(model):
-            return  # it has its room, and is starting
-        others = [one for one in self.loads() if not one.under_way and one.idle > SECONDS_OF_USE]
-        if others:
+        if has_room(newcomer) or most_free() >= self._needs(model):
+            return  # it is starting
+        others = [
+            one
+            for one in self.loads()
+            if one.model != model and not one.under_way and one.idle > SECONDS_OF_USE
+        ]
+        if others and not has_room(newcomer):  # it may have found it meanwhile
             unused = max(others, key=lambda one: one.idle)
             for number in range(self._copies):
                 handle = self._handle(_name(unused.model, number))
@@ -217,7 +239,7 @@ class Actors:
 
     def _needs(self, model: str) -> int:
         """Bytes of memory that an actor of a model reserves."""
-        return PROCESS_BYTES + size_of(model, self._bounds.model_bytes) + self._bounds.trace_bytes
+        return needed(model, self._bounds)
 
     def _check_size(self, model: str) -> None:
         """Raises ClusterError for a model that no machine of the cluster could hold."""
@@ -275,18 +297,3 @@ class Actors:
 
 def _name(model: str, number: int) -> str:
     return f"{model}#{number}"
-
-
-def size_of(model: str, bound: int) -> int:
-    """Bytes of a model's weights in float32, as far as they are known before it is loaded; else the most that
-    a model may take."""
-    entry = models.found(model)
-    if entry is None:
-        return bound
-    if entry.untrained:
-        return untrained_bytes(entry.name)
-    folder = ASSETS / entry.name if entry.ships else entry.folder
-    files = [] if folder is None else [*folder.glob("*.safetensors")]
-    return min(
-        2 * sum(file.stat().st_size for file in files) or bound, bound
-    )  # kept in half precision

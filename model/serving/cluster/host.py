@@ -34,7 +34,6 @@ from model.system.elsewhere import TURN, asked_function, takes_turns
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 
-SECONDS_UNSEEN = 20.0  # after which whoever asked is taken to be gone
 SECONDS_BETWEEN_LOOKS = 5.0
 
 
@@ -47,6 +46,7 @@ class _Ticket:
     """Something that was asked."""
 
     caller: Caller
+    unseen_seconds: float
     seen: float = field(default_factory=time.monotonic)
     place: int = 0
     left: bool = False
@@ -60,7 +60,7 @@ class _Ticket:
     rows: GrowingRows | None = None  # of a text that it writes
 
     def still_wanted(self) -> None:
-        if self.left or time.monotonic() - self.seen > SECONDS_UNSEEN:
+        if self.left or time.monotonic() - self.seen > self.unseen_seconds:
             raise LeftError
 
     def stand(self, place: int) -> None:
@@ -139,7 +139,7 @@ class ModelHost:
 
     def answer(self, caller: Caller, asked: bytes) -> Answer:
         """What is asked: the name of a function and its arguments."""
-        ticket = self._tickets[caller.ticket] = _Ticket(caller)
+        ticket = self._tickets[caller.ticket] = _Ticket(caller, self._bounds.unseen_seconds)
         return self._answered(ticket, lambda: self._result(ticket, asked))
 
     def step(self, ticket: str) -> Answer:
@@ -254,7 +254,7 @@ class ModelHost:
             allocator.give_back_spare()
             now = time.monotonic()
             for name, ticket in list(self._tickets.items()):  # generators that nobody asks to go on
-                if ticket.generator is not None and now - ticket.seen > SECONDS_UNSEEN:
+                if ticket.generator is not None and now - ticket.seen > ticket.unseen_seconds:
                     self._tickets.pop(name, None)
             if not self._tickets and now - self._asked > self._bounds.idle_seconds:
                 ray.kill(ray.get_runtime_context().current_actor, no_restart=True)

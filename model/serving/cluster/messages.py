@@ -13,6 +13,7 @@ class Bounds(NamedTuple):
     model_bytes: int
     trace_bytes: int
     idle_seconds: float  # without anything asked, after which the actor ends
+    unseen_seconds: float = 20.0  # after which whoever asked is taken to be gone
 
 
 class Caller(NamedTuple):

@@ -55,10 +55,10 @@ profile(model, corpus, to, by_line=True, cluster=cluster, workers=1, told=told)
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def cluster(ray_home: Path) -> Iterator[str]:
     """The address of a cluster with one processor."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("HOME", str(ray_home))
         patch.setenv("PYTHONPATH", str(REPOSITORY))
         patch.setenv(
             "RAY_health_check_period_ms", "500"
