@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from viz.state.engine import engine
+from viz.state.engine import forget_engine
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TYPED = "Anna saw the red bag"
@@ -19,9 +19,9 @@ TYPED = "Anna saw the red bag"
 @pytest.fixture
 def fresh_engine() -> Iterator[None]:
     """Models are loaded anew, and those of this test are forgotten after it."""
-    engine.cache_clear()
+    forget_engine()
     yield
-    engine.cache_clear()
+    forget_engine()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.bench.visitor import Visitor
 from tests.model.tiny import loaded
 from tests.pages.reading import control, visit
 from viz.shell import background
-from viz.state.engine import engine
+from viz.state.engine import engine, forget_engine
 from viz.state.menu import PAGES
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -74,9 +74,9 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Passes]:
     monkeypatch.setattr(Model, "trace", counted)
     monkeypatch.setattr("model.serving.engine.load_model", lambda name, **_: loaded(name))
     monkeypatch.setattr("viz.state.engine.Engine", partial(Engine, trace_bytes=1))
-    engine.cache_clear()
+    forget_engine()
     yield made
-    engine.cache_clear()
+    forget_engine()
 
 
 def opened(file: str, **parameters: str) -> AppTest:

@@ -166,7 +166,10 @@ def compare(seen: Look, options: Mapping[str, Callable[[Look], None]]) -> None:
 @st.fragment
 @error_boundary()
 def explore(seen: Look, *, layers: bool = False) -> None:
-    """`explored` as a fragment: what is clicked in it leaves the rest of the page alone."""
+    """`explored` as a fragment: what is clicked in it leaves the rest of the page alone. A late click, when
+    another text or model is already asked for, draws the whole page."""
+    if not still_asked(seen):
+        st.rerun()
     explored(seen, layers=layers)
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import streamlit as st
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime import app_session, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunnerEvent
-from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData, ScriptRequestType
 
 from model.system.clicks import clicked
 from viz.state.page_runs import page_runs
@@ -76,6 +77,8 @@ class _InTurn(script_runner.ScriptRunner):
 
     def request_rerun(self, rerun_data: RerunData) -> bool:
         request = of_the_page_asked_for(self._requests._rerun_data, rerun_data)
+        if self._requests._state is ScriptRequestType.RERUN:
+            request = with_what_was_chosen(self._requests._rerun_data, request)
         return super().request_rerun(way_back.marked(self._session_id, request))
 
     def _run_script(self, rerun_data: RerunData) -> None:
@@ -93,6 +96,21 @@ def of_the_page_asked_for(last: RerunData, request: RerunData) -> RerunData:
         return request
     address = ("page_script_hash", "page_name", "query_string")
     return replace(request, **{name: getattr(last, name) for name in address})
+
+
+def with_what_was_chosen(waiting: RerunData, request: RerunData) -> RerunData:
+    """The request, with what the one that still waits says of parts that this one does not name.
+
+    A click on a link names only the parts of the frame. Of a choice made just before in a picture of the page
+    that is left, Streamlit would keep nothing but the clicks of buttons.
+    """
+    told = WidgetStates()
+    if request.widget_states is not None:
+        told.CopyFrom(request.widget_states)
+    named = {state.id for state in told.widgets}
+    before = () if waiting.widget_states is None else waiting.widget_states.widgets
+    told.widgets.extend(state for state in before if state.id not in named)
+    return replace(request, widget_states=told)
 
 
 def take_turns() -> None:

@@ -1,5 +1,6 @@
 """The one engine of this process, shared by the server and every session."""
 
+import threading
 from collections.abc import Hashable
 from functools import cache
 from typing import Any
@@ -16,10 +17,23 @@ from viz.state.locality import settings_of_this_run
 from viz.state.page_runs import page_runs
 from viz.telemetry import logs, metrics
 
+_ONE = threading.Lock()
+
+
+def engine() -> Engine:
+    """The engine, made at first use, when it is known where the server listens. The first two who ask at the
+    same moment get the same one."""
+    with _ONE:
+        return _made()
+
+
+def forget_engine() -> None:
+    """The next who asks gets a new engine."""
+    _made.cache_clear()
+
 
 @cache
-def engine() -> Engine:
-    """The engine, made at first use, when it is known where the server listens."""
+def _made() -> Engine:
     settings_come_from(settings_of_this_run)
     listens_on(st.get_option("server.address") or "0.0.0.0")  # Streamlit's "every address" is none
     how: dict[str, Any] = {

@@ -82,12 +82,11 @@ _line, _trace_bytes, _traces, _model_bytes, _models = (
 class _Loads(Collector):
     """How busy each loaded model is, here or on a cluster."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    engine: Engine | None = None
 
     def collect(self) -> Iterator[Metric]:
         try:
-            loads = self._engine.loads()
+            loads = [] if self.engine is None else self.engine.loads()
         except ValueError:  # the cluster cannot be reached
             loads = []
         for field, meaning in _OF_ACTORS.items():
@@ -111,9 +110,13 @@ _OF_ACTORS = {
 }
 
 
+_of_each = _Loads()
+REGISTRY.register(_of_each)
+
+
 def watch(engine: Engine) -> None:
     """From now on `/metrics` tells what this engine keeps."""
-    REGISTRY.register(_Loads(engine))
+    _of_each.engine = engine
     _line.set_function(lambda: engine.holdings.waiting)
     _trace_bytes.set_function(lambda: engine.holdings.trace_bytes)
     _traces.set_function(lambda: engine.holdings.traces)

@@ -12,6 +12,7 @@ from unittest import mock
 
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import app_session, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.media_file_storage import MediaFileKind
@@ -132,6 +133,21 @@ def test_a_picture_that_reports_late_does_not_lead_back_to_the_page_that_the_rea
     run = waiting(asked, late)
     assert (run.page_script_hash, run.query_string) == ("all_heads", "head=2")
     assert run.fragment_id_queue == []  # the whole page
+
+
+def test_a_link_clicked_before_a_choice_is_heard_takes_it_along() -> None:
+    picture = WidgetState(id="picture", json_value="head 2")
+    chosen = RerunData(
+        page_script_hash="attention",
+        fragment_id="picture",
+        widget_states=WidgetStates(widgets=[picture, WidgetState(id="box", string_value="a cat")]),
+    )
+    of_frame = WidgetStates(widgets=[WidgetState(id="box", string_value="a dog")])
+    run = waiting(chosen, RerunData(page_script_hash="all_heads", widget_states=of_frame))
+    assert run.page_script_hash == "all_heads"
+    assert run.widget_states is not None
+    told = {state.id: state.json_value or state.string_value for state in run.widget_states.widgets}
+    assert told == {"picture": "head 2", "box": "a dog"}
 
 
 def test_a_picture_of_the_page_that_is_open_says_where_it_stands() -> None:
