@@ -99,6 +99,9 @@ def filled(code: str, cell: Mapping[str, int]) -> str:
     return re.sub(r"@(\w+)@", lambda slot: str(cell[slot[1]]), code)
 
 
+_NORMED: dict[Stage, Stage] = {"query": "query_norm", "key": "key_norm"}
+
+
 def code_of(
     attention: Attention, origin: Origin | None = None, *, later: tuple[Later, ...] | None = None
 ) -> Code:
@@ -115,9 +118,11 @@ def code_of(
     turning = origin.vectors.get("query")
     if turning is not None and turning.turned:  # its last lines turn the queries
         snippets["positions"] = snippets["query"]
-    if turning is not None and turning.norm is not None:  # the same, up to the norm
-        still = replace(turning, turned=0)
-        snippets["query_norm"] = {one: vectors(facts, still, "query", one) for one in styles}
+    for side, stage in _NORMED.items():  # the same, up to the norm
+        made = origin.vectors.get(side)
+        if made is not None and made.norm is not None:
+            still = replace(made, turned=0)
+            snippets[stage] = {one: vectors(facts, still, side, one) for one in styles}
     stages: tuple[Stage, ...] = ("scores", "scaled", *facts.later, "weights", "output")
     by_hand = ("weights", "output") if attention.weights_set else ()
     for stage in stages:
@@ -158,7 +163,9 @@ def _snippet(facts: Facts, stage: Stage, style: Style) -> Snippet:
 
 
 def _made_as(stage: Stage) -> Stage:
-    """Norms and rotary positions of queries are steps on the way to them: the stage at its end."""
+    """Norms of queries and keys, and rotary positions, are steps on the way to them: the stage at its end."""
+    if stage == "key_norm":
+        return "key"
     return "query" if stage in ("positions", "query_norm") else stage
 
 

@@ -17,7 +17,7 @@ Later = Literal[
     "capped", "biased", "masked"
 ]  # between the scaled scores and the weights, in this order
 Steps = Literal["scores", "scaled"] | Later | Literal["weights", "output"]
-Surrounding = Literal["positions", "norm", "query_norm", "concatenated", "written"]
+Surrounding = Literal["positions", "norm", "query_norm", "key_norm", "concatenated", "written"]
 Stage = Vectors | Steps | Surrounding
 Style = Literal["plain", "einsum", "loops", "torch"]
 STYLES: Mapping[Style, str] = {

@@ -238,15 +238,16 @@ def test_what_stands_around_the_heads_is_the_models_own(
     got = modules.evaluate(AROUND, base64.b64encode(packed(message)).decode())
     case = (model, trace, attention)
     stages = ["positions", "norm", "concatenated", "written"]
-    for stage in [*stages, *(["query_norm"] if attention.projection.normed else [])]:
+    for stage in [*stages, *(["query_norm", "key_norm"] if attention.projection.normed else [])]:
         expected = around(case, stage, 1)
         size = unit(case, stage, 1)
         np.testing.assert_allclose(got[stage], expected.ravel(), atol=1e-5 * size, err_msg=stage)
         filled = got[f"numbers of {stage}"]
-        assert filled["value"] == pytest.approx(expected[3, 5], abs=1e-5 * size)
+        chosen = expected[1 if stage == "key_norm" else 3, 5]
+        assert filled["value"] == pytest.approx(chosen, abs=1e-5 * size)
         if "unit" in filled:  # of a norm: the filled formula gives its result
             made = filled["gamma"] * filled["unit"] + filled["beta"]
-            assert made == pytest.approx(expected[3, 5], abs=1e-5 * size)
+            assert made == pytest.approx(chosen, abs=1e-5 * size)
     terms, size = got["terms"], unit(case, "written", 1)
     for term in terms["list"]:
         part = model.head_output(attention, term["head"])[3, 5]

@@ -3,7 +3,7 @@ all heads write together. Their arrays are as wide as the model, and follow when
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -54,7 +54,14 @@ def offered(around: Sequence["AroundHeads"], *, runs: int) -> list[dict[str, Gro
 def _groups_of(around: "AroundHeads", runs: int) -> dict[str, Group]:
     """The groups that a layer has, in their order. runs: in how many the browser compares them."""
     merged = None if "output" in around.model.unproven else _merged(around)
-    found = [_added(around), _norm(around), _query_norm(around), _turned(around), merged]
+    found = [
+        _added(around),
+        _norm(around),
+        _head_norm(around, "query"),
+        _turned(around),
+        _head_norm(around, "key"),
+        merged,
+    ]
     named = {group.parts[0].stage.group: group for group in found if group is not None}
     return {name: group for name, group in named.items() if runs * group.bytes <= LARGEST}
 
@@ -186,40 +193,53 @@ def _norm(around: "AroundHeads") -> Group | None:
     return Group((part,), arrays, record.input.nbytes, facts=lambda: facts)
 
 
-def _query_norm(around: "AroundHeads") -> Group | None:
-    """The norm of each head's queries, between W_Q and rotary positions."""
-    if not around.norms_queries:
+def _head_norm(around: "AroundHeads", side: Literal["query", "key"]) -> Group | None:
+    """The norm of each head's queries or keys, between W_Q or W_K and rotary positions."""
+    if not around.norms(side):
         return None
-    config, heads = around.model.config, range(around.attention.heads)
+    config, attention = around.model.config, around.attention
+    count = len(
+        attention.vectors[0 if side == "query" else 1]
+    )  # keys may be shared by several heads
+    heads = range(0, attention.heads, attention.heads // count)
+    name: StageName = "query_norm" if side == "query" else "key_norm"
+    letter, map_ = ("q", "W_Q") if side == "query" else ("k", "W_K")
     called, short = ("layer norm", "LN") if config.centres else ("RMS norm", "RMS")
     stage = Stage(
-        "query_norm",
-        "q norm",
+        name,
+        f"{letter} norm",
         "normalized number",
         "",
-        "query",
-        "query",
+        side,
+        side,
         "dimension",
-        f"Queries of {{head}} and their own {called}: one row per token",
-        "Each head's query gets the same size before γ stretches its numbers, and so does each key.",
-        group="query_norm",
-        captions=("x W_Q", f"after its {short}"),
+        f"{'Queries' if side == 'query' else 'Keys'} of {{head}} and their own {called}: one row per token",
+        f"Each head's {side} gets the same size before γ stretches its numbers"
+        + (", and so does each key." if side == "query" else ", as each query does."),
+        group=name,
+        captions=(f"x {map_}", f"after its {short}"),
     )
-    formula = around_formulas.norm("rms", config.epsilon, shifts=config.shifts, of="query")
+    formula = around_formulas.norm("rms", config.epsilon, shifts=config.shifts, of=side)
 
     def arrays() -> dict[str, Array]:
-        width = around.attention.query.shape[-1]
-        maps = [around.query_map(head) for head in heads]
+        width = attention.key.shape[-1]
+        maps = [around.map_of(head, side) for head in heads]
         return {
-            "before": np.stack([around.mapped(head) for head in heads]),
-            "after": np.stack([around.turned_back(head) for head in heads]),
+            "before": np.stack([around.mapped(head, side) for head in heads]),
+            "after": np.stack([around.turned_back(head, side) for head in heads]),
             "gamma": np.stack([np.broadcast_to(one.gamma, width) for one in maps]),
             "beta": np.stack([np.broadcast_to(one.beta, width) for one in maps]),
         }
 
-    part = Part(stage, formula, around.turned_back, around.mapped)
-    facts: Json = {"epsilon": config.epsilon}
-    return Group((part,), arrays, 2 * around.attention.query.nbytes, facts=lambda: facts)
+    part = Part(
+        stage,
+        formula,
+        lambda head: around.turned_back(head, side),
+        lambda head: around.mapped(head, side),
+    )
+    facts: Json = {"epsilon": config.epsilon, "count": count}
+    size = 2 * attention.vectors[0 if side == "query" else 1].nbytes
+    return Group((part,), arrays, size, facts=lambda: facts)
 
 
 def _merged(around: "AroundHeads") -> Group:

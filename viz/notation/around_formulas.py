@@ -52,7 +52,11 @@ def turned_positions(pairs: RotaryPairs) -> Formula:
 
 
 def norm(
-    kind: NormKind, epsilon: float, *, shifts: bool, of: Literal["stream", "query"] = "stream"
+    kind: NormKind,
+    epsilon: float,
+    *,
+    shifts: bool,
+    of: Literal["stream", "query", "key"] = "stream",
 ) -> Formula:
     """A layer norm or an RMS norm (Ba et al. 2016; Zhang and Sennrich 2019). of: whose numbers it takes."""
     centres = kind == "layer"

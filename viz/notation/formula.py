@@ -14,6 +14,7 @@ StageName = Literal[
     "positions",
     "norm",
     "query_norm",
+    "key_norm",
     "query",
     "key",
     "value",

@@ -1,4 +1,4 @@
-"""What leads to the queries of one attention sub-layer, and what becomes of the outputs of its heads.
+"""What leads to the queries and keys of one attention sub-layer, and what becomes of its heads' outputs.
 
 Axes: n query tokens, C d_model, T numbers of a head that rotary positions turn.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model.analysis.attribution.head_maps import HeadMap, Turn, head_map, read_by, where_read
+from model.analysis.attribution.head_maps import HeadMap, Side, Turn, head_map, read_by, where_read
 from model.analysis.stream.stream import contributions, weight_and_bias
 from model.nn.places import Place
 from model.system.elsewhere import asked
@@ -69,40 +69,45 @@ class AroundHeads:
             return None
         return None if len(angles) < queries else Turn(angles[:queries].astype(np.float64), pairs)
 
-    def turned_back(self, head: int) -> Array:
-        """(n, d_k): the queries of a head before rotary positions turned them."""
-        turn, query = self.turn, self.attention.query[head]
+    def turned_back(self, head: int, side: Side = "query") -> Array:
+        """(n, d_k): the queries or keys of a head before rotary positions turned them."""
+        turn, vectors = self.turn, getattr(self.attention, side)[head]
         if turn is None:
-            return query
+            return read_only(vectors)
         back = Turn(-turn.angles, turn.pairs)
         return read_only(
-            back.of(query.astype(np.float64), np.arange(len(query))).astype(np.float32)
+            back.of(vectors.astype(np.float64), np.arange(len(vectors))).astype(np.float32)
         )
 
-    @cached_property
-    def norms_queries(self) -> bool:
-        """Whether a norm of each head's queries follows W_Q, in a way that is known."""
+    def norms(self, side: Side) -> bool:
+        """Whether a norm of each head's queries or keys follows W_Q or W_K, in a way that is known."""
         if not self.attention.projection.normed or not self._knows_queries:
             return False
-        return isinstance(self.query_map(0).gamma, np.ndarray)
+        if side == "key" and self.attention.kind == "cross":  # its keys are another text's
+            return False
+        try:
+            return isinstance(self.map_of(0, side).gamma, np.ndarray)
+        except ValueError:
+            return False
 
     @cached_property
     def _knows_queries(self) -> bool:
         """Whether the map to the queries, their norm and their turn give the recorded ones."""
         try:
-            self.query_map(0)
+            self.map_of(0)
         except ValueError:
             return False
         return True
 
-    def query_map(self, head: int) -> HeadMap:
-        """How the queries of a head are made. Raises ValueError where that is not known."""
-        return head_map(self.model, self.trace, self.attention, head, "query")
+    def map_of(self, head: int, side: Side = "query") -> HeadMap:
+        """How the queries or keys of a head are made. Raises ValueError where that is not known."""
+        return head_map(self.model, self.trace, self.attention, head, side)
 
-    def mapped(self, head: int) -> Array:
-        """(n, d_k): what W_Q makes for a head, before that norm, less its mean where that is subtracted."""
-        read = read_by(self.model, self.trace, self.attention, "query").astype(np.float64)
-        found = self.query_map(head)
+    def mapped(self, head: int, side: Side = "query") -> Array:
+        """(n, d_k): what W_Q or W_K makes for a head, before that norm, less its mean where that is
+        subtracted."""
+        read = read_by(self.model, self.trace, self.attention, side).astype(np.float64)
+        found = self.map_of(head, side)
         return read_only((read @ found.matrix.T + found.bias).astype(np.float32))
 
     @cached_property

@@ -24,7 +24,14 @@ Case = tuple[Model, Trace, Attention]
 Cell = Mapping[str, int]
 SHAPE = re.compile(r"\([\d, ]+\)")
 RESULT = re.compile(r"(?:_, )?(\w+)(?:, \w+)* = ")  # the name that a line assigns
-AROUND = ("positions", "norm", "query_norm", "concatenated", "written")  # stages around the heads
+AROUND = (
+    "positions",
+    "norm",
+    "query_norm",
+    "key_norm",
+    "concatenated",
+    "written",
+)  # stages around the heads
 CLOSE = 1e-5  # of the largest number of the stage, or of 1
 TEXTS = {
     "house-gpt": "Tom Hill saw a red ball. Anna gave the ball to Tom",
@@ -123,7 +130,8 @@ def shown(case: Case, stage: Stage, cell: Cell) -> float:
     """The number that the page shows in a cell."""
     attention, head, query, key = case[2], cell["head"], cell["query"], cell["key"]
     if stage in AROUND:
-        return float(around(case, stage, head)[query, cell["dimension"]])
+        row = key if stage == "key_norm" else query
+        return float(around(case, stage, head)[row, cell["dimension"]])
     if stage in ("query", "key", "value", "output"):
         vectors = attention.context(head) if stage == "output" else getattr(attention, stage)[head]
         return float(vectors[key if stage in ("key", "value") else query, cell["dimension"]])
@@ -135,13 +143,14 @@ def around(case: Case, stage: Stage, head: int) -> Array:
     model, trace, attention = case
     if stage == "norm":
         return read_by(model, trace, attention, "query")
-    if stage == "query_norm":  # the queries, turned back by the angles of their positions
+    if stage in ("query_norm", "key_norm"):  # turned back by the angles of their positions
         angles = model.module.embedding.angles(
             len(trace.queries_of(attention)), torch.device("cpu")
         )
         turn = Turn(-angles.double().numpy(), model.config.rotary_pairs)
-        query = attention.query[head].astype(np.float64)
-        return turn.of(query, np.arange(len(query))).astype(np.float32)
+        side = stage.removesuffix("_norm")
+        vectors = getattr(attention, side)[head].astype(np.float64)
+        return turn.of(vectors, np.arange(len(vectors))).astype(np.float32)
     if stage == "positions":
         added = "positions" in trace.summands[attention.stack]
         return started_from(trace, attention.stack) if added else attention.query[head]

@@ -77,7 +77,7 @@ def expected_around(case: Case, source: Origin) -> set[str]:
     if config.norm_place == "pre" or not is_first or config.embedding_norm:
         found.add("norm")
     if attention.projection.normed and not source.refusal:
-        found.add("query_norm")
+        found |= {"query_norm", "key_norm"}
     return found | ({"positions"} if config.adds_positions or turns else set())
 
 

@@ -21,6 +21,10 @@ export function aroundSteps(layer, derived) {
     const group = arrived(layer, name);
     return group && make(group);
   };
+  const headNorm = (name) => ({
+    [name]: of(name, (group) => headPart(group.after, group, layer, derived.head)),
+    [`before_${name}`]: of(name, (group) => headPart(group.before, group, layer, derived.head)),
+  });
   const turned = (group, without, added) => (group.kind === "turned" ? without : added)(group);
   return {
     norm: of("norm", normed),
@@ -29,16 +33,16 @@ export function aroundSteps(layer, derived) {
     before_positions: of("positions", (group) =>
       turned(group, () => turnedBack(group, derived.query, layer), ({ tokens }) => tokens),
     ),
-    query_norm: of("query_norm", ({ after }) => headPart(after, layer, derived.head)),
-    before_query_norm: of("query_norm", ({ before }) => headPart(before, layer, derived.head)),
+    ...headNorm("query_norm"),
+    ...headNorm("key_norm"),
     concatenated: of("merged", ({ joined }) => joined),
     written: of("merged", ({ written }) => written),
   };
 }
 
-/** One head's rows among those of all heads. */
-function headPart(array, { heads }, head) {
-  return rowOf(array, head, array.length / heads);
+/** One head's rows among those of all heads, of which several may share them. */
+function headPart(array, { count }, { heads }, head) {
+  return rowOf(array, Math.floor((head * count) / heads), array.length / count);
 }
 
 /** γ · (x − mean) / deviation + β, row by row. An RMS norm has a mean of 0. */
@@ -112,7 +116,7 @@ export function aroundNumbers(stage, layer, derived, cell, order) {
     const { list, bias } = headTerms(layer, cell, order);
     return { head0: list[0].product, head1: list[1]?.product, bias, value: derived.written[at] };
   }
-  if (stage.name === "query_norm") return queryNormNumbers(arrived(layer, "query_norm"), layer, derived, cell);
+  if (stage.name === "query_norm" || stage.name === "key_norm") return headNormNumbers(stage, layer, derived, cell);
   const group = arrived(layer, "positions");
   if (group.kind === "turned") return turnNumbers(group, layer, derived, cell);
   const parts = group.names.map((name) => [name, group[name][at]]);
@@ -128,13 +132,15 @@ function normNumbers({ input, mean, inverse, gamma, beta, epsilon }, row, column
   };
 }
 
-function queryNormNumbers({ gamma, beta, epsilon }, { width }, derived, { query, dimension, head }) {
-  const before = rowOf(derived.before_query_norm, query, width);
+function headNormNumbers({ name, rows }, layer, derived, cell) {
+  const group = arrived(layer, name);
+  const { width } = layer;
+  const before = rowOf(derived[`before_${name}`], cell[rows], width);
   const variance = before.reduce((sum, number) => sum + number * number, 0) / width;
-  const at = head * width + dimension;
+  const of = (array) => headPart(array, group, layer, cell.head)[cell.dimension];
   return {
-    ...{ x: before[dimension], variance, unit: before[dimension] / Math.sqrt(variance + epsilon) },
-    ...{ gamma: gamma[at], beta: beta[at], value: derived.query_norm[query * width + dimension] },
+    ...{ x: before[cell.dimension], variance, unit: before[cell.dimension] / Math.sqrt(variance + group.epsilon) },
+    ...{ gamma: of(group.gamma), beta: of(group.beta), value: derived[name][cell[rows] * width + cell.dimension] },
   };
 }
 

@@ -8,17 +8,18 @@ import { inked, paragraph, signedBar, termList, termRow } from "./terms.js";
 export const AROUND_DETAILS = {
   positions: positionDetails,
   norm: normDetails,
-  query_norm: queryNormDetails,
+  query_norm: headNormDetails,
+  key_norm: headNormDetails,
   concatenated: joinedDetails,
   written: writtenDetails,
 };
 
-function tokenOf({ queries, cell }) {
-  return `token ${cell.query} “${queries.short[cell.query]}”`;
+function tokenOf({ queries, keys, cell }, rows = "query") {
+  return `token ${cell[rows]} “${(rows === "key" ? keys : queries).short[cell[rows]]}”`;
 }
 
-function lengthOf(matrix, { cell }, width) {
-  return Math.hypot(...rowOf(matrix, cell.query, width));
+function lengthOf(matrix, { cell }, width, rows = "query") {
+  return Math.hypot(...rowOf(matrix, cell[rows], width));
 }
 
 function positionDetails(scene) {
@@ -50,12 +51,14 @@ function normDetails(scene) {
   ];
 }
 
-function queryNormDetails(scene) {
-  const { derived, layer } = scene;
-  const [before, after] = [derived.before_query_norm, derived.query_norm].map((one) =>
-    precise(lengthOf(one, scene, layer.width)),
+function headNormDetails(scene) {
+  const { derived, layer, stage } = scene;
+  const { name, rows } = stage;
+  const [before, after] = [derived[`before_${name}`], derived[name]].map((one) =>
+    precise(lengthOf(one, scene, layer.width, rows)),
   );
-  return [paragraph(`Length of the query of ${tokenOf(scene)} in this head: ${before} before, ${after} after.`)];
+  const token = tokenOf(scene, rows);
+  return [paragraph(`Length of the ${rows} of ${token} in this head: ${before} before, ${after} after.`)];
 }
 
 function joinedDetails(scene) {

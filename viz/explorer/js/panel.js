@@ -48,7 +48,7 @@ function cellNumbers(stage, layer, derived, cell, order) {
   const values = {
     query_position: query,
     key_position: key,
-    row: name === "key" || name === "value" ? key : query,
+    row: stage.rows === "key" ? key : query,
     column: dimension,
     scale: layer.scale,
     scores: step("scores"),

@@ -108,7 +108,7 @@ export function rangesOf({ layer, baseline, derived, before, span }) {
   return Object.fromEntries(names.map((name) => [name, largest(name)]));
 }
 
-const AROUND = ["norm", "query_norm", "positions", "concatenated", "written"].flatMap((name) => [name, `before_${name}`]);
+const AROUND = ["norm", "query_norm", "key_norm", "positions", "concatenated", "written"].flatMap((name) => [name, `before_${name}`]);
 
 const MATRIX = { output: "recorded" };
 
