@@ -1,11 +1,19 @@
-"""The widget in a real marimo: its cells read the choice again whenever it changes, and set it."""
+"""The widget in a real marimo: its cells read the choice again whenever it changes, and set it; a page that
+marimo saved shows it without a kernel."""
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from model import load_model
+from model.system.settings import environment_with
+from tests.bench.server import REPOSITORY
 from tests.browser.controls import close_heads, pick_head
 from tests.browser.notebooks.programs import Program, marimo
 
@@ -77,3 +85,36 @@ def test_the_picture_is_drawn_and_its_choice_goes_both_ways(
     page.get_by_role("button", name="Head 5", exact=True).click()
     expect(drawn).to_have_attribute("data-head", "5")
     expect(page.get_by_test_id("title")).to_contain_text("L0H5")
+
+
+@pytest.mark.xdist_group("notebooks")
+def test_a_page_that_marimo_saved_switches_heads_without_a_kernel(
+    visit: Callable[..., Page], tmp_path: Path
+) -> None:
+    notebook, saved = tmp_path / "cat.py", tmp_path / "cat.html"
+    notebook.write_text(NOTEBOOK, encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "marimo",
+        "-q",
+        "export",
+        "html",
+        str(notebook),
+        "-o",
+        str(saved),
+    ]
+    subprocess.run(
+        command, cwd=REPOSITORY, env=environment_with(PYTHONPATH=str(REPOSITORY)), check=True
+    )
+    marimo = re.search(r"https://[^\"' ]+?/dist/", saved.read_text(encoding="utf-8"))
+    found = find_spec("marimo")
+    assert marimo
+    assert found
+    assert found.origin
+    # The page fetches marimo itself, which lies on this machine too.
+    page = visit(saved.as_uri(), lent=(marimo.group(), Path(found.origin).parent / "_static"))
+    drawn = page.get_by_test_id("explorer").and_(page.locator("[data-ready=true]"))
+    expect(drawn).to_have_attribute("data-head", "1")
+    pick_head(page, 2, layer=1)
+    expect(page.get_by_test_id("title")).to_contain_text("L1H2")
