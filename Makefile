@@ -28,7 +28,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test lint unit weights browser wheel wheel-check bench screens accessibility lock fuzz format bundle clean chromium npm
+.PHONY: run test lint unit weights browser browser-cluster wheel wheel-check bench screens accessibility lock fuzz format bundle clean chromium npm
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -71,6 +71,11 @@ unit: weights node_modules/.installed
 
 browser: weights chromium
 	$(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
+
+# The same tests, where the models lie on a cluster of two machines, both on this computer.
+browser-cluster: export OMP_NUM_THREADS = 1
+browser-cluster: weights chromium
+	$(BIN)/python -m tests.on_cluster $(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
 
 weights: .venv/.installed-dev
 	$(BIN)/python -m tests.weights

@@ -11,8 +11,9 @@ import secrets
 import shutil
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from model.system.addresses import is_loopback
 
 HERE = "local"  # in place of an address
 SECONDS_FOR_AN_ANSWER = 20.0
+SECONDS_FOR_HEAD = 10.0  # for the head of the cluster to answer
+ALIVE = 0  # in what it says of a machine
 DEFAULTS = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
 # Without it, Ray takes another address of this machine for 127.0.0.1.
 ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -66,6 +69,32 @@ def joined(address: str, *, cpus: int, patient: bool = False) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
+
+
+def belongs() -> bool | None:
+    """Whether this process still is a part of the cluster that answers where it has joined one; another one
+    may answer there now. None where nobody answers. It asks through a client of its own, for Ray's would
+    end the process where another one answers."""
+    import ray
+    from ray._private.worker import global_worker
+    from ray._raylet import GcsClient
+
+    if not ray.is_initialized():
+        return False
+    found: list[bool] = []
+
+    def look() -> None:
+        with suppress(Exception):  # of a cluster whose head is gone
+            head = GcsClient(address=global_worker.gcs_client.address)
+            nodes = head.get_all_node_info(timeout=SECONDS_FOR_HEAD)
+            own = nodes.get(global_worker.current_node_id)
+            same = head.cluster_id == global_worker.gcs_client.cluster_id
+            found.append(same and own is not None and own.state == ALIVE)
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(SECONDS_FOR_HEAD)
+    return found[0] if found else None
 
 
 def _check_answers(host: str, port: int) -> None:

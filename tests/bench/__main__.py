@@ -20,6 +20,8 @@ from tests.bench import (
     bounds,
     classroom,
     clicks,
+    cluster,
+    cluster_soak,
     corpus,
     long_texts,
     notebook,
@@ -58,6 +60,8 @@ PARTS = {
     "classroom": classroom.measure,
     "bounds": bounds.measure,
     "soak": soak.measure,
+    "cluster": cluster.measure,
+    "cluster_soak": cluster_soak.measure,
 }
 MINUTES = 30  # until a part is given up, whatever it waits for
 

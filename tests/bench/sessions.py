@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlencode
 
-from tests.bench.quantiles import median, p90
+from tests.bench.quantiles import median, p90, p95
 from tests.bench.server import Server, serving
 from tests.bench.visitor import Visitor
 
@@ -28,7 +28,7 @@ def measure(scratch: Path, short: bool) -> dict[str, object]:
     with serving(scratch / "server.log") as server:
         rows = []
         for count in SESSIONS:
-            rows.append(asyncio.run(_together(server, count, seconds)))
+            rows.append(asyncio.run(together(server, count, seconds)))
             print(rows[-1], flush=True)
     with serving(scratch / "server.log") as server:
         memory = asyncio.run(_reading(server, sentences))
@@ -43,7 +43,7 @@ def sentence(number: int) -> str:
     return f"{giver} gave {taker} the {thing} {end}"
 
 
-async def _together(server: Server, count: int, seconds: float) -> dict[str, object]:
+async def together(server: Server, count: int, seconds: float) -> dict[str, object]:
     """So many sessions at once, each with its own sentence, each asking again when it is answered."""
     visitors = [
         Visitor(server.port, "attention", urlencode({"text": sentence(n)})) for n in range(count)
@@ -67,6 +67,7 @@ async def _together(server: Server, count: int, seconds: float) -> dict[str, obj
         "runs_a_second": len(heads + masks) / passed,
         "median_ms": median(heads + masks),
         "p90_ms": p90(heads + masks),
+        "p95_ms": p95(heads + masks),
         "head_median_ms": median(heads),
         "mask_median_ms": median(masks),
         "failed": len(fallen) + len(troubles),

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.bench import hostile
+from tests.bench.cells import Measured, ms, table, times
 from tests.bench.classroom import TRACE_MB, lesson, own_sentences, summed
 from tests.bench.pupil_answers import Expected, expected_answers
 from tests.bench.server import REPOSITORY, serving
@@ -33,6 +34,34 @@ def measure(scratch: Path, short: bool) -> dict[str, object]:
     runs = [_run(scratch, texts, expected, seconds, beside) for beside in (False, True)]
     facts = {"honest": HONEST, "hostile": HOSTILE, "seconds": seconds, "trace_mb": TRACE_MB}
     return facts | {"runs": runs}
+
+
+def tabled(measured: Measured) -> str:
+    """What was measured, as a table and a sentence."""
+    quiet, harried = ({row["act"]: row for row in run["rows"]} for run in measured["runs"])
+    rows = [
+        (
+            act,
+            ms(row["median_ms"]),
+            ms(row["p95_ms"]),
+            ms(harried[act]["median_ms"]),
+            ms(harried[act]["p95_ms"]),
+            times(harried[act]["p95_ms"] / row["p95_ms"]),
+        )
+        for act, row in quiet.items()
+    ]
+    head = ("act", "median alone", "p95 alone", "median beside", "p95 beside", "p95's ratio")
+    alone, beside = measured["runs"]
+    did = ", ".join(f"{count:,} {what}" for what, count in beside["done"].items())
+    words = (
+        f"{measured['honest']} honest sessions for {measured['seconds'] / 60:g} minutes, alone and beside "
+        f"{measured['hostile']} hostile ones, which did: {did}. Errors of the honest ones: "
+        f"{alone['errors']} and {beside['errors']}; answers that were not their own: {alone['mixed_up']} "
+        f"and {beside['mixed_up']}. Memory: at most {max(alone['megabytes']):,} and "
+        f"{max(beside['megabytes']):,} MB, with {measured['trace_mb']} MB of traces allowed. Ended "
+        f"{alone['seconds_to_end']:.1f} and {beside['seconds_to_end']:.1f} s after SIGTERM."
+    )
+    return f"{table(head, rows)}\n\n{words}"
 
 
 def _run(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from textwrap import fill
 
-from tests.bench import corpus, page_switch
+from tests.bench import cluster, cluster_soak, corpus, page_switch, soak
 from tests.bench.cells import Measured, megabytes, ms, seconds, table, times
 from tests.bench.profiling_tables import PROFILING
 from tests.bench.titles import TITLES
@@ -182,33 +182,6 @@ def classroom(measured: Measured) -> str:
     return f"{table(('act', 'times', 'median', 'p95'), rows)}\n\n{words}"
 
 
-def soak(measured: Measured) -> str:
-    quiet, harried = ({row["act"]: row for row in run["rows"]} for run in measured["runs"])
-    rows = [
-        (
-            act,
-            ms(row["median_ms"]),
-            ms(row["p95_ms"]),
-            ms(harried[act]["median_ms"]),
-            ms(harried[act]["p95_ms"]),
-            times(harried[act]["p95_ms"] / row["p95_ms"]),
-        )
-        for act, row in quiet.items()
-    ]
-    head = ("act", "median alone", "p95 alone", "median beside", "p95 beside", "p95's ratio")
-    alone, beside = measured["runs"]
-    did = ", ".join(f"{count:,} {what}" for what, count in beside["done"].items())
-    words = (
-        f"{measured['honest']} honest sessions for {measured['seconds'] / 60:g} minutes, alone and beside "
-        f"{measured['hostile']} hostile ones, which did: {did}. Errors of the honest ones: "
-        f"{alone['errors']} and {beside['errors']}; answers that were not their own: {alone['mixed_up']} "
-        f"and {beside['mixed_up']}. Memory: at most {max(alone['megabytes']):,} and "
-        f"{max(beside['megabytes']):,} MB, with {measured['trace_mb']} MB of traces allowed. Ended "
-        f"{alone['seconds_to_end']:.1f} and {beside['seconds_to_end']:.1f} s after SIGTERM."
-    )
-    return f"{table(head, rows)}\n\n{words}"
-
-
 def sizing(measured: Measured) -> str:
     """How many replicas a class needs, by what one of them was seen to serve."""
     every = next(row for row in measured["rows"] if row["act"] == "all")
@@ -296,5 +269,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "play": play,
     "classroom": classroom,
     "bounds": bounds,
-    "soak": soak,
+    "soak": soak.tabled,
+    "cluster": cluster.tabled,
+    "cluster_soak": cluster_soak.tabled,
 }

@@ -19,9 +19,20 @@ TITLES = {
     "classroom": "A class at work",
     "bounds": "Memory beside its bounds",
     "soak": "A class beside hostile sessions",
+    "cluster": "Models on a cluster, beside models in the app",
+    "cluster_soak": "A class on a cluster that loses an actor and a replica",
 }
 
 NOTES = {
+    "cluster": (
+        "The cluster is two machines on the same computer, so app, actor and visitors share its cores. "
+        "Clicks as above: each session switches heads and masks without a pause. Below: one process asks "
+        "for texts which are new to both."
+    ),
+    "cluster_soak": (
+        "The class as above, on two replicas of the app; the model is two actors on a cluster of two "
+        "machines of the same computer. Each answer is held against what was computed beforehand."
+    ),
     "soak": (
         "The class as above, alone and beside sessions of which one reconnects without a pause, one "
         "asks for large answers and does not read them, one sends messages in bursts, one opens pages and "

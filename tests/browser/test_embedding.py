@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
 from tests.bench.server import HEALTHY, serving
-from tests.browser.conftest import QUIET_APP, wait_until_settled
+from tests.browser.conftest import ANSWERED, QUIET_APP, wait_until_settled
+from tests.browser.explorer.stage import AFTER_THE_DELAY
 from tests.local_server import Answer, LocalServer, answering
 
 pytestmark = pytest.mark.xdist_group("embedding")  # one worker, one server
@@ -121,6 +122,8 @@ def test_the_line_to_copy_frames_the_view_where_heads_and_pages_are_switched_and
     app.get_by_test_id("head-2").click()
     expect(explorer).to_have_attribute("data-head", "2")
     page.keyboard.press("Escape")
+    page.frames[1].evaluate(AFTER_THE_DELAY, "unanswered")  # the server is told of the head
+    page.frames[1].evaluate(ANSWERED)
     app.get_by_role("link", name="All heads →").click()
     expect(app.get_by_role("radiogroup", name="Show")).to_be_attached()
     way_out = app.get_by_role("link", name="Open in the app")

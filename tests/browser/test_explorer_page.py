@@ -47,18 +47,6 @@ def test_the_last_of_many_quick_choices_is_the_one_in_the_link(
     assert parse_qs(urlsplit(page.url).query)["head"] == ["2"]
 
 
-def test_a_link_clicked_right_after_a_choice_takes_it_along(explorer: Locator) -> None:
-    page = explorer.page
-    page.get_by_test_id("head-picker").click()
-    link = page.get_by_test_id("stSidebar").get_by_role("link", name="All heads", exact=True)
-    page.get_by_test_id("head-2").dispatch_event("click")
-    link.dispatch_event("pointerdown")  # a hand presses a moment before it lets go
-    page.evaluate("new Promise(setTimeout)")
-    link.click()
-    page.wait_for_url(lambda url: urlsplit(url).path == "/all_heads")
-    page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("head") == ["2"])
-
-
 def test_hovering_never_travels(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page], settle: Callable[..., Page]
 ) -> None:

@@ -77,8 +77,10 @@ class _InTurn(script_runner.ScriptRunner):
 
     def request_rerun(self, rerun_data: RerunData) -> bool:
         request = of_the_page_asked_for(self._requests._rerun_data, rerun_data)
-        if self._requests._state is ScriptRequestType.RERUN:
-            request = with_what_was_chosen(self._requests._rerun_data, request)
+        waiting = self._requests._rerun_data
+        leads_away = request.page_script_hash not in ("", waiting.page_script_hash)
+        if leads_away and self._requests._state is ScriptRequestType.RERUN:
+            request = with_what_was_chosen(waiting, request)
         return super().request_rerun(way_back.marked(self._session_id, request))
 
     def _run_script(self, rerun_data: RerunData) -> None:

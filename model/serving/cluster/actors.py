@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any
 
 from cachetools import LRUCache
@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from model.serving.cluster.messages import Bounds
 from model.serving.cluster.room import has_room, most_free, needed
 from model.serving.holdings import Load
-from model.system.cluster import joined, prepare
+from model.system.cluster import belongs, joined
 from model.system.fair_queue import nothing
 from model.system.settings import MEGABYTE
 from model.system.version import VERSION
@@ -24,7 +24,6 @@ SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_SAY_SO = 0.05  # for one that has begun
 SECONDS_KNOWN = 5.0  # for which the list of a model's actors and their queues are believed
 SECONDS_OF_USE = 30.0  # after it was asked last, for which a model is not unloaded for another one
-SECONDS_FOR_HEAD = 10.0  # for the head of the cluster to answer
 BUSY = 3  # who wait before another actor of the same model is begun
 
 NOT_REACHED = (
@@ -84,15 +83,19 @@ class Actors:
     def join_again(self) -> None:
         """Joins the cluster anew where this app is no part of it any more. Raises ClusterError where nobody
         answers there."""
+        import ray
 
         with self._guard:
-            if self._is_part():
+            is_part = belongs()
+            if is_part:
                 return
             self._known.clear()
             try:
-                prepare(self._address)  # Ray itself ends the process where nobody answers
+                if is_part is None:
+                    raise ValueError("Its head does not answer.")
                 self._is_joined = False
                 self._joined.close()
+                ray.shutdown()  # whoever in this process had joined it
                 self.join()
             except ValueError as error:
                 raise ClusterError(f"{NOT_REACHED} ({error})") from error
@@ -183,7 +186,7 @@ class Actors:
 
     def _begin_beside(self, model: str, number: int) -> None:
         """Begins one more actor of a model, without waiting for it."""
-        if most_free() >= self._needs(model):
+        if belongs() and most_free() >= self._needs(model):
             self._handle_of_new(model, number)
 
     def _begun(
@@ -196,6 +199,7 @@ class Actors:
         """An actor, once it has begun."""
         import ray
 
+        _check_belongs()
         self._check_size(model)
         tell("Looking for room on the cluster", None)
         handle = self._handle_of_new(model, number)
@@ -222,6 +226,7 @@ class Actors:
         """Where there is too little room, ends the model that was not used for longest."""
         import ray
 
+        _check_belongs()
         if has_room(newcomer) or most_free() >= self._needs(model):
             return  # it is starting
         others = [
@@ -255,24 +260,6 @@ class Actors:
         if self._gpus and not any(one.get("GPU", 0.0) >= self._gpus for one in machines):
             raise ClusterError("No machine of the cluster has a GPU.")
 
-    def _is_part(self) -> bool:
-        """Whether this app is still a part of the cluster that it has joined."""
-        import ray
-
-        if not ray.is_initialized():
-            return False
-        own = ray.get_runtime_context().get_node_id()
-        found: list[bool] = []
-
-        def look() -> None:
-            with suppress(Exception):  # of a cluster whose head is gone
-                found.append(any(one["NodeID"] == own and one["Alive"] for one in ray.nodes()))
-
-        looking = threading.Thread(target=look, daemon=True)
-        looking.start()
-        looking.join(SECONDS_FOR_HEAD)
-        return found == [True]
-
     def _handle_of_new(self, model: str, number: int) -> Any:
         import ray
 
@@ -293,6 +280,15 @@ class Actors:
             get_if_exists=True,
         )
         return named.remote(model, self._bounds)
+
+
+def _check_belongs() -> None:
+    """Raises ray's error where this app is no part of the cluster any more: what Ray knows of its machines is
+    asked through a client that ends the process then."""
+    import ray
+
+    if not belongs():
+        raise ray.exceptions.RayError("The cluster has another head.")
 
 
 def _name(model: str, number: int) -> str:

@@ -44,10 +44,6 @@ export class Explorer {
     channel.addEventListener(CHOOSE, this.asked);
     this.mountedUntil = new AbortController();
     followLecture(this, this.mountedUntil.signal);
-    const beside = (event) => event.composedPath().includes(this.root) || this.python.hurry();
-    for (const happened of ["pointerdown", "keydown"]) {
-      window.addEventListener(happened, beside, { capture: true, signal: this.mountedUntil.signal });
-    }
   }
 
   /** New data or a new theme. */

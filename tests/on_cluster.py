@@ -1,0 +1,39 @@
+"""A cluster of two machines, both on this computer, for apps whose models lie there.
+
+`python -m tests.on_cluster COMMAND …` runs a command whose servers use it.
+"""
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+MEGABYTES = 6000  # of memory for models, of each machine: it is reckoned, not taken
+TOKEN = "RAY_AUTH_TOKEN"
+
+
+@contextmanager
+def two_machines(megabytes: int = MEGABYTES) -> Iterator[dict[str, str]]:
+    """Two machines with so much memory for models each; what an app must find in its environment."""
+    os.environ.setdefault(TOKEN, secrets.token_hex(32))  # Ray reads it once, when it is imported
+    from tests.model.serving.cluster.machines import REPOSITORY, Machines
+
+    os.environ["PYTHONPATH"] = str(REPOSITORY)  # of the actors
+    machines = Machines()
+    try:
+        machines.start(megabytes)
+        machines.start(megabytes)
+        yield {"ATTENTION_CLUSTER": machines.address, TOKEN: os.environ[TOKEN]}
+    finally:
+        machines.end()
+
+
+def main() -> int:
+    with two_machines() as settings:
+        return subprocess.run(sys.argv[1:], env=os.environ | settings, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
