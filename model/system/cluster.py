@@ -77,7 +77,7 @@ def belongs() -> bool | None:
     end the process where another one answers."""
     import ray
     from ray._private.worker import global_worker
-    from ray._raylet import GcsClient
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]
 
     if not ray.is_initialized():
         return False

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -47,6 +48,18 @@ def pick_head(page: Page, head: int, layer: int | None = None) -> None:
 def close_heads(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(page.get_by_test_id("heads")).to_be_hidden()
+
+
+def arc_weights(line: Locator) -> list[float]:
+    """The weights of the arcs that a line of tokens shows, by their widths."""
+    widths = "paths => paths.map((path) => +path.getAttribute('stroke-width') / 12)"
+    found: list[float] = line.locator(".arcs.shown path").evaluate_all(widths)
+    return found
+
+
+def drawn(row: np.ndarray) -> list[float]:
+    """The weights of a row that are drawn as arcs."""
+    return [one for one in row if one >= 0.01]
 
 
 def plots(page: Page) -> Locator:

@@ -8,7 +8,15 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from model import load_model
-from tests.browser.controls import BARS, click_mark, close_heads, pick_head, show
+from tests.browser.controls import (
+    BARS,
+    arc_weights,
+    click_mark,
+    close_heads,
+    drawn,
+    pick_head,
+    show,
+)
 from tests.browser.explorer.stage import AFTER_THE_DELAY
 from tests.browser.test_all_heads import click_head
 from tests.legible import assert_opens_on_its_picture
@@ -147,12 +155,8 @@ def test_home_opens_on_the_arcs_of_the_models_weights(open_page: Callable[..., P
     chosen.focus()
     for query in (View().query, View().query - 1):
         expect(chosen).to_have_attribute("data-token", str(query))
-        arcs = line.locator(".arcs.shown path")
-        widths = arcs.evaluate_all(
-            "paths => paths.map((path) => +path.getAttribute('stroke-width') / 12)"
-        )
-        assert widths == pytest.approx([one for one in weights[query] if one >= 0.01], abs=1e-3)
-        expect(arcs.first).to_be_visible()
+        expect(line.locator(".arcs.shown path").first).to_be_visible()
+        assert arc_weights(line) == pytest.approx(drawn(weights[query]), abs=1e-3)
         line.page.keyboard.press("ArrowLeft")
 
 

@@ -1,6 +1,7 @@
 """The manifests for Kubernetes: what kustomize makes of them fits the schemas, itself, the app and Ray."""
 
 import re
+import shutil
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,13 @@ from tests.deploy.manifests import (
     every_pod,
     of,
     one,
+    render,
     rendered,
     selects,
 )
 from viz.server.ending import SECONDS_TO_END
 from viz.telemetry.metrics import REGISTRY
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 # What Kubernetes' level "restricted" asks of every container, and what it leaves to us.
 BARE = {
     "allowPrivilegeEscalation": False,
@@ -159,6 +160,19 @@ def test_the_settings_are_the_app_s_and_the_host_is_one_and_the_same(size: str) 
     ]  # with the hash: another setting is a rolling update
     assert re.fullmatch(r"attention-settings-\w{10}", held)
     assert app["envFrom"] == [{"configMapRef": {"name": held}}]
+
+
+@pytest.mark.parametrize("size", ["school", "gpu"])
+def test_other_names_are_taken_everywhere(size: str, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(PLACE, tmp_path / "kubernetes"))
+    (place / size / "settings.env").write_text(
+        "HOST=lab.example.edu\nINGRESS_NAMESPACE=doors\nCLUSTER=models-b\n"
+    )
+    made = yaml.safe_dump_all(render(place / size))
+    old = ["example.org", "ingress-nginx", "models-a"]
+    found = [name for name in old if re.search(rf"(?<!registry\.){re.escape(name)}", made)]
+    assert found == []
+    assert [made.count(name) for name in ("lab.example.edu", "doors", "models-b")] == [3, 2, 3]
 
 
 @pytest.mark.parametrize("size", SIZES)

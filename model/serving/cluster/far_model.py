@@ -49,7 +49,7 @@ class Description:
     name: str
     config: TransformerConfig
     unproven: Reasons
-    layers: tuple[tuple[Place, int], ...]  # sub-layers and their heads
+    layers: tuple[tuple[Place, int, int | None], ...]  # sub-layers, their heads and windows
     device: str
     precision: str
     parameter_count: int
@@ -65,7 +65,7 @@ class Description:
             name=model.name,
             config=model.config,
             unproven=dict(model.unproven),
-            layers=tuple((layer.place, layer.heads) for layer in module.attentions()),
+            layers=tuple((one.place, one.heads, one.window) for one in module.attentions()),
             device=str(model.device),
             precision=str(model.precision).removeprefix("torch."),
             parameter_count=model.parameter_count,
@@ -168,6 +168,7 @@ class FarLayer:
 
     place: Place
     heads: int
+    window: int | None
 
     @property
     def output(self) -> nn.Linear:
