@@ -2,11 +2,13 @@
 
 import copy
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.bench import readme, tables
+from tests.bench import readme
+from tests.bench.cells import Measured
 from tests.bench.quantiles import median, p90
 
 FILES = sorted(readme.FOLDER.glob("*.json"))
@@ -42,9 +44,12 @@ def test_the_page_of_tables_and_the_readme_quote_the_files() -> None:
     assert readme.summary(parts) in readme.README.read_text(encoding="utf-8")
 
 
-def test_the_guide_on_serving_a_class_counts_with_the_files() -> None:
-    measured = json.loads((readme.FOLDER / "classroom.json").read_text(encoding="utf-8"))
-    assert tables.sizing(measured) in readme.SERVING.read_text(encoding="utf-8")
+@pytest.mark.parametrize(("guide", "part", "written"), readme.SIZINGS)
+def test_the_guides_count_with_the_files(
+    guide: Path, part: str, written: Callable[[Measured], str]
+) -> None:
+    measured = json.loads((readme.FOLDER / f"{part}.json").read_text(encoding="utf-8"))
+    assert written(measured) in guide.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

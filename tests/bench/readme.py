@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import fill
 
 from model.loading.readme_tables import rewrite
+from tests.bench import cluster
 from tests.bench.cells import Measured, cost, megabytes, ms, times
 from tests.bench.tables import GUIDE_WIDTH, TABLES, sizing
 from tests.bench.titles import NOTES, TITLES
@@ -18,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "bench"
 ALL, README = FOLDER / "README.md", ROOT / "README.md"
 BEGIN, END = "<!-- benchmarks: written by `make bench` -->", "<!-- end of benchmarks -->"
-SERVING = ROOT / "docs" / "serving-a-class.md"
+SERVING, KUBERNETES = (ROOT / "docs" / f"{name}.md" for name in ("serving-a-class", "kubernetes"))
+SIZINGS = ((SERVING, "classroom", sizing), (KUBERNETES, "cluster", cluster.sizing))
 
 
 def measured_parts(folder: Path = FOLDER) -> dict[str, Measured]:
@@ -88,9 +90,10 @@ def write() -> None:
 
 
 def write_sizing() -> None:
-    """Tells the guide on serving a class what one replica was seen to serve."""
-    measured = json.loads((FOLDER / "classroom.json").read_text(encoding="utf-8"))
-    rewrite(SERVING, sizing(measured), "<!-- sizing: begin -->", "<!-- sizing: end -->")
+    """Tells the guides what one replica was seen to serve, and what a cluster needs."""
+    for guide, part, written in SIZINGS:
+        measured = json.loads((FOLDER / f"{part}.json").read_text(encoding="utf-8"))
+        rewrite(guide, written(measured), "<!-- sizing: begin -->", "<!-- sizing: end -->")
 
 
 def _machine(facts: Measured) -> str:

@@ -96,8 +96,13 @@ class Server:
         return self._megabytes("VmHWM")
 
     def _megabytes(self, name: str) -> float:
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+        return megabytes_of(self.process.pid, name)
+
+
+def megabytes_of(process: int, name: str = "VmRSS") -> float:
+    """What a process holds now, or another field of its status."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
 @contextmanager

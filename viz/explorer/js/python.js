@@ -33,6 +33,12 @@ export class Python {
     return overtaken;
   }
 
+  /** Forgets what was to be told of a layer: Python has opened another one. */
+  forget() {
+    clearTimeout(this.opened);
+    this.opening = null;
+  }
+
   /** Asks once for the check of a run that Python has not checked yet. */
   askForCheck({ run, checked }) {
     if (checked || this.checking === run) return;
