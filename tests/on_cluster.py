@@ -1,6 +1,7 @@
 """A cluster of two machines, both on this computer, for apps whose models lie there.
 
-`python -m tests.on_cluster COMMAND …` runs a command whose servers use it.
+`python -m tests.on_cluster COMMAND …` runs a command with one. The browser tests that take `server` then
+look at an app on it; those that harm a process or its files start an app that has its models itself.
 """
 
 import os
@@ -10,8 +11,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MEGABYTES = 6000  # of memory for models, of each machine: it is reckoned, not taken
-TOKEN = "RAY_AUTH_TOKEN"
+ADDRESS = "ON_CLUSTER"  # variable of the command
+MEGABYTES = 12000  # of memory for models, of each machine: it is reckoned, not taken
+SETTING, TOKEN = "ATTENTION_CLUSTER", "RAY_AUTH_TOKEN"
 
 
 @contextmanager
@@ -25,14 +27,15 @@ def two_machines(megabytes: int = MEGABYTES) -> Iterator[dict[str, str]]:
     try:
         machines.start(megabytes)
         machines.start(megabytes)
-        yield {"ATTENTION_CLUSTER": machines.address, TOKEN: os.environ[TOKEN]}
+        yield {SETTING: machines.address, TOKEN: os.environ[TOKEN]}
     finally:
         machines.end()
 
 
 def main() -> int:
     with two_machines() as settings:
-        return subprocess.run(sys.argv[1:], env=os.environ | settings, check=False).returncode
+        environment = os.environ | {ADDRESS: settings[SETTING]}
+        return subprocess.run(sys.argv[1:], env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ beyond our own server: the app must work without a network.
 A test that provokes such trouble on purpose takes `troubles`, looks at the list and clears it.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from playwright.sync_api import Error as PlaywrightError
 
 from tests import chromium
 from tests.bench.server import HEALTHY, REPOSITORY, serving
+from tests.on_cluster import ADDRESS, SETTING
 
 SCRIPTS = REPOSITORY / "viz" / "explorer" / "js"
 QUIET_APP = (
@@ -64,7 +66,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
     """The address of a server of our own, started for these tests and ended after them."""
     log = tmp_path_factory.mktemp("server") / "server.log"
     pytestconfig.stash[LOG] = log
-    with serving(log, until=HEALTHY) as started:
+    cluster = {SETTING: os.environ[ADDRESS]} if ADDRESS in os.environ else {}
+    with serving(log, more=cluster, until=HEALTHY) as started:
         yield started.address
 
 

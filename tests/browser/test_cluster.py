@@ -36,7 +36,7 @@ def test_a_visitor_gets_the_models_own_numbers_also_where_its_process_dies(
     page = open_page("/attention")
     pick_head(page, 0)
     close_heads(page)
-    expect(page.get_by_text("Recomputed from")).to_be_visible()
+    expect(page.get_by_text("Check: weights")).to_be_visible()
     process = process_of_the_model(page)
     os.kill(process, signal.SIGKILL)
     text = "Anna saw a dog and Tom saw Anna"
