@@ -1,9 +1,10 @@
 """The engine of an app whose models run on a cluster. Views cannot tell it from one that runs them here."""
 
 import secrets
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import is_dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from model.serving.engine import Background, Engine, Request
 from model.serving.events import Found
 from model.serving.holdings import Load
 from model.serving.trace_files import opens_file
+from model.system.elsewhere import Elsewhere
 from model.system.settings import MEGABYTE, settings
 from model.trace.trace import Trace
 
@@ -79,6 +81,9 @@ class ClusterEngine(Engine):
                 if outline is None:
                     given = {"request": request}
                     outline = self._asked(request.model, TRACE, given, key=request, waiting=waiting)
+                    for path, part in outline.along.items():
+                        self._keep_read((request, path), part)
+                    outline = replace(outline, along={})
                     self._keep_read((request,), outline)
         source = Source(request, partial(self._part, request), partial(self._ask, request.model))
         return far_trace(outline, source, model.target_tokenizer.named)
@@ -113,26 +118,24 @@ class ClusterEngine(Engine):
         found = self._kept((request, path))
         if found is None:
             given = {"request": request, "path": path}
-            found = _read_only(self._asked(request.model, READ, given, key=request))
+            found = self._asked(request.model, READ, given, key=request)
             self._keep_read((request, path), found)
         return found
 
     def _ask(self, model: str, function: str, given: Mapping[str, Any]) -> Any:
-        """As `Elsewhere.ask`. What follows from the model alone is asked once."""
+        """As `Elsewhere.ask`. What follows from a model or a trace alone is asked once."""
         from model.serving.cluster.asking import reference
 
         sources = (getattr(one, "source_", None) for one in given.values())
         request = next((source.request for source in sources if source is not None), None)
-        if request is not None:
-            return self._asked(model, function, given, key=request)
         told = ((name, reference(one) or one) for name, one in given.items())
         key = model, function, *told
         try:
             found = self._kept(key)
         except TypeError:  # arguments that cannot be compared
-            return self._asked(model, function, given, key=model)
+            return self._asked(model, function, given, key=request or model)
         if found is None:
-            found = self._asked(model, function, given, key=model)
+            found = self._asked(model, function, given, key=request or model)
             if not isinstance(found, Iterator):
                 self._keep_read(key, found)
         return found
@@ -184,24 +187,30 @@ class ClusterEngine(Engine):
     def _keep_read(self, key: Hashable, value: Any) -> None:
         with self._guard:
             if _size(value) <= self._read.maxsize:
-                self._read[key] = value
+                self._read[key] = _read_only(value)
 
 
 def _read_only(value: Any) -> Any:
-    """Arrays as a trace has them."""
+    """Arrays as a trace has them: visitors share what was read."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
-    for one in (
-        value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else ()
-    ):
+    for one in _within(value):
         _read_only(one)
     return value
 
 
 def _size(value: Any) -> int:
     """Bytes that something takes that was read."""
-    if isinstance(value, tuple):
-        return sum(map(_size, value)) + OVERHEAD
+    held = int(value.nbytes) if isinstance(value, np.ndarray) else 0
+    return held + OVERHEAD + sum(map(_size, _within(value)))
+
+
+def _within(value: Any) -> Iterable[Any]:
+    """What a value is made of."""
     if isinstance(value, Mapping):
-        return sum(map(_size, value.values())) + OVERHEAD
-    return int(getattr(value, "nbytes", OVERHEAD)) + OVERHEAD
+        return value.values()
+    if isinstance(value, tuple | list | set | frozenset):
+        return value
+    if is_dataclass(value) and not isinstance(value, Elsewhere):  # those lie on the cluster
+        return vars(value).values()
+    return ()

@@ -1,6 +1,6 @@
 """A trace without its large arrays, as it travels; and the way to each array in the trace that stays."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ LARGE: Mapping[str, tuple[str, ...]] = {
     "experts": ("logits", "weights", "chosen"),
 }
 CHECKED = ("attention", "norms")
+SMALL = 2_000_000  # bytes of a trace that travels whole: to ask for each part takes longer
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Outline:
     logits: tuple[int, int] | None  # (token, vocabulary)
     vocabulary: int | None
     nbytes: int
+    along: Mapping[Path, Any]  # parts that travel with it
 
 
 def outline_of(trace: Trace) -> Outline:
@@ -62,7 +64,23 @@ def outline_of(trace: Trace) -> Outline:
         logits=None if trace.prediction is None else trace.prediction.shape,
         vocabulary=None if trace.vocabulary is None else trace.vocabulary.size,
         nbytes=trace.nbytes,
+        along=dict(_parts(trace)) if trace.nbytes <= SMALL else {},
     )
+
+
+def _parts(trace: Trace) -> Iterator[tuple[Path, Any]]:
+    """What pages read of a trace, but its logits."""
+    for kind, names in LARGE.items():
+        for number, record in enumerate(_records(trace, kind)):
+            held = ((name, getattr(record, name)) for name in names)
+            yield from (((kind, number, name), part) for name, part in held if _holds(part))
+            if kind in CHECKED:
+                yield (kind, number, "check"), record.check()
+    for stack, states in proven_states(trace.residual).items():
+        yield from ((("residual", stack, number), state) for number, state in enumerate(states))
+    for stack, parts in proven_states(trace.summands).items():
+        yield from ((("summands", stack, name), parts[name]) for name in parts)
+    yield ("check",), trace.check()
 
 
 def at(trace: Trace, path: Path) -> Any:
