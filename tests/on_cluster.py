@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 ADDRESS = "ON_CLUSTER"  # variable of the command
 MEGABYTES = 12000  # of memory for models, of each machine: it is reckoned, not taken
 SETTING, TOKEN = "ATTENTION_CLUSTER", "RAY_AUTH_TOKEN"
@@ -19,17 +21,24 @@ SETTING, TOKEN = "ATTENTION_CLUSTER", "RAY_AUTH_TOKEN"
 @contextmanager
 def two_machines(megabytes: int = MEGABYTES) -> Iterator[dict[str, str]]:
     """Two machines with so much memory for models each; what an app must find in its environment."""
-    os.environ.setdefault(TOKEN, secrets.token_hex(32))  # Ray reads it once, when it is imported
-    from tests.model.serving.cluster.machines import REPOSITORY, Machines
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(
+            TOKEN, os.environ.get(TOKEN) or secrets.token_hex(32)
+        )  # before Ray is imported
+        from tests.model.serving.cluster.machines import REPOSITORY, Machines
 
-    os.environ["PYTHONPATH"] = str(REPOSITORY)  # of the actors
-    machines = Machines()
-    try:
-        machines.start(megabytes)
-        machines.start(megabytes)
-        yield {SETTING: machines.address, TOKEN: os.environ[TOKEN]}
-    finally:
-        machines.end()
+        import ray  # isort: skip
+
+        machines = Machines()
+        try:
+            with pytest.MonkeyPatch.context() as of_actors:
+                of_actors.setenv("PYTHONPATH", str(REPOSITORY))
+                machines.start(megabytes)
+                machines.start(megabytes)
+            yield {SETTING: machines.address, TOKEN: os.environ[TOKEN]}
+        finally:
+            ray.shutdown()  # of a test that has joined it
+            machines.end()
 
 
 def main() -> int:

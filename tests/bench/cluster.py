@@ -50,7 +50,7 @@ def measure(scratch: Path, short: bool) -> dict[str, object]:
         overhead = _overhead(cluster, passes)
         cluster.trace(Request(LARGE, TEXT), lambda place: None)
         actors = {one.model: megabytes_of(one.process) for one in cluster.loads()}
-    batches = [_batches(name, passes) for name in (MODEL, LARGE)]
+    batches = [_batches(name, min(passes, TOGETHER)) for name in (MODEL, LARGE)]
     return {"rows": rows, "passes": overhead, "actors_mb": actors, "batches": batches}
 
 
