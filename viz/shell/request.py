@@ -90,9 +90,11 @@ def readable(model: "Model", offers: Sequence[str]) -> str:
 
 
 def still_asked(seen: Look) -> bool:
-    """Whether the view is still of this model (or file), text and target, whatever it changes in the run."""
+    """Whether the view is still of this model (or file), text and target, whatever it changes in the run, and
+    its layer one of this model's."""
     view, request = current(), seen.request
     model = seen.model
     same_text = view.text == request.text or model.kept(view.text) == request.text
     asked = view.model, _target(model), model.changed
-    return same_text and asked == (request.model, request.target, request.changed)
+    same_run = same_text and asked == (request.model, request.target, request.changed)
+    return same_run and view.place in model.attention_names
