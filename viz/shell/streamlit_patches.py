@@ -32,6 +32,7 @@ def mend_streamlit() -> None:
     name_files_by_their_content()
     watch_nothing()
     take_turns()
+    clear_with_what_is_inside()
     send_together()
 
 
@@ -119,6 +120,24 @@ def take_turns() -> None:
     """Visitors' pages run in turn. Streamlit runs all at once, so that a few visitors who never pause keep
     all others waiting."""
     setattr(app_session, "ScriptRunner", _InTurn)  # noqa: B010
+
+
+def clear_with_what_is_inside() -> None:
+    """Where a part of the page is drawn anew, what waits to be sent of the parts inside it is dropped too.
+
+    Streamlit drops what stands beside them and sends them: the browser then finds no place for them, and
+    shows nothing more.
+    """
+    setattr(AppSession, "_clear_queue", _clear_queue)  # noqa: B010
+
+
+def _clear_queue(session: AppSession, fragment_ids_this_run: list[str] | None = None) -> None:
+    queue, drawn = session._browser_queue, fragment_ids_this_run
+    if drawn is not None:
+        waiting = {message.delta.fragment_id for message in queue._queue}
+        has_ancestor = session._fragment_storage.has_ancestor_in
+        drawn = [*drawn, *(one for one in waiting if one and has_ancestor(one, set(drawn)))]
+    queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=drawn)
 
 
 _WAKE = (

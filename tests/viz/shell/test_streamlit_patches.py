@@ -15,6 +15,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import app_session, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
+from streamlit.runtime.fragment import MemoryFragmentStorage
 from streamlit.runtime.media_file_storage import MediaFileKind
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.pages_manager import PagesManager
@@ -41,6 +43,7 @@ def mended() -> Iterator[None]:
         (PagesManager, "uses_pages_directory"),
         (memory_media_file_storage, "_calculate_file_id"),
         (AppSession, "register_file_watchers"),
+        (AppSession, "_clear_queue"),
         (AppSession, "_call_soon_on_event_loop"),
         (AppSession, "_on_scriptrunner_event"),
         (app_session, "ScriptRunner"),
@@ -156,6 +159,21 @@ def test_a_picture_of_the_page_that_is_open_says_where_it_stands() -> None:
     for asked in (first, replace(own, fragment_id=None, query_string="head=2")):
         run = waiting(asked, own)
         assert (run.page_script_hash, run.query_string) == ("attention", "head=3")
+
+
+def test_a_part_that_is_drawn_anew_takes_along_what_waits_of_the_parts_inside_it() -> None:
+    fragments, queue = MemoryFragmentStorage(), ForwardMsgQueue()
+    for name, parent in (("view", None), ("table", "view"), ("cell", "table"), ("beside", None)):
+        fragments.register(name, lambda: None, parent_fragment_id=parent)
+    for number, name in enumerate(("", "view", "table", "cell", "beside")):
+        message = ForwardMsg()
+        message.metadata.delta_path[:] = [0, number]
+        message.delta.fragment_id = name
+        message.delta.new_element.text.body = name
+        queue.enqueue(message)
+    session = SimpleNamespace(_browser_queue=queue, _fragment_storage=fragments)
+    AppSession._clear_queue(cast(AppSession, session), ["view"])
+    assert [message.delta.fragment_id for message in queue.flush()] == ["", "beside"]
 
 
 def test_what_a_run_says_is_heard_in_its_order_and_with_few_calls_of_the_loop() -> None:
