@@ -120,7 +120,7 @@ def sizing(measured: Measured) -> str:
         f"pause, docs/bench). Here each learner does something every {every:g} seconds, and cores are busy "
         f"for {SHARE:.0%} of the time. The models need memory of their own, once for all replicas: {LARGE}'s "
         f"process holds {held:.1f} GB with its traces. On a GPU of 80 GB there is room for "
-        f"{floor(0.9 * 80 / held)} such models; no GPU was measured, so count on one."
+        f"{floor(0.9 * 80 / held)} such models by their bytes; no GPU was measured."
     )
     head = (
         "learners",
