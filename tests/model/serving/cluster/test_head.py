@@ -1,8 +1,8 @@
 """The head of a real Ray cluster dies, or the network to the whole cluster is cut: what runs goes on, what
 cannot be asked is a sentence, and afterwards all is as before."""
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -27,19 +27,10 @@ def expected() -> dict[str, np.ndarray]:
     return {text: model.trace(text).attention[1].weights(0) for text in TEXTS}
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who gets no answer is told so within seconds."""
-    monkeypatch.setattr(asking, "SECONDS_SILENT", 1)
-    monkeypatch.setattr(asking, "SECONDS_TO_COME_BACK", 5)
-    monkeypatch.setattr(cluster, "SECONDS_FOR_HEAD", 2)
-
-
 def test_where_the_network_is_cut_a_sentence_says_so_and_all_goes_on_when_it_is_back(
     machines: Machines,
     replica: Callable[..., ClusterEngine],
     expected: dict[str, np.ndarray],
-    impatient: None,
 ) -> None:
     """Nothing of the cluster answers, as behind a cable that is pulled out."""
     engine = replica()
@@ -48,7 +39,7 @@ def test_where_the_network_is_cut_a_sentence_says_so_and_all_goes_on_when_it_is_
     with ExitStack() as stopped:
         for process in processes:
             stopped.enter_context(Stopped(process))
-        with pytest.raises(ClusterError, match="cannot be reached now"):
+        with impatient(), pytest.raises(ClusterError, match="cannot be reached now"):
             weights(engine, TEXTS[1])
         assert np.array_equal(weights(engine, TEXTS[0]), expected[TEXTS[0]])  # it was read before
     assert np.array_equal(weights(engine, TEXTS[1]), expected[TEXTS[1]])
@@ -77,6 +68,16 @@ def test_where_the_head_dies_loaded_models_go_on_and_a_new_head_is_joined(
         found, expected[TEXTS[3]], rtol=0, atol=1e-6
     )  # another process, which may round otherwise
     assert process_of(engine) != before
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Who gets no answer is told so within seconds; afterwards a slow machine has its time again."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(asking, "SECONDS_SILENT", 1)
+        patched.setattr(asking, "SECONDS_TO_COME_BACK", 5)
+        patched.setattr(cluster, "SECONDS_FOR_HEAD", 2)
+        yield
 
 
 def _all_of(machines: Machines) -> list[int]:
