@@ -26,15 +26,16 @@ ALIVE = 0  # in what it says of a machine
 DEFAULTS = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
 # Without it, Ray takes another address of this machine for 127.0.0.1.
 ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-PATIENT = {"RAY_gcs_rpc_server_reconnect_timeout_s": "86400"}
+# Visitors wait for what runs there: Ray would let all else on the machine go first (a niceness of 15).
+SERVING = {"RAY_gcs_rpc_server_reconnect_timeout_s": "86400", "RAY_worker_niceness": "0"}
 TOKEN = Path(".ray") / "auth_token"  # in the home folder: where Ray looks unless it is told
 TOLD_TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
 
-def prepare(address: str, *, patient: bool = False) -> None:
-    """Says what Ray reads when it is imported: before that. patient: this process goes on where the head of
-    the cluster is gone; Ray would end it after a minute. Raises ValueError where Ray is missing, or nobody
-    answers at the address."""
+def prepare(address: str, *, serving: bool = False) -> None:
+    """Says what Ray reads when it is imported: before that. serving: visitors wait for this process, which
+    goes on where the head of the cluster is gone; Ray would end it after a minute. Raises ValueError where
+    Ray is missing, or nobody answers at the address."""
     if find_spec("ray") is None:
         raise ValueError(
             "Work on a cluster needs Ray, which is not installed. Install it: "
@@ -44,17 +45,17 @@ def prepare(address: str, *, patient: bool = False) -> None:
     if port.isdigit():
         _check_answers(host, int(port))
     loopback = address == HERE or is_loopback(host)
-    chosen = DEFAULTS | (ON_LOOPBACK if loopback else {}) | (PATIENT if patient else {})
+    chosen = DEFAULTS | (ON_LOOPBACK if loopback else {}) | (SERVING if serving else {})
     for name, value in chosen.items():
         os.environ.setdefault(name, value)
 
 
 @contextmanager
-def joined(address: str, *, cpus: int, patient: bool = False) -> Iterator[None]:
+def joined(address: str, *, cpus: int, serving: bool = False) -> Iterator[None]:
     """Inside, `ray` is connected: to a cluster of so many processors that is started here (HERE), to that of
     an address, or to the one that this machine is part of ("auto"). Where the process is connected already,
     it stays so. Raises ValueError with a sentence where that fails."""
-    prepare(address, patient=patient)
+    prepare(address, serving=serving)
     import ray
 
     if ray.is_initialized():

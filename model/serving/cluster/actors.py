@@ -76,7 +76,7 @@ class Actors:
         """Joins the cluster, once. Raises ValueError where that fails."""
         with self._guard:
             if not self._is_joined:
-                cluster = joined(self._address, cpus=os.cpu_count() or 1, patient=True)
+                cluster = joined(self._address, cpus=os.cpu_count() or 1, serving=True)
                 self._joined.enter_context(cluster)
                 self._is_joined = True
 

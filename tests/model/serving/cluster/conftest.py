@@ -31,7 +31,7 @@ def machines(ray_home: Path) -> Iterator[Machines]:
         try:
             made.start(100)
             made.start(1600)
-            with joined(made.address, cpus=1, patient=True):
+            with joined(made.address, cpus=1, serving=True):
                 yield made
         finally:
             made.end()

@@ -14,7 +14,7 @@ import pytest
 
 from model.system.cluster import HERE, _make_token, prepare
 
-prepare(HERE, patient=True)  # before Ray is imported
+prepare(HERE, serving=True)  # before Ray is imported
 
 from model.serving.cluster.messages import Bounds  # noqa: E402
 from model.system import cluster_machine  # noqa: E402
