@@ -9,7 +9,7 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -211,10 +211,7 @@ async def lesson(
         )
         for number, own in enumerate(texts)
     ]  # fmt: skip
-    for pupil in pupils:
-        await pupil.__aenter__()
-        await pupil.compare()
-        await asyncio.sleep(OPENING / len(pupils))
+    await take_seats(pupils)
     began, until = time.monotonic(), time.monotonic() + seconds
     memory: list[tuple[float, float]] = []
 
@@ -227,8 +224,20 @@ async def lesson(
     ended = await asyncio.gather(look(), *lessons, return_exceptions=True)
     for pupil in pupils:
         await pupil.__aexit__(None, None, None)
-    fallen = [f"{type(one).__name__}: {one}" for one in ended if isinstance(one, BaseException)]
-    return pupils, memory, fallen
+    return pupils, memory, broken(ended)
+
+
+async def take_seats(pupils: Sequence[Pupil]) -> None:
+    """Each opens the page, one after another."""
+    for pupil in pupils:
+        await pupil.__aenter__()
+        await pupil.compare()
+        await asyncio.sleep(OPENING / len(pupils))
+
+
+def broken(ended: Sequence[object]) -> list[str]:
+    """What ended by an error."""
+    return [f"{type(one).__name__}: {one}" for one in ended if isinstance(one, BaseException)]
 
 
 def summed(

@@ -21,7 +21,16 @@ from websockets.exceptions import WebSocketException
 from model.serving.cluster.messages import Bounds
 from model.system.settings import MEGABYTE, settings
 from tests.bench.cells import Measured, ms, table
-from tests.bench.classroom import OPENING, PUPILS, SECONDS, TRACE_MB, Pupil, own_sentences, summed
+from tests.bench.classroom import (
+    PUPILS,
+    SECONDS,
+    TRACE_MB,
+    Pupil,
+    broken,
+    own_sentences,
+    summed,
+    take_seats,
+)
 from tests.bench.pupil_answers import expected_answers
 from tests.bench.server import READY, Server, serving
 from tests.on_cluster import two_machines
@@ -174,10 +183,7 @@ async def _work(
         )
         for number, own in enumerate(texts)
     ]  # fmt: skip
-    for pupil in pupils:
-        await pupil.__aenter__()
-        await pupil.compare()
-        await asyncio.sleep(OPENING / len(pupils))
+    await take_seats(pupils)
     lesson.began = time.monotonic()
     beside = (lesson.look(), lesson.kill_an_actor(), lesson.kill_a_replica())
     learning = [pupil.learn(lesson.ends, random.Random(pupil.number)) for pupil in pupils]
@@ -187,6 +193,4 @@ async def _work(
             await pupil.__aexit__(None, None, None)
         except WebSocketException:
             continue
-    return pupils, [
-        f"{type(one).__name__}: {one}" for one in ended if isinstance(one, BaseException)
-    ]
+    return pupils, broken(ended)
