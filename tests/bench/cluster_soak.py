@@ -76,6 +76,7 @@ class Lesson:
     seconds: float
     began: float = field(default_factory=time.monotonic)
     memory: list[tuple[float, float]] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)  # for an actor, at each look
     events: list[str] = field(default_factory=list)
 
     @property
@@ -102,9 +103,11 @@ class Lesson:
         self.note("replica ready again")
 
     async def look(self) -> None:
-        """The memory of the replica that stays."""
+        """The memory of the replica that stays, and the queues of the actors."""
         while time.monotonic() < self.ends:
             self.memory.append((time.monotonic() - self.began, self.servers[1].memory))
+            loads = await asyncio.to_thread(self.engine.loads)
+            self.waiting += [one.waiting for one in loads]
             await asyncio.sleep(BETWEEN_LOOKS)
 
     def note(self, what: str) -> None:
@@ -135,6 +138,9 @@ def measure(scratch: Path, short: bool) -> dict[str, object]:
         "events": lesson.events,
         "moved": sum(pupil.moved for pupil in pupils),
         "passes": sorted(loads.values()),
+        "looks": len(lesson.waiting),
+        "looks_in_which_some_waited": sum(map(bool, lesson.waiting)),
+        "most_who_waited": max(lesson.waiting),
         "kinds": dict(Counter(line.partition(":")[0] for line in fallen)),
     }
     print(measured, flush=True)
@@ -151,7 +157,9 @@ def tabled(measured: Measured) -> str:
         f"{measured['pupils']} sessions for {measured['seconds'] / 60:g} minutes; "
         f"{'; '.join(measured['events'])}. Pupils who went to the other replica: {measured['moved']}. "
         f"Answers that were not the session's own: {measured['mixed_up']}; errors: {measured['errors']}. "
-        f"Memory of the replica that stayed: at most {max(measured['megabytes']):,} MB."
+        f"Memory of the replica that stayed: at most {max(measured['megabytes']):,} MB. In "
+        f"{measured['looks_in_which_some_waited']} of {measured['looks']:,} looks at an actor, somebody waited for "
+        f"its passes; at most {measured['most_who_waited']} did."
     )
     return f"{table(('act', 'times', 'median', 'p95'), rows)}\n\n{words}"
 
