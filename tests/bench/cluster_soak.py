@@ -157,9 +157,9 @@ def tabled(measured: Measured) -> str:
         f"{measured['pupils']} sessions for {measured['seconds'] / 60:g} minutes; "
         f"{'; '.join(measured['events'])}. Pupils who went to the other replica: {measured['moved']}. "
         f"Answers that were not the session's own: {measured['mixed_up']}; errors: {measured['errors']}. "
-        f"Memory of the replica that stayed: at most {max(measured['megabytes']):,} MB. In "
-        f"{measured['looks_in_which_some_waited']} of {measured['looks']:,} looks at an actor, somebody waited for "
-        f"its passes; at most {measured['most_who_waited']} did."
+        f"Memory of the replica that stayed: at most {max(measured['megabytes']):,} MB. "
+        f"Looks at an actor: {measured['looks']:,}; somebody waited for its passes in "
+        f"{measured['looks_in_which_some_waited']:,}, at most {measured['most_who_waited']}."
     )
     return f"{table(('act', 'times', 'median', 'p95'), rows)}\n\n{words}"
 
