@@ -50,13 +50,15 @@ class Moving(Pupil):
     moved: int = 0
 
     async def act(self, kind: str, chance: random.Random) -> None:
+        link = self.query  # of the view before the act
         try:
             await super().act(kind, chance)
         except (WebSocketException, OSError, TimeoutError):
             self.moved += 1
-            await self._move()
+            await self._move(link)
 
-    async def _move(self) -> None:
+    async def _move(self, link: str) -> None:
+        self.page, self.query = "attention", link
         ports = [server.port for server in self.servers]
         self.port = ports[(ports.index(self.port) + 1) % len(ports)]
         self.session, self.answer = "", None
