@@ -15,6 +15,7 @@ from model.serving.engine import Request
 from model.trace.trace import Trace
 from viz.state.dropped_files import is_ours, require_ours
 from viz.state.engine import engine
+from viz.state.page_runs import page_runs
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -58,9 +59,14 @@ def traced(
     only the last is held.
     Raises ValueError as `Model.trace` does.
     """
+
+    def told(place: int) -> None:
+        page_runs.give_up()
+        waiting(place)
+
     require_ours(request.model)
     held, passed = _stores()
-    trace: Trace = held.get(request) or passed.get(request) or engine().trace(request, waiting)
+    trace: Trace = held.get(request) or passed.get(request) or engine().trace(request, told)
     if passing:
         passed.clear()
     (passed if passing else held)[request] = trace

@@ -7,14 +7,20 @@ there. Whoever used more than a fair share of the time waits a moment first.
 
 import threading
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 
-from model.system.fair_queue import ROUND, FairQueue
+from model.system.fair_queue import ROUND, FairQueue, nothing
 from viz.state.shares import Shares
 
 LONGEST_WAIT = 3.0  # seconds that one waits for one's share
 LONG = 0.15  # seconds: a longer run loads a model or waits for a pass, and the others go on
+
+
+class _Own(threading.local):
+    """What ends the turn of this thread, if it has one."""
+
+    end: Callable[[], None] = staticmethod(nothing)
 
 
 class PageRuns:
@@ -24,6 +30,7 @@ class PageRuns:
         self._line, self._long, self._shares = FairQueue(at_once=1), long, Shares()
         self._wanted = 0  # runs that wait for their turn or have it
         self._changed = threading.Condition()
+        self._own = _Own()
 
     @contextmanager
     def turn(self, visitor: Hashable) -> Iterator[None]:
@@ -40,13 +47,14 @@ class PageRuns:
         ended = threading.Lock()
 
         def end() -> None:
-            if ended.acquire(blocking=False):  # once: by the body or by the clock
+            if ended.acquire(blocking=False):  # once: by the body, by `give_up` or by the clock
                 turn.__exit__(None, None, None)
                 self._want(-1)
 
         clock = threading.Timer(self._long, end)
         clock.daemon = True
         clock.start()
+        self._own.end = end
         before = time.thread_time()
         try:
             yield
@@ -54,6 +62,11 @@ class PageRuns:
             clock.cancel()
             end()
             self._shares.charge(visitor, time.thread_time() - before)
+
+    def give_up(self) -> None:
+        """The run of this thread goes on without its turn: it waits for something, and others are drawn
+        meanwhile."""
+        self._own.end()
 
     def let_pass(self) -> None:
         """Waits until no page waits for its turn or has it, for at most `long` seconds: for work in the

@@ -107,3 +107,22 @@ def test_newcomers_come_after_those_who_are_there():
         with runs.turn(str(number)):
             pass
     assert order_of(runs, "newcomer", "pupil") == ["pupil", "newcomer"]
+
+
+def test_who_waits_for_something_gives_up_the_turn():
+    runs, waits, go_on = PageRuns(NEVER), threading.Event(), threading.Event()
+
+    def draw() -> None:
+        with runs.turn("waits"):
+            runs.give_up()
+            waits.set()
+            go_on.wait()
+
+    page = threading.Thread(target=draw, daemon=True)
+    page.start()
+    waits.wait()
+    with runs.turn("another"):  # never, if the first one kept its turn
+        assert page.is_alive()
+    go_on.set()
+    page.join()
+    assert (runs._line._free, runs._wanted) == (1, 0)  # given back once

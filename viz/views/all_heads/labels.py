@@ -1,5 +1,6 @@
 """The labels of heads in the model's shipped profile: in words, and as a choice that frames their tiles."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -9,7 +10,7 @@ from model.analysis.heads.families import Family
 from model.nn.places import Head
 from model.profile.battery import KINDS
 from model.profile.shipped import made, profile_of, shipped_profiles
-from viz.notation.head_labels import MEANINGS, TITLES, evidence_of, given_labels, labels_of
+from viz.notation.head_labels import MEANINGS, TITLES, evidence_of, given_labels, labels_by_head
 from viz.notation.markdown import plain
 from viz.state.look import Look
 from viz.views.all_heads.choice import name_of, names_of
@@ -22,12 +23,12 @@ class Labelled:
     """The labels of a family of heads, and what they were found on."""
 
     given: pd.DataFrame
+    by_head: Mapping[Head, list[str]]
     source: str
 
     def words(self, head: Head) -> str:
         """The second line of what hovering over a head says; "" without labels."""
-        mine = labels_of(self.given, head)
-        return f"<br>label: {'<br>label: '.join(mine)}" if mine else ""
+        return "".join(f"<br>label: {label}" for label in self.by_head.get(head, ()))
 
     def heads(self, label: str | None) -> list[Head]:
         """Those that have a label."""
@@ -43,7 +44,8 @@ def labelled(seen: Look, family: Family) -> Labelled | None:
     given = given_labels(found)
     text = made(shipped_profiles()[seen.model.name]).text
     source = f"{found.sums.tokens:,} tokens of {text}"
-    return Labelled(given[given["layer"].isin(names_of(family, seen))], source)
+    mine = given[given["layer"].isin(names_of(family, seen))]
+    return Labelled(mine, labels_by_head(found), source)
 
 
 def choose_label(seen: Look, family: Family, known: Labelled) -> list[Head]:
@@ -70,7 +72,7 @@ def _evidence(seen: Look, known: Labelled, label: str) -> str:
     mine = known.given[known.given["label"] == label]
     named = [
         f"{name_of(seen, (row['layer'], row['head']))} {evidence_of(row)}"
-        for _, row in mine.head(LISTED).iterrows()
+        for row in mine.head(LISTED).to_dict("records")
     ]
     more = f"; and {len(mine) - LISTED} more" if len(mine) > LISTED else ""
     return f"**{TITLES[label]}.** {MEANINGS[label]} {'; '.join(named)}{more}."

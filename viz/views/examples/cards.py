@@ -3,7 +3,6 @@
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 import streamlit as st
@@ -12,7 +11,7 @@ from model.loading.registry import may_be_linked, models
 from model.nn.places import Head, head_label
 from model.profile.shipped import shipped_profile
 from viz.figures.thumbnail import thumbnail
-from viz.notation.head_labels import given_labels, labels_of
+from viz.notation.head_labels import labels_by_head
 from viz.notation.markdown import plain
 from viz.state.examples import SentenceExample
 from viz.state.navigation import view_link
@@ -51,11 +50,10 @@ def _card(example: SentenceExample, rows: Sequence[str]) -> None:
         view_link("pages/laboratory.py", label, replace(example.left_out, show=show))
 
 
-@lru_cache(maxsize=256)
-def _labels(model: str, head: Head) -> tuple[str, ...]:
+def _labels(model: str, head: Head) -> list[str]:
     """The labels of a head in the profile that ships, found on prompts and not on this sentence."""
     found = shipped_profile(model)
-    return () if found is None else tuple(labels_of(given_labels(found), head))
+    return [] if found is None else labels_by_head(found).get(head, [])
 
 
 def say_absent(name: str) -> None:
