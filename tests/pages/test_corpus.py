@@ -34,13 +34,13 @@ def test_a_folder_is_opened_and_a_sentence_has_its_place_among_all_weights(tmp_p
     assert float(smaller) == pytest.approx(100 * profile.percentile(head, weight), abs=0.11)
     assert len(app.get("bidi_component")) >= 2
     control(app, "Model").set_value("house-gpt").run()
-    assert control(app, "Profile").value == "house-gpt"  # the one that ships
+    assert control(app, "Profile").value == "House GPT"  # the one that ships
     control(app, "Profile").set_value("folder mine").run()
     assert app.query_params["model"] == "stories"  # the sentence is read by the profile's model
 
 
 def test_heads_form_between_two_checkpoints_whose_examples_the_explorer_does_not_show() -> None:
-    early = "induction after 200 steps"
+    early = "Induction after 200 steps"
     app = visit("corpus", model="induction", text="a b c d a b c")
     control(app, "Beside it").set_value(early).run()
     assert not app.exception
@@ -57,12 +57,12 @@ def test_heads_form_between_two_checkpoints_whose_examples_the_explorer_does_not
 
 def test_a_profile_is_shown_where_its_model_cannot_read_the_sentence() -> None:
     app = visit("corpus", model="house-gpt")
-    control(app, "Profile").set_value("induction").run()
+    control(app, "Profile").set_value("Induction").run()
     assert not app.exception
     assert not app.error
-    assert control(app, "Profile").value == "induction"
+    assert control(app, "Profile").value == "Induction"
     assert control(app, "Model").value == "house-gpt"
-    assert "read by house-gpt, and this profile is of induction: they cannot be compared" in said(
+    assert "read by House GPT, and this profile is of Induction: they cannot be compared" in said(
         app
     )
 

@@ -11,8 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-AT_ONCE, AT_ONCE_NEWCOMERS = 0.5, 3.0  # seconds of one core
-LEAST, SHARE_NEWCOMERS = 0.05, 0.1  # of the time
+AT_ONCE, AT_ONCE_NEWCOMERS = 1.0, 3.0  # seconds of one core
+LEAST, SHARE_NEWCOMERS = 0.03, 0.05  # of the time
 USUAL = 0.05  # seconds of a page that has begun, until it is known how long it took
 PRESENT = 10.0  # seconds
 KEPT = 10_000  # visitors that are remembered

@@ -19,6 +19,7 @@ from model.profile.tables import About
 from model.profile.window import heads_of_model
 from model.system.fair_queue import FairQueue
 from model.system.jobs import Jobs
+from viz.notation.names import model_name
 from viz.shell.background import Passes
 from viz.state.engine import engine, visitor
 from viz.state.held import loaded
@@ -135,7 +136,7 @@ def _grown(plan: Plan, turn: Callable[[], AbstractContextManager[None]]) -> Iter
 
 def note(plan: Plan) -> None:
     """Notes a run as one of this session's."""
-    title = f"{plan.name} ({plan.model})"
+    title = f"{plan.name} ({model_name(plan.model)})"
     known = {name: key for name, key in _noted().items() if name != title}
     st.session_state[_OWN] = known | {title: key_of(plan)}
 

@@ -20,6 +20,7 @@ from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_of
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
+from viz.notation.names import model_name
 from viz.notation.numbers import counted
 from viz.shell.page import choose_view
 from viz.shell.request import still_asked
@@ -119,10 +120,10 @@ def _beside(seen: Look, profile: Profile, head: Head) -> None:
             st.markdown(beside_sentence(seen, profile, head))
         else:
             same = seen.model.address == profile.about.model
-            other = "other weights of it" if same else plain(profile.about.model)
+            other = "other weights of it" if same else plain(model_name(profile.about.model))
             st.caption(
-                f"Your sentence is read by {plain(seen.model.name)}, and this profile is of {other}: they "
-                "cannot be compared."
+                f"Your sentence is read by {plain(model_name(seen.model.address))}, and this profile is "
+                f"of {other}: they cannot be compared."
             )
 
 

@@ -11,6 +11,7 @@ from model.analysis.tokens.prediction import divergence, expectation
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from viz.elements.one_of import one_listed, one_of
+from viz.elements.paired_bars import paired_bars
 from viz.figures.before_after import before_and_after
 from viz.figures.probabilities import next_tokens
 from viz.notation.csv_safe import sheltered_table
@@ -18,6 +19,7 @@ from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token
 from viz.notation.numbers import counted, difference, nats, settled
 from viz.notation.theme import WEIGHT
+from viz.saving.save import save_figure
 from viz.shell.alternatives import say_encoder
 from viz.shell.pictures import chart, table
 from viz.state.held import traced
@@ -67,10 +69,13 @@ def _what_leaks(before: Trace, after: Trace) -> None:
     st.header("What leaks", anchor=False)
     picture, words = st.columns([3, 2], gap="large")
     with picture:
-        figure = before_and_after(
-            tokens, old, new, unit="loss in nats", colour=WEIGHT, first=1, decimals=digits
+        paired_bars(tokens[1:], old.tolist(), new.tolist(), unit="loss in nats", decimals=digits)
+        save_figure(
+            lambda: before_and_after(
+                tokens, old, new, unit="loss in nats", colour=WEIGHT, first=1, decimals=digits
+            ),
+            "what-leaks",
         )
-        chart(figure, "what-leaks")
     with words:
         st.latex(LOSS)
         said = (
@@ -130,8 +135,11 @@ def _draw_expected(seen: Look, ours: Array, theirs: Array, key: str) -> tuple[st
     nats, and what all other tokens share in each."""
     error = _error(*runs(seen))
     likely, decimals = expectation(ours, theirs, LISTED), settled(error)
-    labels = [token_label(token.text) for token in seen.model.tokenizer.named(likely.ids)]
-    chart(next_tokens(labels, likely.before, likely.after, decimals=decimals), key)
+    tokens = [token.text for token in seen.model.tokenizer.named(likely.ids)]
+    before, after = likely.before, likely.after
+    paired_bars(tokens, before, after, unit="probability", decimals=decimals, end=1.0)
+    labels = list(map(token_label, tokens))
+    save_figure(lambda: next_tokens(labels, before, after, decimals=decimals), key)
     first, then = (f"{share:.{min(decimals, 3)}f}" for share in likely.others)
     apart = float(divergence(ours, theirs))
     return nats(apart, divergence_rounding(apart, 2 * error)), (first, then)
