@@ -4,6 +4,7 @@ Axes: B batch, T tokens, S source tokens, C width of the model, V vocabulary.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from types import MappingProxyType
 
 import torch
@@ -153,6 +154,10 @@ class Transformer(nn.Module):
 
     def attentions(self) -> Sequence[MultiHeadAttention]:
         """Every attention sub-layer, in order of execution."""
+        return self._attentions
+
+    @cached_property
+    def _attentions(self) -> list[MultiHeadAttention]:
         return [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
 
     def bias_table(self, place: Place) -> nn.Embedding | None:

@@ -99,8 +99,11 @@ class _Drawn:
 
 
 def save_view(seen: "Look") -> None:
-    """A small box of files under the picture of a head."""
-    with st.popover("Save", icon=":material/download:"):
+    """A small box of files under the picture of a head. It is filled when it is opened."""
+    box = st.popover("Save", icon=":material/download:", key="save", on_change="rerun")
+    if not box.open:
+        return
+    with box:
         st.caption("The buttons beside the picture save it alone, as PNG or SVG.")
         # What is saved is what was drawn: a file is made later, outside of the session.
         stage, link, said = current().stage, link_of_view(), _look_for(seen)
