@@ -121,14 +121,14 @@ def test_a_text_of_ones_own_is_estimated_profiled_stopped_and_seen_by_nobody_els
         page.get_by_text(re.compile(rf"the profile is of \d+ of {windows} windows"))
     ).to_be_visible()
     page.get_by_role("button", name="Show its heads").click()
-    mine = "mine.txt (stories)"
+    mine = "mine.txt (Stories)"
     expect(page.locator(".map h3").first).to_have_text(f"{mine}: 8 heads")
-    choose_profile(page, "Beside it", "stories")
-    expect(page.locator(".map h3")).to_have_text([f"{mine}: 8 heads", "stories: 8 heads"])
+    choose_profile(page, "Beside it", "Stories")
+    expect(page.locator(".map h3")).to_have_text([f"{mine}: 8 heads", "Stories: 8 heads"])
     other = open_page("/corpus", on=fresh_page(), model="stories", profile=mine)
-    expect(other.locator(".map h3")).to_have_text(["stories: 8 heads"])
+    expect(other.locator(".map h3")).to_have_text(["Stories: 8 heads"])
     other.get_by_role("combobox", name="Profile").click()
-    expect(other.get_by_role("option", name="stories", exact=True)).to_be_visible()
+    expect(other.get_by_role("option", name="Stories", exact=True)).to_be_visible()
     expect(other.get_by_role("option", name=mine)).to_have_count(0)
 
 
