@@ -28,7 +28,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test lint unit working waiting weights browser browser-cluster wheel wheel-check bench screens accessibility lock fuzz format bundle clean chromium npm
+.PHONY: run test lint unit weights browser browser-cluster wheel wheel-check bench screens accessibility lock fuzz format bundle clean chromium npm
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -52,10 +52,10 @@ TYPED := app.py model pages viz
 run: .venv/.installed-run
 	$(BIN)/python -m viz.server
 
-# The types take one core: the unit tests have the other one meanwhile. Tests that wait leave theirs to others.
+# The types take one core: the unit tests have the other one meanwhile.
 test:
-	$(MAKE) --no-print-directory --jobs=2 lint working
-	$(MAKE) --no-print-directory --jobs=2 waiting browser
+	$(MAKE) --no-print-directory --jobs=2 lint unit
+	$(MAKE) --no-print-directory browser
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff format --check .
@@ -63,16 +63,11 @@ lint: .venv/.installed-dev
 	$(BIN)/mypy $(TYPED)
 
 # One thread a process: workers that share the cores wait for each other's threads otherwise.
-working waiting browser: export OMP_NUM_THREADS = 1
-
-unit: working waiting
+unit browser: export OMP_NUM_THREADS = 1
 
 # A test makes the bundle anew.
-working: weights node_modules/.installed
-	$(BIN)/python -m pytest tests --ignore=tests/browser -m "not waits" -n $(WORKERS) --dist loadgroup
-
-waiting: weights
-	$(BIN)/python -m pytest tests --ignore=tests/browser -m waits
+unit: weights node_modules/.installed
+	$(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS) --dist loadgroup
 
 browser: weights chromium
 	$(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup

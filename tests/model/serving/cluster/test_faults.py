@@ -40,7 +40,6 @@ from model.serving.holdings import Load
 from model.system.settings import MEGABYTE
 
 pytestmark = [
-    pytest.mark.waits,
     pytest.mark.xdist_group("ray"),  # one cluster for all of them
     pytest.mark.filterwarnings("ignore"),  # of Ray's own
 ]
