@@ -81,6 +81,11 @@ class Registry(Mapping[str, Entry]):
         entry = self.found(name)
         return name if entry is None else entry.title
 
+    def short_title(self, name: str) -> str:
+        """The same without the sizes, for a sentence."""
+        entry = self.found(name)
+        return name if entry is None else entry.short_title
+
     def _described(self, name: str, allowed: Settings) -> Entry | None:
         if name in self._known:
             return self._known[name]

@@ -157,8 +157,8 @@ class Transformer(nn.Module):
         return self._attentions
 
     @cached_property
-    def _attentions(self) -> list[MultiHeadAttention]:
-        return [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
+    def _attentions(self) -> tuple[MultiHeadAttention, ...]:
+        return tuple(module for module in self.modules() if isinstance(module, MultiHeadAttention))
 
     def bias_table(self, place: Place) -> nn.Embedding | None:
         """The numbers that are added to a sub-layer's scores, by bucket and head; None without buckets."""

@@ -12,6 +12,19 @@ from viz.views.training.choice import LIST
 SECONDS = 1000
 A_RUN = 240 * SECONDS  # of 200 steps; some seconds on a free core
 STRIPE = "weight on what followed the same token earlier"
+# Presses Play, and presses again as soon as a step is shown: what the button says then. A look from outside
+# might come too late for a step.
+PLAY_UNTIL = """(player, step) => new Promise((done) => {
+    const play = player.querySelector("[data-testid=play]");
+    new MutationObserver((_, watch) => {
+        if (player.dataset.step !== step) return;
+        watch.disconnect();
+        const said = play.textContent.trim();
+        play.click();
+        done(said);
+    }).observe(player, { attributes: true });
+    play.click();
+})"""
 
 
 def stripe(page: Page) -> float:
@@ -61,21 +74,6 @@ def test_the_slider_moves_from_no_pattern_to_a_clear_stripe_without_the_server(
     assert weights[-1] >= 0.8
     assert max(weights[:2]) < 0.1
     page.context.set_offline(False)
-
-
-# Presses Play, and presses again as soon as a step is shown: what the button says then. A look from outside
-# might come too late for a step.
-PLAY_UNTIL = """(player, step) => new Promise((done) => {
-    const play = player.querySelector("[data-testid=play]");
-    new MutationObserver((_, watch) => {
-        if (player.dataset.step !== step) return;
-        watch.disconnect();
-        const said = play.textContent.trim();
-        play.click();
-        done(said);
-    }).observe(player, { attributes: true });
-    play.click();
-})"""
 
 
 def test_play_runs_to_the_end_and_curves_map_and_table_follow(

@@ -36,12 +36,7 @@ def paired_bars(
     rows = "".join(
         f'<tr><th scope="row">{html.escape(token_label(token, _LABEL))}</th><td>'
         + "".join(
-            _bar(
-                value / widest,
-                colour,
-                f"{value:.{min(decimals, _DECIMALS)}f}",
-                f"{value:.{decimals}f}",
-            )
+            _bar(value, value / widest, colour, decimals)
             for value, colour in ((old, MASKED), (new, WEIGHT))
         )
         + "</td></tr>"
@@ -56,8 +51,11 @@ def paired_bars(
     )
 
 
-def _bar(share: float, colour: str, short: str, whole: str) -> str:
-    return f'<span title="{whole}"><i style="--share:{share:.4f};--bar:{colour}"></i>{short}</span>'
+def _bar(value: float, share: float, colour: str, decimals: int) -> str:
+    return (
+        f'<span title="{value:.{decimals}f}"><i style="--share:{share:.4f};--bar:{colour}"></i>'
+        f"{value:.{min(decimals, _DECIMALS)}f}</span>"
+    )
 
 
 def _swatch(colour: str) -> str:

@@ -1,7 +1,6 @@
 """Names of norms, sub-layers and states of the stream, as lists and pictures show them. Pure."""
 
 from model.analysis.stream.stream import sub_layers
-from model.loading.registry import models
 from model.nn.config import NormPlace, Stack
 from model.nn.places import Kind, Place, head_label, head_named, layer_label
 from model.trace.trace import Trace
@@ -13,12 +12,6 @@ SUBLAYERS: dict[Kind, str] = {
 }
 SHORT: dict[Kind, str] = {"feed_forward": "FFN"}  # beside the cells of a picture
 ADDED_BY: dict[Kind, str] = SUBLAYERS | {"self": "attention"}
-
-
-def model_name(address: str) -> str:
-    """How a model is called in a sentence: without its sizes; an id or a folder as it is."""
-    entry = models.found(address)
-    return address if entry is None else entry.short_title
 
 
 def sublayer_name(name: str, *, stacks: int = 1) -> str:

@@ -6,7 +6,6 @@ The blocks that the open page shows are filled, and the tick of the chosen layer
 import html
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -54,8 +53,10 @@ class ModelMap:
         """Draws the map with the tick of a layer lit. place: the name of a sub-layer of it."""
         if place != self.lit:
             self.lit = place
-            carried = None if self.carried is None else tuple(self.carried.items())
-            self.drawn.html(_map(self.rails, place, carried))
+            rows = "".join(
+                _rail(rail, place, self.carried, named=len(self.rails) > 1) for rail in self.rails
+            )
+            self.drawn.html(f'<nav aria-label="The parts of the model">{rows}</nav>')
 
 
 def model_map(
@@ -77,14 +78,6 @@ def _filled(shown: set[Kind]) -> str:
     blocks = ", ".join(f'[data-kind="{kind}"]' for kind in sorted(shown)) or "none"
     colours = "--filled: var(--strong); --said: var(--paper)"
     return f"<style>.st-key-model-map :is({blocks}) {{ {colours} }}</style>"
-
-
-@lru_cache(maxsize=64)
-def _map(rails: tuple[Rail, ...], place: str, carried: tuple[tuple[str, str], ...] | None) -> str:
-    """All rails. place: of the layer that is lit."""
-    parameters = None if carried is None else dict(carried)
-    rows = "".join(_rail(rail, place, parameters, named=len(rails) > 1) for rail in rails)
-    return f'<nav aria-label="The parts of the model">{rows}</nav>'
 
 
 def _rail(rail: Rail, place: str, carried: Mapping[str, str] | None, *, named: bool) -> str:

@@ -1,7 +1,6 @@
 """The numbers of a run before and after a change, as bars of HTML."""
 
 import re
-from html.parser import HTMLParser
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -9,21 +8,11 @@ from streamlit.testing.v1 import AppTest
 from model.analysis.run_comparison import losses
 from model.loading.registry import load_model
 from model.nn.intervention import Intervention
+from tests.hostile.laws import Tags
 from tests.pages.reading import visit
 
 ROW = re.compile(r'<tr><th scope="row">(.*?)</th><td>(.*?)</td></tr>')
 BAR = re.compile(r'<span title="([\d.]+)"><i style="--share:([\d.]+);[^"]*"></i>([\d.]+)</span>')
-
-
-class Marks(HTMLParser):
-    """Every tag that a browser would see."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
 
 
 def bars(app: AppTest) -> list[str]:
@@ -60,7 +49,16 @@ def test_a_token_is_text_whatever_stands_in_it() -> None:
     app = AppTest.from_function(page).run()
     assert not app.exception
     (drawn,) = bars(app)
-    found = Marks()
-    found.feed(drawn)
-    assert found.tags == {"style", "div", "table", "thead", "tbody", "tr", "th", "td", "span", "i"}
+    assert Tags(drawn).tags == {
+        "style",
+        "div",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "span",
+        "i",
+    }
     assert "&amp;lt;b" in drawn

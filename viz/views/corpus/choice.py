@@ -7,12 +7,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from model.loading.registry import may_be_linked
+from model.loading.registry import may_be_linked, models
 from model.profile.profile import Profile, open_profile
 from model.profile.shipped import model_and_step, shipped_profiles
 from model.system.settings import settings
 from viz.notation.markdown import plain
-from viz.notation.names import model_name
 from viz.state.held import loaded
 from viz.state.session import change_view, current
 from viz.views.corpus.runs import own_profiles
@@ -47,7 +46,7 @@ def sources() -> Mapping[str, Source]:
     shipped = {}
     for name, folder in shipped_profiles().items():
         model, step = model_and_step(name)
-        title = model_name(model) + ("" if step is None else f" after {step} steps")
+        title = models.short_title(model) + ("" if step is None else f" after {step} steps")
         shipped[title] = Source(title, model, folder)
     own = {
         title: Source(title, profile.about.model, own=profile)

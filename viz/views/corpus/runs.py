@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from model.loading.registry import models
 from model.profile.corpus import cut
 from model.profile.profile import Profile
 from model.profile.run import WINDOW
@@ -19,7 +20,6 @@ from model.profile.tables import About
 from model.profile.window import heads_of_model
 from model.system.fair_queue import FairQueue
 from model.system.jobs import Jobs
-from viz.notation.names import model_name
 from viz.shell.background import Passes
 from viz.state.engine import engine, visitor
 from viz.state.held import loaded
@@ -136,7 +136,7 @@ def _grown(plan: Plan, turn: Callable[[], AbstractContextManager[None]]) -> Iter
 
 def note(plan: Plan) -> None:
     """Notes a run as one of this session's."""
-    title = f"{plan.name} ({model_name(plan.model)})"
+    title = f"{plan.name} ({models.short_title(plan.model)})"
     known = {name: key for name, key in _noted().items() if name != title}
     st.session_state[_OWN] = known | {title: key_of(plan)}
 

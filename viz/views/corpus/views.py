@@ -9,7 +9,7 @@ from weakref import ref
 import numpy as np
 import streamlit as st
 
-from model.loading.registry import may_be_linked
+from model.loading.registry import may_be_linked, models
 from model.nn.places import Head
 from model.profile.battery import KINDS
 from model.profile.examples import CRITERIA
@@ -20,7 +20,6 @@ from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_of
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.notation.names import model_name
 from viz.notation.numbers import counted
 from viz.shell.page import choose_view
 from viz.shell.request import still_asked
@@ -120,10 +119,11 @@ def _beside(seen: Look, profile: Profile, head: Head) -> None:
             st.markdown(beside_sentence(seen, profile, head))
         else:
             same = seen.model.address == profile.about.model
-            other = "other weights of it" if same else plain(model_name(profile.about.model))
+            reads, of = map(models.short_title, (seen.model.address, profile.about.model))
+            other = "other weights of it" if same else plain(of)
             st.caption(
-                f"Your sentence is read by {plain(model_name(seen.model.address))}, and this profile is "
-                f"of {other}: they cannot be compared."
+                f"Your sentence is read by {plain(reads)}, and this profile is of {other}: they "
+                "cannot be compared."
             )
 
 
