@@ -6,7 +6,6 @@ import streamlit as st
 
 from viz.notation.markdown import plain
 from viz.shell import page
-from viz.shell.frame import frame
 from viz.state import url
 from viz.state.menu import entry
 from viz.state.navigation import leading_to
@@ -32,8 +31,7 @@ def listed(found: Term) -> str:
 
 
 def _link(file: str, words: str, **parameters: str) -> str:
-    leads = leading_to(file, parameters) if frame().leads else ""
-    return f"<a {leads}>{html.escape(words)} →</a>"
+    return f"<a {leading_to(file, parameters)}>{html.escape(words)} →</a>"
 
 
 def linked() -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 import plotly.graph_objects as go
 import streamlit as st
 
+from viz.elements.rules import rules
 from viz.figures.in_words import in_words
 from viz.figures.room import counted_margins, narrow_rules, room_above, without_anchor
 
@@ -40,9 +41,8 @@ def plot(
         axes["automargin"] = False
     figure.update_xaxes(axes).update_yaxes(axes)
     figure.update_layout(datarevision=st.context.theme.type, margin=margin or {})
-    if rules := narrow_rules(figure, f".st-key-{_NO_NAME.sub('-', key)}"):
-        # Not the style alone: that would stand in the one place of all fragments, and be overwritten there.
-        st.html(f"<i hidden></i><style>{rules}</style>")
+    if narrow := narrow_rules(figure, f".st-key-{_NO_NAME.sub('-', key)}"):
+        rules(narrow)
     with without_anchor(figure):
         st.plotly_chart(
             figure,

@@ -18,7 +18,7 @@ from viz.notation.markdown import plain
 from viz.saving.save import link_of_view
 from viz.shell import class_bar
 from viz.shell.keys import keys
-from viz.shell.model_map import ModelMap, model_map
+from viz.shell.model_map import ModelMap, filled, model_map
 from viz.shell.model_notes import say_untrained
 from viz.shell.model_picker import choose_model
 from viz.shell.recorded_run import bring_text
@@ -29,7 +29,8 @@ from viz.state.embedded import is_embedded
 from viz.state.held import is_loaded, loaded
 from viz.state.link import opening_link
 from viz.state.menu import PageEntry, entry
-from viz.state.session import adopt_link, carried_link, current
+from viz.state.navigation import THIS_VIEW
+from viz.state.session import adopt_link, current
 from viz.state.view import View
 from viz.tour import card as tour
 
@@ -45,6 +46,7 @@ STYLES = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in ("style.css", "frame.css", "switches.css")
 )
+_WITHOUT_BAR = Path(__file__).with_name("without_bar.css").read_text(encoding="utf-8")
 _EMBEDDED = Path(__file__).with_name("embedded.css")
 
 
@@ -57,7 +59,6 @@ class Frame:
     map: "DeltaGenerator"
     said: "DeltaGenerator"  # what is said on the way to a run, above the heading
     card: "DeltaGenerator"  # of the tour
-    leads: bool  # whether the app around this page has the others
     is_embedded: bool  # whether it stands in a frame of another page
     model_map: ModelMap | None = None
     mapped: str = ""  # the model of the map
@@ -81,14 +82,9 @@ class Frame:
         """The map of the model, where it could not be drawn before the model was loaded. view: the view that
         its links open, where the page shows another model than the chosen one."""
         if self.model_map is None and not self.is_embedded:
-            carried = carried_link() if view is None else opening_link(view)
+            carried = THIS_VIEW if view is None else opening_link(view)
             with _of_every_page(), self.map:
-                self.model_map = model_map(
-                    model.config,
-                    self.page.file,
-                    carried if self.leads else None,
-                    model.unproven,
-                )
+                self.model_map = model_map(model.config, carried, model.unproven)
             self.mapped = model.address
             self.light_layer((view or current()).place)
 
@@ -121,7 +117,7 @@ def run_app() -> None:
     pages = navigation.pages()
     opened = st.navigation(list(pages.values()), position="hidden")
     file = next(file for file, page in pages.items() if page is opened)
-    with _frame(file, leads=True):
+    with _frame(file):
         keys(file)
     inside = st.container(key="page")
     navigation.path(file)
@@ -137,7 +133,7 @@ def open_page(file: str) -> None:
     """
     if not st.session_state.pop(_DRAWN, False):
         mend_streamlit()
-        _frame(file, leads=False)
+        _frame(file)
 
 
 def frame() -> Frame:
@@ -158,8 +154,8 @@ def _of_every_page() -> Iterator[None]:
         yield
 
 
-def _frame(file: str, *, leads: bool) -> "DeltaGenerator":
-    """Draws the frame of a page; returns the place beside its title. leads: whether there are other pages."""
+def _frame(file: str) -> "DeltaGenerator":
+    """Draws the frame of a page; returns the place beside its title."""
     page = entry(file)
     class_bar.join()
     st.set_page_config(
@@ -176,6 +172,8 @@ def _frame(file: str, *, leads: bool) -> "DeltaGenerator":
             navigation.menu()
             tour.invitation("menu", quiet=True)
     st.html(f"<style>{STYLES}</style>")
+    has_bar = page.reads or embedded
+    st.html(f"<style>{filled(file)}{'' if has_bar else _WITHOUT_BAR}</style>")
     if embedded:
         st.html(_EMBEDDED)
     drawn = st.session_state[_FRAME] = Frame(
@@ -184,7 +182,6 @@ def _frame(file: str, *, leads: bool) -> "DeltaGenerator":
         map=st.container(),
         said=st.container(key="said"),
         card=st.container(),
-        leads=leads,
         is_embedded=embedded,
     )
     if page.reads and not page.lends:

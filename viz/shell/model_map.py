@@ -38,6 +38,7 @@ ALSO: dict[str, tuple[Kind, ...]] = {
     "pages/encoder_decoder.py": ("attention",),
 }
 SPOKEN: dict[Kind, str] = {"add": "+, add to the residual stream"}  # where the name is a sign
+_ROOM_FOR_STACKS = "<style>.st-key-work-bar { --picker: var(--encoder) }</style>"
 
 
 @dataclass
@@ -45,7 +46,7 @@ class ModelMap:
     """A map that is drawn, or about to be."""
 
     rails: tuple[Rail, ...]
-    carried: Mapping[str, str] | None  # what each link says of the view; None: blocks lead nowhere
+    carried: Mapping[str, str]  # what each link says of the view
     drawn: "DeltaGenerator"
     lit: str | None = None  # the sub-layer whose layer's tick is lit
 
@@ -56,31 +57,27 @@ class ModelMap:
             rows = "".join(
                 _rail(rail, place, self.carried, named=len(self.rails) > 1) for rail in self.rails
             )
-            self.drawn.html(f'<nav aria-label="The parts of the model">{rows}</nav>')
+            room = _ROOM_FOR_STACKS if len(self.rails) > 1 else ""
+            self.drawn.html(f'<nav aria-label="The parts of the model">{rows}</nav>{room}')
 
 
 def model_map(
-    config: TransformerConfig,
-    file: str,
-    carried: Mapping[str, str] | None,
-    unproven: Collection[Part] = (),
+    config: TransformerConfig, carried: Mapping[str, str], unproven: Collection[Part] = ()
 ) -> ModelMap:
-    """One line of blocks for each stack. file: the page that is open. unproven: parts that are left out."""
-    shown = {kind for kind, page in PAGES.items() if page == file} | set(ALSO.get(file, ()))
-    st.html(_filled(shown))
+    """One line of blocks for each stack. unproven: parts that are left out."""
     with st.container(key="model-map"):
         return ModelMap(rails(config, unproven), carried, st.empty())
 
 
-def _filled(shown: set[Kind]) -> str:
-    """The style of the blocks that are filled. Written into the blocks it would draw them anew with each
+def filled(file: str) -> str:
+    """The style of the blocks that a page shows. Written into the blocks it would draw them anew with each
     page, and the keyboard would lose its link."""
+    shown = {kind for kind, page in PAGES.items() if page == file} | set(ALSO.get(file, ()))
     blocks = ", ".join(f'[data-kind="{kind}"]' for kind in sorted(shown)) or "none"
-    colours = "--filled: var(--strong); --said: var(--paper)"
-    return f"<style>.st-key-model-map :is({blocks}) {{ {colours} }}</style>"
+    return f".st-key-model-map :is({blocks}) {{ --filled: var(--strong); --said: var(--paper); }}"
 
 
-def _rail(rail: Rail, place: str, carried: Mapping[str, str] | None, *, named: bool) -> str:
+def _rail(rail: Rail, place: str, carried: Mapping[str, str], *, named: bool) -> str:
     """The blocks of a stack."""
     before, layer, after = (
         "".join(_block(block, carried) for block in blocks)
@@ -93,13 +90,12 @@ def _rail(rail: Rail, place: str, carried: Mapping[str, str] | None, *, named: b
     )
 
 
-def _block(block: Block, carried: Mapping[str, str] | None) -> str:
+def _block(block: Block, carried: Mapping[str, str]) -> str:
     file, said = PAGES[block.kind], html.escape(f"{block.formula}\nshape: {block.shape}")
     label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
-    leads = "" if carried is None else leading_to(file, carried)
     return (
-        f'<a data-kind="{block.kind}" data-said="{said}" aria-description="{said}"{label} {leads}>'
-        f"{html.escape(block.name)}</a>"
+        f'<a data-kind="{block.kind}" data-said="{said}" aria-description="{said}"{label} '
+        f"{leading_to(file, carried)}>{html.escape(block.name)}</a>"
     )
 
 

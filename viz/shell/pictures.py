@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.trace.records import Attention
 from viz.elements.plot import plot
+from viz.elements.rules import rules
 from viz.notation.csv_safe import sheltered_table
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
@@ -33,8 +34,7 @@ def beside_words(look: str) -> tuple[DeltaGenerator, DeltaGenerator]:
 
 def without_sentence() -> None:
     """Hides the box of the page's sentence while a view is shown in which it plays no part."""
-    with st.container(key="without-sentence"):
-        st.html("<i hidden></i>")
+    rules(".st-key-choose-text { visibility: hidden }")
 
 
 def chart(figure: go.Figure, key: str) -> None:

@@ -1,10 +1,11 @@
 """The menu, the way from page to page, and links between them."""
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
@@ -12,11 +13,11 @@ from streamlit.navigation.page import Page as StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from viz.state.link import address, opening_link
-from viz.state.menu import HOME, MENU, PAGES, entry
-from viz.state.session import carried_link
+from viz.state.menu import HOME, MENU, PAGES, PageEntry, entry
 from viz.state.view import View
 
 _PAGES = "pages-of-the-app"  # session state: all pages, where the app around this one has them
+THIS_VIEW: Mapping[str, str] = MappingProxyType({})  # a link that says nothing of the view keeps it
 
 
 def pages() -> dict[str, StreamlitPage]:
@@ -37,24 +38,29 @@ def _made_in(folder: Path) -> dict[str, StreamlitPage]:
 
 
 def menu() -> None:
-    """All pages, in their groups. Each link carries the view."""
-    carried = carried_link()
-    for group, pages in MENU.items():
-        if group:
-            st.caption(group)
-        for page in pages:
-            page_link(page.file, page.title, **carried)
+    """All pages, in their groups; viz/shell/keys marks the open one."""
+    groups = "".join(
+        (f"<p>{group}</p>" if group else "") + "".join(_link(page, page.title) for page in pages)
+        for group, pages in MENU.items()
+    )
+    st.html(f'<nav class="menu" aria-label="Pages">{groups}</nav>')
 
 
 def path(file: str) -> None:
     """At the foot: links to the page before and the page after this one."""
-    files = [page.file for page in PAGES]
-    here, carried = files.index(file), carried_link()
-    with st.container(horizontal=True, horizontal_alignment="distribute", key="path"):
-        for label, at in (("← {}", here - 1), ("{} →", here + 1)):
-            with st.container(width="content"):  # a place each: the keyboard stays where it is
-                if 0 <= at < len(PAGES):
-                    page_link(PAGES[at].file, label.format(PAGES[at].title), **carried)
+    here = PAGES.index(entry(file))
+    before = (_link(page, f"← {page.title}") for page in PAGES[:here][-1:])
+    after = (_link(page, f"{page.title} →") for page in PAGES[here + 1 :][:1])
+    with st.container(key="path"):
+        st.html(f'<nav aria-label="The way on">{_place(before)}{_place(after)}</nav>')
+
+
+def _link(page: PageEntry, words: str) -> str:
+    return f"<a {leading_to(page.file)}>{html.escape(words)}</a>"
+
+
+def _place(links: Iterable[str]) -> str:
+    return f"<span>{''.join(links)}</span>"
 
 
 def page_link(file: str, label: str, *, help: str | None = None, **parameters: str) -> None:
@@ -66,10 +72,13 @@ def page_link(file: str, label: str, *, help: str | None = None, **parameters: s
         st.caption(label)
 
 
-def leading_to(file: str, parameters: Mapping[str, str]) -> str:
-    """The attributes of an HTML link to a page, which viz/shell/keys follows within the app."""
+def leading_to(file: str, parameters: Mapping[str, str] = THIS_VIEW) -> str:
+    """The attributes of an HTML link to a page, which viz/shell/keys follows within the app. None where a
+    page runs by itself and knows no other."""
+    if _PAGES not in st.session_state:
+        return ""
     link = html.escape(address(f"/{entry(file).address}", parameters))
-    return f'href="{link}" data-page="{file}"'
+    return f'href="{link}" data-page'
 
 
 def view_link(file: str, label: str, view: View) -> None:

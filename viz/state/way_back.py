@@ -2,6 +2,8 @@
 
 Streamlit marks the one request that they send. Where another request comes before its run has begun, that one
 runs in its place, for the same address but without the mark: the reader would seem to come by the menu.
+
+A link of the app is followed in the same way (viz/shell/keys/js/links.js), and says so.
 """
 
 from dataclasses import replace
@@ -9,6 +11,7 @@ from dataclasses import replace
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 
+FOLLOWED = "followed=1"  # the last parameter of an address: a link to it was followed
 MANY = 1_000  # sessions: the oldest have ended, or will not miss it
 
 
@@ -23,6 +26,7 @@ class WayBack:
 
     def marked(self, session: str, request: RerunData) -> RerunData:
         """The request, with the mark of one for the same address that it takes the place of."""
+        request = of_a_link(request)
         address = hash((request.page_script_hash, request.page_name, request.query_string))
         if request.is_history_navigation:
             self._asked[session] = address
@@ -37,6 +41,14 @@ class WayBack:
         context = get_script_run_ctx()
         if context is not None:
             self._asked.pop(context.session_id, None)
+
+
+def of_a_link(request: RerunData) -> RerunData:
+    """The request; where a link was followed, as an ordinary one, for the address of the link."""
+    query = request.query_string.removesuffix(FOLLOWED)
+    if query == request.query_string:
+        return request
+    return replace(request, query_string=query.removesuffix("&"), is_history_navigation=False)
 
 
 way_back = WayBack()

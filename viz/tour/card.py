@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from viz.state.look import Look
 
 MINUTES = 10
+_STYLE = Path(__file__).with_name("card.css")
 _REQUEST = "tour-request"  # session state: the run that the page shows
 _PAGE = "tour-page"
 _ASKED = "tour-asked"  # session state: the step's question
@@ -110,6 +111,7 @@ def card(seen: "Look | None") -> None:
     if known.step is None:
         _finish(known)
     elif _here(known):
+        st.html(_STYLE)
         box, below = st.container(key="tour"), st.container(key="tour-below")
         said = _NOTHING_RAN
         if seen is not None:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
@@ -19,7 +18,7 @@ from model.nn.places import Place, layer_label
 from viz.explorer.bundle import BUNDLED
 from viz.notation.labels import token_label
 from viz.state.held import is_loaded, loaded
-from viz.state.link import LINK_BYTES
+from viz.state.link import PARAMETERS
 from viz.state.menu import PAGES
 from viz.state.remembered import to_remember
 from viz.state.session import carried_link, change_view, current
@@ -29,7 +28,10 @@ SHOW_HEADS = ("pages/attention.py", "pages/all_heads.py", "pages/laboratory.py")
 _LETTERS = 24  # of a token in the list
 _MOUNT, _JUMPED = "keys", "keys-jumped"
 _FOLDER = Path(__file__).parent
-_STYLE = _FOLDER / "page.css"
+_STYLE, _LECTURE = (
+    (_FOLDER / name).read_text(encoding="utf-8") for name in ("page.css", "lecture.css")
+)
+_STYLES = f'<style>{_STYLE}</style><style class="lecture" media="not all">{_LECTURE}</style>'
 _component = st.components.v2.component(
     "keys",
     html=(_FOLDER / "keys.html").read_text(encoding="utf-8"),
@@ -43,11 +45,11 @@ def keys(file: str) -> None:
 
     Where a jump leads to another page, the run ends here and that page runs.
     """
-    to, parameters = st.session_state.pop(_JUMPED, (file, {}))
+    to = st.session_state.pop(_JUMPED, file)
     if to != file:
         with suppress(StreamlitPageNotFoundError):  # a page that runs by itself knows no other
-            st.switch_page(to, query_params=parameters or carried_link())
-    st.html(_STYLE)
+            st.switch_page(to, query_params=carried_link())
+    st.html(_STYLES)
     _component(
         key=_MOUNT,
         data=_goals(),
@@ -58,10 +60,11 @@ def keys(file: str) -> None:
 
 
 def _goals() -> dict[str, object]:
-    """The goals of the list: pages, and the heads and tokens of a model that is loaded. Also the model that
-    the browser is to keep."""
+    """The goals of the list: pages, and the heads and tokens of a model that is loaded. Also what a link to
+    another page says of the view, and the model that the browser is to keep."""
     view = current()
-    goals: dict[str, object] = {"pages": [[page.file, page.title] for page in PAGES]}
+    goals: dict[str, object] = {"pages": [[page.address, page.title] for page in PAGES]}
+    goals["view"] = sorted(PARAMETERS - {"show"})
     if (chosen := to_remember()) is not None:
         goals["chosen"] = chosen
     if not is_loaded(view.model):
@@ -91,19 +94,15 @@ def _tokens(name: str, text: str, changed: int) -> list[str]:
 
 
 def _jump(file: str) -> None:
-    """Opens the view and the page that were chosen in the list, or the link that was followed."""
+    """Opens the head or token that was chosen in the list, on a page that shows it."""
     said = st.session_state[_MOUNT].get("jump")
     if not isinstance(said, Mapping):
-        return
-    if any(said.get("page") == page.file for page in PAGES):
-        link = str(said.get("link", ""))[:LINK_BYTES]
-        st.session_state[_JUMPED] = said["page"], dict(parse_qsl(link))
         return
     model = loaded(current().model)
     view = view_at(current(), said, model.attention_names, model.config.shape)
     if view != current():
         change_view(view)
-    st.session_state[_JUMPED] = file if file in SHOW_HEADS else SHOW_HEADS[0], {}
+    st.session_state[_JUMPED] = file if file in SHOW_HEADS else SHOW_HEADS[0]
 
 
 def view_at(view: View, said: Mapping[str, object], layers: tuple[str, ...], shape: Shape) -> View:

@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from viz.elements.one_of import one_of
+from viz.elements.rules import rules
 from viz.figures.heatmap import Axis, queries_by_keys
 from viz.figures.tensor_cells import equal_cells, memory_cells, tensor_cells
 from viz.figures.token_rows import colour_end, token_rows
@@ -36,8 +37,7 @@ _OVER: Mapping[int, str] = {
 
 def axes_view(seen: Look, sizes: Sizes, own: bool) -> None:
     """An operation on axes, which PyTorch runs when it is chosen."""
-    with st.container(key="without-sizes"):
-        st.html("<i hidden></i>")
+    rules(".stColumn:has(.st-key-sizes) { display: none }")  # it has sizes of its own
     pictures, words = st.columns([2, 1], gap="large")
     with words:
         names = (COUNTED, QUERIES, SCORES)

@@ -4,6 +4,7 @@ import Combobox from "@github/combobox-nav";
 import { matchSorter, rankings } from "match-sorter";
 import { element, span } from "../../../explorer/js/elements.js";
 import { isShownAtOnce } from "../../../explorer/js/head_events.js";
+import { go } from "./links.js";
 
 const SHOWN = 60; // goals in the list; more are found by another letter
 const PAGES = { PageDown: 8, PageUp: -8 }; // options that these keys move by
@@ -66,7 +67,8 @@ export class Finder {
   go(option) {
     const goal = this.found[[...this.list.children].indexOf(option)];
     this.dialog.close();
-    if (goal.kind !== "Head" || !isShownAtOnce(goal.to)) this.told.jump(goal.to);
+    if (goal.kind === "Page") go(goal.to);
+    else if (goal.kind !== "Head" || !isShownAtOnce(goal.to)) this.told.jump(goal.to);
   }
 }
 
@@ -75,7 +77,7 @@ function goalsOf({ pages, layers = [], tokens = [] }) {
     Array.from({ length: count }, (_, head) => goal("Head", `${layer}H${head}`, { place, head })),
   );
   return [
-    ...pages.map(([page, title]) => goal("Page", title, { page })),
+    ...pages.map(([page, title]) => goal("Page", title, `/${page}`)),
     ...heads,
     ...tokens.map((label, token) => goal("Token", `${token} ${label}`, { token })),
   ];

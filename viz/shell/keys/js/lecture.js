@@ -1,5 +1,5 @@
-// The lecture view: the picture, its readout and the strip, large enough for a class. page.css hides the rest of
-// the page; the explorer hides its own and takes the steps of the arrow keys (lecture.js there).
+// The lecture view: the picture, its readout and the strip, large enough for a class. lecture.css hides the rest
+// of the page; the explorer hides its own and takes the steps of the arrow keys (lecture.js there).
 
 const STEPS = {
   ArrowLeft: { stage: -1 },
@@ -51,6 +51,7 @@ export class Lecture {
   show() {
     this.button.ariaPressed = String(this.isOn);
     this.bar.togglePopover(this.isOn);
+    for (const style of document.querySelectorAll("style.lecture")) style.media = this.isOn ? "all" : "not all";
   }
 
   /** Tells the explorer, and pictures that fit the window, to measure it anew. */

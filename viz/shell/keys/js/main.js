@@ -2,7 +2,7 @@
 
 import { Finder } from "./finder.js";
 import { Lecture } from "./lecture.js";
-import { ModelMap } from "./map.js";
+import { Links } from "./links.js";
 import { Draft, focusSentence, sendsSentence } from "./sentence.js";
 
 const SINGLE = "single-keys"; // in the browser's storage: "off" where keys without Ctrl do nothing
@@ -16,7 +16,7 @@ export default function mount({ data, parentElement, setTriggerValue }) {
     keyboards.set(parentElement, (keyboard = new Keyboard(root)));
   }
   if (data.chosen) keepModel(data.chosen);
-  keyboard.map.follow();
+  keyboard.links.take(data.view);
   keyboard.finder.take(data, {
     jump: (goal) => setTriggerValue("jump", goal),
     look: () => setTriggerValue("look", Date.now()),
@@ -47,26 +47,12 @@ class Keyboard {
     this.listening = new AbortController();
     const { signal } = this.listening;
     document.addEventListener("keydown", (event) => this.hear(event), { capture: true, signal });
-    document.addEventListener("click", (event) => this.follow(event), { signal });
-    for (const kind of ["pointerdown", "click"]) document.addEventListener(kind, leadOut, { capture: true, signal });
-    this.map = new ModelMap(signal);
+    this.links = new Links(signal);
     this.draft = new Draft(signal);
   }
 
   close() {
     this.listening.abort();
-  }
-
-  /** Follows a link to a page within the app: by itself it would open a new session. The menu's own link to that
-   *  address is the quickest way; the server takes any other one. */
-  follow(event) {
-    const link = event.target.closest?.("a[data-page]");
-    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-    event.preventDefault();
-    const menu = [...document.querySelectorAll("[data-testid=stSidebarContent] a")];
-    const same = menu.find((entry) => addressOf(entry) === addressOf(link));
-    if (same) same.click();
-    else this.finder.told.jump({ page: link.dataset.page, link: link.search.slice(1) });
   }
 
   /** Does what a key means. What it did nothing with goes on to the element that has the keyboard. */
@@ -120,23 +106,9 @@ function keep(name, value) {
   }
 }
 
-/** The link out of a frame opens in the whole app what the frame shows now. */
-function leadOut({ target }) {
-  const link = target.closest?.(".st-key-whole-app a");
-  if (!link) return;
-  const address = new URL(location.href);
-  for (const name of ["embed", "embed_options"]) address.searchParams.delete(name);
-  link.href = address;
-}
-
 /** Keeps the name of a model in this browser, where the server reads it when the next visit begins. */
 function keepModel(name) {
   document.cookie = `attention-model=${encodeURIComponent(name)}; max-age=31536000; samesite=strict`;
-}
-
-/** Where a link leads to, with its parameters in one spelling. */
-function addressOf({ pathname, search }) {
-  return `${pathname}?${new URLSearchParams(search)}`;
 }
 
 /** Whether the key goes into a box. */

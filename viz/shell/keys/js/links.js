@@ -1,0 +1,120 @@
+// Links within the app: the menu, the map of the model, the way on at the foot, and those of single pages.
+
+const MAP = ".st-key-model-map";
+const DRAWN_ANEW = [MAP, ".st-key-path"]; // with other links, while the keyboard may be on one of them
+const MARKED = `.menu a, ${MAP} a`;
+const FRAMED = ["embed", "embed_options"]; // parameters of an app in a frame of another page
+const FOLLOWED = "followed=1"; // for the server alone: viz/state/way_back.py
+const narrow = matchMedia("(max-width: 1150px)"); // where the map may be wider than its place
+
+/** Opens an address of the app without loading it anew: by itself a link would open a new session. Streamlit hears
+ *  of it as of Back and Forward, so that the page and its parameters are one entry of the history. */
+export function go(address) {
+  const to = new URL(address, location.href);
+  const isHere = to.href === location.href || (to.pathname === location.pathname && !to.search);
+  for (const [name, value] of new URLSearchParams(location.search)) {
+    if (FRAMED.includes(name)) to.searchParams.append(name, value);
+  }
+  const marked = `${to.pathname}${to.search ? `${to.search}&` : "?"}${FOLLOWED}`;
+  if (isHere) history.replaceState({}, "", marked);
+  else history.pushState({}, "", marked);
+  dispatchEvent(new PopStateEvent("popstate"));
+  history.replaceState({}, "", to);
+}
+
+export class Links {
+  constructor(signal) {
+    this.watching = new MutationObserver(() => this.update());
+    signal.addEventListener("abort", () => this.watching.disconnect());
+    for (const event of ["focusin", "pointerdown"]) {
+      document.addEventListener(event, ({ target }) => this.touch(target), { signal });
+    }
+    for (const event of ["pointerdown", "click"]) {
+      document.addEventListener(event, ({ target }) => this.leadOut(target), { capture: true, signal });
+    }
+    document.addEventListener("click", follow, { signal });
+    // The address can change after the title and the map: then neither says so.
+    globalThis.navigation?.addEventListener("currententrychange", () => this.updateOnce(), { signal });
+  }
+
+  /** view: the names of the parameters that say a view. */
+  take(view) {
+    this.view = view;
+    this.update();
+  }
+
+  /** Marks the links to the open page, now and whenever another page is opened, which changes the title, or the
+   *  links are drawn anew. Until there is a map, the whole page is watched. */
+  update() {
+    const [map, path] = DRAWN_ANEW.map((place) => document.querySelector(place));
+    this.watch([map ?? document.querySelector(".stMain"), path, document.querySelector("title")]);
+    document.querySelectorAll(MARKED).forEach(mark);
+    if (map?.querySelector("a")) this.reveal(map);
+    this.returnTheKeyboard();
+  }
+
+  /** Within the next frame: a link that is followed changes the address more than once. */
+  updateOnce() {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.update());
+  }
+
+  watch(places) {
+    if (places.every((place, n) => place === this.places?.[n])) return;
+    this.watching.disconnect();
+    for (const place of places.filter(Boolean)) this.watching.observe(place, { childList: true, subtree: true });
+    this.places = places;
+  }
+
+  /** Scrolls the map, once for each page, so that the block of the page is seen. */
+  reveal(map) {
+    if (this.page === location.pathname) return;
+    this.page = location.pathname;
+    if (!narrow.matches) return;
+    const here = map.querySelector("[aria-current]");
+    const middle = (one) => one.getBoundingClientRect().left + one.clientWidth / 2;
+    map.scrollLeft = here ? map.scrollLeft + middle(here) - middle(map) : 0;
+  }
+
+  touch(target) {
+    this.place = DRAWN_ANEW.find((place) => target.closest?.(`${place} a`));
+    this.touched = this.place && target.closest("a");
+    this.at = this.linksAt(this.place).indexOf(this.touched);
+  }
+
+  returnTheKeyboard() {
+    const isGone = this.touched?.isConnected === false && document.activeElement === document.body;
+    if (isGone) this.linksAt(this.place)[this.at]?.focus();
+  }
+
+  linksAt(place) {
+    return place ? [...document.querySelectorAll(`${place} a`)] : [];
+  }
+
+  /** A link that says no view of its own opens in a new tab on the present one. The link out of a frame opens in
+   *  the whole app what the frame shows now. */
+  leadOut(target) {
+    const link = target.closest?.("a[data-page], .st-key-whole-app a");
+    if (!link) return;
+    const said = [...new URLSearchParams(location.search)];
+    if (!link.matches("[data-page]")) {
+      const kept = new URLSearchParams(said.filter(([name]) => !FRAMED.includes(name)));
+      link.href = `${location.pathname}?${kept}`;
+    } else if (!link.search || "carries" in link.dataset) {
+      link.search = new URLSearchParams(said.filter(([name]) => this.view.includes(name)));
+      link.dataset.carries = "";
+    }
+  }
+}
+
+function follow(event) {
+  const link = event.target.closest?.("a[data-page]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  go("carries" in link.dataset ? link.pathname : link.href);
+}
+
+function mark(link) {
+  if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
+  else link.removeAttribute("aria-current");
+}
