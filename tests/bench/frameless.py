@@ -26,7 +26,7 @@ def take_away(*, controls: bool) -> None:
     if controls:
         frame.Frame.draw_controls = nothing  # type: ignore[method-assign]
     frame.tour.invitation = nothing  # type: ignore[assignment]
-    frame.STYLES = " "
+    frame.STYLES = "<style></style>"
     page.head_picker = nothing  # type: ignore[assignment]
 
 

@@ -94,7 +94,11 @@ def _seen(whole: Server, plain: Server, rounds: int) -> list[dict[str, object]]:
             opened.explorer()
         for round_ in range(1 + rounds):  # the first one reads the modules of the pages
             for page in (page for page in ENTRIES if page is not home):
-                for number, opened in enumerate((one, other)):
+                for number in (
+                    (0, 1) if round_ % 2 else (1, 0)
+                ):  # who comes second finds a warm machine
+                    opened = (one, other)[number]
+                    opened.page.bring_to_front()
                     _clicked(opened, home)
                     milliseconds = _clicked(opened, page)
                     if round_:

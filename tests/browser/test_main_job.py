@@ -100,7 +100,7 @@ def test_the_view_is_kept_across_pages(open_page: Callable[..., Page]) -> None:
 
 def test_the_menu_and_the_keyboard_stay_while_pages_change(open_page: Callable[..., Page]) -> None:
     page = open_page("/attention")
-    menu = page.get_by_test_id("stSidebar").get_by_test_id("stPageLink")
+    menu = page.get_by_role("navigation", name="Pages").get_by_role("link")
     menu.evaluate_all("links => { window.menuBefore = links; }")
     link = page.get_by_test_id("stSidebar").get_by_role("link", name="Glossary")
     link.press("Enter")

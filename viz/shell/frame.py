@@ -17,6 +17,7 @@ from model.nn.places import Head
 from viz.notation.markdown import plain
 from viz.saving.save import link_of_view
 from viz.shell import class_bar
+from viz.shell.keys import STYLES as KEYS_STYLES
 from viz.shell.keys import keys
 from viz.shell.model_map import ModelMap, filled, model_map
 from viz.shell.model_notes import say_untrained
@@ -42,10 +43,11 @@ if TYPE_CHECKING:
 _DRAWN = "frame-drawn"  # session state: the page that is about to run has its frame
 _FRAME = "frame"  # session state: that of the open page
 SIDEBAR = 232  # pixels: the longest name of a page
-STYLES = "".join(
+_STYLE = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in ("style.css", "frame.css", "switches.css")
 )
+STYLES = f"<style>{_STYLE}</style>{KEYS_STYLES}"  # those of all pages
 _WITHOUT_BAR = Path(__file__).with_name("without_bar.css").read_text(encoding="utf-8")
 _EMBEDDED = Path(__file__).with_name("embedded.css")
 
@@ -171,7 +173,7 @@ def _frame(file: str) -> "DeltaGenerator":
         with st.sidebar:
             navigation.menu()
             tour.invitation("menu", quiet=True)
-    st.html(f"<style>{STYLES}</style>")
+    st.html(STYLES)
     has_bar = page.reads or embedded
     st.html(f"<style>{filled(file)}{'' if has_bar else _WITHOUT_BAR}</style>")
     if embedded:
@@ -179,7 +181,7 @@ def _frame(file: str) -> "DeltaGenerator":
     drawn = st.session_state[_FRAME] = Frame(
         page,
         bar=st.container(horizontal=True, vertical_alignment="center", gap="small", key="work-bar"),
-        map=st.container(),
+        map=st.container(key="model-map"),
         said=st.container(key="said"),
         card=st.container(),
         is_embedded=embedded,

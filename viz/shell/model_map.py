@@ -65,8 +65,7 @@ def model_map(
     config: TransformerConfig, carried: Mapping[str, str], unproven: Collection[Part] = ()
 ) -> ModelMap:
     """One line of blocks for each stack. unproven: parts that are left out."""
-    with st.container(key="model-map"):
-        return ModelMap(rails(config, unproven), carried, st.empty())
+    return ModelMap(rails(config, unproven), carried, st.empty())
 
 
 def filled(file: str) -> str:

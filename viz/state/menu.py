@@ -1,7 +1,6 @@
 """The pages, in the order of the path through them: the one list that the menu is drawn from."""
 
 from dataclasses import dataclass
-from pathlib import PurePath
 
 HOME = "pages/home.py"
 
@@ -25,7 +24,7 @@ class PageEntry:
     @property
     def address(self) -> str:
         """Where it is found, behind the app's own address and a slash."""
-        return "" if self.file == HOME else PurePath(self.file).stem
+        return "" if self.file == HOME else self.file.removeprefix("pages/").removesuffix(".py")
 
 
 MENU: dict[str, tuple[PageEntry, ...]] = {
@@ -147,8 +146,9 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
 }
 
 PAGES: tuple[PageEntry, ...] = tuple(page for group in MENU.values() for page in group)
+_ENTRIES = {page.file: page for page in PAGES}
 
 
 def entry(file: str) -> PageEntry:
     """The page of a file. Raises KeyError if the menu does not list it."""
-    return {page.file: page for page in PAGES}[file]
+    return _ENTRIES[file]

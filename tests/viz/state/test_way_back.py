@@ -7,7 +7,7 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
 from viz.state import way_back as module
-from viz.state.way_back import WayBack
+from viz.state.way_back import FOLLOWED, WayBack, of_a_link
 
 PLAIN = RerunData(page_script_hash="home", query_string="head=2")
 BACK = replace(PLAIN, is_history_navigation=True)
@@ -56,3 +56,10 @@ def test_the_marks_of_sessions_that_ended_are_forgotten(back: WayBack) -> None:
     assert not came(back, "ended", PLAIN)
     assert came(back, "another", PLAIN)
     assert came(back, "mine", PLAIN)
+
+
+@pytest.mark.parametrize("query", ["", "head=2", "text=a+b&head=2"])
+def test_a_link_of_the_app_is_an_ordinary_request_for_its_address(query: str) -> None:
+    said = f"{query}&{FOLLOWED}" if query else FOLLOWED
+    assert of_a_link(replace(BACK, query_string=said)) == replace(PLAIN, query_string=query)
+    assert of_a_link(replace(BACK, query_string=query)).is_history_navigation

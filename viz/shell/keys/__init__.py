@@ -31,7 +31,7 @@ _FOLDER = Path(__file__).parent
 _STYLE, _LECTURE = (
     (_FOLDER / name).read_text(encoding="utf-8") for name in ("page.css", "lecture.css")
 )
-_STYLES = f'<style>{_STYLE}</style><style class="lecture" media="not all">{_LECTURE}</style>'
+STYLES = f'<style>{_STYLE}</style><style class="lecture" media="not all">{_LECTURE}</style>'
 _component = st.components.v2.component(
     "keys",
     html=(_FOLDER / "keys.html").read_text(encoding="utf-8"),
@@ -49,7 +49,6 @@ def keys(file: str) -> None:
     if to != file:
         with suppress(StreamlitPageNotFoundError):  # a page that runs by itself knows no other
             st.switch_page(to, query_params=carried_link())
-    st.html(_STYLES)
     _component(
         key=_MOUNT,
         data=_goals(),
