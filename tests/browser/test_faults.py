@@ -146,8 +146,9 @@ def test_two_tabs_of_one_browser_keep_their_own_sentences_through_a_reload(
         tab.reload()
         expect(chips(tab)).to_contain_text(word)
     link = one.get_by_test_id("stSidebar").get_by_role("link", name="Layer norm")
-    three = one.context.new_page()  # as a link of the menu opens in another tab
-    three.goto(f"/{(link.get_attribute('href') or '').lstrip('/')}")
+    with one.context.expect_page() as opened:
+        link.click(modifiers=["Control"])
+    three = opened.value
     expect(box(three)).to_have_value("Anna gave the ball to Tom")
 
 
