@@ -19,7 +19,7 @@ from viz.saving.save import link_of_view
 from viz.shell import class_bar
 from viz.shell.keys import STYLES as KEYS_STYLES
 from viz.shell.keys import keys
-from viz.shell.model_map import ModelMap, filled, model_map
+from viz.shell.model_map import ModelMap, model_map
 from viz.shell.model_notes import say_untrained
 from viz.shell.model_picker import choose_model
 from viz.shell.recorded_run import bring_text
@@ -48,7 +48,7 @@ _STYLE = "".join(
     for name in ("style.css", "frame.css", "switches.css")
 )
 STYLES = f"<style>{_STYLE}</style>{KEYS_STYLES}"  # those of all pages
-_WITHOUT_BAR = Path(__file__).with_name("without_bar.css").read_text(encoding="utf-8")
+_WITHOUT_BAR = Path(__file__).with_name("without_bar.css")
 _EMBEDDED = Path(__file__).with_name("embedded.css")
 
 
@@ -174,10 +174,10 @@ def _frame(file: str) -> "DeltaGenerator":
             navigation.menu()
             tour.invitation("menu", quiet=True)
     st.html(STYLES)
-    has_bar = page.reads or embedded
-    st.html(f"<style>{filled(file)}{'' if has_bar else _WITHOUT_BAR}</style>")
     if embedded:
         st.html(_EMBEDDED)
+    elif not page.reads:
+        st.html(_WITHOUT_BAR)
     drawn = st.session_state[_FRAME] = Frame(
         page,
         bar=st.container(horizontal=True, vertical_alignment="center", gap="small", key="work-bar"),

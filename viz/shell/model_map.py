@@ -6,12 +6,14 @@ The blocks that the open page shows are filled, and the tick of the chosen layer
 import html
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from model.nn.config import Part, TransformerConfig
 from viz.notation.model_map import Block, Kind, Rail, rails
+from viz.state.menu import entry
 from viz.state.navigation import leading_to
 
 if TYPE_CHECKING:
@@ -68,12 +70,12 @@ def model_map(
     return ModelMap(rails(config, unproven), carried, st.empty())
 
 
-def filled(file: str) -> str:
-    """The style of the blocks that a page shows. Written into the blocks it would draw them anew with each
-    page, and the keyboard would lose its link."""
-    shown = {kind for kind, page in PAGES.items() if page == file} | set(ALSO.get(file, ()))
-    blocks = ", ".join(f'[data-kind="{kind}"]' for kind in sorted(shown)) or "none"
-    return f".st-key-model-map :is({blocks}) {{ --filled: var(--strong); --said: var(--paper); }}"
+@lru_cache
+def _shown_on(kind: Kind) -> str:
+    """The addresses of the pages on which a block is filled. viz/shell/keys/js/links.js fills it: drawn anew
+    with each page, the map would lose the keyboard."""
+    files = (PAGES[kind], *(file for file, kinds in ALSO.items() if kind in kinds))
+    return " ".join(f"/{entry(file).address}" for file in files)
 
 
 def _rail(rail: Rail, place: str, carried: Mapping[str, str], *, named: bool) -> str:
@@ -93,7 +95,8 @@ def _block(block: Block, carried: Mapping[str, str]) -> str:
     file, said = PAGES[block.kind], html.escape(f"{block.formula}\nshape: {block.shape}")
     label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
     return (
-        f'<a data-kind="{block.kind}" data-said="{said}" aria-description="{said}"{label} '
+        f'<a data-kind="{block.kind}" data-shown-on="{_shown_on(block.kind)}" data-said="{said}" '
+        f'aria-description="{said}"{label} '
         f"{leading_to(file, carried)}>{html.escape(block.name)}</a>"
     )
 

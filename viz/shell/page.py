@@ -46,6 +46,8 @@ from viz.state.session import (
 from viz.tour import card as tour
 
 if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
     from model.run.model import Model
 
 # Attention weights of a run that is checked before its picture is sent: 0.1 s.
@@ -250,10 +252,17 @@ def _loaded(name: str) -> "Model":
 def _run(seen: Look) -> Look:
     """Makes the traces now, so that a refusal appears in the right place. Shows the place in the queue
     meanwhile."""
-    place = st.empty()
+    places: list[DeltaGenerator] = []  # none where nobody waits: the page then need not make room
+
+    def say(ahead: int) -> None:
+        if not places:
+            places.append(st.empty())
+        places[0].caption(f"In the queue for the model: place {ahead}.")
+
     for request in seen.requests:
-        traced(request, lambda ahead: place.caption(f"In the queue for the model: place {ahead}."))
-    place.empty()
+        traced(request, say)
+    for place in places:
+        place.empty()
     return seen
 
 

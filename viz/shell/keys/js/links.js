@@ -43,7 +43,7 @@ export class Links {
     this.update();
   }
 
-  /** Marks the links to the open page, now and whenever another page is opened, which changes the title, or the
+  /** Marks the links to the open page, and the blocks that it shows, now and whenever another page is opened, which changes the title, or the
    *  links are drawn anew. Until there is a map, the whole page is watched. */
   update() {
     const [map, path] = DRAWN_ANEW.map((place) => document.querySelector(place));
@@ -115,6 +115,8 @@ function follow(event) {
 }
 
 function mark(link) {
-  if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
+  const here = location.pathname;
+  if (link.pathname === here) link.setAttribute("aria-current", "page");
   else link.removeAttribute("aria-current");
+  link.toggleAttribute("data-filled", Boolean(link.dataset.shownOn?.split(" ").includes(here)));
 }
