@@ -161,9 +161,7 @@ def _frame(file: str) -> "DeltaGenerator":
     page = entry(file)
     class_bar.join()
     st.set_page_config(
-        page_title=f"{page.title} · Attention visualizer",
-        layout="wide",
-        initial_sidebar_state=SIDEBAR,
+        f"{page.title} · Attention visualizer", layout="wide", initial_sidebar_state=SIDEBAR
     )
     notes = adopt_link(file)
     bring_text()

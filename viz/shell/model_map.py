@@ -6,7 +6,6 @@ The blocks that the open page shows are filled, and the tick of the chosen layer
 import html
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -39,6 +38,14 @@ ALSO: dict[str, tuple[Kind, ...]] = {
     "pages/laboratory.py": ("attention",),
     "pages/encoder_decoder.py": ("attention",),
 }
+# The addresses of the pages on which a block is filled. viz/shell/keys/js/links.js fills it: drawn anew with each
+# page, the map would lose the keyboard.
+SHOWN_ON = {
+    kind: " ".join(
+        f"/{entry(one).address}" for one in (file, *(also for also in ALSO if kind in ALSO[also]))
+    )
+    for kind, file in PAGES.items()
+}
 SPOKEN: dict[Kind, str] = {"add": "+, add to the residual stream"}  # where the name is a sign
 _ROOM_FOR_STACKS = "<style>.st-key-work-bar { --picker: var(--encoder) }</style>"
 
@@ -70,14 +77,6 @@ def model_map(
     return ModelMap(rails(config, unproven), carried, st.empty())
 
 
-@lru_cache
-def _shown_on(kind: Kind) -> str:
-    """The addresses of the pages on which a block is filled. viz/shell/keys/js/links.js fills it: drawn anew
-    with each page, the map would lose the keyboard."""
-    files = (PAGES[kind], *(file for file, kinds in ALSO.items() if kind in kinds))
-    return " ".join(f"/{entry(file).address}" for file in files)
-
-
 def _rail(rail: Rail, place: str, carried: Mapping[str, str], *, named: bool) -> str:
     """The blocks of a stack."""
     before, layer, after = (
@@ -95,7 +94,7 @@ def _block(block: Block, carried: Mapping[str, str]) -> str:
     file, said = PAGES[block.kind], html.escape(f"{block.formula}\nshape: {block.shape}")
     label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
     return (
-        f'<a data-kind="{block.kind}" data-shown-on="{_shown_on(block.kind)}" data-said="{said}" '
+        f'<a data-kind="{block.kind}" data-shown-on="{SHOWN_ON[block.kind]}" data-said="{said}" '
         f'aria-description="{said}"{label} '
         f"{leading_to(file, carried)}>{html.escape(block.name)}</a>"
     )

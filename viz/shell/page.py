@@ -229,9 +229,8 @@ def _check_of(seen: Look) -> float | None:
 
 def what_to_look_for() -> None:
     """The line above a picture of the unchanged run, where the view is an example that has one."""
-    what = example_claim(current())
     with st.container():
-        if what:
+        if what := example_claim(current()):
             st.markdown(f"**What to look for.** {plain(what)}")
 
 
@@ -250,9 +249,8 @@ def _loaded(name: str) -> "Model":
 
 
 def _run(seen: Look) -> Look:
-    """Makes the traces now, so that a refusal appears in the right place. Shows the place in the queue
-    meanwhile."""
-    places: list[DeltaGenerator] = []  # none where nobody waits: the page then need not make room
+    """Makes the traces now, where a refusal has its place. Says meanwhile what place the queue has."""
+    places: list[DeltaGenerator] = []  # none where nobody waits: the page need not make room
 
     def say(ahead: int) -> None:
         if not places:

@@ -146,9 +146,11 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
 }
 
 PAGES: tuple[PageEntry, ...] = tuple(page for group in MENU.values() for page in group)
-_ENTRIES = {page.file: page for page in PAGES}
 
 
 def entry(file: str) -> PageEntry:
     """The page of a file. Raises KeyError if the menu does not list it."""
-    return _ENTRIES[file]
+    for page in PAGES:
+        if page.file == file:
+            return page
+    raise KeyError(file)
