@@ -38,7 +38,7 @@ ALSO: dict[str, tuple[Kind, ...]] = {
     "pages/laboratory.py": ("attention",),
     "pages/encoder_decoder.py": ("attention",),
 }
-# The addresses of the pages on which a block is filled. viz/shell/keys/js/links.js fills it: drawn anew with each
+# The addresses of the pages on which a block is filled, by viz/shell/keys/js/links.js: drawn anew with each
 # page, the map would lose the keyboard.
 SHOWN_ON = {
     kind: " ".join(
