@@ -43,8 +43,8 @@ export class Links {
     this.update();
   }
 
-  /** Marks the links to the open page, and the blocks that it shows, now and whenever another page is opened, which changes the title, or the
-   *  links are drawn anew. Until there is a map, the whole page is watched. */
+  /** Marks the links to the open page and fills the blocks that it shows: now, whenever another page is opened, which
+   *  changes the title, and where links are drawn anew. Until there is a map, the whole page is watched. */
   update() {
     const [map, path] = DRAWN_ANEW.map((place) => document.querySelector(place));
     this.watch([map ?? document.querySelector(".stMain"), path, document.querySelector("title")]);
