@@ -61,7 +61,7 @@ def test_order_is_lost_with_the_mask_lifted(open_page: Callable[..., Page]) -> N
 def test_every_kind_of_positions(open_page: Callable[..., Page]) -> None:
     page = open_page("/positions", model="stories")
     show(page, "The table")
-    expect(page.get_by_text("These are the positions of stories.")).to_be_visible()
+    expect(page.get_by_text("These are the positions of Stories.")).to_be_visible()
     for kind, width in (("Sinusoidal", "width of 128"), ("Rotary", "head width of 32")):
         show(page, kind)
         expect(page.get_by_text(width)).to_be_visible()

@@ -108,10 +108,10 @@ def test_nothing_is_claimed_of_sentences_that_do_not_bear_it_out() -> None:
 
 def test_each_kind_of_positions_is_drawn_and_named() -> None:
     app = opened("positions", "The table", model="stories")
-    assert "These are the positions of stories" in said(app)
+    assert "These are the positions of Stories" in said(app)
     control(app, "Kind of positions").set_value("sinusoidal").run()
     np.testing.assert_allclose(drawn(app), sinusoidal(64, 128), atol=1e-6)
-    assert "stories has learned positions" in said(app)
+    assert "Stories has learned positions" in said(app)
     control(app, "Positions").set_value(20).run()
     assert drawn(app).shape == (20, 128)
     control(app, "Kind of positions").set_value("rotary").run()

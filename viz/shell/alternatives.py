@@ -44,7 +44,7 @@ def offer_knowing(text: str, offers: Sequence[str]) -> None:
 def say_encoder(seen: "Look", words: str) -> None:
     """Says what an encoder cannot do, and offers a model that predicts the next token: one that knows
     the text's words, else one that spells them."""
-    st.info(plain(f"{seen.model.name} is an encoder: it {words}"))
+    st.info(plain(f"{seen.title} is an encoder: it {words}"))
     text = seen.request.text
     here = (name for name in LANGUAGE_MODELS if models.found(name) is not None)
     name = _knowing(text, LANGUAGE_MODELS) or next(here, None)

@@ -13,7 +13,7 @@ import streamlit as st
 from model.nn.config import Part, TransformerConfig
 from viz.notation.model_map import Block, Kind, Rail, rails
 from viz.state.menu import entry
-from viz.state.navigation import leading_to
+from viz.state.navigation import has_others, leading_to
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -92,11 +92,11 @@ def _rail(rail: Rail, place: str, carried: Mapping[str, str], *, named: bool) ->
 
 def _block(block: Block, carried: Mapping[str, str]) -> str:
     file, said = PAGES[block.kind], html.escape(f"{block.formula}\nshape: {block.shape}")
+    leads = leading_to(file, carried) if has_others() else ""
     label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
     return (
         f'<a data-kind="{block.kind}" data-shown-on="{SHOWN_ON[block.kind]}" data-said="{said}" '
-        f'aria-description="{said}"{label} '
-        f"{leading_to(file, carried)}>{html.escape(block.name)}</a>"
+        f'aria-description="{said}"{label} {leads}>{html.escape(block.name)}</a>'
     )
 
 

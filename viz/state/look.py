@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.serving.engine import Request
 from model.trace.records import Attention
@@ -31,6 +32,11 @@ class Look:
     @property
     def model(self) -> "Model":
         return loaded(self.request.model)
+
+    @property
+    def title(self) -> str:
+        """What the model is called in a sentence."""
+        return models.short_title(self.request.model)
 
     @property
     def place(self) -> str:

@@ -56,7 +56,8 @@ def path(file: str) -> None:
 
 
 def _link(page: PageEntry, words: str) -> str:
-    return f"<a {leading_to(page.file)}>{html.escape(words)}</a>"
+    leads = leading_to(page.file) if has_others() else ""
+    return f"<a {leads}>{html.escape(words)}</a>"
 
 
 def _place(links: Iterable[str]) -> str:
@@ -72,11 +73,13 @@ def page_link(file: str, label: str, *, help: str | None = None, **parameters: s
         st.caption(label)
 
 
+def has_others() -> bool:
+    """Whether the app around this page has the others: a page that runs by itself leads nowhere."""
+    return _PAGES in st.session_state
+
+
 def leading_to(file: str, parameters: Mapping[str, str] = THIS_VIEW) -> str:
-    """The attributes of an HTML link to a page, which viz/shell/keys follows within the app. None where a
-    page runs by itself and knows no other."""
-    if _PAGES not in st.session_state:
-        return ""
+    """The attributes of an HTML link to a page, which viz/shell/keys follows within the app."""
     link = html.escape(address(f"/{entry(file).address}", parameters))
     return f'href="{link}" data-page'
 

@@ -184,7 +184,7 @@ def _over_vocabulary(seen: Look, shown: str, distance: int) -> None:
     vocabulary = seen.model.config.d_vocab
     if vocabulary**2 > MOST_PAIRS:
         st.caption(
-            f"{plain(seen.model.name)} has {vocabulary:,} tokens. The largest entries over the whole "
+            f"{plain(seen.title)} has {vocabulary:,} tokens. The largest entries over the whole "
             f"vocabulary are computed for up to {int(MOST_PAIRS**0.5):,}."
         )
         return

@@ -33,7 +33,7 @@ def model_as_code(seen: Look) -> None:
         listed = lines(seen.model.config, weights, attention.place)
         off = _checked(seen.request)
     except ValueError as refusal:
-        st.info(plain(f"{seen.model.name} cannot be written as code: {str(refusal).rstrip('.')}."))
+        st.info(plain(f"{seen.title} cannot be written as code: {str(refusal).rstrip('.')}."))
         if weights is not None:  # for the scripts of single stages
             _offer_weights(seen, weights)
         return

@@ -39,7 +39,7 @@ def own_text(seen: Look) -> None:
     dropped = ", or drop a small file" if settings().trace_files else ""
     st.markdown(
         f"Type or paste a text{dropped}: at most {MOST // 1000} kB. The open model, "
-        f"**{plain(seen.model.name)}**, reads it in windows of at most {window_of(seen.model)} tokens. "
+        f"**{plain(seen.title)}**, reads it in windows of at most {window_of(seen.model)} tokens. "
         "Nobody else sees your text or its profile, and nothing is written to disk."
     )
     _form()

@@ -75,7 +75,7 @@ def choose_sizes(seen: Look) -> tuple[Sizes, bool]:
 
     Stops the page with a sentence for sizes that fit no transformer.
     """
-    note = f"Your sentence as {seen.model.name} reads it."
+    note = f"Your sentence as {seen.title} reads it."
     own = Sizes(seen.model.config, lengths_of(seen.trace), note)
     name: str = st.selectbox(
         "Sizes of", (SENTENCE, *PRESETS), key="cost-preset", bind="query-params"

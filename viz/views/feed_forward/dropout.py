@@ -222,7 +222,7 @@ def _training_pass(seen: Look, seed: int) -> None:
     config = seen.model.config
     if not drops_in_training(config):
         st.caption(
-            f"{plain(seen.model.name)} has no dropout in its config, so its own pass in training mode is "
+            f"{plain(seen.title)} has no dropout in its config, so its own pass in training mode is "
             "the same as this one."
         )
         return

@@ -163,7 +163,7 @@ def _opened(
         with picture:
             st.info(
                 plain(
-                    f"{seen.model.name} has {OWN[own]}. A learned table cannot be computed from a "
+                    f"{seen.title} has {OWN[own]}. A learned table cannot be computed from a "
                     "formula; the model “Stories” has one."
                 )
             )
@@ -277,11 +277,11 @@ def _said(seen: Look, whole: PositionTable) -> str:
     used = seen.trace.positions
     if not whole.own or used is None:
         return plain(
-            f"{seen.model.name} has {OWN[config.positions]}. This picture shows the formula, for "
+            f"{seen.title} has {OWN[config.positions]}. This picture shows the formula, for "
             f"its {'head width' if whole.kind == 'rotary' else 'width'} of {width}."
         )
     largest = float(np.abs(whole.values[: len(used)] - used).max())
     return plain(
-        f"These are the positions of {seen.model.name}. Check: over the {counted(len(used), 'token')} of "
+        f"These are the positions of {seen.title}. Check: over the {counted(len(used), 'token')} of "
         f"your sentence they differ from what the model used by at most {difference(largest)}."
     )

@@ -151,7 +151,7 @@ def _tell_none(seen: Look, refusal: str) -> None:
     if refusal:
         st.warning(plain(refusal))
     look_for(
-        f"{plain(seen.model.name)} has no chat template that can be shown: it continues a text, or only "
+        f"{plain(seen.title)} has no chat template that can be shown: it continues a text, or only "
         f"reads it. A model trained to answer has one: open {INSTRUCT} under *Other models*."
     )
 

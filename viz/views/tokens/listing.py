@@ -51,7 +51,7 @@ def two_tokenizers(seen: Look) -> None:
         "different tokens. Rare words are usually split into more pieces than common ones."
     )
     text = seen.request.text
-    offered = {"own": f"{seen.model.name}, the chosen model"}
+    offered = {"own": f"{seen.title}, the chosen model"}
     others = word_pieces()
     if others is not None and seen.model.name != WORD_PIECES:
         offered[WORD_PIECES] = f"{models[WORD_PIECES].title}, word pieces"
@@ -75,7 +75,7 @@ def two_tokenizers(seen: Look) -> None:
         _side(offered[chosen], size, other, text, "tokens-other")
     if chosen == "own" and isinstance(seen.model.tokenizer, GPT2Subset):
         st.caption(
-            f"{seen.model.name} keeps {size:,} of GPT-2's tokens and renumbers them. Any other "
+            f"{seen.title} keeps {size:,} of GPT-2's tokens and renumbers them. Any other "
             "token is spelled out in bytes: type a rare word to see this."
         )
 

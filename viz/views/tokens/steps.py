@@ -50,9 +50,9 @@ def word_steps(seen: Look) -> None:
     with side:
         look_for(_merges(cut) if cut.kind == "merges" else _longest(cut))
         if not own:
-            st.markdown(plain(f"{seen.model.name} {_other(seen)} This is GPT-2's tokenizer."))
+            st.markdown(plain(f"{seen.title} {_other(seen)} This is GPT-2's tokenizer."))
         elif isinstance(tokenizer, GPT2Subset):
-            st.markdown(_kept(seen.model.name, tokenizer, cut))
+            st.markdown(_kept(seen.title, tokenizer, cut))
         _check(cut)
 
 
