@@ -8,7 +8,7 @@ from viz.notation.markdown import plain
 from viz.shell import page
 from viz.state import url
 from viz.state.menu import entry
-from viz.state.navigation import has_others, leading_to
+from viz.state.navigation import html_link
 from viz.views.glossary.glossary import TERMS, Term, by_letter, matching, term
 from viz.views.glossary.miniatures import STYLE, picture
 from viz.views.worked.by_hand import WORKED_PAGE, worked_example
@@ -31,8 +31,7 @@ def listed(found: Term) -> str:
 
 
 def _link(file: str, words: str, **parameters: str) -> str:
-    leads = leading_to(file, parameters) if has_others() else ""
-    return f"<a {leads}>{html.escape(words)} →</a>"
+    return html_link(file, f"{words} →", parameters)
 
 
 def linked() -> None:

@@ -89,15 +89,13 @@ def _seen(whole: Server, plain: Server, rounds: int) -> list[dict[str, object]]:
         tab(browser, whole.address) as one,
         tab(browser, plain.address) as other,
     ):
-        for opened in (one, other):
+        pair = [(0, one), (1, other)]  # each comes first in turn: the second finds a warm machine
+        for _, opened in pair:
             opened.page.goto(f"/attention?{query}")
             opened.explorer()
         for round_ in range(1 + rounds):  # the first one reads the modules of the pages
             for page in (page for page in ENTRIES if page is not home):
-                for number in (
-                    (0, 1) if round_ % 2 else (1, 0)
-                ):  # who comes second finds a warm machine
-                    opened = (one, other)[number]
+                for number, opened in pair[:: 1 if round_ % 2 else -1]:
                     opened.page.bring_to_front()
                     _clicked(opened, home)
                     milliseconds = _clicked(opened, page)

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import wait_until_settled
 
-LONG = "the cat saw the dog and " * 50  # more than a link of the menu carries
+LONG = "the cat saw the dog and " * 50  # more than a link on the page of code carries
 
 
 def shows(page: Page, view: str) -> None:

@@ -13,7 +13,7 @@ from streamlit.navigation.page import Page as StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from viz.state.link import address, opening_link
-from viz.state.menu import HOME, MENU, PAGES, PageEntry, entry
+from viz.state.menu import HOME, MENU, PAGES, entry
 from viz.state.view import View
 
 _PAGES = "pages-of-the-app"  # session state: all pages, where the app around this one has them
@@ -40,7 +40,8 @@ def _made_in(folder: Path) -> dict[str, StreamlitPage]:
 def menu() -> None:
     """All pages, in their groups; viz/shell/keys marks the open one."""
     groups = "".join(
-        (f"<p>{group}</p>" if group else "") + "".join(_link(page, page.title) for page in pages)
+        (f"<p>{group}</p>" if group else "")
+        + "".join(html_link(page.file, page.title) for page in pages)
         for group, pages in MENU.items()
     )
     st.html(f'<nav class="menu" aria-label="Pages">{groups}</nav>')
@@ -49,15 +50,10 @@ def menu() -> None:
 def path(file: str) -> None:
     """At the foot: links to the page before and the page after this one."""
     here = PAGES.index(entry(file))
-    before = (_link(page, f"← {page.title}") for page in PAGES[:here][-1:])
-    after = (_link(page, f"{page.title} →") for page in PAGES[here + 1 :][:1])
+    before = (html_link(page.file, f"← {page.title}") for page in PAGES[:here][-1:])
+    after = (html_link(page.file, f"{page.title} →") for page in PAGES[here + 1 :][:1])
     with st.container(key="path"):
         st.html(f'<nav aria-label="The way on">{_place(before)}{_place(after)}</nav>')
-
-
-def _link(page: PageEntry, words: str) -> str:
-    leads = leading_to(page.file) if has_others() else ""
-    return f"<a {leads}>{html.escape(words)}</a>"
 
 
 def _place(links: Iterable[str]) -> str:
@@ -76,6 +72,12 @@ def page_link(file: str, label: str, *, help: str | None = None, **parameters: s
 def has_others() -> bool:
     """Whether the app around this page has the others: a page that runs by itself leads nowhere."""
     return _PAGES in st.session_state
+
+
+def html_link(file: str, words: str, parameters: Mapping[str, str] = THIS_VIEW) -> str:
+    """An HTML link to a page; its words alone where a page runs by itself."""
+    leads = leading_to(file, parameters) if has_others() else ""
+    return f"<a {leads}>{html.escape(words)}</a>"
 
 
 def leading_to(file: str, parameters: Mapping[str, str] = THIS_VIEW) -> str:

@@ -21,7 +21,7 @@ _STRAY = "link-of-a-lent-view"  # the page that lent it, the link, and what it w
 _ENTERED = "entered-without-a-view"  # page -> the view that it took from the page before
 _LINK, _CARRIED = "link", "carried-link"  # parts of what the browser was told
 _TURNS = "turns-of-widgets"  # name of a widget -> how often the server has set it anew
-_CARRIED_LIMIT = 1_000  # characters: every link of the menu holds them
+_CARRIED_LIMIT = 1_000  # characters: each line of the code holds them
 _PAST_LIMIT = 50  # changes that can be undone
 
 
@@ -177,7 +177,7 @@ def _is_ours(link: dict[str, str], *, moved: bool) -> bool:
     comes from another page."""
     if _VIEW not in st.session_state or came_back():
         return False
-    # The request may be late: it may hold what a page's menu carried, or what this page wrote, before.
+    # The request may be late: it may hold what a page's links carried, or what this page wrote, before.
     late, last = (_CARRIED, _LINK) if moved else (_LINK, _CARRIED)
     return not link or url.knows(late, link) or link == url.says(last)
 

@@ -119,10 +119,10 @@ def _beside(seen: Look, profile: Profile, head: Head) -> None:
             st.markdown(beside_sentence(seen, profile, head))
         else:
             same = seen.model.address == profile.about.model
-            reads, of = map(models.short_title, (seen.model.address, profile.about.model))
-            other = "other weights of it" if same else plain(of)
+            theirs = plain(models.short_title(profile.about.model))
+            other = "other weights of it" if same else theirs
             st.caption(
-                f"Your sentence is read by {plain(reads)}, and this profile is of {other}: they "
+                f"Your sentence is read by {plain(seen.title)}, and this profile is of {other}: they "
                 "cannot be compared."
             )
 
