@@ -115,15 +115,31 @@ def test_the_menu_and_the_keyboard_stay_while_pages_change(open_page: Callable[.
     )
 
 
+# Counts how often the address is changed without a new entry of the history.
+COUNT_REPLACED = """() => {
+    const replace = history.replaceState;
+    window.replaced = 0;
+    history.replaceState = function (...all) { window.replaced++; return replace.apply(this, all); };
+}"""
+
+
 def test_a_page_that_is_opened_adds_one_entry_to_the_history(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:
-    page = open_page("/", on=fresh_page())  # a tab that is used for long counts no further than 50
+    page = open_page(
+        "/", text="Anna saw", on=fresh_page()
+    )  # a tab that is used for long counts to 50
+    wait_until_settled(page)
     before = page.evaluate("history.length")
+    page.evaluate(COUNT_REPLACED)
     page.get_by_test_id("stSidebar").get_by_role("link", name="All heads").click()
     expect(page.get_by_role("radio", name="Grid")).to_be_checked()
+    expect(page).to_have_url(re.compile(r"/all_heads\?text=Anna\+saw$"))  # the link's mark is gone
     wait_until_settled(page)
     assert page.evaluate("history.length") == before + 1
+    assert (
+        page.evaluate("replaced") == 1
+    )  # when the mark went: each change takes a browser milliseconds
     page.go_back()
     expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
 

@@ -218,5 +218,7 @@ def write_link() -> None:
     view = current()
     if view.show == st.session_state.get(_FIRST):
         view = replace(view, show="")
-    url.tell(_LINK, short_link(view)[0], PARAMETERS)
+    said = short_link(view)[0]
+    url.tell(_LINK, said, PARAMETERS)
+    url.tell(_CARRIED, {name: said[name] for name in said if name != "show"})
     url.put_right()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 
-FOLLOWED = "followed=1"  # the last parameter of an address: a link to it was followed
+FOLLOWED = "followed=1"  # a part of an address: a link to it was followed
 MANY = 1_000  # sessions: the oldest have ended, or will not miss it
 
 
@@ -45,10 +45,11 @@ class WayBack:
 
 def of_a_link(request: RerunData) -> RerunData:
     """The request; where a link was followed, as an ordinary one, for the address of the link."""
-    query = request.query_string.removesuffix(FOLLOWED)
-    if query == request.query_string:
+    said = request.query_string.split("&")
+    if FOLLOWED not in said:
         return request
-    return replace(request, query_string=query.removesuffix("&"), is_history_navigation=False)
+    query = "&".join(part for part in said if part != FOLLOWED)
+    return replace(request, query_string=query, is_history_navigation=False)
 
 
 way_back = WayBack()

@@ -58,8 +58,14 @@ def test_the_marks_of_sessions_that_ended_are_forgotten(back: WayBack) -> None:
     assert came(back, "mine", PLAIN)
 
 
-@pytest.mark.parametrize("query", ["", "head=2", "text=a+b&head=2"])
-def test_a_link_of_the_app_is_an_ordinary_request_for_its_address(query: str) -> None:
-    said = f"{query}&{FOLLOWED}" if query else FOLLOWED
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        (FOLLOWED, ""),
+        (f"head=2&{FOLLOWED}", "head=2"),
+        (f"text=a+b&{FOLLOWED}&head=2", "text=a+b&head=2"),
+    ],
+)
+def test_a_link_of_the_app_is_an_ordinary_request_for_its_address(said: str, query: str) -> None:
     assert of_a_link(replace(BACK, query_string=said)) == replace(PLAIN, query_string=query)
     assert of_a_link(replace(BACK, query_string=query)).is_history_navigation

@@ -4,7 +4,6 @@ import Combobox from "@github/combobox-nav";
 import { matchSorter, rankings } from "match-sorter";
 import { element, span } from "../../../explorer/js/elements.js";
 import { isShownAtOnce } from "../../../explorer/js/head_events.js";
-import { go } from "./links.js";
 
 const SHOWN = 60; // goals in the list; more are found by another letter
 const PAGES = { PageDown: 8, PageUp: -8 }; // options that these keys move by
@@ -28,7 +27,7 @@ export class Finder {
     dialog.onclick = ({ target }) => target === dialog && dialog.close();
   }
 
-  /** Takes what can be gone to, and whom to tell: `jump` a goal, `look` where heads are still unknown. */
+  /** Takes what can be gone to, and whom to tell: `open` a page, `jump` to a goal, `look` where heads are still unknown. */
   take(data, told) {
     this.told = told;
     this.isWhole = Boolean(data.layers);
@@ -67,7 +66,7 @@ export class Finder {
   go(option) {
     const goal = this.found[[...this.list.children].indexOf(option)];
     this.dialog.close();
-    if (goal.kind === "Page") go(goal.to);
+    if (goal.kind === "Page") this.told.open(goal.to);
     else if (goal.kind !== "Head" || !isShownAtOnce(goal.to)) this.told.jump(goal.to);
   }
 }

@@ -5,22 +5,8 @@ const DRAWN_ANEW = [MAP, ".st-key-path"]; // with other links, while the keyboar
 const MARKED = `.menu a, ${MAP} a`;
 const FRAMED = ["embed", "embed_options"]; // parameters of an app in a frame of another page
 const FOLLOWED = "followed=1"; // for the server alone: viz/state/way_back.py
+const SETTLED = 300; // milliseconds after which a page has come: to change the address takes time from it
 const narrow = matchMedia("(max-width: 1150px)"); // where the map may be wider than its place
-
-/** Opens an address of the app without loading it anew: by itself a link would open a new session. Streamlit hears
- *  of it as of Back and Forward, so that the page and its parameters are one entry of the history. */
-export function go(address) {
-  const to = new URL(address, location.href);
-  const isHere = to.href === location.href || (to.pathname === location.pathname && !to.search);
-  for (const [name, value] of new URLSearchParams(location.search)) {
-    if (FRAMED.includes(name)) to.searchParams.append(name, value);
-  }
-  const marked = `${to.pathname}${to.search ? `${to.search}&` : "?"}${FOLLOWED}`;
-  if (isHere) history.replaceState({}, "", marked);
-  else history.pushState({}, "", marked);
-  dispatchEvent(new PopStateEvent("popstate"));
-  history.replaceState({}, "", to);
-}
 
 export class Links {
   constructor(signal) {
@@ -29,18 +15,42 @@ export class Links {
     for (const event of ["focusin", "pointerdown"]) {
       document.addEventListener(event, ({ target }) => this.touch(target), { signal });
     }
-    for (const event of ["pointerdown", "click"]) {
-      document.addEventListener(event, ({ target }) => this.leadOut(target), { capture: true, signal });
+    for (const event of ["pointerdown", "click", "contextmenu", "dragstart"]) {
+      document.addEventListener(event, (event) => this.leadOut(event), { capture: true, signal });
     }
-    document.addEventListener("click", follow, { signal });
+    document.addEventListener("click", (event) => this.follow(event), { signal });
     // The address can change after the title and the map: then neither says so.
     globalThis.navigation?.addEventListener("currententrychange", () => this.updateOnce(), { signal });
+    addEventListener("popstate", () => this.updateOnce(), { signal });
   }
 
   /** view: the names of the parameters that say a view. */
   take(view) {
     this.view = view;
     this.update();
+  }
+
+  /** Opens an address of the app without loading it anew: by itself a link would open a new session. One that says no
+   *  view of its own keeps the present one. Streamlit hears of it as of Back and Forward, so that the page and its
+   *  parameters are one entry of the history. */
+  go(address) {
+    unmark();
+    const to = new URL(address, location.href);
+    const isHere = to.href === location.href || (to.pathname === location.pathname && !to.search);
+    to.search ||= this.carried();
+    for (const [name, value] of new URLSearchParams(location.search)) {
+      if (FRAMED.includes(name)) to.searchParams.append(name, value);
+    }
+    to.search += `${to.search ? "&" : "?"}${FOLLOWED}`;
+    if (isHere) history.replaceState({}, "", to);
+    else history.pushState({}, "", to);
+    dispatchEvent(new PopStateEvent("popstate"));
+  }
+
+  /** What the address says of the view. */
+  carried() {
+    const said = [...new URLSearchParams(location.search)];
+    return new URLSearchParams(said.filter(([name]) => this.view.includes(name))).toString();
   }
 
   /** Marks the links to the open page and fills the blocks that it shows: now, whenever another page is opened, which
@@ -51,9 +61,11 @@ export class Links {
     document.querySelectorAll(MARKED).forEach(mark);
     if (map?.querySelector("a")) this.reveal(map);
     this.returnTheKeyboard();
+    clearTimeout(this.settling);
+    this.settling = setTimeout(unmark, SETTLED);
   }
 
-  /** Within the next frame: a link that is followed changes the address more than once. */
+  /** Within the next frame: the address may change more than once before it. */
   updateOnce() {
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.update());
@@ -91,27 +103,39 @@ export class Links {
     return place ? [...document.querySelectorAll(`${place} a`)] : [];
   }
 
-  /** A link that says no view of its own opens in a new tab on the present one. The link out of a frame opens in
-   *  the whole app what the frame shows now. */
-  leadOut(target) {
-    const link = target.closest?.("a[data-page], .st-key-whole-app a");
+  /** A link that says no view of its own opens in a new tab on the present one: its address says so only where it may
+   *  be opened there, because the browser shows it meanwhile, which takes time from a page that is opened here. The
+   *  link out of a frame opens in the whole app what the frame shows now. */
+  leadOut(event) {
+    const link = event.target.closest?.("a[data-page], .st-key-whole-app a");
     if (!link) return;
-    const said = [...new URLSearchParams(location.search)];
     if (!link.matches("[data-page]")) {
+      const said = [...new URLSearchParams(location.search)];
       const kept = new URLSearchParams(said.filter(([name]) => !FRAMED.includes(name)));
       link.href = `${location.pathname}?${kept}`;
-    } else if (!link.search || "carries" in link.dataset) {
-      link.search = new URLSearchParams(said.filter(([name]) => this.view.includes(name)));
+    } else if (!staysHere(event) && (!link.search || "carries" in link.dataset)) {
+      link.search = this.carried();
       link.dataset.carries = "";
     }
   }
+
+  follow(event) {
+    const link = event.target.closest?.("a[data-page]");
+    if (!link || !staysHere(event)) return;
+    event.preventDefault();
+    this.go("carries" in link.dataset ? link.pathname : link.href);
+  }
 }
 
-function follow(event) {
-  const link = event.target.closest?.("a[data-page]");
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-  event.preventDefault();
-  go("carries" in link.dataset ? link.pathname : link.href);
+/** Whether what is done to a link opens it in this tab. */
+function staysHere({ type, button, ctrlKey, metaKey, shiftKey, altKey }) {
+  return !["contextmenu", "dragstart"].includes(type) && !(button || ctrlKey || metaKey || shiftKey || altKey);
+}
+
+/** Takes the mark from the address, where the page has not written its own in its place. */
+function unmark() {
+  const marked = `${location.pathname}${location.search}`;
+  if (marked.endsWith(FOLLOWED)) history.replaceState({}, "", marked.slice(0, -FOLLOWED.length - 1));
 }
 
 function mark(link) {

@@ -18,6 +18,7 @@ export default function mount({ data, parentElement, setTriggerValue }) {
   if (data.chosen) keepModel(data.chosen);
   keyboard.links.take(data.view);
   keyboard.finder.take(data, {
+    open: (address) => keyboard.links.go(address),
     jump: (goal) => setTriggerValue("jump", goal),
     look: () => setTriggerValue("look", Date.now()),
   });
