@@ -116,7 +116,7 @@ def worked_texts() -> Iterator[str]:
         yield example.idea
         yield from (item.label for item in example.inputs)
         for step in example.steps:
-            yield f"{step.title}: {step.remark}"
+            yield f"{step.title}: {step.remark}" if step.remark else step.title
 
 
 def browser_texts() -> Iterator[str]:

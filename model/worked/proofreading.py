@@ -26,7 +26,9 @@ def _plain(value: float, decimals: int) -> str:
 def _computed(step: Step, notes: Printed) -> Texts:
     """The result, to at least as many decimals as the notes print."""
     pairs = zip(step.result.ravel(), notes.decimals, strict=True)
-    return np.array([_plain(float(value), max(4, decimals)) for value, decimals in pairs])
+    return np.array(
+        [_plain(float(value), max(4, decimals)).replace("-", "−") for value, decimals in pairs]
+    )
 
 
 def _row(texts: Texts) -> str:

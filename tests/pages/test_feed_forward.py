@@ -15,6 +15,7 @@ from model.loading.registry import models
 from model.trace.trace import Trace
 from tests.model.tiny import sentence
 from tests.pages.reading import choose, control, drawn, numbers, own, said, visit
+from viz.notation.numbers import signed
 
 VIEWS = ("Neurons", "On the curve", "Contributions", "Gradient by depth", "Dropout")
 
@@ -56,7 +57,10 @@ def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(model: s
         expected = record.hidden[:, strongest(record.hidden, 24)]
         np.testing.assert_allclose(numbers(pictures(app)[0]["z"]), expected, rtol=1e-6)
         mean, below = record.before.mean(dtype=np.float64), (record.before < 0).mean()
-        assert f"tokens is {mean:.3f}, and **{below:.1%}** of the values lie below 0" in said(app)
+        assert (
+            f"tokens is {signed(f'{mean:.3f}')}, and **{below:.1%}** of the values lie below 0"
+            in said(app)
+        )
 
 
 def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:

@@ -13,6 +13,7 @@ from viz.notation.theme import rgba
 WIDE, HIGH = 460.0, 400.0
 LINE = 26.0  # pixels of an array's name above it
 GAP = 3.0  # pixels between equal matrices
+EDGE = 8  # pixels around all
 APART = 48  # so many matrices stand apart at most; more of them touch
 
 
@@ -46,14 +47,15 @@ def blocks(arrays: Sequence[Block]) -> go.Figure:
         names.append(_name(array, top + LINE / 2))
         traces.append(_matrices(array, top + LINE, scale))
         top += 1.25 * LINE + array.rows * scale
-    bare = {"visible": False, "fixedrange": True, "constrain": "domain"}
+    bare = {"visible": False, "fixedrange": True, "constrain": "domain", "automargin": False}
     across = bare | {"range": [-2, WIDE + 2], "constraintoward": "left"}
-    down = bare | {"range": [top, 0], "scaleanchor": "x", "constraintoward": "top"}
+    anchored = {"scaleanchor": "x", "scaleratio": 1, "constraintoward": "top"}
     return chart(
         traces,
         across,
-        down,
-        height=round(top) + 16,
+        bare | anchored | {"range": [top, 0]},
+        height=round(top) + 2 * EDGE,
+        margin=dict.fromkeys("lrtb", EDGE),
         showlegend=False,
         annotations=names,
         meta=_in_words(arrays),

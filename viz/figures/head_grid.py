@@ -18,7 +18,8 @@ FINE = 24  # least cells along a tile, so that the gap between tiles stays thin
 WIDTH, HEIGHT = 500, 560  # of all tiles together, in pixels
 LEAST, LARGEST = 28, 140  # size of a tile in pixels
 _ABOVE = 72  # height of the axis above in pixels
-_GREY: list[list[float | str]] = [[0.0, rgba(MASKED, 0.0)], [1.0, rgba(MASKED, 0.35)]]
+_GREY: list[list[float | str]] = [[0.0, rgba(MASKED, 0.0)], [1.0, rgba(MASKED, 0.2)]]
+_APART = 7  # pixels between two lines of the hatching, about
 _COLORBAR = {
     **SCALE,
     "thickness": 10,
@@ -36,7 +37,7 @@ def head_grid(
     groups: int = 0,
     marked: Sequence[Cell] = (),
 ) -> go.Figure:
-    """Every head's weights on one scale from 0 to 1, masked cells grey, one image in all.
+    """Every head's weights on one scale from 0 to 1, masked cells grey and hatched, one image in all.
 
     words: what hovering over each head says, layer by layer, as Plotly may draw it. groups: heads of keys and
     values in a layer, where heads share them: those that share one have frames of one colour. The trace
@@ -48,14 +49,14 @@ def head_grid(
     pitch = Pitch(((wide - 1) / 2, (high - 1) / 2), (wide + 1, high + 1), (wide / 2, high / 2))
     blocked = np.broadcast_to(found.blocked[:, None], found.weights.shape)
     levels = np.rint(found.weights * LEVELS).astype(np.uint8)
-    traces = [_image(levels, times, colorscale("weight"), zmax=LEVELS, colorbar=_COLORBAR)]
+    tile = max(LEAST, min(LARGEST, WIDTH // heads, HEIGHT // layers))
+    traces = [_image(_finer(levels, times), colorscale("weight"), zmax=LEVELS, colorbar=_COLORBAR)]
     if (
         blocked.any()
     ):  # above the weights, whose zero is solid; a weight that leaks keeps its colour
-        hidden = (blocked & (levels == 0)).astype(np.uint8)
-        traces.append(_image(hidden, times, _GREY, zmax=1, showscale=False))
+        hidden = _finer((blocked & (levels == 0)).astype(np.uint8), times)
+        traces += [_image(hidden, _GREY, zmax=1, showscale=False), _hatching(hidden, tile)]
     cells = [(layer, head) for layer in range(layers) for head in range(heads)]
-    tile = max(LEAST, min(LARGEST, WIDTH // heads, HEIGHT // layers))
     height = int(layers * tile * min(high / wide, 1.0)) + _ABOVE + BELOW
     axes = _axes(pitch, layers, heads)
     figure = chart([*traces, *_frames(pitch, cells, groups)], *axes, height=height, margin=MARGIN)
@@ -74,12 +75,40 @@ def tiles_in_a_row(found: Tiles, names: Sequence[str]) -> go.Figure:
     return figure.update_traces(showscale=False, selector={"type": "heatmap"})
 
 
+def _finer(tiles: NDArray[np.uint8], times: int) -> NDArray[np.uint8]:
+    """Each cell so many times in both directions."""
+    return tiles.repeat(times, axis=2).repeat(times, axis=3)
+
+
+def _hatching(hidden: NDArray[np.uint8], tile: int) -> go.Scatter:
+    """Slanting lines over what is 1 in some tiles. tile: their size in pixels."""
+    high, wide = hidden.shape[2:]
+    lines = []
+    for place in range(0, high + wide - 1, max(1, round(_APART * high / tile))):
+        rows = np.arange(max(0, place - wide + 1), min(high, place + 1))  # one line, downwards
+        edges = np.diff(
+            np.pad(hidden[:, :, rows, place - rows], ((0, 0), (0, 0), (1, 1))).astype(int)
+        )
+        layer, head, first = np.nonzero(edges == 1)
+        last = np.nonzero(edges == -1)[2] - 1
+        left, top = head * (wide + 1), layer * (high + 1)
+        right = left + place
+        begins = (right - rows[first] + 0.5, top + rows[first] - 0.5)
+        lines.append(np.stack([*begins, right - rows[last] - 0.5, top + rows[last] + 0.5], 1))
+    ends = np.concatenate(lines).astype(np.float32)
+    gap = np.full(len(ends), np.nan, np.float32)
+    x, y = (np.stack([ends[:, at], ends[:, at + 2], gap], 1).ravel() for at in (0, 1))
+    line = {"color": rgba(MASKED, 0.6), "width": 1}
+    return go.Scatter(
+        x=x, y=y, mode="lines", line=line, hoverinfo="skip", showlegend=False, name="masked"
+    )
+
+
 def _image(
-    tiles: NDArray[np.uint8], times: int, colours: list[list[float | str]], **more: object
+    tiles: NDArray[np.uint8], colours: list[list[float | str]], **more: object
 ) -> go.Heatmap:
     """Tiles (layer, head, row, column) as one image, with an empty line between two tiles."""
-    larger = tiles.repeat(times, axis=2).repeat(times, axis=3)
-    apart = np.pad(larger, ((0, 0), (0, 0), (0, 1), (0, 1)))
+    apart = np.pad(tiles, ((0, 0), (0, 0), (0, 1), (0, 1)))
     layers, heads, high, wide = apart.shape
     matrix = apart.transpose(0, 2, 1, 3).reshape(layers * high, heads * wide)[:-1, :-1]
     return go.Heatmap(z=matrix, zmin=0, colorscale=colours, hoverinfo="skip", **more)

@@ -63,7 +63,9 @@ def readout_of(
     else:
         key = int(attention.weights(head)[query].argmax())
     words = readout(attention, head, query, key, queries=queries, keys=keys)
-    st.code(words, language=None, wrap_lines=True)  # one line: viz/shell/style.css
+    # One line (viz/shell/style.css). Where it is too long it breaks after a part, never inside one.
+    parts = (part.replace(" ", "\N{NO-BREAK SPACE}") for part in words.split(" · "))
+    st.code("\N{NO-BREAK SPACE}· ".join(parts), language=None, wrap_lines=True)
 
 
 @st.fragment

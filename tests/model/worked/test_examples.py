@@ -118,7 +118,7 @@ def test_every_step_that_differs_is_an_erratum_and_says_both_figures() -> None:
         ("0.22313016014", "0.22313016015"),
         ("0.090376136", "0.09037587"),
         ("same original", "not x"),
-        ("-1.36", "-1.3416"),
+        ("-1.36", "−1.3416"),
         ("(y2, y2): 1.9", "(y2, y2): 1.74"),
         ("Z = A Xᵀ", "A X"),
         ("Z = A Vᵀ", "A V"),

@@ -47,7 +47,7 @@ def written_in(figure) -> set[str]:
 def test_the_grid_is_one_picture_within_two_megabytes(layers: int, heads: int) -> None:
     figure = head_grid(drawn_tiles(layers, heads), chosen=(0, 0), words=words(layers, heads))
     assert len(figure.to_json()) < 2_000_000
-    assert len(figure.data) == 4  # weights, masked cells, frames, marks
+    assert len(figure.data) == 5  # weights, masked cells, hatching, frames, marks
     assert len(trace_of(figure, "heads").x) == layers * heads
 
 
@@ -55,13 +55,32 @@ def test_heads_that_share_keys_have_frames_of_one_colour() -> None:
     found = drawn_tiles(2, 9)
     figure = head_grid(found, chosen=None, words=words(2, 9), groups=3)
     marks = trace_of(figure, "heads")
-    frames = [one for one in figure.data if one.type == "scatter" and one.mode == "lines"]
+    lines = [one for one in figure.data if one.type == "scatter" and one.mode == "lines"]
+    frames = [one for one in lines if one.name != "masked"]
     assert len({frame.line.color for frame in frames}) == len(frames) == 3
     for group, frame in enumerate(frames):
         corners = np.array(frame.x, dtype=float)
         lefts, rights = corners[::6], corners[1::6]
         inside = [int(np.flatnonzero((lefts <= x) & (x <= rights)).size > 0) for x in marks.x]
         assert inside == [int(head // 3 == group) for head in range(9)] * 2
+
+
+def test_the_hatching_lies_on_the_masked_cells_of_every_tile_alone() -> None:
+    found = drawn_tiles(2, 3)
+    figure = head_grid(found, chosen=None, words=words(2, 3))
+    greys, hatching = np.array(figure.data[1].z), trace_of(figure, "masked")
+    x, y = (np.array(ends, dtype=float).reshape(-1, 3) for ends in (hatching.x, hatching.y))
+    on = np.zeros_like(greys)
+    for (right, left, _), (top, bottom, _) in zip(x, y, strict=True):
+        assert right - left == bottom - top > 0  # slanting
+        rows = np.arange(top + 0.5, bottom).astype(int)
+        on[rows, (right - 0.5 - np.arange(len(rows))).astype(int)] = 1
+    assert (greys[on == 1] == 1).all()
+    high, wide = (np.array(greys.shape) + 1) // (2, 3)
+    for layer in range(2):
+        for head in range(3):
+            tile = np.s_[layer * high : (layer + 1) * high, head * wide : (head + 1) * wide]
+            assert on[tile].sum() > greys[tile].sum() / 8
 
 
 def test_each_tile_lies_under_its_mark_on_one_scale_from_0_to_1() -> None:

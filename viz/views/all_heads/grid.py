@@ -111,7 +111,7 @@ def _how_to_read(found: Tiles, groups: int) -> str:
     queries, keys = found.block
     said = (
         "In each tile rows are queries and columns are keys. All tiles share one scale from 0 to "
-        "1. Grey cells are masked."
+        "1. Hatched cells are masked."
     )
     if max(queries, keys) > 1:
         said += (

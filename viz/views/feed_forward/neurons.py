@@ -30,7 +30,7 @@ from viz.figures.heatmap import Axis
 from viz.figures.token_rows import colour_end
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import counted, difference
+from viz.notation.numbers import counted, difference, signed
 from viz.shell.pictures import chart, look_for, table
 from viz.shell.token_select import LISTED, choosable_rows
 from viz.state.look import Look
@@ -105,7 +105,7 @@ def neurons(seen: Look) -> None:
         st.latex(formulas.feed_forward(seen.model.config))
         st.markdown(
             f"Before the activation the mean over all {count:,} neurons and "
-            f"{counted(len(tokens), 'token')} is {found.mean_before:.3f}, and "
+            f"{counted(len(tokens), 'token')} is {signed(f'{found.mean_before:.3f}')}, and "
             f"**{found.below_zero:.1%}** of the values lie below 0."
         )
     _check(seen.model.config.activation, record)

@@ -16,7 +16,7 @@ from model.trace.trace import Trace
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import token_label
-from viz.notation.markdown import bold_token
+from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import signed
 from viz.notation.superlatives import led_by
 from viz.shell.background import Offer, Passes, PassesOf, run_or_offer
@@ -151,7 +151,7 @@ def _say(seen: Look, asked: Asked, found: Relevance, texts: list[str]) -> None:
     if np.isnan(found.left_out).any():
         return
     (token,) = seen.model.tokenizer.named([asked.token])
-    names = [bold_token(text, at) for at, text in enumerate(texts)]
+    names = [f"{plain(token_label(text))} (position {at})" for at, text in enumerate(texts)]
     most, _ = led_by(names, found.left_out, decimals=2)
     said = (
         f"The logit of {bold_token(token.text)} is {found.logit:.2f}. It falls most without {most}: by "
@@ -164,7 +164,7 @@ def _say(seen: Look, asked: Asked, found: Relevance, texts: list[str]) -> None:
         place = int(found.integrated.argmax())
         same = place == int(found.left_out.argmax())
         said += (
-            f" By integrated gradients {'the same token' if same else names[place]} matters most: "
+            f" By integrated gradients {'the same token' if same else f'**{names[place]}**'} matters most: "
             f"{signed(f'{found.integrated[place]:+.2f}')}."
         )
     look_for(said)
