@@ -144,6 +144,18 @@ def test_a_page_that_is_opened_adds_one_entry_to_the_history(
     expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
 
 
+def test_a_link_keeps_what_was_typed_though_the_address_is_late(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/", text="Anna saw")
+    wait_until_settled(page)
+    late = "/?text=Tom+saw"  # as if the page had not yet written what was typed after it
+    page.evaluate(f"history.replaceState({{}}, '', '{late}')")
+    page.get_by_test_id("stSidebar").get_by_role("link", name="All heads").click()
+    expect(page).to_have_url(re.compile(r"/all_heads\?text=Anna\+saw$"))
+    expect(box(page)).to_have_value("Anna saw")
+
+
 def test_a_blank_sentence_gets_a_sentence_and_the_next_one_works(
     open_page: Callable[..., Page],
 ) -> None:

@@ -177,6 +177,8 @@ def _is_ours(link: dict[str, str], *, moved: bool) -> bool:
     comes from another page."""
     if _VIEW not in st.session_state or came_back():
         return False
+    if way_back.carries():
+        return True
     # The request may be late: it may hold what a page's links carried, or what this page wrote, before.
     late, last = (_CARRIED, _LINK) if moved else (_LINK, _CARRIED)
     return not link or url.knows(late, link) or link == url.says(last)
@@ -218,7 +220,5 @@ def write_link() -> None:
     view = current()
     if view.show == st.session_state.get(_FIRST):
         view = replace(view, show="")
-    said = short_link(view)[0]
-    url.tell(_LINK, said, PARAMETERS)
-    url.tell(_CARRIED, {name: said[name] for name in said if name != "show"})
+    url.tell(_LINK, short_link(view)[0], PARAMETERS)
     url.put_right()

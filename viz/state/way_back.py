@@ -3,7 +3,8 @@
 Streamlit marks the one request that they send. Where another request comes before its run has begun, that one
 runs in its place, for the same address but without the mark: the reader would seem to come by the menu.
 
-A link of the app is followed in the same way (viz/shell/keys/js/links.js), and says so.
+A link of the app is followed in the same way (viz/shell/keys/js/links.js), and says so. One that says no view
+of its own carries the one that the address says. The session may know a later one, so it keeps its own.
 """
 
 from dataclasses import replace
@@ -11,45 +12,62 @@ from dataclasses import replace
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 
-FOLLOWED = "followed=1"  # a part of an address: a link to it was followed
+# Parts of an address. Its link was followed; and it carries the view of the page before.
+FOLLOWED, CARRIED = "followed=1", "carried=1"
 MANY = 1_000  # sessions: the oldest have ended, or will not miss it
 
 
 class WayBack:
-    """Which sessions wait for an address that Back or Forward asked for. many: sessions at most."""
+    """Which sessions wait for an address that Back, Forward or a link asked for. many: sessions at most."""
 
     def __init__(self, many: int = MANY) -> None:
-        self._asked: dict[
-            str, int
-        ] = {}  # session -> the address, as a number: no word of a visitor
+        # session -> the address, or the parameters, as a number: no word of a visitor
+        self._back: dict[str, int] = {}
+        self._carried: dict[str, int] = {}
         self._many = many
 
     def marked(self, session: str, request: RerunData) -> RerunData:
         """The request, with the mark of one for the same address that it takes the place of."""
+        said = request.query_string.split("&")
         request = of_a_link(request)
         address = hash((request.page_script_hash, request.page_name, request.query_string))
-        if request.is_history_navigation:
-            self._asked[session] = address
-            while len(self._asked) > self._many:
-                self._asked.pop(next(iter(self._asked), ""), None)
-        elif self._asked.get(session) == address:
+        if CARRIED in said:
+            self._note(self._carried, session, hash(request.query_string))
+            self._back.pop(session, None)
+        elif request.is_history_navigation:
+            self._note(self._back, session, address)
+            self._carried.pop(session, None)
+        elif self._back.get(session) == address:
             return replace(request, is_history_navigation=True)
         return request
+
+    def carries(self) -> bool:
+        """Whether this run was asked for by a link that carries the view."""
+        context = get_script_run_ctx()
+        if context is None:
+            return False
+        return self._carried.get(context.session_id) == hash(context.query_string)
 
     def arrive(self) -> None:
         """The page has opened what the address says: requests that come now are ordinary ones."""
         context = get_script_run_ctx()
         if context is not None:
-            self._asked.pop(context.session_id, None)
+            self._back.pop(context.session_id, None)
+            self._carried.pop(context.session_id, None)
+
+    def _note(self, asked: dict[str, int], session: str, address: int) -> None:
+        asked[session] = address
+        while len(asked) > self._many:
+            asked.pop(next(iter(asked), ""), None)
 
 
 def of_a_link(request: RerunData) -> RerunData:
     """The request; where a link was followed, as an ordinary one, for the address of the link."""
     said = request.query_string.split("&")
-    if FOLLOWED not in said:
+    kept = [part for part in said if part not in (FOLLOWED, CARRIED)]
+    if kept == said:
         return request
-    query = "&".join(part for part in said if part != FOLLOWED)
-    return replace(request, query_string=query, is_history_navigation=False)
+    return replace(request, query_string="&".join(kept), is_history_navigation=False)
 
 
 way_back = WayBack()

@@ -7,7 +7,7 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
 from viz.state import way_back as module
-from viz.state.way_back import FOLLOWED, WayBack, of_a_link
+from viz.state.way_back import CARRIED, FOLLOWED, WayBack, of_a_link
 
 PLAIN = RerunData(page_script_hash="home", query_string="head=2")
 BACK = replace(PLAIN, is_history_navigation=True)
@@ -62,10 +62,26 @@ def test_the_marks_of_sessions_that_ended_are_forgotten(back: WayBack) -> None:
     ("said", "query"),
     [
         (FOLLOWED, ""),
-        (f"head=2&{FOLLOWED}", "head=2"),
+        (f"head=2&{CARRIED}", "head=2"),
         (f"text=a+b&{FOLLOWED}&head=2", "text=a+b&head=2"),
     ],
 )
 def test_a_link_of_the_app_is_an_ordinary_request_for_its_address(said: str, query: str) -> None:
     assert of_a_link(replace(BACK, query_string=said)) == replace(PLAIN, query_string=query)
     assert of_a_link(replace(BACK, query_string=query)).is_history_navigation
+
+
+def test_a_link_carries_the_view_until_its_page_has_arrived(back: WayBack) -> None:
+    context = module.get_script_run_ctx()
+    assert context is not None
+    context.query_string = "head=2"
+    for said in ("head=2", f"head=2&{FOLLOWED}", f"head=3&{CARRIED}"):
+        came(back, "mine", replace(BACK, query_string=said))
+        assert not back.carries()
+    assert not came(back, "mine", replace(BACK, query_string=f"head=2&{CARRIED}"))
+    came(back, "another", replace(BACK, query_string=f"head=3&{CARRIED}"))
+    assert back.carries()
+    assert not came(back, "mine", PLAIN)  # a request that overtakes it
+    assert back.carries()
+    back.arrive()
+    assert not back.carries()

@@ -4,7 +4,8 @@ const MAP = ".st-key-model-map";
 const DRAWN_ANEW = [MAP, ".st-key-path"]; // with other links, while the keyboard may be on one of them
 const MARKED = `.menu a, ${MAP} a`;
 const FRAMED = ["embed", "embed_options"]; // parameters of an app in a frame of another page
-const FOLLOWED = "followed=1"; // for the server alone: viz/state/way_back.py
+const [FOLLOWED, CARRIED] = ["followed=1", "carried=1"]; // for the server alone: viz/state/way_back.py
+const MARK = new RegExp(`[?&](${FOLLOWED}|${CARRIED})$`);
 const SETTLED = 300; // milliseconds after which a page has come: to change the address takes time from it
 const narrow = matchMedia("(max-width: 1150px)"); // where the map may be wider than its place
 
@@ -37,11 +38,12 @@ export class Links {
     unmark();
     const to = new URL(address, location.href);
     const isHere = to.href === location.href || (to.pathname === location.pathname && !to.search);
+    const mark = to.search ? FOLLOWED : CARRIED;
     to.search ||= this.carried();
     for (const [name, value] of new URLSearchParams(location.search)) {
       if (FRAMED.includes(name)) to.searchParams.append(name, value);
     }
-    to.search += `${to.search ? "&" : "?"}${FOLLOWED}`;
+    to.search += `${to.search ? "&" : "?"}${mark}`;
     if (isHere) history.replaceState({}, "", to);
     else history.pushState({}, "", to);
     dispatchEvent(new PopStateEvent("popstate"));
@@ -134,8 +136,8 @@ function staysHere({ type, button, ctrlKey, metaKey, shiftKey, altKey }) {
 
 /** Takes the mark from the address, where the page has not written its own in its place. */
 function unmark() {
-  const marked = `${location.pathname}${location.search}`;
-  if (marked.endsWith(FOLLOWED)) history.replaceState({}, "", marked.slice(0, -FOLLOWED.length - 1));
+  const { pathname, search } = location;
+  if (MARK.test(search)) history.replaceState({}, "", pathname + search.replace(MARK, ""));
 }
 
 function mark(link) {
