@@ -77,7 +77,7 @@ often shows an **alignment**: to write a word, the decoder reads the word that i
 
 def live() -> None:
     if seen.model.config.shape != SHAPE:
-        offer_translator(seen.model.name)
+        offer_translator(seen.title)
         other_sentences()
         return
     page.views(

@@ -78,7 +78,7 @@ def test_an_erratum_leads_to_the_step_that_holds_it(open_page: Callable[..., Pag
     page.get_by_role("button", name="See it in “Layer norm").first.click()
     page.wait_for_url(lambda url: "layer-norm-by-hand" in url)
     told = page.get_by_text("The notes give a different result in 1 of 4 figures")
-    expect(told).to_contain_text("-3 / 2.236 is -1.34")
+    expect(told).to_contain_text("−3 / 2.236 is −1.34")
 
 
 def test_a_figure_leads_to_what_the_notes_are(open_page: Callable[..., Page]) -> None:

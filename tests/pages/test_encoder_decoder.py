@@ -183,7 +183,7 @@ def test_a_sentence_that_the_translator_can_read_comes_along() -> None:
 def test_another_model_chosen_here_is_told_and_led_to_the_translator() -> None:
     app = opened()
     next(box for box in app.selectbox if box.label == "Model").set_value("stories").run()
-    assert "stories has one stack only" in said(app)
+    assert "Stories has one stack only" in said(app)
     assert not app.exception
     press(app, f"Open “{TEXT}” in the translator")
     assert marked(app) == "le médecin fatigué"

@@ -95,7 +95,7 @@ def chat_of(typed: str, wrapped: str) -> Chat:
 
 def _read(seen: Look, chat: Chat, count: int, *, brief: bool = False) -> None:
     """What the model reads, and a way to let it read the chat. brief: without the text of the chat."""
-    name = plain(seen.model.name)
+    name = plain(seen.title)
     if chat.typed:
         st.markdown(f"The model reads this text: {counted(count, 'token')}.")
     else:

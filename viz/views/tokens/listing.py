@@ -11,6 +11,7 @@ from model.run.token_bytes import Piece, gpt2_tokens, pieces
 from model.run.tokenizers import GPT2Subset, gpt2
 from viz.elements.one_of import one_of
 from viz.notation.labels import token_label
+from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.notation.theme import KEY, MASKED, STREAM, rgba
 from viz.shell.pictures import look_for, table
@@ -75,7 +76,7 @@ def two_tokenizers(seen: Look) -> None:
         _side(offered[chosen], size, other, text, "tokens-other")
     if chosen == "own" and isinstance(seen.model.tokenizer, GPT2Subset):
         st.caption(
-            f"{seen.title} keeps {size:,} of GPT-2's tokens and renumbers them. Any other "
+            f"{plain(seen.title)} keeps {size:,} of GPT-2's tokens and renumbers them. Any other "
             "token is spelled out in bytes: type a rare word to see this."
         )
 
@@ -83,7 +84,7 @@ def two_tokenizers(seen: Look) -> None:
 def _side(name: str, vocabulary: int, found: Sequence[Piece], text: str, key: str) -> None:
     typed = sum(not piece.token.special for piece in found)
     share = f", {len(text) / typed:.2f} characters each on average" if typed else ""
-    st.markdown(f"**{name}**")
+    st.markdown(f"**{plain(name)}**")
     strip(found, key, name)
     st.caption(
         f"{counted(typed, 'token')} for {counted(len(text), 'character')}{share}. "

@@ -218,12 +218,12 @@ def sentence_to_open() -> str:
     return text if text.strip() and not unknown(text, english_groups()) else FIRST
 
 
-def offer_translator(name: str) -> None:
+def offer_translator(title: str) -> None:
     """Says that a model is no encoder–decoder, and opens one that is."""
     text = sentence_to_open()
     st.info(
         plain(
-            f"{name} has one stack only. This page needs an encoder, which reads the sentence, "
+            f"{title} has one stack only. This page needs an encoder, which reads the sentence, "
             "and a decoder, which writes another one: the translator has both."
         )
     )
