@@ -6,7 +6,7 @@ const MARKED = `.menu a, ${MAP} a`;
 const FRAMED = ["embed", "embed_options"]; // parameters of an app in a frame of another page
 const [FOLLOWED, CARRIED] = ["followed=1", "carried=1"]; // for the server alone: viz/state/way_back.py
 const MARK = new RegExp(`[?&](${FOLLOWED}|${CARRIED})$`);
-const SETTLED = 300; // milliseconds after which a page has come: to change the address takes time from it
+const SETTLED = 300; // milliseconds until a page has come, as a rule: to write the address takes time from it
 const narrow = matchMedia("(max-width: 1150px)"); // where the map may be wider than its place
 
 export class Links {
