@@ -126,9 +126,8 @@ COUNT_REPLACED = """() => {
 def test_a_page_that_is_opened_adds_one_entry_to_the_history(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:
-    page = open_page(
-        "/", text="Anna saw", on=fresh_page()
-    )  # a tab that is used for long counts to 50
+    # A tab that is used for long counts no further than 50.
+    page = open_page("/", text="Anna saw", on=fresh_page())
     wait_until_settled(page)
     before = page.evaluate("history.length")
     page.evaluate(COUNT_REPLACED)
@@ -137,9 +136,8 @@ def test_a_page_that_is_opened_adds_one_entry_to_the_history(
     expect(page).to_have_url(re.compile(r"/all_heads\?text=Anna\+saw$"))  # the link's mark is gone
     wait_until_settled(page)
     assert page.evaluate("history.length") == before + 1
-    assert (
-        page.evaluate("replaced") == 1
-    )  # when the mark went: each change takes a browser milliseconds
+    # Once, when the mark went: each change takes a browser milliseconds.
+    assert page.evaluate("replaced") == 1
     page.go_back()
     expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
 

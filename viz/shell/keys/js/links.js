@@ -51,8 +51,7 @@ export class Links {
 
   /** What the address says of the view. */
   carried() {
-    const said = [...new URLSearchParams(location.search)];
-    return new URLSearchParams(said.filter(([name]) => this.view.includes(name))).toString();
+    return said((name) => this.view.includes(name));
   }
 
   /** Marks the links to the open page and fills the blocks that it shows: now, whenever another page is opened, which
@@ -112,9 +111,7 @@ export class Links {
     const link = event.target.closest?.("a[data-page], .st-key-whole-app a");
     if (!link) return;
     if (!link.matches("[data-page]")) {
-      const said = [...new URLSearchParams(location.search)];
-      const kept = new URLSearchParams(said.filter(([name]) => !FRAMED.includes(name)));
-      link.href = `${location.pathname}?${kept}`;
+      link.href = `${location.pathname}?${said((name) => !FRAMED.includes(name))}`;
     } else if (!staysHere(event) && (!link.search || "carries" in link.dataset)) {
       link.search = this.carried();
       link.dataset.carries = "";
@@ -127,6 +124,11 @@ export class Links {
     event.preventDefault();
     this.go("carries" in link.dataset ? link.pathname : link.href);
   }
+}
+
+/** What the address says of the parameters whose names are wanted. */
+function said(isWanted) {
+  return new URLSearchParams([...new URLSearchParams(location.search)].filter(([name]) => isWanted(name))).toString();
 }
 
 /** Whether what is done to a link opens it in this tab. */
