@@ -1,5 +1,7 @@
 """A saved notebook as one page: what is refused, and what is said of widgets that were not saved."""
 
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import nbformat
 import pytest
 
 from viz.notebook import offline
-from viz.notebook.offline import VIEW, main, offline_page
+from viz.notebook.offline import STATES, VIEW, main, offline_page
 
 
 @pytest.fixture
@@ -58,3 +60,13 @@ def test_lost_widgets_are_counted_and_the_notebook_is_read_once(
     assert "with the notebook: 1 widget. In JupyterLab" in capsys.readouterr().out
     assert files == [notebook]
     assert notebook.with_suffix(".html").exists()
+
+
+def test_no_text_of_a_widget_can_end_its_script_or_hide_the_end() -> None:
+    """In HTML "<!--<script>" makes the next end of a script a part of it."""
+    states = {"state": {"a": {"state": {"tokens": ["<!--<script>", "</script><b>", "a\\<"]}}}}
+    saved = nbformat.v4.new_notebook(metadata={"widgets": {STATES: states}})
+    page, _ = offline.OfflineExporter().from_notebook_node(saved)
+    (written,) = re.findall(f'<script type="{re.escape(STATES)}">(.*?)</script>', page, re.DOTALL)
+    assert "<" not in written
+    assert json.loads(written) == states
