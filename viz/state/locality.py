@@ -14,8 +14,11 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from model.system.addresses import is_loopback
 from model.system.settings import Settings, settings_of
 
-FORWARDED = {"forwarded", "via"}  # headers that a proxy adds, besides those that begin so:
-FORWARDED_BEGIN = ("x-forwarded", "x-real-ip", "cf-", "true-client-ip")
+# Headers that a proxy adds, besides those that begin so: each maker of proxies has names of its own.
+FORWARDED = {"forwarded", "via", "client-ip", "true-client-ip", "cdn-loop"}
+FORWARDED_BEGIN = ("x-", "cf-", "fly-", "fastly-", "tailscale-", "akamai-")
+# What scripts of a page and Prometheus send themselves.
+OWN = {"x-requested-with", "x-xsrftoken", "x-prometheus-scrape-timeout-seconds"}
 
 
 def is_local(peer: str | None, headers: Iterable[tuple[str, str]]) -> bool:
@@ -26,7 +29,7 @@ def is_local(peer: str | None, headers: Iterable[tuple[str, str]]) -> bool:
     """
     hosts = []
     for name, value in ((name.lower(), value) for name, value in headers):
-        if name in FORWARDED or name.startswith(FORWARDED_BEGIN):
+        if name in FORWARDED or (name.startswith(FORWARDED_BEGIN) and name not in OWN):
             return False
         if name == "host":
             hosts.append(value)
