@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 from starlette.datastructures import Headers
+from starlette.formparsers import MultiPartParser
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import runtime
@@ -47,6 +48,7 @@ class Uploads:
     send a file and may."""
 
     def __init__(self, app: ASGIApp) -> None:
+        MultiPartParser.spool_max_size = largest_body()  # larger files would be written to the disk
         self.app = app
         self._coming = 0  # bytes
         self._kept: dict[tuple[str, str], Sent] = {}  # session and file; the oldest first

@@ -1,9 +1,14 @@
 """Files that visitors send: together they take no more than a bound, and none is waited for without end."""
 
 import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartParser
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -22,6 +27,7 @@ def files(monkeypatch: pytest.MonkeyPatch) -> MemoryUploadedFileManager:
     kept = MemoryUploadedFileManager("/upload")
     monkeypatch.setattr(runtime, "get_instance", lambda: SimpleNamespace(uploaded_file_mgr=kept))
     monkeypatch.setattr(uploads, "most_bytes", lambda: MOST)
+    monkeypatch.setattr(MultiPartParser, "spool_max_size", MultiPartParser.spool_max_size)
     return kept
 
 
@@ -38,18 +44,29 @@ class Server:
         await Response(status_code=204)(scope, receive, send)
 
     async def put(
-        self, size: int, file: str = "a", session: str = "one", arrives: asyncio.Event | None = None
+        self,
+        size: int,
+        file: str = "a",
+        session: str = "one",
+        arrives: asyncio.Event | None = None,
+        *,
+        body: bytes | None = None,
+        headers: Sequence[tuple[bytes, bytes]] = (),
     ) -> tuple[int, str]:
         """Sends a file; the status and the sentence of the answer. arrives: when the last byte does."""
         path = f"/_stcore/upload_file/{session}/{file}"
         length = (b"content-length", str(size).encode())
-        scope = {"type": "http", "method": "PUT", "path": path, "headers": [length]}
+        scope = {"type": "http", "method": "PUT", "path": path, "headers": [length, *headers]}
         status, said = 0, b""
 
         async def receive() -> Message:
             if arrives is not None:
                 await arrives.wait()
-            return {"type": "http.request", "body": bytes(size), "more_body": False}
+            return {
+                "type": "http.request",
+                "body": bytes(size) if body is None else body,
+                "more_body": False,
+            }
 
         async def send(message: Message) -> None:
             nonlocal status, said
@@ -138,3 +155,34 @@ def test_a_file_whose_rest_never_comes_is_not_waited_for(
         return [await server.put(9 * FORM_BYTES, arrives=asyncio.Event()) for _ in range(2)]
 
     assert asyncio.run(send()) == [(408, LATE)] * 2
+
+
+def test_a_file_stays_in_memory(
+    files: MemoryUploadedFileManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a folder for temporary files that is not there, only what would be written to it takes notice."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    content = bytes(3 * 1024 * 1024)  # Starlette writes from 1 MB on
+    monkeypatch.setattr(uploads, "most_bytes", lambda: 2 * len(content))
+    body = b"".join(
+        (
+            b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n',
+            content,
+            b"\r\n--b--\r\n",
+        )
+    )
+    found = b""
+
+    async def read(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal found
+        async with Request(scope, receive).form() as form:
+            file = form["file"]
+            assert isinstance(file, UploadFile)
+            found = await file.read()
+        await Response(status_code=204)(scope, receive, send)
+
+    server = Server(files)
+    server.bounded.app = read
+    headers = [(b"content-type", b"multipart/form-data; boundary=b")]
+    assert asyncio.run(server.put(len(body), body=body, headers=headers))[0] == 204
+    assert found == content
