@@ -22,7 +22,7 @@ def readout(
     keys: Sequence[str],
 ) -> str:
     """As the explorer says it below its picture:
-    L1H7 · ·Tom → ·Hill · score 42.5195 · × 0.1768 = 7.5165 · weight 0.8861"""
+    L1H7 · ·Tom → ·Hill · score 42.5195 · ÷ √32 ≈ 7.5165 · weight 0.8861"""
     score, scaled, capped, biased, masked, weight = (
         float(getattr(attention, stage)(head)[query, key])
         for stage in ("scores", "scaled", "capped", "biased", "masked", "weights")
@@ -34,7 +34,7 @@ def readout(
         head_label((attention.name, head)),
         f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}",
         f"score {_written(score)}",
-        f"× {_written(attention.scale)} = {_written(scaled)}",
+        f"{_factor(attention)} {_written(scaled)}",
         "" if attention.cap is None else f"capped {_written(capped)}",
         "" if attention.bias is None else f"with bias {_written(biased)}",
         f"masked: {_written(masked)}" if hidden else "",
@@ -42,6 +42,16 @@ def readout(
         "" if attention.sinks is None else f"sink {_written(sink)}",
     ]
     return " · ".join(filter(None, parts))
+
+
+def _factor(attention: Attention) -> str:
+    """What makes the scaled score, up to its sign: only a factor of 1 gives the printed score again, digit by
+    digit."""
+    if attention.scale == 1:
+        return "× 1 ="
+    width = attention.query.shape[-1]
+    divides = math.isclose(attention.scale, width**-0.5, rel_tol=1e-6)
+    return f"÷ √{width} ≈" if divides else f"× {_written(attention.scale)} ≈"
 
 
 def _written(value: float) -> str:
