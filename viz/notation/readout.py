@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from model.nn.places import head_label
 from model.trace.records import Attention
 from viz.notation.labels import token_label
 from viz.notation.numbers import power_of_ten, signed
@@ -31,7 +30,7 @@ def readout(
     mask = attention.mask_of(head)
     hidden = mask is not None and not mask[query, key]
     parts = [
-        head_label((attention.name, head)),
+        attention.place.head(head),
         f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}",
         f"score {_written(score)}",
         f"{_factor(attention)} {_written(scaled)}",

@@ -65,7 +65,7 @@ def say_logit(seen: Look, cell: Cell, chosen: ChosenLogit, added: Row) -> None:
             which = "rest" if part.kind != "head" else "heads"
             which = "this" if (part.name, part.head) == here else which
             sums[which] += sign * part.effect
-    head = plain(part_name(f"{cell.place}.{cell.head}", stacks=len(seen.trace.stacks)))
+    head = plain(part_name(f"{cell.place}.{cell.head}"))
     queries, keys = ([plain(token_label(text)) for text in texts] for texts in seen.labels)
     most = int(np.abs(added).argmax())
     look_for(

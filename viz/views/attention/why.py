@@ -173,9 +173,8 @@ def _click(seen: Look, cell: Cell, parts: "ScoreParts", groups: tuple[Group, Gro
 
 
 def _names(seen: Look, parts: Sequence[str], groups: Sequence[Group]) -> list[str]:
-    stacks = len(seen.trace.stacks)
     return [
-        part_name(parts[group.members[0]], stacks=stacks, short=True)
+        part_name(parts[group.members[0]], short=True)
         if group.layer is None
         else f"layer {group.layer}"
         for group in groups
@@ -212,7 +211,7 @@ def _say_largest(seen: Look, cell: Cell, parts: "ScoreParts", sum_: _Sum) -> Non
 
 def _written(seen: Look, part: str, token: str) -> str:
     """A part in words. token: as Markdown may show it."""
-    name = plain(part_name(part, stacks=len(seen.trace.stacks)))
+    name = plain(part_name(part))
     if part == "bias":
         return f"the **{name}**"
     if "." not in part:
@@ -237,7 +236,7 @@ def _rank(seen: Look, cell: Cell, parts: "ScoreParts", sum_: _Sum) -> None:
 
 def _way_on(seen: Look, part: str, token: int, key: str) -> None:
     """A part's name; where it is a head, a button that opens it on its own cell."""
-    name = plain(part_name(part, stacks=len(seen.trace.stacks)))
+    name = plain(part_name(part))
     head = head_named(part)
     if head is None:
         st.markdown(name, width="content")
@@ -265,11 +264,11 @@ def _check(parts: "ScoreParts", sum_: _Sum) -> None:
 
 
 def _table(seen: Look, parts: "ScoreParts", sum_: _Sum) -> None:
-    stacks, order = len(seen.trace.stacks), sum_.order[:TABLED]
+    order = sum_.order[:TABLED]
     table(
         {
-            "query": [part_name(parts.query_parts[row], stacks=stacks) for row, _ in order],
-            "key": [part_name(parts.key_parts[column], stacks=stacks) for _, column in order],
+            "query": [part_name(parts.query_parts[row]) for row, _ in order],
+            "key": [part_name(parts.key_parts[column]) for _, column in order],
             "adds": [sum_.values[pair] for pair in order],
         },
         f"why-{sum_.is_above}",

@@ -117,7 +117,7 @@ def spot_name(spot: Spot, trace: Trace) -> str:
     """L1H7, or "L1 at 4 ·cat", or both."""
     name = layer_label(spot.name)
     if spot.head is not None:
-        name = head_label((spot.name, spot.head), full=True)
+        name = head_label((spot.name, spot.head))
     if spot.token is None:
         return name
     token = trace.tokens_of(Place.named(spot.name).stack)[spot.token]
