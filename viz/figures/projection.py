@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from viz.figures.chart import BARE, MONOSPACED, chart, marks, titled
 from viz.figures.token_rows import ColourEnd, colour_end
 from viz.notation.labels import dimension_ticks
+from viz.notation.numbers import signed
 from viz.notation.theme import MASKED, QUANTITIES, QuantityName, vector_scale
 
 Vectors = NDArray[np.floating]
@@ -94,7 +95,7 @@ def _marks_above(columns: Sequence[int], products: Vectors, y: float) -> go.Scat
         list(columns),
         [y] * len(columns),
         name="written out",
-        text=[f"{products[column]:.4f}" for column in columns],
+        text=[signed(f"{products[column]:.4f}") for column in columns],
         hover="dimension %{x}, in the formula<br>%{text}",
         marker={"symbol": "triangle-down", "size": 9, "color": MASKED},
     )

@@ -88,7 +88,9 @@ def _of_scores(intervention: Intervention) -> Iterator[InterventionPart]:
     """What changes all scores, and which of them count."""
     if intervention.scale is not None:
         words = (
-            "scores not scaled" if intervention.scale == 1 else f"scores × {intervention.scale:g}"
+            "scores not scaled"
+            if intervention.scale == 1
+            else f"scores × {signed(f'{intervention.scale:g}')}"
         )
         yield InterventionPart(words, replace(intervention, scale=None))
     if not intervention.cap:

@@ -23,6 +23,11 @@ export function precise(value) {
   return decimals(value, 4);
 }
 
+/** A number that was set by hand, as it was given: "0", "−5000", "−1e9". */
+export function given(value) {
+  return Math.abs(value) >= 1e6 ? precise(value) : String(value).replace("-", MINUS);
+}
+
 /** For cells and tooltips: two decimals. */
 export function brief(value) {
   return decimals(value, 2);

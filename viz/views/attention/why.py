@@ -19,7 +19,7 @@ from viz.figures import score_parts as figures
 from viz.notation.labels import plotly_words, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import part_name
-from viz.notation.numbers import difference, signed
+from viz.notation.numbers import agreeing, difference, signed
 from viz.saving.save import save_figure
 from viz.shell.frame import frame
 from viz.shell.pictures import look_for, readout_of, table
@@ -253,13 +253,14 @@ def _way_on(seen: Look, part: str, token: int, key: str) -> None:
 
 def _check(parts: "ScoreParts", sum_: _Sum) -> None:
     total = float(sum_.values.sum())
+    added, recorded = agreeing(total, sum_.recorded)
     what = (
         "the model's own score lies above the mean of its row by" if sum_.is_above
         else "the model's own score is"
     )  # fmt: skip
     st.caption(
-        f"Check: all {sum_.values.size:,} parts add up to {signed(f'{total:.6f}')}; {what} "
-        f"{signed(f'{sum_.recorded:.6f}')}, a difference of {difference(abs(total - sum_.recorded))}."
+        f"Check: all {sum_.values.size:,} parts add up to {added}; {what} "
+        f"{recorded}, a difference of {difference(abs(total - sum_.recorded))}."
     )
 
 
@@ -272,7 +273,6 @@ def _table(seen: Look, parts: "ScoreParts", sum_: _Sum) -> None:
             "adds": [sum_.values[pair] for pair in order],
         },
         f"why-{sum_.is_above}",
-        decimals=6,
     )
 
 

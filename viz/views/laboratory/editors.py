@@ -12,7 +12,7 @@ from model.nn.mask_choices import MASKS
 from model.nn.places import head_label, layer_label
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.notation.numbers import counted
+from viz.notation.numbers import counted, signed
 from viz.state.fit_intervention import masks_for
 from viz.state.intervention_words import MASK_VALUES, mask_value_name
 from viz.state.look import Look
@@ -27,7 +27,7 @@ def scaling(seen: Look) -> None:
     """Whether scores are multiplied by the model's own factor."""
     own = (seen.baseline or seen.trace).find(seen.place).scale
     st.toggle(
-        f"Scale the scores: × {own:.4g}",
+        f"Scale the scores: × {signed(f'{own:.4g}')}",
         **switch(
             "laboratory-divided",
             current().intervention.scale is None,
