@@ -67,7 +67,8 @@ def projection(
     names = {strip / 2: "x", chosen: f"{name}, {dimension}", bottom: "products"}
     down = {"tickvals": list(names), "ticktext": list(names.values()), "tickfont": MONOSPACED}
     down = BARE | down | {"range": [bottom + strip / 2, 0]}
-    figure = chart(traces, _across(wide, columns, right), down, height=_HIGH)
+    beyond = ColourEnd.several(ends.values())
+    figure = chart(traces, _across(wide, columns, right, beyond), down, height=_HIGH)
     edges = {"y0": chosen - 0.5, "y1": chosen + 0.5, "x0": -0.5, "x1": right}
     return figure.add_shape(type="rect", line={"color": MASKED, "width": 1.5}, **edges)
 
@@ -101,10 +102,12 @@ def _marks_above(columns: Sequence[int], products: Vectors, y: float) -> go.Scat
     )
 
 
-def _across(wide: int, columns: Mapping[str, float], right: float) -> dict[str, object]:
+def _across(
+    wide: int, columns: Mapping[str, float], right: float, beyond: str
+) -> dict[str, object]:
     ticks = list(dimension_ticks(wide, _TICKS))
     return BARE | titled(
-        "dimension of x (each strip has its own scale)",
+        f"dimension of x (each strip has its own scale){beyond}",
         tickvals=[*ticks, *columns.values()],
         ticktext=[*map(str, ticks), *columns],
         tickfont=MONOSPACED,

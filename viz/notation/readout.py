@@ -9,6 +9,7 @@ from viz.notation.numbers import power_of_ten, signed
 
 _LABEL = 14  # characters of a token
 _DECIMALS = 4
+_DIGITS = 7  # of a float32, at least
 
 
 def readout(
@@ -54,9 +55,9 @@ def _factor(attention: Attention) -> str:
 
 
 def _written(value: float) -> str:
-    """Four decimals; a tiny or huge number in powers of ten."""
+    """Four decimals, if float32 has them; a tiny or huge number in powers of ten."""
     if math.isinf(value):
         return "−∞" if value < 0 else "∞"
     if value and not 0.5 * 10**-_DECIMALS <= abs(value) < 1e6:
         return power_of_ten(value)
-    return signed(f"{value:.{_DECIMALS}f}")
+    return signed(f"{value:.{min(_DECIMALS, _DIGITS - len(str(int(abs(value)))))}f}")

@@ -28,7 +28,6 @@ from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, fitted_scale, heatmap
 from viz.figures.marked_cells import after_dropout
-from viz.figures.token_rows import colour_end
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import signed
@@ -123,7 +122,7 @@ def _vectors(
     _what_happened(values, found, draw.rate, said)
     name = f"the {len(listed)} of {values.shape[1]:,} {unit}s with the largest values"
     rows, columns = Axis("token", tokens), Axis(name, [str(n) for n in listed], tokens=False)
-    limit = colour_end(values[:, listed] / (1 - draw.rate)).value
+    limit = float(np.abs(values[:, listed]).max()) / (1 - draw.rate) or 1.0
     drawn = {
         BEFORE: lambda: heatmap(
             values[:, listed], rows=rows, columns=columns, quantity="stream", limit=limit
