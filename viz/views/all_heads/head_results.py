@@ -198,7 +198,7 @@ def _map(seen: Look, parts: tuple[StreamPart, ...], key: str, picture: DeltaGene
             np.array([effects[head] for head in family.heads(seen.trace)]),
             quantity="difference",
             title=TITLE,
-            words="adds {:+.4f}".format,
+            words=lambda value: f"adds {signed(f'{value:+.4f}')}",
             key=f"all-heads-effect-{key}",
             alt="What each head adds to the logit.",
         )

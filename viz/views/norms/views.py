@@ -224,7 +224,7 @@ def beside(seen: Look) -> None:
             f"{name} {signed(f'{each[look.token]:.4f}')}" for name, each in columns.items()
         )
         st.markdown(
-            f"Token {look.chosen}: {here}. The two norms differ most by **{apart[look.token]:.4f}** here."
+            f"Token {look.chosen}: {here}. The two norms differ by at most **{apart[look.token]:.4f}** here."
         )
         st.caption(
             f"Derived from the recorded input, without {_LEARNED[look.seen.model.config.shifts]} "
