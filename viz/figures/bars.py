@@ -55,7 +55,7 @@ def neighbours_bars(texts: Sequence[str], cosines: Sequence[float]) -> go.Figure
     bars = bars_across(
         cosines,
         STREAM,
-        texttemplate="%{x:.4f}",
+        text=[signed(f"{cosine:.4f}") for cosine in cosines],
         textposition="outside",
         hovertext=[plotly_label(text) for text in texts],
         hover="%{hovertext}<br>cosine %{x:.4f}",

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from viz.figures.chart import MONOSPACED, Axis, bars_across, chart, titled
 from viz.notation.labels import plotly_label
-from viz.notation.numbers import fixed, probability, settled
+from viz.notation.numbers import fixed, probability, settled, signed
 from viz.notation.theme import MASKED, SCORE, WEIGHT, colorscale
 
 _LABEL = 18  # characters
@@ -114,7 +114,7 @@ def distribution(
         bars_across(
             logits,
             [SCORE if logit >= 0 else below for logit in logits],
-            texttemplate=f"%{{x:.{min(decimals, 2)}f}}",
+            text=[signed(f"{logit:.{min(decimals, 2)}f}") for logit in logits],
             textposition="auto",
             showlegend=False,
             width=0.7,
