@@ -160,7 +160,7 @@ def test_heads_that_do_not_divide_the_width_get_a_sentence() -> None:
 
 
 def test_up_to_so_many_tokens_the_rest_costs_more_and_beyond_it_the_pairs() -> None:
-    app = opened("Growth", model="translate-en-fr", text="a black cat is sleeping")
+    app = opened("Growth", model="translate-en-fr", text="the black cat sleeps")
     for cost in app.radio(key="cost-grows").options:
         choose(app, "What grows", cost)
         words = said(app).replace(",", "")

@@ -57,7 +57,7 @@ def largest_weight(scene: Scene, number: int) -> Question | None:
         f"The weights: {_amounts(names, [float(row[key]) for key in offered])}. {rest}",
         f"Its key matches the query of {looking} best: its {'scaled ' * plain}score is {most}, and the "
         f"next largest is {next_most}. The softmax turns this difference into a ratio: "
-        f"{row[best]:.3f} is about e^{apart:.4f} ≈ {exp(apart):.3g} times {row[next_best]:.3g}.",
+        f"{row[best]:.3f} is about e^{apart:.4f} = {exp(apart):.3g} times {row[next_best]:.3g}.",
     )
 
 
