@@ -69,7 +69,7 @@ def _labels(found: Profile) -> str:
         mine = given[given["label"] == kind.name].sort_values("score", ascending=False)
         if len(mine):
             heads = [
-                f"{head_label((row.layer, row.head), full=True)} {row.score:.2f} ({row.control:.2f})"
+                f"{head_label((row.layer, row.head))} {row.score:.2f} ({row.control:.2f})"
                 for row in mine.head(SHOWN).itertuples()
             ]
             more = f" and {len(mine) - SHOWN} more" if len(mine) > SHOWN else ""

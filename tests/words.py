@@ -43,7 +43,7 @@ def page_texts(page: PageEntry) -> Iterator[str]:
     """Each sentence of a page once, in the order of reading, with a line for each tab and view."""
     seen = set[str]()
     for opened, app in _states(PurePath(page.file).stem):
-        new = [text for text in dict.fromkeys(_texts(app)) if text and text not in seen]
+        new = [text for text in dict.fromkeys(texts(app)) if text and text not in seen]
         seen.update(new)
         if new:
             yield f"\n### {opened}\n"
@@ -56,8 +56,8 @@ def _states(name: str) -> Iterator[tuple[str, AppTest]]:
     yield "as it opens", app
     for beat in [tab.label for tab in app.tabs]:
         yield f"tab “{beat}”", _opened_on(name, beat)
-    for option in [option for control in _shows(app) for option in control.options]:
-        (control,) = _shows(app)  # as drawn now: an older one belongs to the view before
+    for option in [option for control in shows(app) for option in control.options]:
+        (control,) = shows(app)  # as drawn now: an older one belongs to the view before
         yield f"view “{option}”", control.set_value(option).run()
 
 
@@ -68,13 +68,13 @@ def _opened_on(name: str, beat: str) -> AppTest:
         return visit(name)
 
 
-def _shows(app: AppTest) -> list[ButtonGroup[str]]:
+def shows(app: AppTest) -> list[ButtonGroup[str]]:
     """The control that chooses a view, if the page has views."""
     found = [one for one in app.get("button_group") if isinstance(one, ButtonGroup)]
     return [one for one in found if one.label == "Show"]
 
 
-def _texts(app: AppTest) -> Iterator[str]:
+def texts(app: AppTest) -> Iterator[str]:
     """What every element of the main part and the sidebar says."""
     for block in (app.main, app.sidebar):
         for element in block:

@@ -78,16 +78,21 @@ class Place:
         return self.module or f"L{self.layer}"
 
     @property
-    def before_head(self) -> str:
-        """What stands before the H of a head: L3H5, "blocks.0.attn H5"."""
-        return f"{self.label} " if self.module else self.label
-
-    @property
     def full_label(self) -> str:
+        """The layer, told apart from the decoder's own: "encoder L3", "cross L3"."""
         if self.module:
             return self.module
         before = "cross " if self.kind == "cross" else "encoder " if self.stack == "encoder" else ""
         return f"{before}{self.label}"
+
+    @property
+    def before_head(self) -> str:
+        """What stands before the H of a head: L3H5, "encoder L3H5", "blocks.0.attn H5"."""
+        return f"{self.module} " if self.module else self.full_label
+
+    def head(self, number: int) -> str:
+        """The one name of a head."""
+        return f"{self.before_head}H{number}"
 
 
 def layer_label(name: str) -> str:
@@ -95,10 +100,9 @@ def layer_label(name: str) -> str:
     return Place.named(name).full_label
 
 
-def head_label(head: Head, *, full: bool = False) -> str:
-    """("decoder.3.self", 5) as L3H5. full: told apart from the decoder's own heads: "cross L3H5"."""
-    place = Place.named(head[0])
-    return f"{place.full_label if full else place.label}H{head[1]}"
+def head_label(head: Head) -> str:
+    """("decoder.3.self", 5) as L3H5, ("encoder.3.self", 5) as "encoder L3H5"."""
+    return Place.named(head[0]).head(head[1])
 
 
 def head_name(head: Head) -> str:

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model.nn.places import Head
-from model.profile.sums import ENTROPY_STEP, MAP, fields
+from model.profile.sums import MAP, fields
 from model.profile.token_classes import CLASSES
 from model.trace.arrays import Wide
 
@@ -40,13 +39,6 @@ def to_class(profile: "Profile") -> Wide:
     sums = _number(profile, "classes").reshape(-1, len(CLASSES), len(CLASSES)).sum(1)
     with np.errstate(invalid="ignore"):
         return np.asarray(sums / _number(profile, "rows"))
-
-
-def entropy_percentile(profile: "Profile", head: Head, entropy: float) -> float:
-    """The share, 0 to 1, of this head's rows whose entropy (nats) is smaller, up to the width of a bin."""
-    counts = profile.sums.numbers["entropies"][profile.sums.heads.index(head)]
-    bin_ = min(int(entropy / ENTROPY_STEP), len(counts) - 1)
-    return float((counts[:bin_].sum() + counts[bin_] / 2) / max(1, counts.sum()))
 
 
 def _number(profile: "Profile", name: str) -> Wide:

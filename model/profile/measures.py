@@ -147,11 +147,6 @@ def log_bins(numbers: Tensor) -> Tensor:
     return (numbers.contiguous().view(torch.int32) >> 20) & 0xFFF
 
 
-def log_bins_of(number: float) -> int:
-    """The bin of one number."""
-    return int(log_bins(torch.tensor([number], dtype=torch.float32)))
-
-
 def histogram(bins: Tensor, count: int) -> Whole:
     """(H, count): how often each bin occurs in the row of each head."""
     flat = bins.flatten(1).long()

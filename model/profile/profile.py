@@ -1,5 +1,6 @@
 """A profile that is open: its heads as a table, one head's curves and examples, and percentiles."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,12 +12,13 @@ from model.nn.places import Head
 from model.profile import opening, store
 from model.profile.battery.kinds import KINDS
 from model.profile.examples import CRITERIA, ROW
-from model.profile.measures import log_bins_of
 from model.profile.searching import search
-from model.profile.sums import MAP, SHARES, Sums, fields
+from model.profile.sums import ENTROPY_STEP, MAP, SHARES, Sums, fields
 from model.profile.tables import About, no_labels
 from model.profile.token_classes import CLASSES
 from model.trace.arrays import Wide
+
+Between = tuple[float, float]  # at least and at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +112,21 @@ class Profile:
             shares = sums / self._number("class_rows")[at][:, None]
         return pd.DataFrame(shares, index=list(CLASSES), columns=list(CLASSES))
 
-    def percentile(self, head: Head, weight: float) -> float:
-        """The share, 0 to 1, of all weights this head gives that are smaller than this one, up to the width
-        of a bin: an eighth of a power of two."""
-        counts = self.sums.numbers["weights"][self._at(head)]
-        bin_ = int(log_bins_of(weight))
-        return float((counts[:bin_].sum() + counts[bin_] / 2) / max(1, counts.sum()))
+    def percentile(self, head: Head, weight: float) -> Between:
+        """The share, 0 to 1, of this head's weights that are smaller: at least and at most, because they are
+        counted in bins, eight from each power of two to the next."""
+        return self._smaller("weights", head, int(np.float32(weight).view(np.int32)) / 2**20)
+
+    def entropy_percentile(self, head: Head, entropy: float) -> Between:
+        """The share, 0 to 1, of this head's rows with a smaller entropy (nats): at least and at most, because
+        they are counted in bins of 0.05 nats."""
+        return self._smaller("entropies", head, entropy / ENTROPY_STEP)
+
+    def _smaller(self, name: str, head: Head, place: float) -> Between:
+        """place: in bins, from the start of the first. The last bin has no end."""
+        counts = self.sums.numbers[name][self._at(head)]
+        least = counts[: min(int(place), len(counts) - 1)].sum() / max(1, counts.sum())
+        return float(least), float(counts[: math.ceil(place)].sum() / max(1, counts.sum()))
 
     def examples(self, head: Head, criterion: str = "weight") -> pd.DataFrame:
         """The strongest examples of a head by "weight", "carried" or "effect", or some by "chance":

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from model.loading.shipped import ASSETS
-from model.nn.places import decoder_head, head_label
+from model.nn.places import decoder_head
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from model.training.parsing import parsed
@@ -29,10 +29,6 @@ class Head:
     place: str  # decoder.1.cross
     number: int
     share: float  # 0–1, the mean over the words that have reference
-
-    @property
-    def label(self) -> str:
-        return head_label((self.place, self.number))
 
 
 @lru_cache(maxsize=256)

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from model.nn.config import TransformerConfig
-from model.nn.places import head_label
+from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
 from model.nn.transformer import Transformer
 from model.run.tokenizers import Words
@@ -60,7 +60,8 @@ class TranslateTask:
             "alignment": share,
             "heads_that_align": float(sum(value >= 0.9 for value in aligned.values())),
         }
-        return Evaluation(scores, {"alignment": head_label(head)})
+        label = f"{Place.named(head[0]).label}H{head[1]}"  # among the heads of cross-attention
+        return Evaluation(scores, {"alignment": label})
 
     def exact_match(self, module: Transformer, phrases: list[Phrase]) -> float:
         """Share of sentences whose greedy translation is entirely right."""

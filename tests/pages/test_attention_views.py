@@ -14,7 +14,7 @@ from tests.pages.reading import ODD_TEXTS, choose, control, numbers, own, said, 
 from viz.views.attention.views import VIEWS
 
 EDGES_CHECK = re.compile(
-    r"together (−?[\d.]+)\. The model's own is (−?[\d.]+), a difference of ([\de−.]+)\."
+    r"together [=≈] (−?[\d.]+)\. The model's own is (−?[\d.]+), a difference of ([\de−.]+)\."
 )
 CHECK = re.compile(r"add up to (−?[\d.]+); .* (−?[\d.]+), a difference of ([\de−.]+)\.")
 RECORDED = re.compile(r"The model recorded \*\*([\d.,−e]+)\*\*; difference ([\de−.]+)\.")
@@ -50,14 +50,14 @@ def test_the_parts_of_a_score_add_up_on_every_model(model: str) -> None:
             choose(app, "Picture", shown)
             sum_, recorded, apart = totals(app)
             assert apart <= 1e-4 * max(1, abs(recorded))
-            assert abs(sum_ - recorded) <= apart + 2e-6
+            assert abs(sum_ - recorded) <= apart + 2e-4 * max(1, abs(recorded))
 
 
 def test_one_walks_from_the_surname_to_the_previous_token_head_and_back() -> None:
     app = opened()
     assert "**16.99**, is what **L0H1** wrote at **·Tom**" in said(app)
     assert "what **L0H2** wrote at **·Hill**, in the key" in said(app)
-    assert totals(app)[:2] == pytest.approx((42.519524, 42.519530), abs=2e-5)
+    assert totals(app)[:2] == pytest.approx((42.519524, 42.519530), abs=6e-5)
     for key, title in STEPS:
         app.button(key=key).click().run()
         assert not app.exception
@@ -151,8 +151,12 @@ def test_edges_and_all_else_add_up_to_the_logit_on_every_model(model: str) -> No
         if not place.startswith("decoder"):
             assert "logit" in " ".join(info.value for info in app.info)
             continue
+        attention = own(model).trace(text).find(place)
+        mask = attention.mask_of(1)
+        count = attention.sizes[2] if mask is None else int(mask[3].sum())
         for against in (0, 3):
             choose(app, "Rather than", against)
+            assert f"Check: {count} edges" in said(app)  # without those that are masked
             sum_, recorded, apart = totals(app, EDGES_CHECK)
             assert apart <= 1e-4 * max(1, abs(recorded))
             assert abs(sum_ - recorded) <= apart + 2e-4

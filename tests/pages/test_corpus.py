@@ -30,13 +30,20 @@ def test_a_folder_is_opened_and_a_sentence_has_its_place_among_all_weights(tmp_p
     head, text = ("decoder.1.self", 3), app.text_area[0].value
     weight = float(own("stories").trace(text).find(head[0]).weights(head[1])[5, 1])
     assert f"the chosen cell of L1H3 has the weight {weight:.2f}" in words
-    (smaller,) = re.findall(r"larger than \*\*([\d.]+) %\*\* of the weights", words)
-    assert float(smaller) == pytest.approx(100 * profile.percentile(head, weight), abs=0.11)
+    (shares,) = re.findall(r"larger than \*\*([\d.]+) to ([\d.]+) %\*\* of the weights", words)
+    known = [100 * share for share in profile.percentile(head, weight)]
+    assert [float(share) for share in shares] == pytest.approx(known, abs=0.11)
     assert len(app.get("bidi_component")) >= 2
     control(app, "Model").set_value("house-gpt").run()
     assert control(app, "Profile").value == "House GPT"  # the one that ships
     control(app, "Profile").set_value("folder mine").run()
     assert app.query_params["model"] == "stories"  # the sentence is read by the profile's model
+
+
+def test_a_row_that_attends_to_one_key_has_no_entropy_and_more_than_no_other_row() -> None:
+    app = visit("corpus", model="house-gpt", place="decoder.0.self", head="2", query="0", key="0")
+    words = said(app)
+    assert "an entropy of 0.00 nats: more than 0.0 % of this head's rows" in words
 
 
 def test_heads_form_between_two_checkpoints_whose_examples_the_explorer_does_not_show() -> None:

@@ -159,6 +159,17 @@ def test_heads_that_do_not_divide_the_width_get_a_sentence() -> None:
     assert not app.error
 
 
+def test_up_to_so_many_tokens_the_rest_costs_more_and_beyond_it_the_pairs() -> None:
+    app = opened("Growth", model="translate-en-fr", text="the black cat sleeps")
+    for cost in app.radio(key="cost-grows").options:
+        choose(app, "What grows", cost)
+        words = said(app).replace(",", "")
+        (up_to,) = re.findall(r"Up to \*\*(\d+) tokens", words)
+        ((pairs, rest),) = re.findall(r"a = (\d+) and b = (\d+)", words)
+        pairs_cost_more = [int(pairs) * n > int(rest) for n in (int(up_to), int(up_to) + 1)]
+        assert pairs_cost_more == [False, True]
+
+
 def test_own_sizes_stay_from_view_to_view_and_in_the_link() -> None:
     app = opened("Shapes", "GPT-2 small")
     change(app, "Length", 77)

@@ -10,6 +10,7 @@ from pathlib import Path
 import streamlit as st
 
 from viz.notation.labels import token_label
+from viz.notation.numbers import fixed
 from viz.notation.theme import MASKED, WEIGHT
 
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
@@ -53,8 +54,8 @@ def paired_bars(
 
 def _bar(value: float, share: float, colour: str, decimals: int) -> str:
     return (
-        f'<span title="{value:.{decimals}f}"><i style="--share:{share:.4f};--bar:{colour}"></i>'
-        f"{value:.{min(decimals, _DECIMALS)}f}</span>"
+        f'<span title="{html.escape(fixed(value, decimals))}"><i style="--share:{share:.4f};--bar:{colour}">'
+        f"</i>{html.escape(fixed(value, min(decimals, _DECIMALS)))}</span>"
     )
 
 

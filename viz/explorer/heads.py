@@ -20,23 +20,20 @@ _CELLS = 24  # rows and columns of a map
 
 def all_heads(trace: Trace, ablated: Collection[Head] = (), *, has_maps: bool) -> list[Json]:
     """Each family with its layers, and with its maps if they are wanted: they take a moment to make."""
-    known = families(trace)
     return [
         {
             "title": family.title,
-            "layers": [_layer(one.place, len(known) > 1) for one in family.members(trace)],
+            "layers": [_layer(one.place) for one in family.members(trace)],
             "heads": family.members(trace)[0].heads,
             "zeroed": [list(head) for head in family.heads(trace) if head in ablated],
         }
         | (_maps(tiles(trace, family, _CELLS)) if has_maps else {})
-        for family in known
+        for family in families(trace)
     ]
 
 
-def _layer(place: Place, is_one_of_several: bool) -> dict[str, str]:
-    several = is_one_of_several and not place.module
-    full = place.full_label if several else place.before_head
-    return {"name": place.name, "label": place.label, "full": full}
+def _layer(place: Place) -> dict[str, str]:
+    return {"name": place.name, "label": place.label, "full": place.before_head}
 
 
 def _maps(found: Tiles) -> Json:

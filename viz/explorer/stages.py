@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from viz.notation.formulas import StageName
+from viz.notation.numbers import signed
 from viz.notation.theme import QuantityName
 
 Axis = Literal["query", "key", "dimension"]
@@ -61,7 +62,7 @@ def stages(
     found = (
         *_VECTORS,
         _matrix("scores", "Q·Kᵀ", ", not yet scaled or masked", striped),
-        _matrix("scaled", f"× {scale:.4g}", "", _scaled_look(scale)),
+        _matrix("scaled", f"× {signed(f'{scale:.4g}')}", "", _scaled_look(scale)),
         _matrix("capped", "tanh", "", _capped_look(cap)),
         _matrix("biased", "+ bias", "", _BIASED_LOOK),
         _matrix("masked", "mask", hidden, _masked_look(kind, masked, leaks, window, only_future)),

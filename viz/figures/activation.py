@@ -11,6 +11,7 @@ from model.analysis.stream.activation_curves import ActivationCurve, Function
 from model.analysis.stream.neurons import Histogram
 from viz.figures.chart import chart, line, marks, titled
 from viz.notation.labels import plotly_words
+from viz.notation.numbers import signed
 from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, STREAM, rgba
 
 _LOOKS = ((STREAM, "solid"), (MASKED, "dash"), (FEED_FORWARD, "solid"), (OUTPUT, "solid"))
@@ -70,7 +71,10 @@ def curve_over_values(curve: ActivationCurve, met: Histogram) -> go.Figure:
         _curve(points, ActivationLine(curve.title, curve.value), STREAM, "solid"),
         _curve(points, ActivationLine("its slope", curve.slope), OUTPUT, "dot"),
     ]
-    outside = f"{met.outside:,} of {met.total:,} values lie outside this picture"
+    low, high = (signed(f"{end:.2f}") for end in met.reach)
+    outside = (
+        f"{met.outside:,} of {met.total:,} values lie outside;<br>all run from {low} to {high}"
+    )
     shares = titled("share of the values, %", side="right", showgrid=False, tickmode="auto")
     return chart(
         [bars, *lines],

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from viz.figures.chart import Axis, bars_across, chart, titled
 from viz.notation.labels import plotly_label, plotly_words
+from viz.notation.numbers import signed
 from viz.notation.theme import LESS, MASKED, MORE, STREAM, WEIGHT
 
 
@@ -54,10 +55,10 @@ def neighbours_bars(texts: Sequence[str], cosines: Sequence[float]) -> go.Figure
     bars = bars_across(
         cosines,
         STREAM,
-        texttemplate="%{x:.4f}",
+        text=[signed(f"{cosine:.4f}") for cosine in cosines],
         textposition="outside",
         hovertext=[plotly_label(text) for text in texts],
-        hover="%{hovertext}<br>cosine %{x:.6f}",
+        hover="%{hovertext}<br>cosine %{x:.4f}",
     )
     across = titled(
         "cosine of the angle to the chosen token's vector",
@@ -72,7 +73,7 @@ def part_bars(names: Sequence[str], values: Sequence[float], *, title: str) -> g
     bars = bars_across(
         values,
         [MORE if value >= 0 else LESS for value in values],
-        text=[f"{value:+.2f}" for value in values],
+        text=[signed(f"{value:+.2f}") for value in values],
         textposition="outside",
         hover="%{x:+.4f}",
     )

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from viz.figures.chart import Axis, chart, marks, titled
+from viz.notation.numbers import fixed
 from viz.notation.theme import LESS, MASKED, MORE
 
 Values = NDArray[np.floating]
@@ -41,9 +42,10 @@ def before_and_after(
         ("changed", after, colour, "circle"),
     ):
         look = {"color": shade, "size": 9, "symbol": symbol, "line": {"width": 2}}
-        hover = f"{name} %{{y:.{decimals}f}}"
+        hover = f"{name} %{{customdata}}"
         drawn = values.astype(np.float32)
-        traces.append(marks(places, drawn, name=name, marker=look, hover=hover, showlegend=True))
+        points = marks(places, drawn, name=name, marker=look, hover=hover, showlegend=True)
+        traces.append(points.update(customdata=[fixed(float(one), decimals) for one in values]))
     limit = top or 1.08 * float(max(before.max(initial=0), after.max(initial=0))) or 1.0
     up = titled(unit, range=[-0.03 * limit, limit], nticks=6)
     return chart(traces, Axis("token", tokens).across(), up, height=360)

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from viz.figures.head_marks import CELLS, Cell, add_marks
 from viz.figures.heatmap import NUMBERED, Axis, Matrix, heatmap
+from viz.notation.numbers import signed
 from viz.notation.theme import QUANTITIES, QuantityName, rgba
 
 ROOMY = 8  # up to so many heads in a layer the numbers have room
@@ -64,4 +65,4 @@ def _words(values: Matrix, decimals: int) -> list[list[str]]:
 
 def _number(value: float, decimals: int) -> str:
     """A number, never "-0.00"; nothing for NaN."""
-    return "" if math.isnan(value) else f"{round(value, decimals) + 0.0:,.{decimals}f}"
+    return "" if math.isnan(value) else signed(f"{value:,.{decimals}f}")

@@ -181,7 +181,7 @@ def cell_text(
 
 def _number(value: float, decimals: int) -> str:
     """A cell's number with a true minus sign, never "-0.00"."""
-    return signed(f"{round(value, decimals) + 0.0:,.{decimals}f}")
+    return signed(f"{value:,.{decimals}f}")
 
 
 def _open_cells(

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from viz.notation.labels import drawn_letters
-from viz.notation.numbers import counted
+from viz.notation.numbers import counted, signed
 
 LISTED = 4  # at most so many lines or bars are described one by one
 _BREAK = re.compile(r"<br\s*/?>")
@@ -38,7 +38,8 @@ def _heatmap(figure: go.Figure, drawn: go.Heatmap) -> str:
         return said
     row, column = np.unravel_index(np.where(is_open, values, -np.inf).argmax(), values.shape)
     place = _place(figure, drawn, int(row), int(column))
-    said += f" Largest {values[row, column]:.4g} at {place}; smallest {values[is_open].min():.4g}."
+    said += f" Largest {_number(values[row, column])} at {place}; smallest "
+    said += f"{_number(values[is_open].min())}."
     if is_open.all():
         return said
     closed = int((~is_open).sum())
@@ -65,7 +66,7 @@ def _bars(figure: go.Figure, bars: Sequence[go.Bar]) -> str:
         at = int(lengths.argmax())
         name = _name(_axis(figure, trace, "x" if across else "y")) or _plain(trace.name or "")
         parts.append(
-            f"{name or 'value'}: {len(lengths)} bars, the largest is {lengths[at]:.4g} at "
+            f"{name or 'value'}: {len(lengths)} bars, the largest is {_number(lengths[at])} at "
             f"{_label(axis, places[at])}"
         )
     return f"Bars. {'; '.join(parts)}." if parts else "Bars without a value."
@@ -79,12 +80,16 @@ def _lines(figure: go.Figure, lines: Sequence[go.Scatter]) -> str:
         if trace.mode != "text" and len(heights) > 1:
             name = f"{_plain(trace.name)}: " if trace.name else ""
             parts.append(
-                f"{name}{len(heights)} points from {heights[0]:.4g} to {heights[-1]:.4g}, "
-                f"between {heights.min():.4g} and {heights.max():.4g}"
+                f"{name}{len(heights)} points from {_number(heights[0])} to {_number(heights[-1])}, "
+                f"between {_number(heights.min())} and {_number(heights.max())}"
             )
     axes = f", {up or 'values'} over {across or 'positions'}"
     more = f"; and {len(lines) - LISTED} more" if len(lines) > LISTED else ""
     return f"Lines{axes}. {'; '.join(parts)}{more}." if parts else f"A drawing{axes}."
+
+
+def _number(value: float) -> str:
+    return signed(f"{value:.4g}")
 
 
 def _pairs(

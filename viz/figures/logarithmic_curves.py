@@ -98,7 +98,7 @@ def growth_lines(cost: Growth, *, length: int, unit: str) -> go.Figure:
             marks(
                 [cost.crossing],
                 [cost.linear * cost.crossing],
-                name=f"equal at {cost.crossing:,.0f} tokens",
+                name=f"equal at {cost.crossing:,.1f} tokens",
                 marker={"color": WEIGHT, "size": 12, "symbol": "x"},
                 hover="equal at %{x:,.1f} tokens",
                 showlegend=True,

@@ -76,8 +76,8 @@ def after_dropout(
     end = 1.0 if quantity == "weight" else limit
     beyond = 0 if end is None else int((np.abs(values) > end).sum())
     if beyond:
+        count = values.size if blocked is None else int((~blocked).sum())
         said.append(
-            f"the colour scale ends at {end:.3g};<br>{beyond:,} of {values.size:,} values lie "
-            "beyond it"
+            f"the colour scale ends at {end:.3g};<br>{beyond:,} of {count:,} values lie beyond it"
         )
     return figure.update_xaxes(title={"text": "<br>".join([columns.name, *said])})

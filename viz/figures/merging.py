@@ -1,6 +1,6 @@
 """The outputs of all heads side by side, and what they become through W_O: one colour a head."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -53,7 +53,7 @@ def merging(
         ),
     ]
     labels = ["side by side", "", "", *(f"head {head}" for head in range(heads)), "", *sums]
-    figure = _drawn(traces, labels, width)
+    figure = _drawn(traces, labels, width, end.values())
     _write_lengths(
         figure,
         [*written, *sums.values()],
@@ -76,7 +76,7 @@ def merging_of_tokens(
         _rows(total, QUANTITIES["stream"].hue, end["sums"], count + 1, "sum"),
     ]
     names = [token_label(token, LABEL) for token in tokens]
-    return _drawn(traces, [*names, "", *names], width)
+    return _drawn(traces, [*names, "", *names], width, end.values())
 
 
 def _write_lengths(
@@ -127,10 +127,11 @@ def _drawn(
     traces: Sequence[go.Heatmap],
     labels: Sequence[str],
     width: int,
+    ends: Iterable[ColourEnd],
 ) -> go.Figure:
-    """labels: one a row, "" for a gap."""
+    """labels: one a row, "" for a gap. ends: of all colours."""
     ticks = dimension_ticks(width, _TICKS)
-    said = "dimension (each block has its own scale)"
+    said = f"dimension (each block has its own scale){ColourEnd.several(ends)}"
     across = titled(said, range=[-0.5, width - 0.5], **_ticks(ticks, ticks)) | BARE
     places = [place for place, label in enumerate(labels) if label]
     down = _ticks(places, [plotly_words(labels[place]) for place in places]) | BARE

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from model.analysis.heads.families import Family, families, family_of
 from model.analysis.heads.ranking import STATISTICS, scores
 from model.analysis.heads.tiles import tiles
-from model.nn.places import head_label
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.figures.bars import part_bars
@@ -62,7 +61,7 @@ def heads(trace: Trace, place: str | None = None) -> go.Figure:
     """Every head as a small map of its weights, a row a layer: of all layers like this one (self-attention of
     the same stack, or cross-attention). place: None: like the first layer."""
     family = _family(trace, place)
-    names = [head_label(head) for head in family.heads(trace)]
+    names = [trace.find(name).place.head(head) for name, head in family.heads(trace)]
     return _on_white(head_grid(tiles(trace, family), chosen=None, words=names))
 
 
@@ -81,8 +80,8 @@ def statistic(trace: Trace, name: str, place: str | None = None) -> go.Figure:
         raise ValueError(found.refused[name])
     table = found.values[name].reshape(len(family.members(trace)), -1)
     words = [
-        f"{head_label(head)}<br>{value:.4f}"
-        for head, value in zip(found.heads, found.values[name], strict=True)
+        f"{trace.find(layer).place.head(head)}<br>{value:.4f}"
+        for (layer, head), value in zip(found.heads, found.values[name], strict=True)
     ]
     of = known[name]
     quantity: QuantityName = "score" if of.name in ("distance", "entropy") else "weight"

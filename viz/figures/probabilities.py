@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from viz.figures.chart import MONOSPACED, Axis, bars_across, chart, titled
 from viz.notation.labels import plotly_label
-from viz.notation.numbers import probability, settled
+from viz.notation.numbers import fixed, probability, settled, signed
 from viz.notation.theme import MASKED, SCORE, WEIGHT, colorscale
 
 _LABEL = 18  # characters
@@ -60,9 +60,10 @@ def next_tokens(
             shares,
             colour,
             name=name,
-            texttemplate=f"%{{x:.{min(decimals, 3)}f}}",
+            text=[fixed(share, min(decimals, 3)) for share in shares],
             textposition="outside",
-            hover=f"{name} %{{x:.{decimals}f}}",
+            customdata=[fixed(share, decimals) for share in shares],
+            hover=f"{name} %{{customdata}}",
         )
         for name, shares, colour in pairs
     ]
@@ -74,7 +75,7 @@ def word_probabilities(words: Sequence[Given], error: float = 0.0) -> go.Figure:
     """One row a word from the top down: its probability, and beneath it the model's first choice
     where that is another word. error: how far rounding may move the logarithm of a probability."""
     shares = [word.share for word in words]
-    texts = [_number(share, error) for share in shares]
+    texts = [probability(share, error) for share in shares]
     name = "the word in the text"
     own = _shares(shares, texts, name, WEIGHT, error, textfont=MONOSPACED)
     traces = [own]
@@ -83,7 +84,7 @@ def word_probabilities(words: Sequence[Given], error: float = 0.0) -> go.Figure:
         shares = [word.first_share for word in others.values()]
         name = "the model's first choice, where it differs"
         texts = [
-            f"{plotly_label(word.first)} {_number(word.first_share, error)}"
+            f"{plotly_label(word.first)} {probability(word.first_share, error)}"
             for word in others.values()
         ]
         look = {"y": list(others), "textfont": MONOSPACED}
@@ -113,7 +114,7 @@ def distribution(
         bars_across(
             logits,
             [SCORE if logit >= 0 else below for logit in logits],
-            texttemplate=f"%{{x:.{min(decimals, 2)}f}}",
+            text=[signed(f"{logit:.{min(decimals, 2)}f}") for logit in logits],
             textposition="auto",
             showlegend=False,
             width=0.7,
@@ -124,7 +125,7 @@ def distribution(
     if drawn is not None:
         named.append(("after temperature, top-k and top-p", drawn, WEIGHT))
     for name, bars, colour in named:
-        texts = [_number(share, bars.error) if share else "cut" for share in bars.all]
+        texts = [probability(share, bars.error) if share else "cut" for share in bars.all]
         place = {"xaxis": "x2", "yaxis": "y2"}
         traces.append(_shares(bars.all, texts, name, colour, bars.error, **place))
     ticks = [*(plotly_label(label, _LABEL) for label in labels), "<i>other</i>"]
@@ -176,10 +177,6 @@ def _shares(
         hover="%{hovertext}",
         **more,
     )
-
-
-def _number(share: float, error: float) -> str:
-    return "&lt;0.0001" if share < 0.00005 else probability(share, error)
 
 
 def _ends(logits: Sequence[float]) -> list[float]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from viz.figures.chart import BARE, MONOSPACED, chart, marks, titled
 from viz.figures.token_rows import ColourEnd, colour_end
 from viz.notation.labels import dimension_ticks
+from viz.notation.numbers import signed
 from viz.notation.theme import MASKED, QUANTITIES, QuantityName, vector_scale
 
 Vectors = NDArray[np.floating]
@@ -66,7 +67,8 @@ def projection(
     names = {strip / 2: "x", chosen: f"{name}, {dimension}", bottom: "products"}
     down = {"tickvals": list(names), "ticktext": list(names.values()), "tickfont": MONOSPACED}
     down = BARE | down | {"range": [bottom + strip / 2, 0]}
-    figure = chart(traces, _across(wide, columns, right), down, height=_HIGH)
+    beyond = ColourEnd.several(ends.values())
+    figure = chart(traces, _across(wide, columns, right, beyond), down, height=_HIGH)
     edges = {"y0": chosen - 0.5, "y1": chosen + 0.5, "x0": -0.5, "x1": right}
     return figure.add_shape(type="rect", line={"color": MASKED, "width": 1.5}, **edges)
 
@@ -94,16 +96,18 @@ def _marks_above(columns: Sequence[int], products: Vectors, y: float) -> go.Scat
         list(columns),
         [y] * len(columns),
         name="written out",
-        text=[f"{products[column]:.4f}" for column in columns],
+        text=[signed(f"{products[column]:.4f}") for column in columns],
         hover="dimension %{x}, in the formula<br>%{text}",
         marker={"symbol": "triangle-down", "size": 9, "color": MASKED},
     )
 
 
-def _across(wide: int, columns: Mapping[str, float], right: float) -> dict[str, object]:
+def _across(
+    wide: int, columns: Mapping[str, float], right: float, beyond: str
+) -> dict[str, object]:
     ticks = list(dimension_ticks(wide, _TICKS))
     return BARE | titled(
-        "dimension of x (each strip has its own scale)",
+        f"dimension of x (each strip has its own scale){beyond}",
         tickvals=[*ticks, *columns.values()],
         ticktext=[*map(str, ticks), *columns],
         tickfont=MONOSPACED,

@@ -10,6 +10,7 @@ from viz.figures.chart import Axis
 from viz.figures.heatmap import heatmap
 from viz.figures.room import counted_margins
 from viz.figures.squares import ABOVE, BELOW
+from viz.notation.numbers import signed
 from viz.notation.theme import QuantityName
 
 Numbers = NDArray[np.generic]
@@ -96,7 +97,7 @@ def _cells(
     known = np.isfinite(values)
     whole = bool((values[known] % 1 == 0).all())
     words = [
-        [f"{value:.{0 if whole else 2}f}" if np.isfinite(value) else "" for value in row]
+        [signed(f"{value:.{0 if whole else 2}f}") if np.isfinite(value) else "" for value in row]
         for row in values
     ]
     figure = heatmap(

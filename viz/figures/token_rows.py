@@ -1,6 +1,6 @@
 """A heatmap with a row for each token, and a mark beside each row that chooses it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +43,12 @@ class ColourEnd:
         """The same in a few words, where several kinds of rows have colours of their own."""
         beyond = f", {self.beyond:,} values beyond" if self.beyond else ""
         return f"colours end at ±{self.value:.3g}{beyond}"
+
+    @staticmethod
+    def several(ends: Iterable["ColourEnd"]) -> str:
+        """The note on a picture whose parts have scales of their own."""
+        beyond = sum(end.beyond for end in ends)
+        return f";<br>{beyond:,} values lie beyond the ends of theirs" if beyond else ""
 
     @property
     def lines(self) -> str:

@@ -13,6 +13,7 @@ from viz.notation.formula import (
     named_cell,
     two_terms,
 )
+from viz.notation.numbers import power_of_ten
 
 __all__ = ["ATTENTION", "ATTENTION_WITHOUT_MASK", "Formula", "StageName", "formulas"]
 
@@ -159,9 +160,8 @@ def _masked(mask_value: float, before: str) -> Formula:
             rf"\text{{masked}}_{{ij}} = \begin{{cases}} \text{{{before}}}_{{ij}} & \text{{if }} i "
             rf"\text{{ may attend to }} j \\ {becomes} & \text{{if not}} \end{{cases}}"
         ),
-        plain=f"masked_ij = {before}_ij where i may attend to j, else {becomes}".replace(
-            r"\infty", "∞"
-        ),
+        plain=f"masked_ij = {before}_ij where i may attend to j, else "
+        + ("−∞" if math.isinf(mask_value) else power_of_ten(mask_value)),
         numeric={
             "allowed": rf"{cell} = {bold('score', f'@{before}@')}",
             "forbidden": rf"{cell} = {bold('score', becomes)}",

@@ -33,16 +33,15 @@ def norm_name(name: str, order: NormPlace, *, stacks: int = 1) -> str:
     return _of_stack(words, place.stack, stacks)
 
 
-def part_name(part: str, *, stacks: int = 1, short: bool = False) -> str:
+def part_name(part: str, *, short: bool = False) -> str:
     """What wrote to the stream: "token", "L0H2", "L0 feed-forward" or, short, "L0 FFN", "biases"."""
     head = head_named(part)
     if head is not None:
-        return head_label(head, full=stacks > 1)
+        return head_label(head)
     if "." not in part:
         return "biases" if part == "bias" else part
     place = Place.named(part)
-    label = place.full_label if stacks > 1 else place.label
-    return f"{label} {(SHORT if short else ADDED_BY)[place.kind]}"
+    return f"{place.full_label} {(SHORT if short else ADDED_BY)[place.kind]}"
 
 
 def state_names(trace: Trace, stack: Stack) -> tuple[str, ...]:

@@ -4,7 +4,9 @@ They have a true minus sign, as in the explorer (viz/explorer/js/numbers.js).
 """
 
 import math
-from decimal import ROUND_HALF_EVEN, ROUND_UP, Context
+import re
+from collections.abc import Iterable
+from decimal import ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +30,33 @@ def settled(error: float, most: int = DECIMALS) -> int:
     return most if error <= 0 else int(np.clip(-np.ceil(np.log10(error)), 0, most))
 
 
+def certain(value: float, error: float) -> str:
+    """A number with the decimals that are certain, given its error."""
+    return signed(f"{value:.{settled(error)}f}")
+
+
+def agreeing(value: float, recorded: float) -> tuple[str, str]:
+    """Two computations of one number with the decimals that are certain: float32 holds no more of the
+    recorded one, and the other lies some way from it."""
+    error = max(abs(value - recorded), float(np.spacing(np.float32(abs(recorded)))))
+    return certain(value, error), certain(recorded, error)
+
+
+def fixed(value: float, decimals: int) -> str:
+    """A number that is not negative, with so many decimals; "<0.001" where they would show a 0 that it is
+    not."""
+    text = f"{value:.{decimals}f}"
+    return text if value <= 0 or float(text) else f"<{10**-decimals:.{decimals}f}"
+
+
 def nats(value: float, error: float) -> str:
-    """A loss or a divergence, with the decimals that are certain."""
-    return f"{value:.{settled(error)}f}"
+    """A loss, an entropy or a divergence, with the decimals that are certain."""
+    return fixed(max(value, 0.0), settled(error))
 
 
 def probability(share: float, error: float, most: int = DECIMALS) -> str:
     """A probability with the decimals that are certain. error: that of its logarithm."""
-    return f"{share:.{settled(probability_rounding(share, error), most)}f}"
+    return fixed(share, settled(probability_rounding(share, error), most))
 
 
 def significant(error: float) -> int:
@@ -68,13 +89,20 @@ def power_of_ten(value: float, digits: int = 2, *, rounding: str = ROUND_HALF_EV
 
 
 def signed(text: str) -> str:
-    """A number as Python writes it, with a true minus sign."""
-    return text.replace("-", _MINUS)
+    """A number as Python writes it, with a true minus sign, and with none before a zero."""
+    return re.sub(r"^-(?=[0.]+%?$)", "", text).replace("-", _MINUS)
+
+
+def sign_of_sum(parts: Iterable[str], total: str) -> str:
+    """ "=" where the printed parts add up to the printed total, else "≈"."""
+    *added, whole = (text.replace(_MINUS, "-").replace(",", "") for text in (*parts, total))
+    exact = not any("<" in text for text in added) and sum(map(Decimal, added)) == Decimal(whole)
+    return "=" if exact else "≈"
 
 
 def moves(before: float, after: float, decimals: int = 3) -> str:
     """How a number changes: "goes from 0.995 to 0.012", or "stays at 1.000"."""
-    old, new = f"{before:.{decimals}f}", f"{after:.{decimals}f}"
+    old, new = (signed(f"{value:.{decimals}f}") for value in (before, after))
     return f"stays at {old}" if old == new else f"goes from {old} to {new}"
 
 

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 
-from model.nn.places import head_label
 from model.trace.records import Attention
 from viz.notation.labels import token_label
 from viz.notation.numbers import power_of_ten, signed
 
 _LABEL = 14  # characters of a token
 _DECIMALS = 4
+_DIGITS = 7  # of a float32, at least
 
 
 def readout(
@@ -22,7 +22,7 @@ def readout(
     keys: Sequence[str],
 ) -> str:
     """As the explorer says it below its picture:
-    L1H7 · ·Tom → ·Hill · score 42.5195 · × 0.1768 = 7.5165 · weight 0.8861"""
+    L1H7 · ·Tom → ·Hill · score 42.5195 · ÷ √32 ≈ 7.5165 · weight 0.8861"""
     score, scaled, capped, biased, masked, weight = (
         float(getattr(attention, stage)(head)[query, key])
         for stage in ("scores", "scaled", "capped", "biased", "masked", "weights")
@@ -31,10 +31,10 @@ def readout(
     mask = attention.mask_of(head)
     hidden = mask is not None and not mask[query, key]
     parts = [
-        head_label((attention.name, head)),
+        attention.place.head(head),
         f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}",
         f"score {_written(score)}",
-        f"× {_written(attention.scale)} = {_written(scaled)}",
+        f"{_factor(attention)} {_written(scaled)}",
         "" if attention.cap is None else f"capped {_written(capped)}",
         "" if attention.bias is None else f"with bias {_written(biased)}",
         f"masked: {_written(masked)}" if hidden else "",
@@ -44,10 +44,20 @@ def readout(
     return " · ".join(filter(None, parts))
 
 
+def _factor(attention: Attention) -> str:
+    """What makes the scaled score, up to its sign: only a factor of 1 gives the printed score again, digit by
+    digit."""
+    if attention.scale == 1:
+        return "× 1 ="
+    width = attention.query.shape[-1]
+    divides = math.isclose(attention.scale, width**-0.5, rel_tol=1e-6)
+    return f"÷ √{width} ≈" if divides else f"× {_written(attention.scale)} ≈"
+
+
 def _written(value: float) -> str:
-    """Four decimals; a tiny or huge number in powers of ten."""
+    """Four decimals, if float32 has them; a tiny or huge number in powers of ten."""
     if math.isinf(value):
         return "−∞" if value < 0 else "∞"
     if value and not 0.5 * 10**-_DECIMALS <= abs(value) < 1e6:
         return power_of_ten(value)
-    return signed(f"{value:.{_DECIMALS}f}")
+    return signed(f"{value:.{min(_DECIMALS, _DIGITS - len(str(int(abs(value)))))}f}")

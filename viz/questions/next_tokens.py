@@ -5,7 +5,7 @@ import numpy as np
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import Distribution, probabilities, temperature
 from viz.notation.names import state_names
-from viz.notation.numbers import probability, settled
+from viz.notation.numbers import probability, settled, signed
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, listed, quoted, token_name
 
 _RANKS = (0, 1, 2, 9)  # of the offered tokens: the likeliest, two near it, one further down
@@ -38,7 +38,7 @@ def next_token(scene: Scene, number: int) -> Question | None:
         f"{name} {probability(shares[id_], error)}"
         for name, id_ in zip(names, offered, strict=True)
     ]
-    largest, following = (f"{logits[id_]:.{settled(error, 2)}f}" for id_ in order[:2])
+    largest, following = (signed(f"{logits[id_]:.{settled(error, 2)}f}") for id_ in order[:2])
     return Question(
         f"Which token does the model expect after {token_name(tokens[at], at)}?",
         tuple(names),

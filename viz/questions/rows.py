@@ -12,7 +12,7 @@ from model.nn.places import Head, head_label
 from model.trace.arrays import Array, Mask
 from model.trace.records import Attention
 from model.trace.trace import Trace
-from viz.notation.numbers import counted
+from viz.notation.numbers import counted, signed
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, listed, token_name
 
 _BUSY, _IDLE = 0.5, 0.2  # mean weight: the least of the answer, the most of every other option
@@ -43,10 +43,10 @@ def largest_weight(scene: Scene, number: int) -> Question | None:
     tokens = scene.trace.keys_of(attention)
     names = [token_name(tokens[key], key) for key in offered]
     read = attention.biased(scene.head)[query]
-    scores = [f"{read[key]:.4f}" for key in (best, next_best)]
+    scores = [round(float(read[key]), 4) for key in (best, next_best)]
     plain = attention.cap is None and attention.bias is None
-    apart = float(scores[0]) - float(scores[1])
-    looking = scene.query_name(query)
+    apart = scores[0] - scores[1]
+    looking, (most, next_most) = scene.query_name(query), (signed(f"{one:.4f}") for one in scores)
     rest = "All weights of the row sum to 1."
     if attention.sinks is not None:
         rest = f"The sink takes {attention.sink_weights(scene.head)[query]:.3f} of the row."
@@ -55,8 +55,8 @@ def largest_weight(scene: Scene, number: int) -> Question | None:
         tuple(names),
         offered.index(best),
         f"The weights: {_amounts(names, [float(row[key]) for key in offered])}. {rest}",
-        f"Its key matches the query of {looking} best: its {'scaled ' * plain}score is {scores[0]}, and the "
-        f"next largest is {scores[1]}. The softmax turns this difference into a ratio: "
+        f"Its key matches the query of {looking} best: its {'scaled ' * plain}score is {most}, and the "
+        f"next largest is {next_most}. The softmax turns this difference into a ratio: "
         f"{row[best]:.3f} is about e^{apart:.4f} = {exp(apart):.3g} times {row[next_best]:.3g}.",
     )
 

@@ -16,7 +16,6 @@ import plotly.graph_objects as go
 from plotly.io import to_json
 from plotly.offline import get_plotlyjs
 
-from model.nn.places import head_label
 from model.snippets import Later
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.matrix_csv import matrix_csv
@@ -111,7 +110,7 @@ def head_picture(
     }
     return HeadPicture(
         stage=known[stage],
-        name=head_label((attention.name, head)),
+        name=attention.place.head(head),
         later=later_of(list(known.values())),
         runs=runs,
         limits=limits,
@@ -138,7 +137,7 @@ def _around_heads(
         limits[BASELINE] = limits[CHANGED] = max(limits[BASELINE], limits[CHANGED])
     return HeadPicture(
         stage=part.stage,
-        name=head_label((attention.name, head)),
+        name=attention.place.head(head),
         later=(),
         runs=runs,
         limits=limits,

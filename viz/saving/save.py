@@ -108,7 +108,8 @@ def save_view(seen: "Look") -> None:
         # What is saved is what was drawn: a file is made later, outside of the session.
         stage, link, said = current().stage, link_of_view(), _look_for(seen)
         drawn = _Drawn(seen.requests, seen.place, seen.head, stage, link, said)
-        name = f"attention-{head_label((drawn.place, drawn.head))}-{drawn.stage}"
+        head = head_label((drawn.place, drawn.head)).replace(" ", "-")
+        name = f"attention-{head}-{drawn.stage}"
         for label, file, kind, make in (
             ("Picture as a page (HTML)", f"{name}.html", "text/html", drawn.page),
             ("Its numbers (CSV)", f"{name}.csv", "text/csv", drawn.numbers),

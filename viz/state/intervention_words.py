@@ -70,7 +70,7 @@ def _parts(intervention: Intervention, tokens: tuple[str, ...]) -> Iterator[Inte
             "ablated",
             heads,
             heads_off,
-            lambda head: f"{head_label(head, full=True)} off",
+            lambda head: f"{head_label(head)} off",
         )
     yield from _by_hand(intervention)
     if intervention.dropout:
@@ -88,7 +88,9 @@ def _of_scores(intervention: Intervention) -> Iterator[InterventionPart]:
     """What changes all scores, and which of them count."""
     if intervention.scale is not None:
         words = (
-            "scores not scaled" if intervention.scale == 1 else f"scores × {intervention.scale:g}"
+            "scores not scaled"
+            if intervention.scale == 1
+            else f"scores × {signed(f'{intervention.scale:g}')}"
         )
         yield InterventionPart(words, replace(intervention, scale=None))
     if not intervention.cap:
@@ -112,9 +114,7 @@ def _by_hand(intervention: Intervention) -> Iterator[InterventionPart]:
         "weights",
         intervention.weights,
         "weights set by hand",
-        lambda cell: (
-            f"{head_label(cell[:2], full=True)}: weight {cell[2]} → {cell[3]} = {cell[4]:g}"
-        ),
+        lambda cell: f"{head_label(cell[:2])}: weight {cell[2]} → {cell[3]} = {cell[4]:g}",
     )
     if intervention.patch is not None:
         yield from _patched(intervention, intervention.patch)
@@ -139,9 +139,9 @@ def patched_part_name(part: PatchPart) -> str:
     """("head", "decoder.1.self", 7) as L1H7, ("stream", "decoder.1.self", 4) as "stream before L1 at 4"."""
     kind, name, index = part
     if kind == "head":
-        return head_label((name, index), full=True)
+        return head_label((name, index))
     if kind == "weights":
-        return f"weights of {head_label((name, index), full=True)}"
+        return f"weights of {head_label((name, index))}"
     what = "stream before" if kind == "stream" else "feed-forward of"
     return f"{what} {layer_label(name)} at {index}"
 

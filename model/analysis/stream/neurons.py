@@ -44,6 +44,7 @@ class Histogram(NamedTuple):
     shares: Wide  # (bin,): of all values, those outside included
     outside: int  # values beyond the ends
     total: int
+    reach: tuple[float, float]  # of all values
 
 
 def histogram(values: Array, *, least: float = 4.0, bins: int = 80) -> Histogram:
@@ -52,7 +53,8 @@ def histogram(values: Array, *, least: float = 4.0, bins: int = 80) -> Histogram
     low, high = np.percentile(values, [0.1, 99.9])
     edges = np.linspace(min(float(low), -least), max(float(high), least), bins + 1)
     counts, _ = np.histogram(values, edges)
-    return Histogram(edges, counts / values.size, int(values.size - counts.sum()), values.size)
+    outside, reach = int(values.size - counts.sum()), (float(values.min()), float(values.max()))
+    return Histogram(edges, counts / values.size, outside, values.size, reach)
 
 
 class Dropped(NamedTuple):

@@ -37,12 +37,11 @@ def test_any_other_name_is_refused(name: str) -> None:
 def test_layers_and_heads_are_told_apart_from_the_decoders_own() -> None:
     names = ["decoder.3.self", "decoder.3.cross", "encoder.3.self"]
     assert [layer_label(name) for name in names] == ["L3", "cross L3", "encoder L3"]
-    assert [head_label((name, 5), full=True) for name in names] == [
+    assert [head_label((name, 5)) for name in names] == [
         "L3H5",
         "cross L3H5",
         "encoder L3H5",
     ]
-    assert head_label(("decoder.3.cross", 5)) == "L3H5"
 
 
 def test_a_label_finds_its_head_again() -> None:

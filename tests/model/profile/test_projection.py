@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.profile.every_head import by_class, by_distance, entropy_percentile, mean_maps, to_class
+from model.profile.every_head import by_class, by_distance, mean_maps, to_class
 from model.profile.projection import FEATURES, features, most_similar, projected
-from model.profile.sums import ENTROPY_STEP
 from tests.model.profile.synthetic import KINDS, many_heads, small_profile
 
 
@@ -19,17 +18,6 @@ def test_all_heads_at_once_have_the_numbers_of_each() -> None:
         assert np.array_equal(maps[at], profile.mean_map(head))
         assert np.array_equal(classes[at], profile.by_class(head).to_numpy(), equal_nan=True)
     assert to_class(profile).sum(1) == pytest.approx(np.ones(len(maps)), abs=1e-6)
-
-
-def test_the_percentile_of_an_entropy_counts_the_rows_below_it() -> None:
-    profile = small_profile()
-    head = profile.sums.heads[0]
-    counts = profile.sums.numbers["entropies"][0]
-    shares = [entropy_percentile(profile, head, ENTROPY_STEP * (n + 0.5)) for n in (0, 20, 255)]
-    assert shares == sorted(shares)
-    below = (counts[:20].sum() + counts[20] / 2) / counts.sum()
-    assert shares[1] == pytest.approx(below)
-    assert entropy_percentile(profile, head, 1e9) > 0.99
 
 
 def test_heads_of_one_kind_lie_together_and_shares_and_places_are_those_of_the_features() -> None:

@@ -77,7 +77,7 @@ def test_the_models_choice_is_drawn_only_where_it_is_another_word() -> None:
     words = [Given("le", 0.9, "le", 0.9), Given("<i>", 0.00001, "chat", 0.8)]
     own, others = word_probabilities(words).data
     assert list(own.x) == [0.9, 0.00001]
-    assert list(own.text) == ["0.9000", "&lt;0.0001"]
+    assert list(own.text) == ["0.9000", "<0.0001"]
     assert list(others.y) == [1]
     assert list(others.text) == ["chat 0.8000"]
     assert word_probabilities(words).layout.yaxis.ticktext[1] == "&lt;i&gt;"

@@ -79,7 +79,7 @@ def test_each_value_set_to_zero_carries_a_cross_and_a_closed_cell_none() -> None
     assert (list(crosses.x), list(crosses.y)) == ([0], [1])
     title = figure.layout.xaxis.title.text
     assert "×: set to 0" in title
-    assert "the colour scale ends at 1;<br>1 of 4 values lie beyond it" in title
+    assert "the colour scale ends at 1;<br>1 of 3 values lie beyond it" in title
 
 
 def test_values_beyond_the_colours_are_counted_on_the_picture() -> None:

@@ -131,7 +131,7 @@ def test_many_heads_leave_the_leading_nought_out_and_heads_not_run_stay_empty() 
     values[0, 5], values[0, 6] = math.nan, -0.5
     figure = head_map(values, quantity="difference", title="t", chosen=None, words=words(1, 12))
     said = written_in(figure)
-    assert said == {".07", "-.50"}
+    assert said == {".07", "−.50"}
 
 
 def test_a_narrow_picture_has_numbers_only_where_they_fit() -> None:
@@ -159,5 +159,5 @@ def test_what_a_sink_takes_stands_in_a_column_of_its_own() -> None:
 def test_bars_are_in_order_with_their_numbers_and_no_live_markup() -> None:
     figure = part_bars(["<b>L0H1</b>", "bias"], [2.0, -1.0], title="adds")
     assert figure.layout.yaxis.ticktext == ("&lt;b&gt;L0H1&lt;/b&gt;", "bias")
-    assert list(figure.data[0].text) == ["+2.00", "-1.00"]
+    assert list(figure.data[0].text) == ["+2.00", "−1.00"]
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]

@@ -33,7 +33,7 @@ def test_a_token_without_a_share_is_marked_cut_and_the_chosen_one_too() -> None:
     assert list(figure.data[-1].text) == ["0.6000", "0.4000", "cut", "cut", "cut", "cut"]
     assert "cut" not in figure.data[1].text
     tiny = distribution(["a"], [1], Bars([1 - 1e-7], 1e-7))
-    assert list(tiny.data[1].text) == ["1.0000", "&lt;0.0001"]
+    assert list(tiny.data[1].text) == ["1.0000", "<0.0001"]
     assert figure.layout.yaxis.ticktext[1].startswith("<b>→")
 
 

@@ -1,9 +1,17 @@
 """Plain names: every norm of every shape has its own, and says on which side it stands."""
 
+import pytest
+
 from model import Model, Trace
+from model.nn.places import head_label
 from tests.model import hub_models
 from tests.model.tiny import SHAPES, loaded, sentence, target
-from viz.notation.names import kinds_of_layers, norm_name, sublayer_name
+from tests.viz.explorer.records import labels
+from viz.explorer.heads import all_heads
+from viz.explorer.layer import layer_arrays
+from viz.notation.names import kinds_of_layers, norm_name, part_name, sublayer_name
+from viz.notation.readout import readout
+from viz.state.intervention_words import patched_part_name
 
 
 def traced(name: str) -> tuple[Model, Trace]:
@@ -28,6 +36,25 @@ def test_a_name_says_where_the_norm_stands() -> None:
     assert norm_name("encoder.embedding.norm", "post") == "After the embeddings"
     assert norm_name("decoder.final.norm", "pre", stacks=2) == "Decoder: after the last layer"
     assert sublayer_name("decoder.1.cross", stacks=2) == "Decoder: layer 1, cross-attention"
+
+
+@pytest.mark.parametrize("shape", ["translate-en-fr", "house-gpt"])
+def test_a_head_has_one_name_in_every_place_and_no_other_has_it(shape: str) -> None:
+    _, trace = traced(shape)
+    layers = [layer for family in all_heads(trace, has_maps=False) for layer in family["layers"]]
+    offered = {layer["name"]: layer["full"] for layer in layers}
+    names = []
+    for attention in trace.attention:
+        name = head_label((attention.name, 0))
+        texts = [labels(len(vectors[0])) for vectors in attention.vectors[:2]]
+        line = readout(attention, 0, 0, 0, queries=texts[0], keys=texts[1])
+        assert line.startswith(f"{name} · ")
+        assert f"{layer_arrays(attention, range(1), False)['label']}H0" == name
+        assert f"{offered[attention.name]}H0" == name
+        assert part_name(f"{attention.name}.0") == name
+        assert patched_part_name(("head", attention.name, 0)) == name
+        names.append(name)
+    assert len(set(names)) == len(names)
 
 
 def test_layers_that_look_differently_far_are_told_apart() -> None:

@@ -8,7 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.analysis.tokens.prediction import probabilities
-from viz.notation.numbers import counted, moves, number, numbers, probability, rounded, significant
+from viz.notation.numbers import (
+    agreeing,
+    counted,
+    fixed,
+    moves,
+    nats,
+    number,
+    numbers,
+    probability,
+    rounded,
+    sign_of_sum,
+    signed,
+    significant,
+)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +93,30 @@ def test_a_probability_near_one_keeps_digits_that_one_of_a_half_loses() -> None:
     assert probability(0.99951, 0.004) == "0.9995"
     assert probability(0.5, 0.004) == "0.50"
     assert probability(0.5, 0.0) == "0.5000"
+
+
+def test_what_is_not_0_is_never_written_as_0_and_0_has_no_sign() -> None:
+    assert [fixed(value, 3) for value in (0.0, 0.0004, 0.0006)] == ["0.000", "<0.001", "0.001"]
+    assert probability(3e-6, 1e-6) == "<0.0001"
+    assert nats(-1e-9, 1e-4) == "0.0000"
+    assert [signed(text) for text in ("-0.00", "-0.0%", "-0.01", "+0.00")] == [
+        "0.00",
+        "0.0%",
+        "−0.01",
+        "+0.00",
+    ]
+
+
+def test_two_computations_of_a_number_have_no_more_digits_than_are_certain() -> None:
+    assert agreeing(-3.048131, -3.048121) == ("−3.0481", "−3.0481")
+    assert agreeing(4096.0, 4096.001) == ("4096.00", "4096.00")
+    assert agreeing(123456.789, 123456.789) == ("123456.79", "123456.79")  # float32: every .008
+
+
+def test_printed_parts_equal_their_printed_total_or_are_about_it() -> None:
+    assert sign_of_sum(("+0.66", "+8.75"), "9.40") == "≈"
+    assert sign_of_sum(("+10.41", "−1.01"), "9.40") == "="
+    assert sign_of_sum(("1.0000", "<0.0001"), "1.0000") == "≈"
 
 
 def test_a_large_number_keeps_the_digits_that_hold() -> None:

@@ -1,5 +1,8 @@
 """The line below a picture holds the cell's own numbers."""
 
+import math
+import re
+
 import numpy as np
 import pytest
 
@@ -22,6 +25,23 @@ def test_it_goes_from_the_score_to_the_weight() -> None:
     (head, cell, *numbers), expected = parts_of(4, 2)
     assert (head, cell) == ("L2H1", "·cat → ·saw")
     assert [number(part) for part in numbers] == pytest.approx(expected, abs=6e-5)
+
+
+@pytest.mark.parametrize("scale", [None, 0.3, -0.3, 1.0])
+@pytest.mark.parametrize("width", [8, 32, 80])
+def test_its_equals_sign_stands_only_where_the_printed_numbers_are_equal(
+    width: int, scale: float | None
+) -> None:
+    attention = record(6, width=width, scale=scale)
+    for query, key in np.ndindex(6, 6):
+        line = readout(attention, 1, query, key, queries=labels(6), keys=labels(6))
+        ((score, by, factor, sign, scaled),) = re.findall(
+            r"score (\S+) · ([×÷]) (√?\S+) ([=≈]) (\S+) ·", line.replace("−", "-")
+        )
+        assert (by == "÷") == (scale is None)
+        by_root = scale is None and 1 / math.sqrt(float(factor[1:]))
+        printed = float(score) * (by_root or float(factor))
+        assert sign == "≈" or printed == pytest.approx(float(scaled), abs=5e-5)
 
 
 def test_it_names_cap_bias_and_sink_where_there_are_any() -> None:

@@ -68,7 +68,7 @@ def run_again(name: str, exercise: Exercise) -> tuple[Tensor, Tensor, list[int],
         (one, number)
         for one in trace.attention
         for number in range(one.heads)
-        if head_label((one.name, number), full=True) == head
+        if head_label((one.name, number)) == head
     )
     q, k, v = (
         torch.tensor(x[at]).double() for x in (attention.query, attention.key, attention.value)

@@ -80,7 +80,9 @@ def test_the_numbers_of_a_reason_follow_from_the_digits_it_prints() -> None:
     for question in asked(rows.largest_weight, scene()):
         found = said.search(question.why)
         assert found is not None
-        best, following, large, apart, ratio, small = map(float, found.groups())
+        best, following, large, apart, ratio, small = (
+            float(number.replace("−", "-")) for number in found.groups()
+        )
         assert apart == pytest.approx(best - following, abs=1e-9)
         assert ratio == float(f"{math.exp(apart):.3g}")
         assert large == pytest.approx(ratio * small, rel=0.01, abs=6e-4)

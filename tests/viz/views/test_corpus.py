@@ -191,7 +191,12 @@ def test_the_strongest_cell_is_none_of_itself_and_not_of_the_first_token() -> No
     weights: Array = np.array([[1, 0, 0], [0.9, 0.1, 0], [0.6, 0.15, 0.25]], np.float32)
     assert strongest(weights, Head()) == (2, 1)  # type: ignore[arg-type]
     assert strongest(np.eye(2, dtype=np.float32), Head()) == (0, 0)  # type: ignore[arg-type]
-    assert [percent(share) for share in (0.9996, 1.0, 0.29)] == ["99.9 %", "100.0 %", "29.0 %"]
+    assert [percent((share, share)) for share in (0.9996, 1.0, 0.29)] == [
+        "99.9 %",
+        "100.0 %",
+        "29.0 %",
+    ]
+    assert percent((0.18803, 0.76607)) == "18.8 to 76.7 %"
 
 
 def test_a_plan_refuses_what_cannot_be_profiled() -> None:

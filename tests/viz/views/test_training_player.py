@@ -117,7 +117,7 @@ def test_the_lines_of_a_chart_can_be_told_apart() -> None:
     ],
 )
 def test_every_head_has_a_name_of_its_own(place: str, expected: str) -> None:
-    assert head_label((place, 2), full=True) == expected
+    assert head_label((place, 2)) == expected
 
 
 def test_parts_are_named_in_words() -> None:

@@ -2,7 +2,7 @@
 // more each for a cap and a bias.
 
 import { exponentialsOf, extent, rowOf, weightsSetIn } from "./derive.js";
-import { precise } from "./numbers.js";
+import { given, precise } from "./numbers.js";
 
 /** What each beat shows of a row: a title, a sentence, of each key and then of the sink its number and its bar, and
  *  what moves: the query "meets" the keys, the mask "falls", the values are "mixed"; else "bars". The sink has no
@@ -57,8 +57,7 @@ function capInWords({ cap }) {
 function maskInWords({ hidden, sink }, layer, query) {
   const joins = sink === null ? "" : ` The sink joins the row with ${precise(sink)}, which the head has learned.`;
   if (!hidden || !rowOf(hidden, query, layer.keys).includes(1)) return `No key is masked in this row.${joins}`;
-  if (layer.mask_value === -Infinity) return `The score of each masked key becomes −∞.${joins}`;
-  return `The score of each masked key becomes ${layer.mask_value}.${joins}`;
+  return `The score of each masked key becomes ${given(layer.mask_value)}.${joins}`;
 }
 
 const EMPTY = "Every key of this row is masked: ";

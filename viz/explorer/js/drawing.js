@@ -134,7 +134,7 @@ export class Drawing {
       const room = { available, tallest };
       const title = stage.title.replaceAll("{head}", headName);
       const of = { stage, layer, baseline, derived, before, labels, window, span, head: state.head };
-      const file = `attention-${headName}-${stage.name}`;
+      const file = `attention-${headName.replaceAll(" ", "-")}-${stage.name}`;
       const view = { stage, labels, palette, file, isLong, byPlotly, span };
       picture.draw(figureOf({ ...of, room, title }), view);
     }

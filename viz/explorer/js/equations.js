@@ -8,7 +8,7 @@ const INTEGERS = new Set(["row", "column", "query_position", "key_position", "he
 const WRAPPING = /\\textcolor\{[^{}]*\}|\\color\{[^{}]*\}|\\mathbf|\\begin\{aligned\}|\\end\{aligned\}|\\quad|\\[\\,]|&|\s/g;
 const POWER_OF_TEN = /\{\\cdot\}10\^\{(-?\d+)\}/g;
 const TOKEN = /\\[a-z]+|\d+(?:\.\d+)?(?:e-?\d+)?|./gy;
-const DECIMALS = 4; // of a literal that shows fewer
+const DECIMALS = 4; // of a literal that shows none
 
 /** A template with its slots filled. "@(name)@" puts a negative number in brackets; "=" becomes "≈" where the
  *  printed digits do not give the result exactly. */
@@ -131,6 +131,6 @@ function literal(text) {
   const found = /^\d+(?:\.(\d+))?(?:e(-?\d+))?$/.exec(text);
   if (!found) throw new SyntaxError(text);
   const [, decimals = "", exponent] = found;
-  const places = exponent === undefined ? Math.max(decimals.length, DECIMALS) : decimals.length - exponent;
+  const places = exponent === undefined ? (decimals.length || DECIMALS) : decimals.length - exponent;
   return { value: Number(text), half: 0.5 * 10 ** -places };
 }

@@ -1,6 +1,8 @@
-// Numbers as text: four decimals in equations, two in cells, a true minus sign, never NaN.
+// Numbers as text: four decimals in equations, two in cells, no digit beyond those of a 32-bit float, a true minus
+// sign, never NaN.
 
 const MINUS = "\u2212";
+const DIGITS = 7; // of a 32-bit float, at least
 
 function decimals(value, digits) {
   if (value === Infinity) return "∞";
@@ -9,7 +11,8 @@ function decimals(value, digits) {
   const smallest = 0.5 * 10 ** -digits;
   if (value !== 0 && Math.abs(value) < smallest) return powerOfTen(value);
   if (Math.abs(value) >= 1e6) return powerOfTen(value);
-  return value.toFixed(digits).replace("-", MINUS);
+  const certain = Math.min(digits, DIGITS - Math.trunc(Math.abs(value)).toString().length);
+  return value.toFixed(certain).replace("-", MINUS);
 }
 
 /** So many significant digits and a power of ten: "4.2e−8", "1e9". As in viz/notation/numbers.py. */
@@ -21,6 +24,11 @@ function powerOfTen(value, digits = 2) {
 /** For equations and lists: four decimals; a tiny or huge number in powers of ten. */
 export function precise(value) {
   return decimals(value, 4);
+}
+
+/** A number that was set by hand, as it was given: "0", "−5000", "−1e9". */
+export function given(value) {
+  return Math.abs(value) >= 1e6 ? precise(value) : String(value).replace("-", MINUS);
 }
 
 /** For cells and tooltips: two decimals. */

@@ -5,7 +5,7 @@ import { AROUND_DETAILS } from "./around_details.js";
 import { biasOf, exponentialsOf, rowOf, spread, topPositions, weightsSetIn } from "./derive.js";
 import { button, Drawn, element, sentenceCase, span, table } from "./elements.js";
 import { drawEquation, filledTemplate } from "./equations.js";
-import { precise } from "./numbers.js";
+import { given, precise } from "./numbers.js";
 import { bar, inked, paragraph, productDetails, softmaxDetails, terms } from "./terms.js";
 
 const TOP = 5;
@@ -197,7 +197,7 @@ function verdictDetails(scene) {
   const isLater = layer.kind === "causal" && cell.key > cell.query;
   const isFar = layer.window !== null && cell.query - cell.key >= layer.window;
   const from = isLater ? "comes later than" : isFar ? `lies outside of the window of ${layer.window} of` : "is hidden from";
-  const becomes = layer.mask_value === -Infinity ? "−∞" : String(layer.mask_value);
+  const becomes = given(layer.mask_value);
   return [
     verdict("masked", "forbidden"),
     paragraph(

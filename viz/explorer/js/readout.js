@@ -5,7 +5,7 @@ import { precise } from "./numbers.js";
 
 const TOLD = 1500; // milliseconds for which the button says that the line was copied
 
-/** From the score to the weight: “L1H7 · ·Tom → ·Hill · score 42.5195 · × 0.1768 = 7.5165 · weight 0.8861”. */
+/** From the score to the weight: “L1H7 · ·Tom → ·Hill · score 42.5195 · ÷ √32 ≈ 7.5165 · weight 0.8861”. */
 export function readoutOf({ layer, derived, cell, queries, keys }, headName) {
   const at = cell.query * layer.keys + cell.key;
   const masked = derived.hidden?.[at];
@@ -14,7 +14,7 @@ export function readoutOf({ layer, derived, cell, queries, keys }, headName) {
     headName,
     `${queries.short[cell.query]} → ${keys.short[cell.key]}`,
     `score ${number("scores")}`,
-    `× ${precise(layer.scale)} = ${number("scaled")}`,
+    `${factorOf(layer)} ${number("scaled")}`,
     layer.cap === null ? null : `capped ${number("capped")}`,
     layer.bias === null ? null : `with bias ${number("biased")}`,
     masked ? `masked: ${number("masked")}` : null,
@@ -22,6 +22,12 @@ export function readoutOf({ layer, derived, cell, queries, keys }, headName) {
     derived.sink === null ? null : `sink ${precise(derived.sinkWeights[cell.query])}`,
   ];
   return parts.filter(Boolean).join(" · ");
+}
+
+/** What makes the scaled score, up to its sign: only a factor of 1 gives the printed score again, digit by digit. */
+function factorOf({ scale, width }) {
+  if (scale === 1) return "× 1 =";
+  return Math.abs(scale * Math.sqrt(width) - 1) <= 1e-6 ? `÷ √${width} ≈` : `× ${precise(scale)} ≈`;
 }
 
 export class Readout {

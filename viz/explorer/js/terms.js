@@ -80,7 +80,7 @@ export function softmaxDetails(scene) {
     scene,
   });
   if (derived.sink !== null) {
-    const said = `The sink adds e^(${precise(derived.sink)} − the largest) = ${precise(ofSink)}: ${precise(sum)} in all. `;
+    const said = `The sink adds e^(${precise(derived.sink)} − the largest) ≈ ${precise(ofSink)}: ${precise(sum)} in all. `;
     list.push(paragraph(said, `Its weight is ${precise(derived.sinkWeights[cell.query])}.`));
   }
   return given.size ? [...list, paragraph(SET)] : list;

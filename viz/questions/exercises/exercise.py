@@ -107,7 +107,7 @@ class Row:
     @property
     def name(self) -> str:
         looking = token_name(self.trace.queries_of(self.attention)[self.query], self.query)
-        return f"head {head_label((self.attention.name, self.head), full=True)}, row of {looking}"
+        return f"head {head_label((self.attention.name, self.head))}, row of {looking}"
 
     @property
     def labels(self) -> tuple[str, ...]:

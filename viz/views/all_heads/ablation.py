@@ -17,7 +17,7 @@ from viz.elements.one_of import one_listed, one_of
 from viz.notation.head_formulas import ABLATION
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
-from viz.notation.numbers import moves, settled
+from viz.notation.numbers import moves, settled, signed
 from viz.notation.superlatives import led_by
 from viz.shell.background import Offer, run_or_offer
 from viz.shell.pictures import look_for
@@ -144,7 +144,9 @@ def _effects(
                 np.array([effects.get(head, np.nan) for head in family.heads(seen.trace)]),
                 quantity="stream" if measure in ("moved", "divergence") else "difference",
                 title=UNITS.get(measure, "change"),
-                words=lambda value: "not run yet" if np.isnan(value) else f"{value:+.{decimals}f}",
+                words=lambda value: (
+                    "not run yet" if np.isnan(value) else signed(f"{value:+.{decimals}f}")
+                ),
                 key=f"all-heads-ablation-{key}",
                 alt=f"Effect of leaving out each head; the largest is that of {names[order[0]]}.",
                 decimals=min(shown, 3 if measure in ("probability", "moved") else 2),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.heads.families import Family, families, family_of
-from model.nn.places import Head, head_label
+from model.nn.places import Head
 from viz.elements.one_of import choosable_table, one_of
 from viz.elements.plot import plot
 from viz.figures.head_map import head_map
@@ -61,14 +61,7 @@ def cell_of(seen: Look, family: Family) -> Cell:
 
 
 def name_of(seen: Look, head: Head) -> str:
-    """L1H3, with the kind of attention before it where the model has several."""
-    place = seen.trace.find(head[0]).place
-    if place.module:
-        return f"{place.before_head}H{head[1]}"
-    if len(families(seen.trace)) == 1:
-        return head_label(head)
-    family = family_of(seen.trace, seen.trace.find(head[0]))
-    return f"{'cross' if family.cross else family.stack} {head_label(head)}"
+    return seen.trace.find(head[0]).place.head(head[1])
 
 
 def clickable(figure: go.Figure, heads: Sequence[Head], key: str, alt: str) -> None:

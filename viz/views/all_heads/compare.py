@@ -8,7 +8,6 @@ from model.analysis.heads.families import Family
 from model.analysis.heads.statistics import distance, entropy
 from model.download.sources import is_on_disk
 from model.loading.registry import hub_models, models, others_allowed
-from model.nn.places import head_label
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.elements.one_of import one_listed
@@ -109,7 +108,7 @@ def _there(seen: Look, family: Family, model: str, text: str) -> Side | None:
     heads = [str(head) for head in range(attention.heads)]
     head = one_listed("Head on the right", heads, _HEAD, box=boxes[1])
     of = model if seen.model.runs or model != seen.request.model else "the same run"
-    return Side(trace, attention, head, f"{head_label((attention.name, head))} of {of}")
+    return Side(trace, attention, head, f"{attention.place.head(head)} of {of}")
 
 
 _LAYER, _HEAD = "all-heads-second-layer", "all-heads-second-head"

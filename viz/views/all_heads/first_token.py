@@ -50,7 +50,8 @@ def first_token(seen: Look) -> None:
     except NotShownError:
         raise
     except ValueError as refusal:
-        drawn.info(f"{plain(str(refusal))} Choose an earlier token, or type a longer text.")
+        advice = "Choose an earlier token, or type" if position else "Type"
+        drawn.info(f"{plain(str(refusal))} {advice} a longer text.")
         return
     with picture:
         if shown == HIDDEN:

@@ -28,7 +28,7 @@ from viz.notation.head_formulas import concatenation, logit
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import ADDED_BY
-from viz.notation.numbers import difference, probability, signed
+from viz.notation.numbers import difference, probability, sign_of_sum, signed
 from viz.notation.superlatives import led_by
 from viz.shell.alternatives import say_encoder
 from viz.shell.pictures import chart, look_for, table
@@ -137,10 +137,10 @@ def _effect_view(seen: Look, of: Logit, every_part: bool, picture: DeltaGenerato
     effects = np.array([part.effect for part in heads])
     leading, _ = led_by([_part_name(seen, part) for part in heads], effects, decimals=2)
     together = sum(part.effect for part in heads)
+    whole, added = signed(f"{of.value:.2f}"), [_added(together), _added(of.value - together)]
     look_for(
-        f"The logit of **{of.label}** is {signed(f'{of.value:.2f}')}. The head that adds most is {leading}: "
-        f"{_added(effects.max())}. All heads together add {_added(together)}, everything else adds "
-        f"{_added(of.value - together)}."
+        f"The logit of **{of.label}** is {whole} {sign_of_sum(added, whole)} {added[0]} (all heads together) "
+        f"{added[1]} (everything else). The head that adds most is {leading}: {_added(effects.max())}."
     )
     (_bars if every_part else _map)(seen, parts, f"{of.position}-{of.token}", picture)
     st.caption(
@@ -198,7 +198,7 @@ def _map(seen: Look, parts: tuple[StreamPart, ...], key: str, picture: DeltaGene
             np.array([effects[head] for head in family.heads(seen.trace)]),
             quantity="difference",
             title=TITLE,
-            words="adds {:+.4f}".format,
+            words=lambda value: f"adds {signed(f'{value:+.4f}')}",
             key=f"all-heads-effect-{key}",
             alt="What each head adds to the logit.",
         )

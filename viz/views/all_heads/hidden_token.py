@@ -12,6 +12,7 @@ from model.serving.engine import Request
 from model.trace.arrays import Wide
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.markdown import bold_token, plain
+from viz.notation.numbers import signed
 from viz.shell.pictures import chart, look_for
 from viz.state.held import traced
 from viz.state.look import Look
@@ -64,9 +65,9 @@ def say_moved(seen: Look, family: Family, found: TokenAsKey, token: str) -> None
     keys = _keys(seen, family)
     ranked = np.argsort(-moved, kind="stable")[:NAMED].tolist()
     most = [key for key in ranked if round(moved[key], 2) > 0]
-    gains = [f"{bold_token(keys[key], key)} {moved[key]:+.2f}" for key in most]
+    gains = [f"{bold_token(keys[key], key)} {signed(f'{moved[key]:+.2f}')}" for key in most]
     if has_sinks(seen, family):
-        gains.append(f"the learned sink {-moved.sum():+.2f}")
+        gains.append(f"the learned sink {signed(f'{-moved.sum():+.2f}')}")
     goes = f": {', '.join(gains)}" if gains else ", each a little"
     look_for(
         f"{token} is hidden from the other tokens. It had {np.nanmean(found.weight):.2f} of their weight, on "

@@ -101,7 +101,8 @@ def _look_for(kind: str, values: Array, keys: list[str], looks_back: bool) -> st
         return f"No token stands out: several get a mean weight of {share[most]:.2f}."
     place = bold_token(keys[most], most)
     if kind != ROLLED:
-        return f"{place} gets a mean weight of {share[most]:.2f}, more than any other token."
+        more = ", more than any other token" * (len(keys) > 1)
+        return f"{place} gets a mean weight of {share[most]:.2f}{more}."
     gain = ". Early tokens always gain under a causal mask, because every path leads back to them"
     said = f"By this layer {place} has a mean share of {share[most]:.2f}"
     return f"{said}{gain if looks_back else ''}."

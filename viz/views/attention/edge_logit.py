@@ -11,7 +11,7 @@ from viz.elements.one_of import one_listed
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import part_name
-from viz.notation.numbers import difference, signed
+from viz.notation.numbers import agreeing, counted, difference, sign_of_sum, signed
 from viz.shell.pictures import look_for
 from viz.state.look import Look
 from viz.views.attention.walk import Cell
@@ -37,7 +37,9 @@ def choose_logit(seen: Look, cell: Cell) -> ChosenLogit:
     own = [token.id for token in seen.trace.tokens_of("decoder")]
     ids = list(dict.fromkeys([*likely, *own]))
     labels = [token_label(token.text, 24) for token in seen.model.tokenizer.named(ids)]
-    names = [f"{label} (logit {logits[id_]:.2f})" for label, id_ in zip(labels, ids, strict=True)]
+    names = [
+        f"{label} (logit {_number(logits[id_])})" for label, id_ in zip(labels, ids, strict=True)
+    ]
     key = f"edges-{hash(tuple(own))}"
     place = one_listed("Next token", names, f"{key}-token")
     other = one_listed("Rather than", ["no other: its logit alone", *names], f"{key}-against") - 1
@@ -54,8 +56,11 @@ def choose_logit(seen: Look, cell: Cell) -> ChosenLogit:
     )
 
 
-def say_logit(seen: Look, cell: Cell, chosen: ChosenLogit, added: Row) -> None:
-    """What the head's edges add, the other heads and everything else; their sum beside the model's own."""
+def say_logit(seen: Look, cell: Cell, chosen: ChosenLogit, added: Row, count: int) -> None:
+    """What the head's edges add, the other heads and everything else; their sum beside the model's own.
+
+    count: of the edges that the mask leaves.
+    """
     here = (cell.place, cell.head)
     sums = {"this": 0.0, "heads": 0.0, "rest": 0.0}
     for token, sign in ((chosen.token, 1.0), (chosen.against, -1.0)):
@@ -65,7 +70,7 @@ def say_logit(seen: Look, cell: Cell, chosen: ChosenLogit, added: Row) -> None:
             which = "rest" if part.kind != "head" else "heads"
             which = "this" if (part.name, part.head) == here else which
             sums[which] += sign * part.effect
-    head = plain(part_name(f"{cell.place}.{cell.head}", stacks=len(seen.trace.stacks)))
+    head = plain(part_name(f"{cell.place}.{cell.head}"))
     queries, keys = ([plain(token_label(text)) for text in texts] for texts in seen.labels)
     most = int(np.abs(added).argmax())
     look_for(
@@ -74,11 +79,13 @@ def say_logit(seen: Look, cell: Cell, chosen: ChosenLogit, added: Row) -> None:
         f"position {most}: {_number(added[most], '+')}."
     )
     total = float(added.sum()) + sums["heads"] + sums["rest"]
+    together, recorded = agreeing(total, chosen.value)
+    decimals = len(recorded.partition(".")[2])
+    parts = [_number(one, "+", decimals) for one in (added.sum(), sums["heads"], sums["rest"])]
     st.caption(
-        f"Check: {len(added)} edges {_number(added.sum(), '+', 4)}, all other heads "
-        f"{_number(sums['heads'], '+', 4)}, everything else {_number(sums['rest'], '+', 4)}: together "
-        f"{_number(total, '', 4)}. The model's own is {_number(chosen.value, '', 4)}, a difference of "
-        f"{difference(abs(total - chosen.value))}. The edges differ from their head's part by "
+        f"Check: {counted(count, 'edge')} {parts[0]}, all other heads {parts[1]}, everything else "
+        f"{parts[2]}: together {sign_of_sum(parts, together)} {together}. The model's own is {recorded}, a "
+        f"difference of {difference(abs(total - chosen.value))}. The edges differ from their head's part by "
         f"{difference(abs(float(added.sum()) - sums['this']))}. All pass through the norms with their "
         "recorded statistics; what an edge changes in later layers is counted there."
     )

@@ -16,7 +16,7 @@ from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.head_formulas import EDGE, EDGE_BEFORE
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
-from viz.notation.numbers import difference
+from viz.notation.numbers import agreeing, difference
 from viz.saving.save import save_figure
 from viz.shell.alternatives import say_encoder
 from viz.shell.frame import frame
@@ -88,9 +88,7 @@ def _bars(
     rank = np.maximum(
         weights / (weights.max() or 1), np.abs(carried) / (np.abs(carried).max() or 1)
     )
-    open_keys = np.flatnonzero(
-        _allowed(seen, cell) | (weights > 0)
-    )  # a mask value may leave weight
+    open_keys = _open_keys(seen, cell, weights)
     largest = open_keys[np.argsort(-rank[open_keys], kind="stable")[:BARS]]
     listed = np.sort(largest) if len(largest) else np.array([cell.key])
     title = "length" if of_logit is None else "adds to the logit"
@@ -122,6 +120,11 @@ def _bars(
     )
 
 
+def _open_keys(seen: Look, cell: Cell, weights: Row) -> NDArray[np.intp]:
+    """The keys of the row that are not masked, or get weight all the same: a mask value may leave some."""
+    return np.flatnonzero(_allowed(seen, cell) | (weights > 0))
+
+
 def _allowed(seen: Look, cell: Cell) -> NDArray[np.bool_]:
     mask = seen.attention.mask_of(cell.head)
     count = len(seen.labels[1])
@@ -133,8 +136,14 @@ def _say_row(seen: Look, cell: Cell, edge: "EdgeValues") -> None:
     weights, carried = edge.weights[cell.query], edge.norms[cell.query]
     names = [f"**{plain(token_label(text))}**" for text in seen.labels[1]]
     heavy, long = int(weights.argmax()), int(carried.argmax())
+    keys = _open_keys(seen, cell, weights)
     if not carried.any():
         look_for("No edge of this row carries anything.")
+    elif len(keys) == 1:
+        look_for(
+            f"This row has one edge, to {names[heavy]}: its weight is {weights[heavy]:.2f}, and it carries a "
+            f"vector of length {carried[heavy]:.2f}."
+        )
     elif heavy == long:
         look_for(
             f"{names[heavy]} has the largest weight of this row, {weights[heavy]:.2f}, and its edge "
@@ -169,9 +178,10 @@ def _check_row(seen: Look, cell: Cell, edge: "EdgeValues") -> None:
             "the head's output there",
         )
     wrote = wrote[cell.query]
+    added, recorded = agreeing(*(float(np.linalg.norm(one)) for one in (total, wrote)))
     st.caption(
-        f"Check: the edges of this row add up to a vector of length {np.linalg.norm(total):.6f}; {what} "
-        f"has length {np.linalg.norm(wrote):.6f}. The two vectors differ by at most "
+        f"Check: the edges of this row add up to a vector of length {added}; {what} "
+        f"has length {recorded}. The two vectors differ by at most "
         f"{difference(float(np.abs(total - wrote).max()))} in any of their numbers."
     )
 
@@ -233,4 +243,5 @@ def _in_a_logit(
             of_logit=f"{chosen.token}-{chosen.against}",
         )
     with boxes[1]:
-        say_logit(seen, cell, chosen, added)
+        count = len(_open_keys(seen, cell, edge.weights[cell.query]))
+        say_logit(seen, cell, chosen, added, count)

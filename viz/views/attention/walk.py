@@ -53,7 +53,7 @@ def named(trace: Trace, cell: Cell) -> str:
     """L1H7 · ·Tom → ·Hill"""
     queries, keys = labels_of(trace, trace.find(cell.place))
     tokens = f"{token_label(queries[cell.query], 14)} → {token_label(keys[cell.key], 14)}"
-    head = part_name(f"{cell.place}.{cell.head}", stacks=len(trace.stacks))
+    head = part_name(f"{cell.place}.{cell.head}")
     return f"{head} · {tokens}"
 
 

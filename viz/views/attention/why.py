@@ -19,7 +19,7 @@ from viz.figures import score_parts as figures
 from viz.notation.labels import plotly_words, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import part_name
-from viz.notation.numbers import difference, signed
+from viz.notation.numbers import agreeing, difference, signed
 from viz.saving.save import save_figure
 from viz.shell.frame import frame
 from viz.shell.pictures import look_for, readout_of, table
@@ -173,9 +173,8 @@ def _click(seen: Look, cell: Cell, parts: "ScoreParts", groups: tuple[Group, Gro
 
 
 def _names(seen: Look, parts: Sequence[str], groups: Sequence[Group]) -> list[str]:
-    stacks = len(seen.trace.stacks)
     return [
-        part_name(parts[group.members[0]], stacks=stacks, short=True)
+        part_name(parts[group.members[0]], short=True)
         if group.layer is None
         else f"layer {group.layer}"
         for group in groups
@@ -212,7 +211,7 @@ def _say_largest(seen: Look, cell: Cell, parts: "ScoreParts", sum_: _Sum) -> Non
 
 def _written(seen: Look, part: str, token: str) -> str:
     """A part in words. token: as Markdown may show it."""
-    name = plain(part_name(part, stacks=len(seen.trace.stacks)))
+    name = plain(part_name(part))
     if part == "bias":
         return f"the **{name}**"
     if "." not in part:
@@ -237,7 +236,7 @@ def _rank(seen: Look, cell: Cell, parts: "ScoreParts", sum_: _Sum) -> None:
 
 def _way_on(seen: Look, part: str, token: int, key: str) -> None:
     """A part's name; where it is a head, a button that opens it on its own cell."""
-    name = plain(part_name(part, stacks=len(seen.trace.stacks)))
+    name = plain(part_name(part))
     head = head_named(part)
     if head is None:
         st.markdown(name, width="content")
@@ -254,26 +253,26 @@ def _way_on(seen: Look, part: str, token: int, key: str) -> None:
 
 def _check(parts: "ScoreParts", sum_: _Sum) -> None:
     total = float(sum_.values.sum())
+    added, recorded = agreeing(total, sum_.recorded)
     what = (
         "the model's own score lies above the mean of its row by" if sum_.is_above
         else "the model's own score is"
     )  # fmt: skip
     st.caption(
-        f"Check: all {sum_.values.size:,} parts add up to {signed(f'{total:.6f}')}; {what} "
-        f"{signed(f'{sum_.recorded:.6f}')}, a difference of {difference(abs(total - sum_.recorded))}."
+        f"Check: all {sum_.values.size:,} parts add up to {added}; {what} "
+        f"{recorded}, a difference of {difference(abs(total - sum_.recorded))}."
     )
 
 
 def _table(seen: Look, parts: "ScoreParts", sum_: _Sum) -> None:
-    stacks, order = len(seen.trace.stacks), sum_.order[:TABLED]
+    order = sum_.order[:TABLED]
     table(
         {
-            "query": [part_name(parts.query_parts[row], stacks=stacks) for row, _ in order],
-            "key": [part_name(parts.key_parts[column], stacks=stacks) for _, column in order],
+            "query": [part_name(parts.query_parts[row]) for row, _ in order],
+            "key": [part_name(parts.key_parts[column]) for _, column in order],
             "adds": [sum_.values[pair] for pair in order],
         },
         f"why-{sum_.is_above}",
-        decimals=6,
     )
 
 

@@ -137,7 +137,7 @@ def curve(profile: Profile) -> tuple[list[tuple[int, int]], Wide]:
 
 
 def name_of(head: Head) -> str:
-    return head_label(head, full=True)
+    return head_label(head)
 
 
 def _of_profile(one: Shown, places: Wide, labels: Sequence[str]) -> Json:

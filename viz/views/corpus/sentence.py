@@ -3,8 +3,7 @@
 import numpy as np
 
 from model.nn.places import Head
-from model.profile.every_head import entropy_percentile
-from model.profile.profile import Profile
+from model.profile.profile import Between, Profile
 from model.trace.arrays import Array
 from model.trace.records import Attention
 from viz.notation.markdown import bold_token
@@ -29,9 +28,11 @@ def beside_sentence(seen: Look, profile: Profile, head: Head) -> str:
         (query, key), which = strongest(weights, attention), "the strongest cell"
     weight, row = float(weights[query, key]), weights[query].astype(np.float64)
     queries, keys = labels_of(seen.trace, attention)
-    entropy = float(-(row[row > 0] * np.log(row[row > 0])).sum())
+    entropy = max(
+        0.0, -float((row[row > 0] * np.log(row[row > 0])).sum())
+    )  # a sink counts for nothing
     smaller = percent(profile.percentile(head, weight))
-    narrower = percent(entropy_percentile(profile, head, entropy))
+    narrower = percent(profile.entropy_percentile(head, entropy))
     return (
         f"**In your sentence**, {which} of {name_of(head)} has the weight {weight:.2f} (query "
         f"{bold_token(queries[query])} → key {bold_token(keys[key])}): larger than **{smaller}** of the "
@@ -53,9 +54,13 @@ def strongest(weights: Array, attention: Attention) -> Cell:
     return int(query), int(key)
 
 
-def percent(share: float) -> str:
-    """Rounded down, so that "100 %" means all: 0.9996 is "99.9 %"."""
-    return f"{np.floor(share * 1000 + 1e-9) / 10:.1f} %"
+def percent(share: Between) -> str:
+    """Rounded down, so that "100 %" means all: 0.9996 is "99.9 %"; "18.8 to 76.6 %" where the counts of a
+    profile leave it open."""
+    least, most = (np.floor(share[0] * 1000 + 1e-9), np.ceil(share[1] * 1000 - 1e-9))
+    if share[0] == share[1]:
+        return f"{least / 10:.1f} %"
+    return f"{least / 10:.1f} to {most / 10:.1f} %"
 
 
 def _allowed(attention: Attention, head: int, shape: tuple[int, ...], cell: Cell) -> bool:

@@ -154,7 +154,7 @@ def growth_view(seen: Look, sizes: Sizes, own: bool) -> None:
         )
         if found.crossing:
             look_for(
-                f"Up to **{found.crossing:,.0f} tokens** the part that grows with the length costs "
+                f"Up to **{int(found.crossing):,} tokens** the part that grows with the length costs "
                 "more; beyond that the pairs do."
             )
         pair = sizes.config.shape == "encoder-decoder"

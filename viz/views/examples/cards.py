@@ -33,7 +33,7 @@ def cards(examples: Sequence[SentenceExample], pictures: Mapping[str, Sequence[s
 def _card(example: SentenceExample, rows: Sequence[str]) -> None:
     view = example.view
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.html(_picture(rows, head_label((view.place, view.head), full=True)), width="content")
+        st.html(_picture(rows, head_label((view.place, view.head))), width="content")
         with st.container(gap=None):
             if may_be_linked(view.model):
                 view_link("pages/attention.py", f"**{plain(example.title)}** →", view)

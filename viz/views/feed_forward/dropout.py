@@ -28,9 +28,9 @@ from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, fitted_scale, heatmap
 from viz.figures.marked_cells import after_dropout
-from viz.figures.token_rows import colour_end
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
+from viz.notation.numbers import signed
 from viz.shell.controls import choose_layer_and_head
 from viz.shell.pictures import chart, look_for, table
 from viz.state.engine import engine
@@ -122,7 +122,7 @@ def _vectors(
     _what_happened(values, found, draw.rate, said)
     name = f"the {len(listed)} of {values.shape[1]:,} {unit}s with the largest values"
     rows, columns = Axis("token", tokens), Axis(name, [str(n) for n in listed], tokens=False)
-    limit = colour_end(values[:, listed] / (1 - draw.rate)).value
+    limit = float(np.abs(values[:, listed]).max()) / (1 - draw.rate) or 1.0
     drawn = {
         BEFORE: lambda: heatmap(
             values[:, listed], rows=rows, columns=columns, quantity="stream", limit=limit
@@ -209,10 +209,11 @@ def _effect(
     """How far this draw moves the stream."""
     shares = effect.shares
     most = int(shares.argmax())
+    farthest = f" on average, most at token {most} {bold_token(tokens[most])}: {shares[most]:.1%}"
     with places[1]:
         st.markdown(
-            f"**What it changes.** The stream {where} moves by **{shares.mean():.1%}** of its length on "
-            f"average, most at token {most} {bold_token(tokens[most])}: {shares[most]:.1%}. Computed from "
+            f"**What it changes.** The stream {where} moves by **{shares.mean():.1%}** of its length"
+            f"{farthest * (len(tokens) > 1)}. Computed from "
             "the recorded values and the model's own weights, with dropout at this place only."
         )
 
@@ -264,15 +265,22 @@ def _what_happened(
     allowed = np.ones(before.shape, bool) if blocked is None else ~blocked
     draws = int(np.clip(DRAWN // before.size, 4, 40))
     values = before[allowed]
+    means = [
+        signed(f"{mean:.5f}")
+        for mean in (
+            values.mean(dtype=np.float64),
+            found.values[allowed].mean(),
+            mean_over_draws(values, rate, draws),
+        )
+    ]
     look_for(
         "Crossed values became 0. The others grew, so that on average over many draws nothing changes.",
         said,
     )
     said.caption(
         f"{(~found.kept[allowed]).mean():.1%} of all {values.size:,} values became 0; the others "
-        f"were divided by {1 - rate:.2g}. The mean was {values.mean(dtype=np.float64):.5f} and is "
-        f"{found.values[allowed].mean():.5f} in this draw; over {draws} draws it is "
-        f"{mean_over_draws(values, rate, draws):.5f}."
+        f"were divided by {1 - rate:.2g}. The mean was {means[0]} and is {means[1]} in this draw; over "
+        f"{draws} draws it is {means[2]}."
     )
 
 

@@ -43,7 +43,9 @@ def hero(seen: Look) -> None:
         sink = f" The learned sink takes {taken:.2f} of the row of “{token}” and has no arc."
     st.caption(
         f"Layer {attention.place.layer}, head {head}: the arcs of “{token}” are its row of weights. The "
-        "wider an arc, the larger its weight. Point at another token to see its row." + sink
+        "wider an arc, the larger its weight."
+        + " Point at another token to see its row." * (len(queries) > 1)
+        + sink
     )
     pictures.readout_of(attention, head, queries, keys)
     save_figure(partial(_heatmap, seen.request, attention.name, head), "home")

@@ -66,7 +66,7 @@ def _weight(seen: Look, query: int, key: int, *, closed: bool) -> None:
     others = frozenset(cell for cell in of_row.values() if cell[3] != key)
     most = max(1.0 - sum(cell[4] for cell in others), 0.0)
     now = float(seen.attention.weights(seen.head)[query, key])
-    name = head_label(here[:2], full=True)
+    name = head_label(here[:2])
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         wanted = st.number_input(
             f"Weight in {name}",

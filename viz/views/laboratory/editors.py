@@ -12,7 +12,7 @@ from model.nn.mask_choices import MASKS
 from model.nn.places import head_label, layer_label
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.notation.numbers import counted
+from viz.notation.numbers import counted, signed
 from viz.state.fit_intervention import masks_for
 from viz.state.intervention_words import MASK_VALUES, mask_value_name
 from viz.state.look import Look
@@ -27,7 +27,7 @@ def scaling(seen: Look) -> None:
     """Whether scores are multiplied by the model's own factor."""
     own = (seen.baseline or seen.trace).find(seen.place).scale
     st.toggle(
-        f"Scale the scores: × {own:.4g}",
+        f"Scale the scores: × {signed(f'{own:.4g}')}",
         **switch(
             "laboratory-divided",
             current().intervention.scale is None,
@@ -164,7 +164,7 @@ def _heads(seen: Look) -> None:
                 f"Heads of {layer_label(place)} whose output is set to zero",
                 heads,
                 chosen=seen.attention.ablated,
-                name=lambda head: head_label((place, head), full=True),
+                name=lambda head: head_label((place, head)),
                 key=f"laboratory-heads-{place}",
                 take=lambda members: intervene(
                     ablated=others | {(place, head) for head in members}
@@ -208,7 +208,7 @@ def _what_dropped(seen: Look) -> None:
         return
     gone, sums = int((dropped[seen_weights] == 0).sum()), dropped.sum(-1)
     st.caption(
-        f"In {head_label((seen.place, seen.head), full=True)} {gone} of "
+        f"In {head_label((seen.place, seen.head))} {gone} of "
         f"{counted(int(seen_weights.sum()), 'weight')} became 0 in this draw. The sums of the rows "
         f"now run from {sums.min():.3f} to {sums.max():.3f} instead of 1. The picture shows the "
         "weights before dropout and the output after it."

@@ -17,7 +17,7 @@ from viz.figures.probabilities import next_tokens
 from viz.notation.csv_safe import sheltered_table
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token
-from viz.notation.numbers import counted, difference, nats, settled
+from viz.notation.numbers import counted, difference, fixed, nats, settled, significant
 from viz.notation.theme import WEIGHT
 from viz.saving.save import save_figure
 from viz.shell.alternatives import say_encoder
@@ -80,8 +80,8 @@ def _what_leaks(before: Trace, after: Trace) -> None:
         st.latex(LOSS)
         said = (
             "Without the mask a token may attend to the very token that it must predict. The mean "
-            f"loss over {len(old)} tokens is **{old.mean():.{decimals}f}** nats before and "
-            f"**{new.mean():.{decimals}f}** after."
+            f"loss over {len(old)} tokens is **{fixed(old.mean(), decimals)}** nats before and "
+            f"**{fixed(new.mean(), decimals)}** after."
         )
         gained = old - new
         most = int(gained.argmax())
@@ -122,7 +122,7 @@ def next_token_effect(seen: Look) -> None:
             f"After {bold_token(tokens[at].text)} the KL divergence of the two distributions is "
             f"**{apart}** nats, over the whole vocabulary of {len(ours):,} tokens."
         )
-        shares = st.column_config.NumberColumn(format=f"%.{settled(_error(before, after))}f")
+        shares = st.column_config.NumberColumn(format=f"%.{significant(_error(before, after))}g")
         st.dataframe(
             sheltered_table(_ranks(seen, ours, theirs)),
             hide_index=True,
@@ -140,7 +140,7 @@ def _draw_expected(seen: Look, ours: Array, theirs: Array, key: str) -> tuple[st
     paired_bars(tokens, before, after, unit="probability", decimals=decimals, end=1.0)
     labels = list(map(token_label, tokens))
     save_figure(lambda: next_tokens(labels, before, after, decimals=decimals), key)
-    first, then = (f"{share:.{min(decimals, 3)}f}" for share in likely.others)
+    first, then = (fixed(share, min(decimals, 3)) for share in likely.others)
     apart = float(divergence(ours, theirs))
     return nats(apart, divergence_rounding(apart, 2 * error)), (first, then)
 

@@ -117,7 +117,7 @@ def spot_name(spot: Spot, trace: Trace) -> str:
     """L1H7, or "L1 at 4 ·cat", or both."""
     name = layer_label(spot.name)
     if spot.head is not None:
-        name = head_label((spot.name, spot.head), full=True)
+        name = head_label((spot.name, spot.head))
     if spot.token is None:
         return name
     token = trace.tokens_of(Place.named(spot.name).stack)[spot.token]
@@ -160,7 +160,7 @@ def say(drawn: DrawnMap, answers: Sequence[Token], *, estimated: bool) -> None:
         + (" A click puts the whole head in." if drawn.asked.kind == "head_tokens" else "")
     )
     if estimated and found.estimate is not None:
-        st.caption(estimate_in_words(shares, found.estimate))
+        st.caption(estimate_in_words(shares, found.estimate, drawn.asked.kind))
 
 
 def _way(share: float) -> str:
@@ -169,9 +169,15 @@ def _way(share: float) -> str:
     return f"{share:.0%} of the way"
 
 
-def estimate_in_words(exact: Wide, estimate: Wide) -> str:
-    """The correlation and the error of the estimate, from the numbers of this run."""
-    said = "The estimate takes one gradient of run A instead of a run for each cell."
+def estimate_in_words(exact: Wide, estimate: Wide, kind: Kind) -> str:
+    """What the estimate leaves out, and its correlation and error, from the numbers of this run."""
+    parts = "its queries and keys" if kind == "weights" else "the part"
+    said = (
+        "The estimate takes one gradient of run A instead of a run for each cell. It is of first order, as "
+        f"if the answer were linear in {parts}."
+    )
+    if kind == "weights":
+        said += " The softmax between them and the weights is far from linear where weights change much."
     found = agreement(exact, estimate)
     if not found.cells:
         return said

@@ -20,7 +20,7 @@ from viz.figures.norm_order import norm_orders
 from viz.figures.token_rows import colour_end
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
-from viz.notation.numbers import difference
+from viz.notation.numbers import difference, signed
 from viz.notation.theme import QuantityName
 from viz.shell.code import code_behind
 from viz.shell.page import chosen_view
@@ -192,9 +192,11 @@ def beside(seen: Look) -> None:
     found = token_statistics(norm.input)
     apart = np.abs(values["rms"] - values["layer"]).max(-1)
     worst = int(apart.argmax())
+    mean = signed(f"{found.mean[worst]:.3f}")
+    where = f"token {worst} {bold_token(look.tokens[worst])}"
+    differ = f"The two differ most on {where}" if len(apart) > 1 else f"Here, on {where}"
     look_for(
-        f"An RMS norm subtracts no mean. The two differ most on token {worst} "
-        f"{bold_token(look.tokens[worst])}: a mean of {found.mean[worst]:.3f} and a deviation of "
+        f"An RMS norm subtracts no mean. {differ}: a mean of {mean} and a deviation of "
         f"{found.deviation[worst]:.3f}; the results are up to {apart[worst]:.3f} apart.",
         said,
     )
@@ -218,9 +220,11 @@ def beside(seen: Look) -> None:
     }
     with formula:
         st.latex(formulas.ROOT_MEAN_SQUARE)
-        here = ", ".join(f"{name} {each[look.token]:.4f}" for name, each in columns.items())
+        here = ", ".join(
+            f"{name} {signed(f'{each[look.token]:.4f}')}" for name, each in columns.items()
+        )
         st.markdown(
-            f"Token {look.chosen}: {here}. The two norms differ most by **{apart[look.token]:.4f}** here."
+            f"Token {look.chosen}: {here}. The two norms differ by at most **{apart[look.token]:.4f}** here."
         )
         st.caption(
             f"Derived from the recorded input, without {_LEARNED[look.seen.model.config.shifts]} "

@@ -14,14 +14,13 @@ from viz.figures.beam_tree import Leaf, Path, beam_tree
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
 from viz.notation.numbers import (
+    certain,
     counted,
     difference,
-    nats,
     power_of_ten,
     probability,
     rounded,
     settled,
-    signed,
     significant,
 )
 from viz.shell.background import Offer, Passes, PassesOf, run_or_offer
@@ -113,7 +112,7 @@ def _compared(seen: Look, found: BeamSearch, error: float, beams: int) -> str:
     """Which of the two texts is more probable. error: how far rounding may move a total."""
     best, greedy = found.best, found.greedy
     words, others = (_words(seen, one) for one in (best, greedy))
-    total, other = (_sum(one.total, error) for one in (best, greedy))
+    total, other = (certain(one.total, error) for one in (best, greedy))
     if best.ids == greedy.ids:
         return f"Beam search and greedy found the same text, {words}, with log-probability {total}."
     said = f"Beam search found {words} with log-probability {total}, greedy {others} with {other}."
@@ -174,7 +173,7 @@ def _leaves(seen: Look, rows: Sequence[Row], found: BeamSearch, error: float) ->
             (token,) = seen.model.tokenizer.named(ids[-1:])
             one = texts[ids]
             share = float(np.exp(one.log_probability))
-            shown = "<0.001" if share < 0.0005 else probability(share, error, 3)
+            shown = probability(share, error, 3)
             leaves.append(
                 Leaf(
                     step=number + 1,
@@ -183,16 +182,11 @@ def _leaves(seen: Look, rows: Sequence[Row], found: BeamSearch, error: float) ->
                     token=token.text,
                     probability=share,
                     total=one.total,
-                    words=(shown, _sum(one.total, max(error * len(ids), SHOWN))),
+                    words=(shown, certain(one.total, max(error * len(ids), SHOWN))),
                     before=_before(rows, number, ids),
                 )
             )
     return leaves
-
-
-def _sum(total: float, error: float) -> str:
-    """A sum of log-probabilities, with the decimals that are certain; a sum that these make 0 has no sign."""
-    return signed(nats(total, error)) if total < -error else nats(abs(total), error)
 
 
 def _check(asked: Asked, best: Continuation) -> str:

@@ -22,7 +22,7 @@ from viz.elements.one_of import one_listed
 from viz.figures.probabilities import Bars, distribution
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import nats, probability, rounded, settled, significant
+from viz.notation.numbers import nats, probability, rounded, settled, sign_of_sum, significant
 from viz.shell.pictures import beside_words, chart, table
 from viz.state.look import Look
 from viz.views.prediction.sampling import UNCHANGED, in_words, sampling_controls
@@ -61,9 +61,10 @@ def row_of(trace: Trace, logits: Array, sampling: Sampling) -> Row:
 def next_token(seen: Look) -> None:
     """The page's first view: one position, its likeliest next tokens, three ways to change them."""
     prediction = seen.trace.require_prediction()
+    earlier = "; or choose an earlier token" * (len(seen.trace.tokens_of("decoder")) > 1)
     picture, choices = beside_words(
         "The first bar is the token that the model thinks most likely. Raise the temperature, and "
-        "that bar shrinks; or choose an earlier token."
+        f"that bar shrinks{earlier}."
     )
     with choices:
         position = _position(seen)
@@ -132,10 +133,9 @@ def _sums(row: Row, ids: Sequence[int]) -> str:
     undecided, blur = float(entropy(drawn)), row.drawn_error
     alike = np.exp(undecided)
     parts = [probability(share, blur) for share in (sum(bars.shares), bars.others)]
-    whole = f"{sum(bars.all):.6f}"
-    equal = "=" if sign(" + ".join(parts), whole) == "=" else "≈"
+    whole = probability(sum(bars.all), 0.0)
     sentence = (
-        f"Listed {parts[0]} + other {parts[1]} {equal} {whole}, over all "
+        f"Listed {parts[0]} + other {parts[1]} {sign_of_sum(parts, whole)} {whole}, over all "
         f"{len(drawn):,} tokens. {np.count_nonzero(drawn):,} of them can come next. Entropy "
         f"{nats(undecided, undecided * blur)} nats: as uncertain as a choice among "
         f"{rounded(alike, alike * undecided * blur, 1)} equally likely tokens"
@@ -180,7 +180,7 @@ def with_numbers(row: Row, id_: int) -> str:
     logits, divisor, blur = row.logits.astype(np.float64), row.sampling.temperature, row.drawn_error
     warmed, drawn = temperature(row.logits, divisor), row.drawn
     total = np.exp((logits - logits.max()) / divisor).sum()
-    logit, largest = (nats(value, row.error) for value in (logits[id_], logits.max()))
+    logit, largest = (f"{value:.{settled(row.error)}f}" for value in (logits[id_], logits.max()))
     if largest.startswith("-"):
         largest = f"({largest})"
     summed, result = nats(total, total * blur), probability(warmed[id_], blur)
@@ -190,10 +190,13 @@ def with_numbers(row: Row, id_: int) -> str:
     if drawn[id_] == 0:
         lines.append(r"\text{then} &\;\; \text{cut: } \mathbf{0}")
     elif kept < 1 - 1e-12:
-        share = rf"\frac{{{result}}}{{{probability(kept, blur)}}}"
+        above = "p_i" if result.startswith("<") else result
+        share = rf"\frac{{{above}}}{{{probability(kept, blur)}}}"
         lines.append(rf"\text{{then}} &\;\; {_equated(share, probability(drawn[id_], blur))}")
     return r"\begin{aligned} " + r" \\ ".join(lines) + r" \end{aligned}"
 
 
 def _equated(share: str, result: str) -> str:
+    if result.startswith("<"):
+        return rf"{share} < \mathbf{{{result[1:]}}}"
     return rf"{share} {sign(share, result)} \mathbf{{{result}}}"

@@ -17,7 +17,7 @@ from viz.elements.one_of import one_listed, one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import signed
+from viz.notation.numbers import sign_of_sum, signed
 from viz.notation.superlatives import led_by
 from viz.shell.background import Offer, Passes, PassesOf, run_or_offer
 from viz.shell.pictures import chart, look_for, table
@@ -153,14 +153,13 @@ def _say(seen: Look, asked: Asked, found: Relevance, texts: list[str]) -> None:
     (token,) = seen.model.tokenizer.named([asked.token])
     names = [f"{plain(token_label(text))} (position {at})" for at, text in enumerate(texts)]
     most, _ = led_by(names, found.left_out, decimals=2)
-    said = (
-        f"The logit of {bold_token(token.text)} is {found.logit:.2f}. It falls most without {most}: by "
-        f"{found.left_out.max():.2f}."
+    falls = "falls" if len(names) == 1 else "falls most"
+    said = f"The logit of {bold_token(token.text)} is {signed(f'{found.logit:.2f}')}. " + (
+        f"It {falls} without {most}: by {found.left_out.max():.2f}."
         if found.left_out.max() > 0
-        else f"The logit of {bold_token(token.text)} is {found.logit:.2f}. Leaving out any one token does "
-        "not lower it."
+        else "Leaving out any one token does not lower it."
     )
-    if np.isfinite(found.integrated).all():
+    if len(names) > 1 and np.isfinite(found.integrated).all():
         place = int(found.integrated.argmax())
         same = place == int(found.left_out.argmax())
         said += (
@@ -189,10 +188,15 @@ def _compare(found: Relevance, steps: int) -> None:
     )
     if np.isfinite(found.integrated).all():
         apart = found.logit - found.baseline
+        added, logit, baseline, should = (
+            signed(f"{one:.2f}")
+            for one in (found.integrated.sum(), found.logit, found.baseline, apart)
+        )
+        about = "" if sign_of_sum((should, baseline), logit) == "=" else "about "
         st.caption(
-            f"Check of completeness: the integrated gradients add up to {found.integrated.sum():.2f}. "
-            f"They should give {apart:.2f}: the logit, {found.logit:.2f}, minus the one with every token "
-            f"left out, {found.baseline:.2f}. With {steps} steps the difference is {found.incomplete:.2g}."
+            f"Check of completeness: the integrated gradients add up to {added}. They should give "
+            f"{about}{should}: the logit, {logit}, minus the one with every token left out, {baseline}. "
+            f"With {steps} steps the difference is {found.incomplete:.2g}."
             + (
                 f" That is more than a tenth of it. {_MORE if steps < STEPS[-1] else _MOST}"
                 if found.incomplete > FEW_STEPS * abs(apart)
@@ -205,4 +209,8 @@ def _compare(found: Relevance, steps: int) -> None:
 
 def _correlation(measured: Wide, estimate: Wide) -> str:
     found = rank_correlation(measured, estimate)
-    return "not defined for so few or equal numbers" if found is None else f"**{found:+.2f}**"
+    return (
+        "not defined for so few or equal numbers"
+        if found is None
+        else f"**{signed(f'{found:+.2f}')}**"
+    )

@@ -116,10 +116,10 @@ def _reading(run: Trace, ids: tuple[int, ...]) -> None:
     attention, head = choose_layer_and_head(run, names)
     weights = attention.weights(head)[-1]
     queries, texts = labels_of(run, attention)
-    total = f"{weights.sum():.6f}"
+    total = f"{weights.sum():.4f}"
     if attention.sinks is not None:
         taken = attention.sink_weights(head)[-1]
-        total += f"; with the sink's {taken:.6f} that is {weights.sum() + taken:.6f}"
+        total += f"; with the sink's {taken:.4f} that is {weights.sum() + taken:.4f}"
     new = 0 if attention.kind == "cross" else len(ids) - 1
     chart(weights_row(weights, texts, written=new), "prediction-step-reading")
     st.caption(

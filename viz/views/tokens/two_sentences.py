@@ -12,6 +12,7 @@ from viz.figures.curves import likeness_lines
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import state_names
+from viz.notation.numbers import signed
 from viz.shell.pictures import chart, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look
@@ -132,10 +133,10 @@ def _what_happens(trace: Trace, word: Array, places: tuple[int, int]) -> str:
     elif here == there:
         said = "Both stand at the same position, so adding the position changes nothing."
     else:
-        said = f"Adding the positions takes it to {word[1]:.2f}."
+        said = f"Adding the positions takes it to {signed(f'{word[1]:.2f}')}."
     steps = np.diff(word[1:])
     for move, at in (("fall", int(steps.argmin())), ("rise", int(steps.argmax()))):
-        before, after = f"{word[at + 1]:.2f}", f"{word[at + 2]:.2f}"
+        before, after = (signed(f"{cosine:.2f}") for cosine in word[at + 1 : at + 3])
         if before != after and (steps[at] > 0) == (move == "rise"):
             said += f" The largest {move} after that: at {names[at + 2]}, from {before} to {after}."
     return (
@@ -149,8 +150,8 @@ def _verdict(seen: Look, other: Trace, places: tuple[int, int], word: np.ndarray
     here, there = places
     label = plain(token_label(seen.trace.tokens[here].text))
     said = (
-        f"{label}, at position {here} and at position {there}: from {word[0]:.4f} to "
-        f"**{word[-1]:.4f}** at the last state. The dotted line is the mean cosine of two "
+        f"{label}, at position {here} and at position {there}: from {signed(f'{word[0]:.4f}')} to "
+        f"**{signed(f'{word[-1]:.4f}')}** at the last state. The dotted line is the mean cosine of two "
         "different tokens at that state."
     )
     same = [token.id for token in seen.trace.tokens[: here + 1]] == [

@@ -12,7 +12,7 @@ from viz.figures.bars import neighbours_bars
 from viz.figures.vectors import look_up, rows_around
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.notation.numbers import difference
+from viz.notation.numbers import difference, signed
 from viz.shell.pictures import beside_words, chart, table
 from viz.shell.token_select import pick_token
 from viz.state.look import Look
@@ -58,10 +58,10 @@ def nearest(seen: Look) -> None:
     alike = [neighbour.cosine for neighbour in found]
     with picture:
         chart(neighbours_bars(texts, alike), "tokens-bars")
-    usual = float(cosines(matrix, matrix[id_]).mean())
+    usual = signed(f"{cosines(matrix, matrix[id_]).mean():.4f}")
     formula.caption(
         f"Searched among all {len(matrix):,} tokens of the vocabulary. A cosine of 1 means the "
-        f"same direction; the mean over the whole vocabulary is {usual:.4f}. The embedding table "
+        f"same direction; the mean over the whole vocabulary is {usual}. The embedding table "
         f"does not depend on the sentence: {plain(token_label(seen.trace.tokens[place].text))} has "
         "this one vector everywhere."
     )
@@ -70,7 +70,7 @@ def nearest(seen: Look) -> None:
         "id": [str(neighbour.id) for neighbour in found],
         "cosine": alike,
     }
-    table(columns, "tokens-nearest", decimals=6)
+    table(columns, "tokens-nearest")
 
 
 def look_up_of(id_: int, vocabulary: int, width: int) -> str:

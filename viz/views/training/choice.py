@@ -64,7 +64,7 @@ class Seen:
 
     @property
     def name(self) -> str:
-        return head_label((self.place, self.head), full=True)
+        return head_label((self.place, self.head))
 
 
 @cache
@@ -169,12 +169,12 @@ def choose_head(
         for head in range(attention.heads)
     ]
     roles = {training_run.found(what): f", {ROLES.get(what, what)}" for what in training_run.heads}
-    heads = {head_label(one, full=True): one for one in [*roles, *every] if one in every}
+    heads = {head_label(one): one for one in [*roles, *every] if one in every}
     names = list(heads)
     chosen = st.selectbox(
         "Head",
         names,
-        index=names.index(head_label(first, full=True)) if first and first in every else 0,
+        index=names.index(head_label(first)) if first and first in every else 0,
         format_func=lambda name: f"{name}{roles.get(heads[name], '')}",
         key=key,
         bind="query-params",

@@ -113,7 +113,8 @@ def _read(lines: DeltaGenerator, seen: Look, weights: Array, ids: tuple[int, ...
         chart(figure, "encoder-reads")
     row, named = weights[-1], [token_label(word) for word in source]
     most, new = int(row.argmax()), token_label(texts[-1])
-    read = plain(f"“{new}” it attends most to “{named[most]}”")
+    attends = "attends most to" if len(row) > 1 else "attends to"
+    read = plain(f"“{new}” it {attends} “{named[most]}”")
     st.caption(f"To write {read}: weight {row[most]:.4f} of {row.sum():.4f}.")
     table({"to write": new, "it reads": named, "weight": row}, "encoder-reads")
 

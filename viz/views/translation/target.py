@@ -13,7 +13,7 @@ from viz.figures.alignment import alignment
 from viz.figures.probabilities import Given, word_probabilities
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.notation.numbers import nats, probability, significant
+from viz.notation.numbers import nats, power_of_ten, probability, significant
 from viz.shell.pictures import chart, checked, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look
@@ -176,4 +176,4 @@ def _logarithm(given: Sequence[Given]) -> float:
 def _in_words(share: float, error: float) -> str:
     if share >= 0.001:
         return probability(share, error)
-    return f"{share:.{min(significant(error), 2)}g}"
+    return power_of_ten(share, min(significant(error), 2))

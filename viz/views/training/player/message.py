@@ -101,7 +101,7 @@ def message(
     framed, cells = next(iter(patterns(traces, place).items()), (None, None))
     return {
         "key": training_run.key,
-        "title": f"Head {head_label((place, head), full=True)}",
+        "title": f"Head {head_label((place, head))}",
         "head": head_label((place, head)),
         "steps": list(traces.steps),
         "lastStep": planned or traces.steps[-1],
