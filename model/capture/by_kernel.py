@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from model.capture.batches import batch_numbers, comes_from_elsewhere
-from model.capture.graph import Node, require_intact, tensors_of
+from model.capture.node import Node, require_intact, tensors_of
 from model.capture.seen import Seen
 from model.capture.stages import Stages
 
@@ -35,7 +35,7 @@ def by_kernel(call: Node) -> Seen:
     def rows(tensor: Tensor) -> Tensor:
         return tensor.expand(*leading, *tensor.shape[-2:]).reshape(-1, *tensor.shape[-2:])
 
-    texts, doubt = batch_numbers(query, rows, leading)
+    texts, in_parts, doubt = batch_numbers(query, rows, leading)
     return Seen(
         query=rows(q),
         key=rows(k),
@@ -49,6 +49,7 @@ def by_kernel(call: Node) -> Seen:
         added=_cells(stages.added, cells),
         sinks=None,
         texts=texts,
+        in_parts=in_parts,
         crosses=comes_from_elsewhere(query, key),
         doubts=(doubt,) if doubt else (),
     )

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.capture.graph import UnreadableError
+from model.capture.node import UnreadableError
 from model.capture.seen import Seen
 from model.nn.places import Kind, Place
 from model.trace.arrays import Array, Mask, read_only

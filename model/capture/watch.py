@@ -17,9 +17,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from model.capture.as_before import tensors_held_by
 from model.capture.by_hand import by_hand
 from model.capture.by_kernel import by_kernel
-from model.capture.graph import Graph, Node, Operation, UnreadableError
+from model.capture.graph import Graph
+from model.capture.node import Node, Operation, UnreadableError
 from model.capture.operations import DROPOUTS, PRODUCTS
 from model.capture.record import Gap, recorded
 from model.capture.seen import Seen
@@ -46,7 +48,7 @@ class Watch(TorchFunctionMode):
         super().__init__()
         self._names = {id(part): name for name, part in module.named_modules()}
         self._own_name = type(module).__name__
-        self._graph, self._text = Graph(), text
+        self._graph, self._text = Graph(tensors_held_by(module)), text
         self.calls: list[Call] = []
         self.refused: list[str] = []  # a sentence for each call without a record
         self.reached: set[str] = set()  # modules with attention, recorded or not

@@ -8,7 +8,7 @@ import torch
 
 from model import load_trace
 from model.capture import capture
-from model.capture.graph import UnreadableError
+from model.capture.node import UnreadableError
 from model.capture.record import recorded
 from model.capture.seen import Seen
 from tests.model.capture.own_modules import SPELLINGS, WIDTH, Heads, OwnAttention
@@ -35,6 +35,7 @@ def seen(values: float, precision: torch.dtype, shown: bool) -> Seen:
         added=None,
         sinks=None,
         texts=torch.zeros(ROWS, dtype=torch.long),
+        in_parts=False,
         crosses=False,
     )
 
