@@ -33,7 +33,7 @@ def inherited(node: Node) -> Lineage:
     """The lineage of what an operation gave; the operation still has its arguments."""
     read = [one for one in node.parents if one.tensor.ndim]
     stream = _union(read)
-    if not read or not node.tensor.numel():
+    if not read or not node.tensor.ndim or not node.tensor.numel():
         return Lineage(stream=stream)
     first = read[0]
     product = product_of(node)
