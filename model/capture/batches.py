@@ -1,6 +1,7 @@
-"""Which of several texts each row of heads belongs to, told by where the queries come from."""
+"""Which text each row of heads belongs to, and which tokens its queries are: told by where they come from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import torch
@@ -11,12 +12,31 @@ from model.capture.node import Axis, Node, UnreadableError
 ONE_AXIS = "Its vectors came without a map before them: their first axis was taken for the texts of a batch."
 UNKNOWN = "It is not known how its queries were made: {}."
 CHANNELS = "its queries are channels, not tokens: each weight joins two channels over all tokens"
+HEADS = "its queries are parts of one token, such as its heads, and not tokens"
+Marks = dict[Axis, Tensor]  # (row, token, d_k): places on earlier axes, -1 for none
 
 
-def comes_from_elsewhere(query: Node, key: Node) -> bool:
-    """Whether the keys were made of other vectors than the queries; one may have more than the other."""
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """texts: (row,), the number of each row's text. in_parts: texts are read in parts, such as windows, each
+    with a number of its own. places: (row, token), where the queries stand on earlier axes, such as that of
+    the tokens of the text. doubt: what is not certain, in a sentence."""
+
+    texts: Tensor
+    in_parts: bool = False
+    places: Mapping[Axis, Tensor] = field(default_factory=dict)
+    doubt: str = ""
+
+    def of(self, rows: Tensor) -> "Rows":
+        places = {axis: place[rows] for axis, place in self.places.items()}
+        return replace(self, texts=self.texts[rows], places=places)
+
+
+def comes_from_elsewhere(query: Node, key: Node, *, equally_many: bool) -> bool:
+    """Whether the keys were made of other vectors than the queries; one may have more than the other.
+    Of vectors that no map made only the numbers of queries and keys are known."""
     if not (query.lineage.is_mapped or key.lineage.is_mapped):
-        return query.tensor.shape[-2] != key.tensor.shape[-2]
+        return not equally_many
     asking, read = query.lineage.stream, key.lineage.stream
     own, other = ({serial for serial in one if serial >= 0} for one in (asking, read))
     if not own or not other:  # vectors that the module holds itself
@@ -24,41 +44,74 @@ def comes_from_elsewhere(query: Node, key: Node) -> bool:
     return not (own <= other or other <= own)
 
 
-def batch_numbers(
-    query: Node, arrange: Callable[[Tensor], Tensor], leading: torch.Size
-) -> tuple[Tensor, bool, str]:
-    """(row,): for each row the number of its text in the batch; whether these are parts of a text, such as
-    windows; and what is not certain about that.
+def rows_of(query: Node, arrange: Callable[[Tensor], Tensor], leading: torch.Size) -> Rows:
+    """arrange: a tensor laid out like the query to (row, token, d_k). leading: the axes of the rows.
 
-    arrange: a tensor laid out like the query to (row, token, d_k). leading: the axes of the rows.
     Raises UnreadableError where the queries are no tokens.
     """
     lineage = query.lineage
     marks = {one: arrange(mark.expand(query.tensor.shape)) for one, mark in lineage.marks.items()}
+    places = {axis: mark for axis, mark in marks.items() if axis.kind != "feature"}
+    features = [mark for axis, mark in marks.items() if axis.kind == "feature"]
     if not lineage.is_mapped:
-        numbers, doubt = _by_convention(marks, leading)
-        return numbers, False, doubt
-    _refuse_channels(marks)
+        return _by_convention(marks, leading)
+    if any(_changes(one) == (False, True) for one in places.values()) and any(
+        _changes(one) == (True, False) for one in features
+    ):
+        raise UnreadableError(CHANNELS)
+    by_token = {axis: _by_token(mark) for axis, mark in places.items()}
+    known = {axis: place for axis, place in by_token.items() if place is not None}
     texts, parts = [], []
-    known = sorted(axis for axis in marks if axis.kind != "feature")
-    for _, axes in groupby(known, key=lambda axis: axis.tensor):
-        ends = [(_ends(marks[axis], (1, 2)), _ends(marks[axis], (2,))) for axis in axes]
-        rows = [low for (low, high), _ in ends if bool((low == high).all())]
-        windows = [
-            low
-            for (low, high), (first, last) in ends
-            if bool((first == last).all()) and not bool((low == high).all())
-        ]
-        texts += rows[:1]
-        parts += rows[1:] + windows
+    for _, axes in groupby(sorted(known), key=lambda axis: axis.tensor):
+        within = [known[axis] for axis in axes]
+        fixed = [one[:, 0] for one in within if _same(one, one[:, :1])]
+        texts += fixed[:1]
+        parts += fixed[1:] + [one.amin(1) for one in within if not _same(one, one[:, :1])]
+    if any(bool((one < 0).any()) for one in texts):  # of some rows no text is known
+        return _by_convention({}, leading)
     in_parts = any(len(one.unique()) > 1 for one in parts)
-    return _numbered(texts + parts, leading), in_parts, ""
+    moves = any(not _same(one, one[:, :1]) for one in known.values())
+    if in_parts and not moves and any(_changes(one)[0] for one in features):
+        raise UnreadableError(HEADS)
+    return Rows(_numbered(texts + parts, leading), in_parts, known)
 
 
-def _ends(mark: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest place along some axes, of cells that have one."""
-    high = mark.amax(axes)
-    return mark.masked_fill(mark < 0, torch.iinfo(mark.dtype).max).amin(axes).minimum(high), high
+def _by_convention(marks: Marks, leading: torch.Size) -> Rows:
+    """Of vectors with four axes or more the first is the batch. Of others it is the first that does not
+    change within a row."""
+    if len({axis.tensor for axis in marks}) != 1:
+        rows = torch.arange(leading.numel())
+        if len(leading) < 2:
+            doubt = UNKNOWN.format("all rows were taken for the heads of one text")
+            return Rows(torch.zeros_like(rows), doubt=doubt if len(rows) > 1 else "")
+        doubt = UNKNOWN.format("their first axis was taken for the texts of a batch")
+        return Rows(rows // leading[1:].numel(), doubt=doubt)
+    ordered = [_by_token(marks[axis]) for axis in sorted(marks)]
+    known = [one for one in ordered if one is not None]
+    fixed = [one[:, 0] for one in known if _same(one, one[:, :1])]
+    moving = [one.amin(1) for one in known if not _same(one, one[:, :1])]
+    if all(mark.shape[-1] == 1 for mark in marks.values()):  # of heads of width 1, the last numbers the heads
+        fixed = fixed[:-1]
+    if len(ordered) < 4:  # with four axes one text is seen as one; with fewer its heads may be first
+        fixed = [one for one in fixed if len(one.unique()) > 1]
+    texts = _numbered(fixed[:1] + moving, leading)
+    return Rows(texts, doubt=ONE_AXIS if len(ordered) == 3 and int(texts.max()) else "")
+
+
+def _by_token(mark: Tensor) -> Tensor | None:
+    """(row, token): the place of each token; None where its numbers have different ones."""
+    high = mark.amax(2)
+    low = mark.masked_fill(mark < 0, torch.iinfo(mark.dtype).max).amin(2).minimum(high)
+    return high if _same(low, high) else None
+
+
+def _changes(mark: Tensor) -> tuple[bool, bool]:
+    """Whether it changes from token to token, and within one."""
+    return not _same(mark, mark[:, :1]), not _same(mark, mark[:, :, :1])
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return bool((one == other).all())
 
 
 def _numbered(places: list[Tensor], leading: torch.Size) -> Tensor:
@@ -66,40 +119,3 @@ def _numbered(places: list[Tensor], leading: torch.Size) -> Tensor:
     if not places:
         return torch.zeros(leading.numel(), dtype=torch.long)
     return torch.unique(torch.stack(places, -1), dim=0, return_inverse=True)[1]
-
-
-def _by_convention(marks: dict[Axis, Tensor], leading: torch.Size) -> tuple[Tensor, str]:
-    """Of vectors with four axes or more the first is the batch. Of others it is the first that does not
-    change within a row."""
-    if len({axis.tensor for axis in marks}) != 1:
-        rows = torch.arange(leading.numel())
-        if len(leading) < 2:
-            doubt = UNKNOWN.format("all rows were taken for the heads of one text")
-            return torch.zeros_like(rows), doubt if len(rows) > 1 else ""
-        doubt = UNKNOWN.format("their first axis was taken for the texts of a batch")
-        return rows // leading[1:].numel(), doubt
-    ordered = [marks[axis] for axis in sorted(marks)]
-    rows, tokens = [], []
-    for mark in ordered:
-        (low, high), (first, last) = _ends(mark, (1, 2)), _ends(mark, (2,))
-        if bool((low == high).all()):
-            rows.append(low)
-        elif bool((first == last).all()):
-            tokens.append(low)
-    if ordered[0].shape[-1] == 1:  # of heads of width 1, the last such axis numbers the heads
-        rows = rows[:-1]
-    if len(ordered) < 4:  # with four axes one text is seen as one; with fewer its heads may be first
-        rows = [one for one in rows if len(one.unique()) > 1]
-    numbers = _numbered(rows[:1] + tokens, leading)
-    return numbers, ONE_AXIS if len(ordered) == 3 and int(numbers.max()) else ""
-
-
-def _refuse_channels(marks: dict[Axis, Tensor]) -> None:
-    """Queries whose numbers are tokens, and whose places are the features of a map."""
-    by_feature = by_token = False
-    for axis, mark in marks.items():
-        changes = bool((mark != mark[:, :1]).any()), bool((mark != mark[:, :, :1]).any())
-        by_feature |= axis.kind == "feature" and changes == (True, False)
-        by_token |= axis.kind != "feature" and changes == (False, True)
-    if by_feature and by_token:
-        raise UnreadableError(CHANNELS)

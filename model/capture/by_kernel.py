@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from model.capture.batches import batch_numbers, comes_from_elsewhere
+from model.capture.batches import comes_from_elsewhere, rows_of
 from model.capture.node import Node, require_intact, tensors_of
 from model.capture.seen import Seen
 from model.capture.stages import Stages
@@ -35,7 +35,7 @@ def by_kernel(call: Node) -> Seen:
     def rows(tensor: Tensor) -> Tensor:
         return tensor.expand(*leading, *tensor.shape[-2:]).reshape(-1, *tensor.shape[-2:])
 
-    texts, in_parts, doubt = batch_numbers(query, rows, leading)
+    origin = rows_of(query, rows, leading)
     return Seen(
         query=rows(q),
         key=rows(k),
@@ -48,10 +48,9 @@ def by_kernel(call: Node) -> Seen:
         fills=tuple(stages.fills),
         added=_cells(stages.added, cells),
         sinks=None,
-        texts=texts,
-        in_parts=in_parts,
-        crosses=comes_from_elsewhere(query, key),
-        doubts=(doubt,) if doubt else (),
+        rows=origin,
+        crosses=comes_from_elsewhere(query, key, equally_many=cells[-2] == cells[-1]),
+        doubts=(origin.doubt,) if origin.doubt else (),
     )
 
 
@@ -59,6 +58,7 @@ def _cells(tensor: Tensor | None, sizes: torch.Size) -> Tensor | None:
     """(N, T, S), or (1, T, S) where all rows have the same."""
     if tensor is None:
         return None
+    tensor = tensor.expand(sizes[-2:]) if tensor.ndim < 2 else tensor
     if tensor.ndim <= 2 or tensor.shape[:-2].numel() == 1:
         return tensor.reshape(-1, *tensor.shape[-2:]).expand(1, *sizes[-2:])
     return tensor.expand(sizes).reshape(-1, *sizes[-2:])

@@ -3,7 +3,7 @@
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -54,7 +54,7 @@ def capture(
     _refuse_compiled(module)
     with _ONE_AT_A_TIME, unchanged(module), torch.no_grad():
         module.eval()
-        with Watch(module, batch) as watch:
+        with Watch(module, _tensors_in((inputs, keywords)), batch) as watch:
             module(*inputs, **keywords)
     unseen = [*dict.fromkeys([*watch.refused, *_unwatched(module, watch)])]
     if not watch.calls:
@@ -62,7 +62,8 @@ def capture(
     for sentence in unseen:
         warnings.warn(sentence, CaptureWarning, stacklevel=2)
     records = placed(watch.calls)
-    device = next((one.device for one in _tensors(module, inputs)), torch.device("cpu"))
+    tensors = [*module.parameters(), *_tensors_in((inputs, keywords))]
+    device = next((one.device for one in tensors), torch.device("cpu"))
     return Trace.of_attention(
         records, type(module).__name__, words_of(device), tokens, target_tokens, REASON
     )
@@ -107,6 +108,11 @@ def _holds(outer: str, inner: str) -> bool:
     return inner == outer or inner.startswith(f"{outer}.") or outer.startswith(f"{inner}.")
 
 
-def _tensors(module: nn.Module, inputs: tuple[Any, ...]) -> Iterator[Tensor]:
-    yield from module.parameters()
-    yield from (one for one in inputs if isinstance(one, Tensor))
+def _tensors_in(given: Any) -> list[Tensor]:
+    if isinstance(given, Tensor):
+        return [given]
+    if isinstance(given, Mapping):
+        given = [*given.values()]
+    if isinstance(given, tuple | list):
+        return [tensor for one in given for tensor in _tensors_in(one)]
+    return []

@@ -18,22 +18,25 @@ DEEPEST = 64  # operations that are remembered behind a tensor
 class Graph:
     """The operations behind all tensors that are alive, `DEEPEST` at most behind each.
 
-    own: parameters, buffers and other tensors that a module holds before the pass.
+    inputs: tensors that the pass is given. own: parameters, buffers and other tensors of the module.
     """
 
-    def __init__(self, own: Iterable[Tensor]) -> None:
+    def __init__(self, inputs: Iterable[Tensor], own: Iterable[Tensor]) -> None:
         self._operations = WeakIdKeyDictionary()
         self._serials = count()
         for serial, tensor in enumerate(own, 1):
             lineage = Lineage(stream=frozenset({-serial}))
             self._operations[tensor] = Operation(-serial, version(tensor), lineage=lineage)
+        for tensor in inputs:
+            made = self._note(tensor)
+            made.lineage = born(tensor, made.serial)
 
     def node(self, tensor: Tensor) -> Node:
         """A tensor with what is known of it; a new one came from outside."""
         known: Operation | None = self._operations.get(tensor)
         if known is None:
             known = self._note(tensor)
-            known.lineage = born(tensor, known.serial)
+            known.lineage = Lineage(stream=frozenset({known.serial}))
         return Node(tensor, known)
 
     def _note(self, tensor: Tensor) -> Operation:

@@ -8,14 +8,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.capture.node import Axis, Lineage, Node, tensors_of
-from model.capture.operations import JOINING, LAYOUT, STACKING
+from model.capture.operations import JOINING, LAYOUT, REDUCING, STACKING, WRITING
 from model.capture.products import Product, arranged, product_of
 
 ELSEWHERE = -1  # the mark of a cell that comes from another tensor
 
 
 def born(tensor: Tensor, serial: int) -> Lineage:
-    """That of a tensor from outside: its own axes. The last of two or three is taken for features."""
+    """That of an input of the pass: its own axes. The last of two or three is taken for features."""
     is_wide = tensor.is_floating_point() and tensor.ndim in (2, 3)
     marks = {
         Axis(serial, axis, "feature" if is_wide and axis == tensor.ndim - 1 else "given"): mark
@@ -53,10 +53,13 @@ def inherited(node: Node) -> Lineage:
         return Lineage(_together(node, read), stream)
     if node.name in _MOVING:
         return Lineage(_moved(node, first), first.lineage.stream)
+    if node.name in REDUCING:
+        return Lineage(_reduced(node, first), stream)
     sizes = [one.tensor.shape for one in read]
     if node.tensor.shape in sizes or _stretched(sizes) == node.tensor.shape:
         fitting = [one for one in read if _fits(one.tensor.shape, node.tensor.shape)]
-        return _of_cells(node, fitting)
+        cells = _of_cells(node, fitting)
+        return Lineage(cells.marks, stream) if node.name in WRITING else cells
     if node.tensor.shape[:-1] == first.tensor.shape[:-1]:
         return _of_map(node, first, -1)
     return Lineage(stream=stream)
@@ -168,6 +171,18 @@ def _moved(node: Node, read: Node) -> dict[Axis, Tensor]:
         return node.again(mark)
 
     return _replayed(read.lineage.marks, lambda axis: again(_mark_of(read, axis)))
+
+
+def _reduced(node: Node, read: Node) -> dict[Axis, Tensor]:
+    """Each cell stands at the first place of those that it was made of."""
+    along = node.argument(1, "dim")
+    keeps = len(node.tensor.shape) == len(read.tensor.shape)
+    if along is None:
+        return {}
+    marks = _replayed(
+        read.lineage.marks, lambda axis: _mark_of(read, axis).amin(along, keepdim=keeps)
+    )
+    return {axis: mark for axis, mark in marks.items() if _fits(mark.shape, node.tensor.shape)}
 
 
 def _together(node: Node, read: list[Node]) -> dict[Axis, Tensor]:

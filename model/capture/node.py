@@ -35,7 +35,7 @@ class Lineage:
 
     @property
     def is_mapped(self) -> bool:
-        return any(axis.kind != "given" for axis in self.marks)
+        return any(axis.kind == "mapped" for axis in self.marks)
 
 
 @dataclass(eq=False)

@@ -111,7 +111,7 @@ def _readings(seen: Seen, output: Array) -> Iterator[Attention]:
             cap=seen.cap,
             bias=bias,
             sinks=None if sinks is None else read_only(sinks[:, 0].copy()),
-            doubt=" ".join(seen.doubts),
+            doubt=seen.doubt,
         )
 
 

@@ -44,11 +44,12 @@ class Call:
 class Watch(TorchFunctionMode):
     """Records the attention of one text of a batch."""
 
-    def __init__(self, module: nn.Module, text: int) -> None:
+    def __init__(self, module: nn.Module, inputs: list[Tensor], text: int) -> None:
         super().__init__()
         self._names = {id(part): name for name, part in module.named_modules()}
         self._own_name = type(module).__name__
-        self._graph, self._text = Graph(tensors_held_by(module)), text
+        self._graph, self._text = Graph(inputs, tensors_held_by(module)), text
+        self._last: tuple[str, Seen] | None = None  # the last call's module, and what was seen
         self.calls: list[Call] = []
         self.refused: list[str] = []  # a sentence for each call without a record
         self.reached: set[str] = set()  # modules with attention, recorded or not
@@ -95,8 +96,14 @@ class Watch(TorchFunctionMode):
             self._refuse(str(error))
 
     def _record(self, seen: Seen) -> None:
-        record, gap = recorded(seen.of_text(self._text))
-        self.calls.append(Call(record, self._module(), gap))
+        """Queries that a module reads in pieces, with the same keys, become one record."""
+        module, own = self._module(), seen.of_text(self._text)
+        whole = own.after(self._last[1]) if self._last and self._last[0] == module else None
+        self._last = module, whole or own
+        if whole is not None:
+            self.calls.pop()
+        record, gap = recorded(self._last[1])
+        self.calls.append(Call(record, module, gap))
 
     def _refuse(self, reason: str) -> None:
         self.refused.append(f"{self._module()} has attention that is not recorded: {reason}.")

@@ -8,6 +8,7 @@ import torch
 
 from model import load_trace
 from model.capture import capture
+from model.capture.batches import Rows
 from model.capture.node import UnreadableError
 from model.capture.record import recorded
 from model.capture.seen import Seen
@@ -34,8 +35,7 @@ def seen(values: float, precision: torch.dtype, shown: bool) -> Seen:
         fills=(),
         added=None,
         sinks=None,
-        texts=torch.zeros(ROWS, dtype=torch.long),
-        in_parts=False,
+        rows=Rows(torch.zeros(ROWS, dtype=torch.long)),
         crosses=False,
     )
 
