@@ -1,9 +1,11 @@
 """`capture`: one pass of anybody's own module, as a Trace."""
 
 import re
+import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -52,7 +54,7 @@ def capture(
     if batch < 0:
         raise ValueError(f"batch is {batch}; texts of a batch are counted from 0.")
     _refuse_compiled(module)
-    with _ONE_AT_A_TIME, unchanged(module), torch.no_grad():
+    with _ONE_AT_A_TIME, unchanged(module), torch.no_grad(), _uncompiled():
         module.eval()
         with Watch(module, _tensors_in((inputs, keywords)), batch) as watch:
             module(*inputs, **keywords)
@@ -89,6 +91,13 @@ def _refuse_compiled(module: nn.Module) -> None:
                 f"{name or type(module).__name__} is compiled by TorchScript: its steps cannot be seen. "
                 "Capture the module that it was made from."
             )
+
+
+def _uncompiled() -> AbstractContextManager[object]:
+    """Runs what `torch.compile` compiled step by step, `flex_attention` too. PyTorch's compiler takes seconds
+    to import: only where somebody did."""
+    is_used = {"torch._dynamo", "torch.nn.attention.flex_attention"} & sys.modules.keys()
+    return torch.compiler.set_stance("force_eager") if is_used else nullcontext()
 
 
 def _unwatched(module: nn.Module, watch: Watch) -> Iterator[str]:

@@ -15,10 +15,10 @@ ELSEWHERE = -1  # the mark of a cell that comes from another tensor
 
 
 def born(tensor: Tensor, serial: int) -> Lineage:
-    """That of an input of the pass: its own axes. The last of two or three is taken for features."""
+    """That of an input of the pass: its own axes."""
     is_wide = tensor.is_floating_point() and tensor.ndim in (2, 3)
     marks = {
-        Axis(serial, axis, "feature" if is_wide and axis == tensor.ndim - 1 else "given"): mark
+        Axis(serial, axis, "last" if is_wide and axis == tensor.ndim - 1 else "given"): mark
         for axis, mark in ((axis, _index(tensor, axis)) for axis in range(tensor.ndim))
     }
     return Lineage(marks if tensor.numel() else {}, frozenset({serial}))
@@ -39,7 +39,7 @@ def inherited(node: Node) -> Lineage:
     product = product_of(node)
     if product is not None:
         return _of_product(product)
-    if node.name == "scaled_dot_product_attention":
+    if node.name in ("scaled_dot_product_attention", "flex_attention"):
         return _of_kernel(node)
     ids = node.argument(1, "index") if node.name == "__getitem__" else node.argument(0, "input")
     looks_up = node.name == "__getitem__" and not first.lineage.marks
@@ -144,9 +144,10 @@ def _of_kernel(node: Node) -> Lineage:
 
 def _mapped(axis: Axis, mark: Tensor, along: Iterable[int]) -> tuple[Axis, Tensor] | None:
     """A mark behind a linear map along some axes; None where it told features apart that are mixed now."""
-    varies = any(mark.shape[one] > 1 for one in along)
+    if axis.kind in ("feature", "last") and any(mark.shape[one] > 1 for one in along):
+        return None
     if axis.kind == "feature":
-        return None if varies else (axis, mark)
+        return axis, mark
     for one in along:
         mark = mark.amax(one, keepdim=True)
     return axis._replace(kind="mapped"), mark

@@ -12,12 +12,12 @@ class UnreadableError(ValueError):
 
 
 class Axis(NamedTuple):
-    """An axis of an earlier tensor. given: that of one from outside; mapped: since then a linear map was
-    applied along another axis; feature: a linear map made it."""
+    """An axis of an earlier tensor. given: that of an input; last: the last of an input of vectors; mapped:
+    since then a linear map was applied along another axis; feature: a linear map made it."""
 
     tensor: int
     number: int
-    kind: Literal["given", "mapped", "feature"]
+    kind: Literal["given", "last", "mapped", "feature"]
 
 
 @dataclass(frozen=True, eq=False)

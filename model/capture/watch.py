@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from model.capture.as_before import tensors_held_by
 from model.capture.by_hand import by_hand
-from model.capture.by_kernel import by_kernel
+from model.capture.by_kernel import KERNELS, by_kernel
 from model.capture.graph import Graph
 from model.capture.node import Node, Operation, UnreadableError
 from model.capture.operations import DROPOUTS, PRODUCTS
@@ -29,7 +29,7 @@ from model.trace.records import Attention
 
 _KERNEL = "scaled_dot_product_attention"
 _UNSEEN = re.compile(r"attention|attn|fmha", re.IGNORECASE)
-_SEEN_INSIDE = {_KERNEL, "multi_head_attention_forward"}
+_SEEN_INSIDE = {*KERNELS, "multi_head_attention_forward"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +80,15 @@ class Watch(TorchFunctionMode):
         self._graph.add(call, given[0] if name == "__setitem__" else result)
         if reason or (_UNSEEN.search(name) and name not in _SEEN_INSIDE and _computes(result)):
             self._refuse(reason or f"it computes attention by `{name}`, whose steps cannot be seen")
-        elif isinstance(result, Tensor) and (name == _KERNEL or name in PRODUCTS):
-            self._look_at(self._graph.node(result), call)
+        elif name in KERNELS | PRODUCTS:
+            written = result[0] if isinstance(result, tuple) else result
+            self._look_at(self._graph.node(written), call)
         return result
 
     def _look_at(self, node: Node, call: Operation) -> None:
         """Records what ends in this operation, if it is attention."""
         try:
-            is_kernel = call.name == _KERNEL
+            is_kernel = call.name in KERNELS
             seen = by_kernel(Node(node.tensor, call)) if is_kernel else by_hand(node)
             if seen is not None:
                 self._record(seen)
