@@ -58,7 +58,7 @@ def _is_kept(value: Any) -> bool:
         and not isinstance(value, nn.Parameter)
         and not is_lazy(value)
         and value.layout is torch.strided
-        and not (value.is_meta or value.is_nested)
+        and not (value.is_meta or value.is_nested or value.is_quantized)
     )
 
 

@@ -64,14 +64,13 @@ def rows_of(query: Node, arrange: Callable[[Tensor], Tensor], leading: torch.Siz
     texts, parts = [], []
     for _, axes in groupby(sorted(known), key=lambda axis: axis.tensor):
         within = [known[axis] for axis in axes]
-        fixed = [one[:, 0] for one in within if _same(one, one[:, :1])]
+        fixed, moving = _split(within)
         texts += fixed[:1]
-        parts += fixed[1:] + [one.amin(1) for one in within if not _same(one, one[:, :1])]
+        parts += fixed[1:] + moving
     if any(bool((one < 0).any()) for one in texts):  # of some rows no text is known
         return _by_convention({}, leading)
     in_parts = any(len(one.unique()) > 1 for one in parts)
-    moves = any(not _same(one, one[:, :1]) for one in known.values())
-    if in_parts and not moves and any(_changes(one)[0] for one in features):
+    if in_parts and not _split([*known.values()])[1] and any(_changes(one)[0] for one in features):
         raise UnreadableError(HEADS)
     return Rows(_numbered(texts + parts, leading), in_parts, known)
 
@@ -88,11 +87,14 @@ def _by_convention(marks: Marks, leading: torch.Size) -> Rows:
         return Rows(rows // leading[1:].numel(), doubt=doubt)
     ordered = [_by_token(marks[axis]) for axis in sorted(marks)]
     known = [one for one in ordered if one is not None]
-    fixed = [one[:, 0] for one in known if _same(one, one[:, :1])]
-    moving = [one.amin(1) for one in known if not _same(one, one[:, :1])]
-    if all(mark.shape[-1] == 1 for mark in marks.values()):  # of heads of width 1, the last numbers the heads
+    fixed, moving = _split(known)
+    if all(
+        mark.shape[-1] == 1 for mark in marks.values()
+    ):  # of heads of width 1, the last numbers the heads
         fixed = fixed[:-1]
-    if len(ordered) < 4:  # with four axes one text is seen as one; with fewer its heads may be first
+    if (
+        len(ordered) < 4
+    ):  # with four axes one text is seen as one; with fewer its heads may be first
         fixed = [one for one in fixed if len(one.unique()) > 1]
     texts = _numbered(fixed[:1] + moving, leading)
     return Rows(texts, doubt=ONE_AXIS if len(ordered) == 3 and int(texts.max()) else "")
@@ -100,9 +102,22 @@ def _by_convention(marks: Marks, leading: torch.Size) -> Rows:
 
 def _by_token(mark: Tensor) -> Tensor | None:
     """(row, token): the place of each token; None where its numbers have different ones."""
-    high = mark.amax(2)
-    low = mark.masked_fill(mark < 0, torch.iinfo(mark.dtype).max).amin(2).minimum(high)
+    low, high = _ends(mark)
     return high if _same(low, high) else None
+
+
+def _split(places: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """(row,): of axes on which all tokens of a row have one place, that; of others the smallest."""
+    ends = [_ends(one) for one in places]
+    fixed = [low for low, high in ends if _same(low, high)]
+    return fixed, [low for low, high in ends if not _same(low, high)]
+
+
+def _ends(places: Tensor) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest along the last axis, of cells that have a place; -1 where none has."""
+    high = places.amax(-1)
+    unknown = places.masked_fill(places < 0, torch.iinfo(places.dtype).max)
+    return unknown.amin(-1).minimum(high), high
 
 
 def _changes(mark: Tensor) -> tuple[bool, bool]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -45,19 +46,20 @@ def capture(
 
     tokens: the words or ids of the text, to name rows and columns; None: the numbers of the positions.
     target_tokens: those of the second text, where there is cross-attention. batch: which text of a batch
-    to record.
+    to record; where a module reads texts in parts, such as windows, which part, as `doubt` says.
 
     Warns (CaptureWarning) of attention that is not recorded. Raises ValueError where none is, and says why.
+    An error of the module itself is raised as it is.
     """
     if not isinstance(module, nn.Module):
         raise ValueError(f"capture wants a torch.nn.Module, not {type(module).__name__}.")
     if batch < 0:
         raise ValueError(f"batch is {batch}; texts of a batch are counted from 0.")
-    _refuse_compiled(module)
+    _refuse_unreadable(module)
     with _ONE_AT_A_TIME, unchanged(module), torch.no_grad(), _uncompiled():
         module.eval()
         with Watch(module, _tensors_in((inputs, keywords)), batch) as watch:
-            module(*inputs, **keywords)
+            _run(module, inputs, keywords)
     unseen = [*dict.fromkeys([*watch.refused, *_unwatched(module, watch)])]
     if not watch.calls:
         raise ValueError(_nothing_in(module, unseen, was_seen=bool(watch.refused)))
@@ -69,6 +71,34 @@ def capture(
     return Trace.of_attention(
         records, type(module).__name__, words_of(device), tokens, target_tokens, REASON
     )
+
+
+def _run(module: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """Raises the module's own error, or ValueError where its inputs are not what a module usually takes."""
+    try:
+        module(*inputs, **keywords)
+    except Exception as error:
+        sentence = _mistaken(type(module).__name__, inputs, keywords)
+        if sentence:
+            raise ValueError(sentence) from error
+        raise
+
+
+def _mistaken(name: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> str:
+    """What is unusual about inputs that a module could not read."""
+    for given in (*inputs, *keywords.values()):
+        kind = type(given).__name__
+        first = given
+        while isinstance(first, list | tuple) and first:
+            first = first[0]
+        if isinstance(given, Mapping):
+            by_name = "Give its tensors by name: capture(module, **inputs)."
+            return f"{name} cannot read a {kind} as one input. {by_name}"
+        if isinstance(first, str):
+            return f"{name} cannot read text. Give the ids that its tokenizer makes of the text, as a tensor."
+        if isinstance(given, list | tuple | np.ndarray):
+            return f"{name} cannot read a {kind}. Give a tensor: torch.tensor(...)."
+    return ""
 
 
 def _nothing_in(module: nn.Module, unseen: list[str], *, was_seen: bool) -> str:
@@ -84,7 +114,11 @@ def _nothing_in(module: nn.Module, unseen: list[str], *, was_seen: bool) -> str:
     return " ".join([first, *unseen[:_TOLD], *rest])
 
 
-def _refuse_compiled(module: nn.Module) -> None:
+def _refuse_unreadable(module: nn.Module) -> None:
+    if any(one.is_meta for one in module.parameters()):
+        raise ValueError(
+            f"{type(module).__name__} has parameters on the meta device: they have no numbers."
+        )
     for name, part in module.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
             raise ValueError(

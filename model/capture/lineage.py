@@ -1,5 +1,6 @@
 """How the lineage of a tensor follows from those of the tensors that it was made of."""
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -48,13 +49,15 @@ def inherited(node: Node) -> Lineage:
     if "linear" in node.name or "addmm" in node.name:
         return _of_map(node, node.argument(1, "mat1") if "addmm" in node.name else first, -1)
     if node.name.startswith("conv"):
-        return _of_map(node, first, -1 - int(([*filter(str.isdigit, node.name), 1])[0]))
+        dimensions = re.search(r"\d", node.name)
+        return _of_map(node, first, -1 - int(dimensions[0]) if dimensions else 1 - node.tensor.ndim)
     if node.name in JOINING | STACKING or (node.name == "__setitem__" and not first.lineage.marks):
         return Lineage(_together(node, read), stream)
     if node.name in _MOVING:
         return Lineage(_moved(node, first), first.lineage.stream)
-    if node.name in REDUCING:
-        return Lineage(_reduced(node, first), stream)
+    along = node.argument(1, "dim")
+    if node.name in REDUCING and isinstance(along, int | tuple | list):
+        return Lineage(_reduced(node, first, along), stream)
     sizes = [one.tensor.shape for one in read]
     if node.tensor.shape in sizes or _stretched(sizes) == node.tensor.shape:
         fitting = [one for one in read if _fits(one.tensor.shape, node.tensor.shape)]
@@ -96,7 +99,8 @@ def _of_map(node: Node, read: Node, feature: int) -> Lineage:
 
 def _of_embedding(node: Node, ids: Node) -> Lineage:
     """Rows of a table."""
-    marks = {axis._replace(kind="mapped"): mark[..., None] for axis, mark in ids.lineage.marks.items()}  # fmt: skip
+    known = ids.lineage.marks.items()
+    marks = {axis._replace(kind="mapped"): mark[..., None] for axis, mark in known}
     last = node.tensor.ndim - 1
     marks[Axis(node.serial, last, "feature")] = _index(node.tensor, last)
     return Lineage(marks, frozenset({node.serial}))
@@ -174,12 +178,9 @@ def _moved(node: Node, read: Node) -> dict[Axis, Tensor]:
     return _replayed(read.lineage.marks, lambda axis: again(_mark_of(read, axis)))
 
 
-def _reduced(node: Node, read: Node) -> dict[Axis, Tensor]:
+def _reduced(node: Node, read: Node, along: Any) -> dict[Axis, Tensor]:
     """Each cell stands at the first place of those that it was made of."""
-    along = node.argument(1, "dim")
-    keeps = len(node.tensor.shape) == len(read.tensor.shape)
-    if along is None:
-        return {}
+    keeps = node.tensor.ndim == read.tensor.ndim
     marks = _replayed(
         read.lineage.marks, lambda axis: _mark_of(read, axis).amin(along, keepdim=keeps)
     )
@@ -237,7 +238,7 @@ def _stretched(sizes: list[torch.Size]) -> torch.Size | None:
 def _fits(shape: torch.Size, whole: torch.Size) -> bool:
     """Whether one shape stretches to another."""
     return len(shape) <= len(whole) and all(
-        one in (1, other) for one, other in zip(reversed(shape), reversed(whole))
+        one in (1, other) for one, other in zip(reversed(shape), reversed(whole), strict=False)
     )
 
 

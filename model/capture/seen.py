@@ -41,7 +41,9 @@ class Seen:
         at = torch.nonzero(self.rows.texts == number)[:, 0]
         count = int(self.rows.texts.max()) + 1
         if not len(at):
-            raise UnreadableError(f"it reads {count} at once, and `batch={number}` counts from 0")
+            raise UnreadableError(
+                f"it reads {count} text{'s' * (count > 1)} at once, and batch is {number}, counted from 0"
+            )
         doubts = (PARTS.format(count, number), *self.doubts) if self.rows.in_parts else self.doubts
         cells: dict[str, Any] = {}
         for name in (*_BY_QUERY, "key", "value"):
@@ -66,8 +68,10 @@ class Seen:
         )
         if not (next_ones and same) or (self.scale, self.cap) != (other.scale, other.cap):
             return None
-        cells = {name: _joined(other, self, name) for name in _BY_QUERY}
-        places = {axis: torch.cat([before[axis], own[axis]], 1) for axis in before.keys() & own.keys()}
+        cells: dict[str, Any] = {name: _joined(other, self, name) for name in _BY_QUERY}
+        places = {
+            axis: torch.cat([before[axis], own[axis]], 1) for axis in before.keys() & own.keys()
+        }
         return replace(
             self,
             **cells,
@@ -93,7 +97,9 @@ def _joined(before: Seen, after: Seen, name: str) -> Tensor | None:
         return None
     rows, width = max(len(before.query), len(known)), known.shape[2:]
     cells = [
-        (torch.zeros_like(known[:, :1]) if one is None else one).expand(rows, of.query.shape[1], *width)
+        (torch.zeros_like(known[:, :1]) if one is None else one).expand(
+            rows, of.query.shape[1], *width
+        )
         for one, of in zip(parts, (before, after), strict=True)
     ]
     return torch.cat(cells, 1)
