@@ -16,7 +16,7 @@ _FILLED = (dict, OrderedDict, defaultdict, list, set, deque)
 def unchanged(module: nn.Module) -> Iterator[None]:
     """Restores attributes, training flags, the contents of lists and dictionaries among them, and the numbers
     of all tensors except the parameters, also after an error."""
-    held = _held([vars(part) for part in module.modules()])
+    held = _held(module)
     containers = [(one, one.copy()) for one in held if type(one) in _FILLED]
     numbers = [(one, one.detach().clone()) for one in held if isinstance(one, Tensor)]
     try:
@@ -31,10 +31,15 @@ def unchanged(module: nn.Module) -> Iterator[None]:
                 _put_back(tensor, before)
 
 
-def _held(attributes: list[dict[str, Any]]) -> list[Any]:
-    """The dictionaries, and all containers and tensors inside them, each once."""
+def tensors_held_by(module: nn.Module) -> list[Tensor]:
+    """Its parameters, and all other tensors in its attributes."""
+    return [*module.parameters(), *(one for one in _held(module) if isinstance(one, Tensor))]
+
+
+def _held(module: nn.Module) -> list[Any]:
+    """The attributes of a module and its parts, and all containers and tensors inside them, each once."""
     found: dict[int, Any] = {}
-    waiting: list[Any] = [*attributes]
+    waiting: list[Any] = [vars(part) for part in module.modules()]
     while waiting:
         one = waiting.pop()
         is_container = type(one) in (*_FILLED, tuple)
@@ -53,7 +58,7 @@ def _is_kept(value: Any) -> bool:
         and not isinstance(value, nn.Parameter)
         and not is_lazy(value)
         and value.layout is torch.strided
-        and not (value.is_meta or value.is_nested)
+        and not (value.is_meta or value.is_nested or value.is_quantized)
     )
 
 

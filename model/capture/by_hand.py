@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.capture.batches import axis_marks, batch_numbers, comes_from_elsewhere
-from model.capture.graph import Node, UnreadableError, require_intact, way_back
+from model.capture.batches import comes_from_elsewhere, rows_of
+from model.capture.lineage import axis_marks
+from model.capture.node import Node, UnreadableError, require_intact, way_back
 from model.capture.operations import AFTER, BETWEEN, FACTORS, LAYOUT, PRODUCTS, SOFTMAX
 from model.capture.products import Letters, Product, arranged, as_vectors, product_of
 from model.capture.seen import Seen
@@ -105,7 +106,7 @@ class _WrittenByHand:
 
         (q, factor), (k, other) = unscaled(query), unscaled(key)
         leading = self._leading(rows)
-        texts, doubt = batch_numbers(query, lambda x: vectors(x, 1 - side, queries[-1]), leading)
+        origin = rows_of(query, lambda x: vectors(x, 1 - side, queries[-1]), leading)
         cells = torch.Size((leading.numel(), *(self.sizes[one] for one in rows[-2:])))
         q = vectors(q, 1 - side, queries[-1]).float()
         if stages.rows is not None:
@@ -125,10 +126,10 @@ class _WrittenByHand:
             sinks=None
             if stages.sinks is None
             else self._laid(stages.sinks, stages, rows, cells)[..., 0],
-            texts=texts,
-            crosses=comes_from_elsewhere(query, key),
+            rows=origin,
+            crosses=comes_from_elsewhere(query, key, equally_many=cells[1] == cells[2]),
             doubts=(
-                *filter(None, (doubt, OWN_FACTORS if stages.rows is not None else "")),
+                *filter(None, (origin.doubt, OWN_FACTORS if stages.rows is not None else "")),
                 *self._doubts(),
             ),
         )

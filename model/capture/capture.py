@@ -1,11 +1,14 @@
 """`capture`: one pass of anybody's own module, as a Trace."""
 
 import re
+import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -43,29 +46,59 @@ def capture(
 
     tokens: the words or ids of the text, to name rows and columns; None: the numbers of the positions.
     target_tokens: those of the second text, where there is cross-attention. batch: which text of a batch
-    to record.
+    to record; where a module reads texts in parts, such as windows, which part, as `doubt` says.
 
     Warns (CaptureWarning) of attention that is not recorded. Raises ValueError where none is, and says why.
+    An error of the module itself is raised as it is.
     """
     if not isinstance(module, nn.Module):
         raise ValueError(f"capture wants a torch.nn.Module, not {type(module).__name__}.")
     if batch < 0:
         raise ValueError(f"batch is {batch}; texts of a batch are counted from 0.")
-    _refuse_compiled(module)
-    with _ONE_AT_A_TIME, unchanged(module), torch.no_grad():
+    _refuse_unreadable(module)
+    with _ONE_AT_A_TIME, unchanged(module), torch.no_grad(), _uncompiled():
         module.eval()
-        with Watch(module, batch) as watch:
-            module(*inputs, **keywords)
+        with Watch(module, _tensors_in((inputs, keywords)), batch) as watch:
+            _run(module, inputs, keywords)
     unseen = [*dict.fromkeys([*watch.refused, *_unwatched(module, watch)])]
     if not watch.calls:
         raise ValueError(_nothing_in(module, unseen, was_seen=bool(watch.refused)))
     for sentence in unseen:
         warnings.warn(sentence, CaptureWarning, stacklevel=2)
     records = placed(watch.calls)
-    device = next((one.device for one in _tensors(module, inputs)), torch.device("cpu"))
+    tensors = [*module.parameters(), *_tensors_in((inputs, keywords))]
+    device = next((one.device for one in tensors), torch.device("cpu"))
     return Trace.of_attention(
         records, type(module).__name__, words_of(device), tokens, target_tokens, REASON
     )
+
+
+def _run(module: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """Raises the module's own error, or ValueError where its inputs are not what a module usually takes."""
+    try:
+        module(*inputs, **keywords)
+    except Exception as error:
+        sentence = _mistaken(type(module).__name__, inputs, keywords)
+        if sentence:
+            raise ValueError(sentence) from error
+        raise
+
+
+def _mistaken(name: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> str:
+    """What is unusual about inputs that a module could not read."""
+    for given in (*inputs, *keywords.values()):
+        kind = type(given).__name__
+        first = given
+        while isinstance(first, list | tuple) and first:
+            first = first[0]
+        if isinstance(given, Mapping):
+            by_name = "Give its tensors by name: capture(module, **inputs)."
+            return f"{name} cannot read a {kind} as one input. {by_name}"
+        if isinstance(first, str):
+            return f"{name} cannot read text. Give the ids that its tokenizer makes of the text, as a tensor."
+        if isinstance(given, list | tuple | np.ndarray):
+            return f"{name} cannot read a {kind}. Give a tensor: torch.tensor(...)."
+    return ""
 
 
 def _nothing_in(module: nn.Module, unseen: list[str], *, was_seen: bool) -> str:
@@ -81,13 +114,24 @@ def _nothing_in(module: nn.Module, unseen: list[str], *, was_seen: bool) -> str:
     return " ".join([first, *unseen[:_TOLD], *rest])
 
 
-def _refuse_compiled(module: nn.Module) -> None:
+def _refuse_unreadable(module: nn.Module) -> None:
+    if any(one.is_meta for one in module.parameters()):
+        raise ValueError(
+            f"{type(module).__name__} has parameters on the meta device: they have no numbers."
+        )
     for name, part in module.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
             raise ValueError(
                 f"{name or type(module).__name__} is compiled by TorchScript: its steps cannot be seen. "
                 "Capture the module that it was made from."
             )
+
+
+def _uncompiled() -> AbstractContextManager[object]:
+    """Runs what `torch.compile` compiled step by step, `flex_attention` too. PyTorch's compiler takes seconds
+    to import: only where somebody did."""
+    is_used = {"torch._dynamo", "torch.nn.attention.flex_attention"} & sys.modules.keys()
+    return torch.compiler.set_stance("force_eager") if is_used else nullcontext()
 
 
 def _unwatched(module: nn.Module, watch: Watch) -> Iterator[str]:
@@ -107,6 +151,11 @@ def _holds(outer: str, inner: str) -> bool:
     return inner == outer or inner.startswith(f"{outer}.") or outer.startswith(f"{inner}.")
 
 
-def _tensors(module: nn.Module, inputs: tuple[Any, ...]) -> Iterator[Tensor]:
-    yield from module.parameters()
-    yield from (one for one in inputs if isinstance(one, Tensor))
+def _tensors_in(given: Any) -> list[Tensor]:
+    if isinstance(given, Tensor):
+        return [given]
+    if isinstance(given, Mapping):
+        given = [*given.values()]
+    if isinstance(given, tuple | list):
+        return [tensor for one in given for tensor in _tensors_in(one)]
+    return []

@@ -4,7 +4,7 @@
 LAYOUT = frozenset({
     "T", "broadcast_to", "chunk", "contiguous", "expand", "expand_as", "flatten", "flip", "index_select",
     "__getitem__", "mT", "moveaxis", "movedim", "narrow", "permute", "repeat", "repeat_interleave", "reshape",
-    "reshape_as", "select", "split", "squeeze", "swapaxes", "swapdims", "t", "tensor_split", "tile",
+    "reshape_as", "roll", "select", "split", "squeeze", "swapaxes", "swapdims", "t", "tensor_split", "tile",
     "transpose", "unbind", "unflatten", "unsqueeze", "view", "view_as",
 })  # fmt: skip
 CASTS = frozenset({
@@ -20,12 +20,10 @@ SOFTMAX = frozenset({"_safe_softmax", "_softmax", "softmax"})
 FACTORS = frozenset({"div", "divide", "mul", "multiply", "true_divide"})
 TERMS = {"add": 1.0, "sub": -1.0, "subtract": -1.0}  # and their sign
 MASKING = frozenset({"__setitem__", "masked_fill", "where"})
-JOINING = frozenset({"cat", "concat"})
+JOINING = frozenset({"cat", "concat", "concatenate"})
+STACKING = frozenset({"column_stack", "dstack", "hstack", "row_stack", "stack", "vstack"})
+WRITING = frozenset({"__setitem__", "copy", "index_copy", "index_put", "scatter", "slice_scatter"})
+REDUCING = frozenset({"amax", "amin", "max", "mean", "median", "min", "std", "sum", "var"})
 BETWEEN = KEEPING | FACTORS | MASKING | JOINING | {*TERMS, "tanh"}  # scores and softmax
 AFTER = KEEPING | MASKING | {"mul", "nan_to_num"}  # the softmax, before the values
-# Vectors keep their places through these.
-PLACED = KEEPING | FACTORS | MASKING | JOINING | frozenset({
-    *TERMS, "__rsub__", "layer_norm", "neg", "normalize", "rms_norm", "stack", "view_as_complex",
-    "view_as_real",
-})  # fmt: skip
-FOLLOWED = BETWEEN | AFTER | PLACED | PRODUCTS | SOFTMAX | {"amax", "exp", "max", "sum"}
+FOLLOWED = BETWEEN | AFTER | PRODUCTS | SOFTMAX | {"amax", "exp", "max", "sum"}

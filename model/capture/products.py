@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from model.capture.graph import Node, tensors_of
+from model.capture.node import Node, tensors_of
 from model.capture.operations import PRODUCTS
 
 Letters = tuple[str, ...]

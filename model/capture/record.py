@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.capture.graph import UnreadableError
+from model.capture.node import UnreadableError
 from model.capture.seen import Seen
 from model.nn.places import Kind, Place
 from model.trace.arrays import Array, Mask, read_only
@@ -111,7 +111,7 @@ def _readings(seen: Seen, output: Array) -> Iterator[Attention]:
             cap=seen.cap,
             bias=bias,
             sinks=None if sinks is None else read_only(sinks[:, 0].copy()),
-            doubt=" ".join(seen.doubts),
+            doubt=seen.doubt,
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.capture.graph import Node, UnreadableError, tensors_of
+from model.capture.node import Node, UnreadableError, tensors_of
 from model.capture.operations import FACTORS, JOINING, LAYOUT, MASKING, TERMS
 from model.trace.given import MASKED_BELOW
 

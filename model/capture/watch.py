@@ -17,9 +17,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from model.capture.as_before import tensors_held_by
 from model.capture.by_hand import by_hand
-from model.capture.by_kernel import by_kernel
-from model.capture.graph import Graph, Node, Operation, UnreadableError
+from model.capture.by_kernel import KERNELS, by_kernel
+from model.capture.graph import Graph
+from model.capture.node import Node, Operation, UnreadableError
 from model.capture.operations import DROPOUTS, PRODUCTS
 from model.capture.record import Gap, recorded
 from model.capture.seen import Seen
@@ -27,7 +29,7 @@ from model.trace.records import Attention
 
 _KERNEL = "scaled_dot_product_attention"
 _UNSEEN = re.compile(r"attention|attn|fmha", re.IGNORECASE)
-_SEEN_INSIDE = {_KERNEL, "multi_head_attention_forward"}
+_SEEN_INSIDE = {*KERNELS, "multi_head_attention_forward"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +44,12 @@ class Call:
 class Watch(TorchFunctionMode):
     """Records the attention of one text of a batch."""
 
-    def __init__(self, module: nn.Module, text: int) -> None:
+    def __init__(self, module: nn.Module, inputs: list[Tensor], text: int) -> None:
         super().__init__()
         self._names = {id(part): name for name, part in module.named_modules()}
         self._own_name = type(module).__name__
-        self._graph, self._text = Graph(), text
+        self._graph, self._text = Graph(inputs, tensors_held_by(module)), text
+        self._last: tuple[str, Seen] | None = None  # the last call's module, and what was seen
         self.calls: list[Call] = []
         self.refused: list[str] = []  # a sentence for each call without a record
         self.reached: set[str] = set()  # modules with attention, recorded or not
@@ -77,14 +80,15 @@ class Watch(TorchFunctionMode):
         self._graph.add(call, given[0] if name == "__setitem__" else result)
         if reason or (_UNSEEN.search(name) and name not in _SEEN_INSIDE and _computes(result)):
             self._refuse(reason or f"it computes attention by `{name}`, whose steps cannot be seen")
-        elif isinstance(result, Tensor) and (name == _KERNEL or name in PRODUCTS):
-            self._look_at(self._graph.node(result), call)
+        elif name in KERNELS | PRODUCTS:
+            written = result[0] if isinstance(result, tuple) else result
+            self._look_at(self._graph.node(written), call)
         return result
 
     def _look_at(self, node: Node, call: Operation) -> None:
         """Records what ends in this operation, if it is attention."""
         try:
-            is_kernel = call.name == _KERNEL
+            is_kernel = call.name in KERNELS
             seen = by_kernel(Node(node.tensor, call)) if is_kernel else by_hand(node)
             if seen is not None:
                 self._record(seen)
@@ -93,8 +97,14 @@ class Watch(TorchFunctionMode):
             self._refuse(str(error))
 
     def _record(self, seen: Seen) -> None:
-        record, gap = recorded(seen.of_text(self._text))
-        self.calls.append(Call(record, self._module(), gap))
+        """Queries that a module reads in pieces, with the same keys, become one record."""
+        module, own = self._module(), seen.of_text(self._text)
+        whole = own.after(self._last[1]) if self._last and self._last[0] == module else None
+        self._last = module, whole or own
+        if whole is not None:
+            self.calls.pop()
+        record, gap = recorded(self._last[1])
+        self.calls.append(Call(record, module, gap))
 
     def _refuse(self, reason: str) -> None:
         self.refused.append(f"{self._module()} has attention that is not recorded: {reason}.")

@@ -47,6 +47,14 @@ def x_transformers_alibi() -> Made:
     return x_transformers(alibi_pos_bias=True, alibi_num_heads=2)
 
 
+def x_transformers_rotary() -> Made:
+    return x_transformers(rotary_pos_emb=True, rotary_emb_dim=4)
+
+
+def x_transformers_memory() -> Made:
+    return x_transformers(attn_num_mem_kv=3, attn_add_zero_kv=True)
+
+
 def x_transformers_grouped() -> Made:
     return x_transformers(attn_kv_heads=2, attn_flash=True)
 
@@ -103,6 +111,11 @@ def of_transformers(model: str, config: str, **sizes: Any) -> Made:
     return getattr(transformers, model)(made), (texts(),), {}
 
 
+STANDARD = {
+    "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 6, "intermediate_size": 48
+}  # fmt: skip
+
+
 def transformers_gpt2() -> Made:
     ends = {"bos_token_id": 0, "eos_token_id": 0}
     return of_transformers("GPT2Model", "GPT2Config", n_embd=32, n_layer=2, n_head=4, **ends)
@@ -119,6 +132,46 @@ def transformers_t5() -> Made:
     return of_transformers("T5EncoderModel", "T5Config", **sizes)
 
 
+def transformers_gpt_neox() -> Made:
+    return of_transformers("GPTNeoXModel", "GPTNeoXConfig", **STANDARD)
+
+
+def transformers_gpt_neo() -> Made:
+    sizes = {"hidden_size": 24, "num_layers": 2, "num_heads": 6, "window_size": 3}
+    kinds = [[["global", "local"], 1]]
+    return of_transformers("GPTNeoModel", "GPTNeoConfig", attention_types=kinds, **sizes)
+
+
+def transformers_gpt_j() -> Made:
+    sizes = {"n_embd": 24, "n_layer": 2, "n_head": 3, "rotary_dim": 4}
+    return of_transformers("GPTJModel", "GPTJConfig", **sizes)
+
+
+def transformers_codegen() -> Made:
+    sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "rotary_dim": 4}
+    return of_transformers("CodeGenModel", "CodeGenConfig", **sizes)
+
+
+def transformers_mpnet() -> Made:
+    return of_transformers("MPNetModel", "MPNetConfig", **STANDARD)
+
+
+def transformers_xlnet() -> Made:
+    sizes = {"d_model": 24, "n_layer": 2, "n_head": 6, "d_inner": 48}
+    return of_transformers("XLNetModel", "XLNetConfig", **sizes)
+
+
+def transformers_deepseek() -> Made:
+    low = {
+        "num_key_value_heads": 6,
+        "q_lora_rank": 8,
+        "kv_lora_rank": 8,
+        "first_k_dense_replace": 2,
+    }
+    widths = {"qk_nope_head_dim": 4, "qk_rope_head_dim": 4, "v_head_dim": 4}
+    return of_transformers("DeepseekV3Model", "DeepseekV3Config", **STANDARD, **low, **widths)
+
+
 # Each with how many sub-layers it has, and whose it is.
 MODULES: tuple[tuple[Callable[[], Made], int, str], ...] = (
     (torch_attention, 1, "PyTorch, `nn.MultiheadAttention`"),
@@ -127,6 +180,8 @@ MODULES: tuple[tuple[Callable[[], Made], int, str], ...] = (
     (torch_transformer, 3, "PyTorch, `nn.Transformer`"),
     (x_transformers, 2, "x-transformers, a decoder"),
     (x_transformers_alibi, 2, "x-transformers, a decoder with ALiBi"),
+    (x_transformers_rotary, 2, "x-transformers, a decoder with rotary positions"),
+    (x_transformers_memory, 2, "x-transformers, a decoder with learned keys"),
     (x_transformers_grouped, 2, "x-transformers, a decoder with shared keys and the fused kernel"),
     (x_transformers_two_stacks, 3, "x-transformers, encoder and decoder"),
     (perceiver, 2, "perceiver-pytorch, `Perceiver`"),
@@ -134,6 +189,13 @@ MODULES: tuple[tuple[Callable[[], Made], int, str], ...] = (
     (bert_pytorch, 2, "bert-pytorch, `BERT`"),
     (conformer, 1, "conformer, `ConformerBlock`"),
     (simple_transformer, 3, "simple-transformer, `Transformer` of a course"),
+    (transformers_gpt_neox, 2, "transformers, `GPTNeoXModel` as a plain module"),
+    (transformers_gpt_neo, 2, "transformers, `GPTNeoModel` as a plain module"),
+    (transformers_gpt_j, 2, "transformers, `GPTJModel` as a plain module"),
+    (transformers_codegen, 2, "transformers, `CodeGenModel` as a plain module"),
+    (transformers_mpnet, 2, "transformers, `MPNetModel` as a plain module"),
+    (transformers_xlnet, 2, "transformers, `XLNetModel` as a plain module"),
+    (transformers_deepseek, 2, "transformers, `DeepseekV3Model` as a plain module"),
     (transformers_gpt2, 2, "transformers, `GPT2Model` as a plain module"),
     (transformers_llama, 2, "transformers, `LlamaModel` as a plain module"),
     (transformers_t5, 2, "transformers, `T5EncoderModel` as a plain module"),

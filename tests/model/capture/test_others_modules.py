@@ -1,9 +1,11 @@
 """`capture` of modules that nobody here wrote: recomputed from each record, the module's own output comes."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from model.capture import capture
 from tests.model.capture.others_modules import MODULES, Made
@@ -20,15 +22,31 @@ def test_its_outputs_come_out_of_the_record(make: Callable[[], Made], count: int
     assert all(attention.module for attention in trace.attention)
 
 
+def own_weights(module: nn.Module, inputs: tuple[Any, ...]) -> Any:
+    """(layer, text, head, query, key), as the library itself returns them."""
+    with torch.no_grad():
+        if "x_transformers" in type(module).__module__:
+            return module.eval()(*inputs, return_attn=True)[1]
+        return module.eval()(*inputs, output_attentions=True).attentions
+
+
+GIVE_WEIGHTS = [
+    make
+    for make, _, title in MODULES
+    if title.startswith(("transformers", "x-transformers, a")) and "fused" not in title
+]
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("make"), [entry[0] for entry in MODULES if "transformers_" in entry[0].__name__[:13]]
-)
-def test_weights_are_those_that_the_library_returns(make: Callable[[], Made]) -> None:
+@pytest.mark.parametrize("texts", [1, 2])
+@pytest.mark.parametrize("make", GIVE_WEIGHTS)
+def test_weights_are_those_that_the_library_returns(make: Callable[[], Made], texts: int) -> None:
     torch.manual_seed(0)
     module, inputs, _ = make()
-    trace = capture(module, *inputs, batch=1)
-    own = module.eval()(*inputs, output_attentions=True).attentions
+    inputs = tuple(one[:texts] for one in inputs)
+    trace = capture(module, *inputs, batch=texts - 1)
+    own = [one for one in own_weights(module, inputs) if one is not None]
     for attention, weights in zip(trace.attention, own, strict=True):
+        assert attention.heads == weights.shape[1]
         for head in range(attention.heads):
-            assert abs(attention.weights(head) - weights[1, head].detach().numpy()).max() < 1e-6
+            assert abs(attention.weights(head) - weights[-1, head].numpy()).max() < 1e-6

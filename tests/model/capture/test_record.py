@@ -8,7 +8,8 @@ import torch
 
 from model import load_trace
 from model.capture import capture
-from model.capture.graph import UnreadableError
+from model.capture.batches import Rows
+from model.capture.node import UnreadableError
 from model.capture.record import recorded
 from model.capture.seen import Seen
 from tests.model.capture.own_modules import SPELLINGS, WIDTH, Heads, OwnAttention
@@ -34,7 +35,7 @@ def seen(values: float, precision: torch.dtype, shown: bool) -> Seen:
         fills=(),
         added=None,
         sinks=None,
-        texts=torch.zeros(ROWS, dtype=torch.long),
+        rows=Rows(torch.zeros(ROWS, dtype=torch.long)),
         crosses=False,
     )
 
