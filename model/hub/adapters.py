@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from model.hub.attention import hub_attention
+from model.hub.inline_attention import InlineForward
 from model.nn.config import PositionKind
 
 Gave = tuple[Tensor, None]
@@ -37,7 +38,8 @@ def unadapted(body: nn.Module) -> Iterator[None]:
     found = {
         module: vars(module).pop("forward")
         for module in body.modules()
-        if getattr(vars(module).get("forward"), "__func__", None) in _ADAPTERS.values()
+        if isinstance(own := vars(module).get("forward"), InlineForward)
+        or getattr(own, "__func__", None) in _ADAPTERS.values()
     }
     try:
         yield

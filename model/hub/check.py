@@ -37,6 +37,11 @@ class Reference:
     weights: dict[Place, tuple[Tensor, ...]]  # of any layer -> (1, H, T, S) of each
     result: Tensor  # logits, or an encoder's last state
 
+    @property
+    def layers(self) -> int:
+        """How many attention layers the library hands out weights of."""
+        return sum(map(len, self.weights.values()))
+
 
 @dataclass(frozen=True)
 class Checked:

@@ -63,7 +63,7 @@ def probe(model: nn.Module, run: Callable[[], object], *, source: int, target: i
         named: dict[str, object],
         gave: object,
     ) -> None:
-        first = gave[0] if isinstance(gave, tuple) and gave else gave
+        first = gave[0] if isinstance(gave, tuple | list) and gave else gave
         values = (*read, *named.values())
         given = next((value for value in values if isinstance(value, Tensor)), None)
         if isinstance(first, Tensor):

@@ -18,6 +18,7 @@ from model.hub.check import Reference, check
 from model.hub.config import config_of, uneven
 from model.hub.head import HEADLESS, writes_logits
 from model.hub.id_tokenizer import IdTokenizer
+from model.hub.inline_attention import lead_inline
 from model.hub.module import HubTransformer, run
 from model.hub.probe import Probe, probe
 from model.hub.rotary import rotary_pairs
@@ -52,15 +53,14 @@ class Candidate:
         """The result of the library's own attention on the test text, with the model as it is now."""
         return _reference(self.body, self.shape, self.source, self.target)
 
+    def run(self) -> tuple[Any, Tensor]:
+        """One pass over the test text, and its result."""
+        return run(self.body, self.shape, self.source, self.target)
+
     def probed(self) -> Probe:
         """One pass over the test text, part by part."""
-        body, shape, source, target = self.body, self.shape, self.source, self.target
-        return probe(
-            body,
-            lambda: run(body, shape, source, target),
-            source=source.shape[1],
-            target=0 if target is None else target.shape[1],
-        )
+        target = 0 if self.target is None else self.target.shape[1]
+        return probe(self.body, self.run, source=self.source.shape[1], target=target)
 
 
 Reads = tuple[Tokenizer, Tokenizer]  # of the text, and of what a decoder reads beside it
@@ -102,6 +102,16 @@ def prove(
     set_attention(body, NAME)
     adapt(body)
     found = candidate.probed()
+    if len(found.attended) < reference.layers:
+        known = [event.module for event in found.attended]
+        reason = lead_inline(body, candidate.run, known)
+        found = candidate.probed()
+        if len(found.attended) < reference.layers:
+            raise ValueError(
+                reason
+                or f"{reference.layers - len(found.attended)} of its {reference.layers} attention layers "
+                "compute something else than softmax(queries · keys) · values"
+            )
     parts = anatomy(body, found, shape)
     turned = rotary_pairs(parts.rotary, found, candidate.probed)
     lacking: dict[Part, str] = dict(parts.unproven)
@@ -148,10 +158,13 @@ def _test_text(
     if max(ids, default=rows) >= rows:
         raise ValueError(f"its tokenizer has more tokens than the {rows:,} that the model knows")
     longest = getattr(body.config, "max_position_embeddings", None)
-    if isinstance(longest, int):
+    if isinstance(longest, int) and longest > 0:  # XLNet, which has no limit, says -1
         ids = ids[: max(longest - 2, 1)]
     if len(ids) < FEWEST:
-        raise ValueError(f"it reads fewer than {FEWEST} tokens")
+        raise ValueError(
+            f"a test text of {FEWEST} tokens is needed to check it, and it reads "
+            f"{longest} positions at most"
+        )
     device = body.get_input_embeddings().weight.device
     source = torch.tensor([ids], device=device)
     if shape != "encoder-decoder" or start is None:
