@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from model.hub.attention import hub_attention
-from model.hub.inline_attention import InlineForward
+from model.hub.inline_attention import is_led
 from model.nn.config import PositionKind
 
 Gave = tuple[Tensor, None]
@@ -38,8 +38,8 @@ def unadapted(body: nn.Module) -> Iterator[None]:
     found = {
         module: vars(module).pop("forward")
         for module in body.modules()
-        if isinstance(own := vars(module).get("forward"), InlineForward)
-        or getattr(own, "__func__", None) in _ADAPTERS.values()
+        if is_led(module)
+        or getattr(vars(module).get("forward"), "__func__", None) in _ADAPTERS.values()
     }
     try:
         yield

@@ -25,6 +25,7 @@ from model.capture.products import Letters, Product, arranged, product_of
 from model.capture.record import recorded
 from model.capture.watch import Watch, name_of
 from model.hub.attention import hub_attention
+from model.nn.recorder import current
 
 _COUNTED = PRODUCTS | SOFTMAX
 _HIDES = -9_999.0  # what old code adds to a hidden score is -10,000; ALiBi adds less at the longest distance
@@ -44,15 +45,20 @@ class Steps:
     scale: float
     cap: float | None
     factors: tuple[float, float]  # in the queries and the keys already; `scale` includes them
+    bias_heads: int  # how many heads have biases of their own: 0 without any, 1 where all share one
 
 
 class InlineForward:
-    """The forward of a module whose attention goes through `attend`."""
+    """The forward of a module whose attention goes through `attend`. Where an intervention removes positions,
+    every token has position 0: so a module that rotates its own queries and keys does not turn them."""
 
     def __init__(self, module: nn.Module, steps: Steps) -> None:
         self._module, self._steps = module, steps
 
     def __call__(self, *given: Any, **named: Any) -> Any:
+        positions = named.get("position_ids")
+        if isinstance(positions, Tensor) and not current().intervention.positions:
+            named["position_ids"] = torch.zeros_like(positions)
         with _Led(self._module, self._steps):
             return type(self._module).forward(self._module, *given, **named)
 
@@ -70,6 +76,11 @@ def lead_inline(body: nn.Module, run: Callable[[], object], known: Iterable[nn.M
     if several:
         return f"its layers ({several[0]}) attend in several steps of which each is another softmax"
     return search.reason
+
+
+def is_led(module: nn.Module) -> bool:
+    """Whether the attention of a module was led through `attend`."""
+    return isinstance(vars(module).get("forward"), InlineForward)
 
 
 class _Running:
@@ -146,7 +157,9 @@ class _Search(Watch):
         seen = found.seen()
         if seen.sinks is not None or {OWN_FACTORS, WEIGHED} & {*seen.doubts}:
             raise UnreadableError("its scores are changed in a way that belongs to none of the stages")
-        recorded(seen)
+        record, _gap = recorded(seen)
+        if record.own_mask is not None and record.own_mask.ndim > 2:
+            raise UnreadableError("its heads have different masks")
         if any(len(one) > 4 for one in (found.scores.letters, found.product.letters)):
             raise UnreadableError("it reads the text in pieces")
         self.steps.setdefault(owner.module, set()).add(
@@ -160,6 +173,7 @@ class _Search(Watch):
                 scale=seen.scale,
                 cap=seen.cap,
                 factors=found.factors,
+                bias_heads=0 if record.bias is None else len(record.bias),
             )
         )
 
@@ -220,15 +234,18 @@ class _Led(TorchFunctionMode):
         query, key = self._vectors
         heads = self._steps.heads
         added = self._added if self._added.ndim == 4 else self._added.unflatten(0, (-1, heads))
-        added = added.masked_fill(added <= _HIDES, -torch.inf)
+        allowed, bias = added[:, :1] > _HIDES, None
+        if self._steps.bias_heads:
+            bias = added[:, : self._steps.bias_heads].masked_fill(~allowed, 0.0)
         output, _none = hub_attention(
             self._module,
             query,
             key,
             value.to(query.dtype),
-            added,
+            allowed,
             self._steps.scale,
             is_causal=False,
+            position_bias=bias,
             softcap=self._steps.cap,
         )
         output = output.transpose(1, 2).to(value.dtype)

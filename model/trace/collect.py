@@ -100,11 +100,13 @@ def _attention_records(recorder: Recorder, projection: Projection) -> Iterator[A
 
 
 def _known_bias(bias: Tensor, known: dict[object, Array | None]) -> Array | None:
-    """`_bias_of`, once for each tensor: the layers of a stack share one. All of a pass are alive here, so
-    that a place in memory tells them apart."""
+    """`_bias_of`, equal ones kept once: the layers of a stack share one. All of a pass are alive here, so
+    that a place in memory tells tensors apart."""
     tensor = (bias.data_ptr(), bias.device, bias.shape, bias.stride(), bias.dtype)
     if tensor not in known:
-        known[tensor] = _bias_of(bias)
+        made = _bias_of(bias)
+        equal = (one for one in known.values() if one is not None and np.array_equal(one, made))
+        known[tensor] = None if made is None else next(equal, made)
     return known[tensor]
 
 
@@ -133,9 +135,10 @@ def _with_one_mask(records: Iterable[Attention]) -> tuple[Attention, ...]:
     return tuple(kept)
 
 
-def _mask_of(mask: Tensor) -> Mask:
-    """(query, key): without the axes over which the mask broadcasts."""
-    return read_only(mask.reshape(-1, *mask.shape[-2:])[0].cpu().numpy().copy())
+def _mask_of(mask: Tensor) -> Mask | None:
+    """(query, key): without the axes over which the mask broadcasts. None where it hides nothing."""
+    own: Mask = mask.reshape(-1, *mask.shape[-2:])[0].cpu().numpy()
+    return None if own.all() else read_only(own.copy())
 
 
 def norm_record(tensors: NormTensors) -> NormRecord:

@@ -144,6 +144,17 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
          "type_vocab_size": 0, "share_att_key": True, "position_buckets": 4,
          "norm_rel_ebd": "layer_norm", "position_biased_input": False},
     ),
+    "gpt_neo": (
+        "GPTNeoForCausalLM",
+        "GPTNeoConfig",
+        {**_SMALL, "num_layers": 2, "num_heads": 6, "attention_types": [[["global", "local"], 1]],
+         "window_size": 4, "max_position_embeddings": 64},
+    ),
+    "gptj": ("GPTJForCausalLM", "GPTJConfig", {**_GPT2, "rotary_dim": 4}),
+    "codegen": ("CodeGenForCausalLM", "CodeGenConfig", {**_GPT2, "n_head": 4, "rotary_dim": 4}),
+    "mpnet": ("MPNetModel", "MPNetConfig", _LLAMA),
+    "openai-gpt": ("OpenAIGPTLMHeadModel", "OpenAIGPTConfig", _GPT2),
+    "megatron-bert": ("MegatronBertModel", "MegatronBertConfig", _LLAMA),
 }  # fmt: skip
 _STATES = {**_SMALL, "num_hidden_layers": 2, "state_size": 4}
 BETWEEN_LAYERS = {
