@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from model.capture.by_hand import OWN_FACTORS, WEIGHED, WrittenByHand, written_by_hand
-from model.capture.graph import Graph, Node, Operation, UnreadableError
+from model.capture.graph import Graph, Node, Operation, UnreadableError, nodes_in
 from model.capture.operations import PRODUCTS, SOFTMAX
 from model.capture.products import Letters, Product, arranged, product_of
 from model.capture.record import recorded
@@ -53,13 +53,13 @@ class InlineForward:
     every token has position 0: so a module that rotates its own queries and keys does not turn them."""
 
     def __init__(self, module: nn.Module, steps: Steps) -> None:
-        self._module, self._steps = module, steps
+        self._module, self.steps = module, steps
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         positions = named.get("position_ids")
         if isinstance(positions, Tensor) and not current().intervention.positions:
             named["position_ids"] = torch.zeros_like(positions)
-        with _Led(self._module, self._steps):
+        with _Led(self._module, self.steps):
             return type(self._module).forward(self._module, *given, **named)
 
 
@@ -81,6 +81,11 @@ def lead_inline(body: nn.Module, run: Callable[[], object], known: Iterable[nn.M
 def is_led(module: nn.Module) -> bool:
     """Whether the attention of a module was led through `attend`."""
     return isinstance(vars(module).get("forward"), InlineForward)
+
+
+def adds_to_scores(module: nn.Module) -> bool:
+    """Whether such a module adds more to its scores than a mask."""
+    return is_led(module) and bool(vars(module)["forward"].steps.bias_heads)
 
 
 class _Running:
@@ -205,7 +210,8 @@ class _Led(TorchFunctionMode):
             return self._added.new_zeros(()).expand(self._added.shape)
         if number not in (self._steps.scores, self._steps.output):
             return function(*args, **named)
-        product = product_of(Node(torch.empty(0), Graph().call(name, function, args, named)))
+        call = Graph().call(name, function, args, named)
+        product = product_of(Node(next(nodes_in(call.arguments)).tensor, call))
         if product is None:
             raise ValueError("its attention takes other steps than when it was checked")
         return self._no_scores(product) if number == self._steps.scores else self._attended(product)

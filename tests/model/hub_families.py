@@ -153,8 +153,6 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "gptj": ("GPTJForCausalLM", "GPTJConfig", {**_GPT2, "rotary_dim": 4}),
     "codegen": ("CodeGenForCausalLM", "CodeGenConfig", {**_GPT2, "n_head": 4, "rotary_dim": 4}),
     "mpnet": ("MPNetModel", "MPNetConfig", _LLAMA),
-    "openai-gpt": ("OpenAIGPTLMHeadModel", "OpenAIGPTConfig", _GPT2),
-    "megatron-bert": ("MegatronBertModel", "MegatronBertConfig", _LLAMA),
 }  # fmt: skip
 _STATES = {**_SMALL, "num_hidden_layers": 2, "state_size": 4}
 BETWEEN_LAYERS = {
@@ -192,6 +190,7 @@ PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
          "sliding_window": 4},
         set(),
     ),
+    "openai-gpt": ("OpenAIGPTLMHeadModel", "OpenAIGPTConfig", _GPT2, set()),
     "jamba": (
         "JambaForCausalLM",
         "JambaConfig",
