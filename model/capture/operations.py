@@ -21,11 +21,12 @@ FACTORS = frozenset({"div", "divide", "mul", "multiply", "true_divide"})
 TERMS = {"add": 1.0, "sub": -1.0, "subtract": -1.0}  # and their sign
 MASKING = frozenset({"__setitem__", "masked_fill", "where"})
 JOINING = frozenset({"cat", "concat"})
-BETWEEN = KEEPING | FACTORS | MASKING | JOINING | {*TERMS, "tanh"}  # scores and softmax
+LARGER = frozenset({"max", "maximum"})
+BETWEEN = KEEPING | FACTORS | MASKING | JOINING | LARGER | {*TERMS, "tanh"}  # scores and softmax
 AFTER = KEEPING | MASKING | {"mul", "nan_to_num"}  # the softmax, before the values
 # Vectors keep their places through these.
 PLACED = KEEPING | FACTORS | MASKING | JOINING | frozenset({
     *TERMS, "__rsub__", "layer_norm", "neg", "normalize", "rms_norm", "stack", "view_as_complex",
     "view_as_real",
 })  # fmt: skip
-FOLLOWED = BETWEEN | AFTER | PLACED | PRODUCTS | SOFTMAX | {"amax", "exp", "max", "sum"}
+FOLLOWED = BETWEEN | AFTER | PLACED | PRODUCTS | SOFTMAX | {"amax", "exp", "sum"}

@@ -28,6 +28,7 @@ def looked_up(
         for call in found.calls
         if call.at < first
         and is_table(call.module)
+        and call.gives_one
         and call.gave.shape[-2] == length
         and call.gave.shape[:-2].numel() == 1  # not a number for each pair of tokens
     ]
@@ -40,7 +41,8 @@ def looked_up(
     if "tokens" not in roles:
         raise ValueError(f"no token table was found in its {stack}")
     width = roles["tokens"].gave.shape[-1]
-    added = {role: call for role, call in roles.items() if call.gave.shape[-1] == width}
+    # Narrower ones are angles, which turn queries and keys (RoFormer).
+    added = {role: call for role, call in roles.items() if call.gave.shape[-1] >= width}
     return added["tokens"], added.get("positions"), added.get("segments")
 
 

@@ -22,15 +22,17 @@ from model.hub.inline_attention import lead_inline
 from model.hub.module import HubTransformer, run
 from model.hub.probe import Probe, probe
 from model.hub.rotary import rotary_pairs
-from model.hub.tokenizer import HubTokenizer, encoded
+from model.hub.tokenizer import HubTokenizer, encoded, first_line
 from model.hub.twin import set_attention
 from model.nn.config import Part, Shape
 from model.nn.places import Place
 from model.run.model import Model
 from model.run.tokenizers import Tokenizer
+from model.system.memory import is_out_of_memory
 
 TEXT = "The cat saw the dog, and the dog saw the cat on the mat."
 FEWEST = 4  # tokens of the probe
+ROUNDING = 1e-2  # of the sum of a row of weights, in any precision
 WITHOUT_WORDS = 16  # tokens of the probe of a model without a tokenizer
 
 
@@ -96,8 +98,26 @@ def prove(
 
     Raises ValueError, with the reason, for a model whose attention cannot be shown truly.
     """
-    body, shape = candidate.body, candidate.shape
     reference = candidate.eager()
+    try:
+        return _proven(candidate, reference, tokenizer, target, borrowed=borrowed), reference
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise ValueError(
+            f"the parts of {type(candidate.body).__name__} do not fit together in a way that this app knows"
+        ) from error
+
+
+def _proven(
+    candidate: Candidate,
+    reference: Reference,
+    tokenizer: Tokenizer,
+    target: Tokenizer,
+    *,
+    borrowed: bool,
+) -> Model:
+    body, shape = candidate.body, candidate.shape
     register()
     set_attention(body, NAME)
     adapt(body)
@@ -109,8 +129,8 @@ def prove(
         if len(found.attended) < reference.layers:
             raise ValueError(
                 reason
-                or f"{reference.layers - len(found.attended)} of its {reference.layers} attention layers "
-                "compute something else than softmax(queries · keys) · values"
+                or f"{reference.layers - len(found.attended)} of its {reference.layers} attention layers do "
+                "not compute softmax(queries · keys) · values over the whole text at once"
             )
     parts = anatomy(body, found, shape)
     turned = rotary_pairs(parts.rotary, found, candidate.probed)
@@ -131,7 +151,7 @@ def prove(
     )
     checked = check(model, reference)
     module.unproven, module.logit_factor = checked.unproven, checked.logit_factor
-    return model, reference
+    return model
 
 
 def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | None]:
@@ -178,7 +198,9 @@ def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -
         with torch.inference_mode(), unadapted(body), reference_mended(body):
             passed, result = run(body, shape, source, target, output_attentions=True)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        raise ValueError(f"Hugging Face's library cannot run it ({error})") from error
+        raise ValueError(
+            f"Hugging Face's library cannot run it, and says “{first_line(error)}”"
+        ) from error
     weights: dict[Place, tuple[Tensor, ...] | None]
     if shape == "encoder-decoder":
         weights = {
@@ -188,10 +210,29 @@ def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -
         }
     else:
         weights = {Place(shape, None, "self"): passed.get("attentions")}
-    if any(found is None or not found or found[0] is None for found in weights.values()):
+    if () in weights.values():
+        raise ValueError("it has no layers")
+    handed = {kind: [one for one in found or () if one is not None] for kind, found in weights.items()}
+    if not all(handed.values()):
         raise ValueError(
             carries_a_state(body)
             or "the library does not hand out its attention weights, so this app's cannot be checked"
         )
-    known = {kind: found for kind, found in weights.items() if found is not None}
+    known = {kind: tuple(filter(_are_weights, found)) for kind, found in handed.items()}
+    for kind, found in known.items():
+        if not found:
+            first = handed[kind][0]
+            raise ValueError(
+                "what the library hands out as its attention weights, "
+                f"{' × '.join(map(str, first.shape))} numbers from {float(first.min()):.2g} to "
+                f"{float(first.max()):.2g}, are not rows that sum to 1"
+            )
     return Reference(source, target, known, result)
+
+
+def _are_weights(handed: Tensor) -> bool:
+    """Whether the rows of a tensor may be those of a softmax. MiniMax hands out the states of its layers
+    without attention beside them."""
+    if handed.ndim != 4:
+        return False
+    return bool((handed >= 0).all() and (handed.sum(-1) <= 1 + ROUNDING).all())
