@@ -46,6 +46,7 @@ class Steps:
     cap: float | None
     factors: tuple[float, float]  # in the queries and the keys already; `scale` includes them
     bias_heads: int  # how many heads have biases of their own: 0 without any, 1 where all share one
+    bias_in_rows: bool  # whether it differs from query to query; ALiBi's needs no rows
 
 
 class InlineForward:
@@ -179,6 +180,7 @@ class _Search(Watch):
                 cap=seen.cap,
                 factors=found.factors,
                 bias_heads=0 if record.bias is None else len(record.bias),
+                bias_in_rows=record.bias is not None and record.bias.shape[1] > 1,
             )
         )
 
@@ -242,7 +244,10 @@ class _Led(TorchFunctionMode):
         added = self._added if self._added.ndim == 4 else self._added.unflatten(0, (-1, heads))
         allowed, bias = added[:, :1] > _HIDES, None
         if self._steps.bias_heads:
-            bias = added[:, : self._steps.bias_heads].masked_fill(~allowed, 0.0)
+            bias = added[:, : self._steps.bias_heads].masked_fill(~allowed, -torch.inf)
+            if not self._steps.bias_in_rows:
+                bias = bias.amax(-2, keepdim=True)  # of the queries that may look at a key
+            bias = bias.masked_fill(bias == -torch.inf, 0.0)
         output, _none = hub_attention(
             self._module,
             query,

@@ -20,7 +20,7 @@ from model.hub.head import HEADLESS, writes_logits
 from model.hub.id_tokenizer import IdTokenizer
 from model.hub.inline_attention import lead_inline
 from model.hub.module import HubTransformer, run
-from model.hub.probe import Probe, probe
+from model.hub.probe import Probe, near, probe
 from model.hub.rotary import rotary_pairs
 from model.hub.tokenizer import HubTokenizer, encoded, first_line
 from model.hub.twin import set_attention
@@ -132,6 +132,7 @@ def _proven(
                 or f"{reference.layers - len(found.attended)} of its {reference.layers} attention layers do "
                 "not compute softmax(queries · keys) · values over the whole text at once"
             )
+        _same_in_rows(candidate, reference)
     parts = anatomy(body, found, shape)
     turned = rotary_pairs(parts.rotary, found, candidate.probed)
     lacking: dict[Part, str] = dict(parts.unproven)
@@ -152,6 +153,16 @@ def _proven(
     checked = check(model, reference)
     module.unproven, module.logit_factor = checked.unproven, checked.logit_factor
     return model
+
+
+def _same_in_rows(candidate: Candidate, reference: Reference) -> None:
+    """Raises ValueError where a text beside another one does not give what it gives alone."""
+    source = torch.cat([candidate.source, candidate.source.flip(1)])
+    target = None if candidate.target is None else candidate.target.expand(2, -1)
+    with torch.inference_mode():
+        _, both = run(candidate.body, candidate.shape, source, target)
+    if not near(both[:1], reference.result):
+        raise ValueError("a text that is read beside another one gives other numbers than alone")
 
 
 def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | None]:
