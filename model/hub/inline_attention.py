@@ -28,7 +28,9 @@ from model.hub.attention import hub_attention
 from model.nn.recorder import current
 
 _COUNTED = PRODUCTS | SOFTMAX
-_HIDES = -9_999.0  # what old code adds to a hidden score is -10,000; ALiBi adds less at the longest distance
+_HIDES = (
+    -9_999.0
+)  # what old code adds to a hidden score is -10,000; ALiBi adds less at the longest distance
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,9 @@ class _Search(Watch):
                 self._note(found)
                 self._graph.forget(node.tensor)
         except UnreadableError as error:
-            self.reason = self.reason or f"the attention of {self._module()} cannot be read: {error}"
+            self.reason = (
+                self.reason or f"the attention of {self._module()} cannot be read: {error}"
+            )
 
     def _note(self, found: WrittenByHand) -> None:
         scores = self._numbers[found.scores.node.serial]
@@ -162,7 +166,9 @@ class _Search(Watch):
             return
         seen = found.seen()
         if seen.sinks is not None or {OWN_FACTORS, WEIGHED} & {*seen.doubts}:
-            raise UnreadableError("its scores are changed in a way that belongs to none of the stages")
+            raise UnreadableError(
+                "its scores are changed in a way that belongs to none of the stages"
+            )
         record, _gap = recorded(seen)
         if record.own_mask is not None and record.own_mask.ndim > 2:
             raise UnreadableError("its heads have different masks")

@@ -101,9 +101,13 @@ def _settings(folder: Path, files: Path) -> Any:
                 f"its architecture {kind!r} needs its own code, and this app never runs code that "
                 "comes with a model"
             ) from error
+        if kind in transformers.CONFIG_MAPPING:
+            raise ValueError(
+                "its config is damaged: Hugging Face's library says "
+                f"“{first_line(error.__cause__ or error)}”"
+            ) from error
         raise ValueError(
-            f"Hugging Face's library does not know its architecture {kind!r}, or its config is "
-            "damaged"
+            f"Hugging Face's library does not know its architecture {kind!r}"
         ) from error
 
 

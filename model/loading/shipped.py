@@ -120,8 +120,7 @@ def _check_hash(folder: Path, name: str, expected: object) -> None:
         raise NotReadError(name, folder.name, error) from error
     if found != expected:
         raise DamagedError(
-            f"The file {name} of {folder.name} is damaged: its SHA-256 is not the one in "
-            f"{HASHES}."
+            f"The file {name} of {folder.name} is damaged: its SHA-256 is not the one in {HASHES}."
         )
 
 
