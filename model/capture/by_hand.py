@@ -21,15 +21,21 @@ OWN_FACTORS = "Its heads or rows have factors of their own: they are shown as pa
 
 
 def by_hand(node: Node) -> Seen | None:
-    """softmax(queries · keys) · values, where a product is its last step; None for any other product.
-    Raises UnreadableError for one with steps that no stage stands for."""
+    """What was seen of softmax(queries · keys) · values, where a product is its last step; None for any other
+    product. Raises UnreadableError for one with steps that no stage stands for."""
+    written = written_by_hand(node)
+    return None if written is None else written.seen()
+
+
+def written_by_hand(node: Node) -> "WrittenByHand | None":
+    """The steps of such attention. Raises UnreadableError as `by_hand` does."""
     product = product_of(node)
     if product is None:
         return None
     for side in (0, 1):
         way = way_back(product.operands[side], is_softmax, AFTER)
         if way is not None:
-            return _WrittenByHand(product, side, way).seen()
+            return WrittenByHand(product, side, way)
     return None
 
 
@@ -62,7 +68,7 @@ def softmax_input(node: Node) -> tuple[Node, int] | None:
     return (scores, axis) if same else None
 
 
-class _WrittenByHand:
+class WrittenByHand:
     """Attention whose steps a module takes itself.
 
     weights: the way from the softmax to the product with the values, whose operand `side` they are.
@@ -82,6 +88,8 @@ class _WrittenByHand:
         if made is None:
             raise UnreadableError("its softmax does not read a product of queries and keys")
         self.scores = made
+        self.key_side = 1  # which operand of the scores the keys are
+        self.factors = 1.0, 1.0  # that were multiplied into the queries and the keys
 
     def seen(self) -> Seen:
         stages, keys = self._stages()
@@ -105,6 +113,7 @@ class _WrittenByHand:
             return whole[tuple(at)] if at else whole[None]
 
         (q, factor), (k, other) = unscaled(query), unscaled(key)
+        self.key_side, self.factors = side, (factor, other)
         leading = self._leading(rows)
         origin = rows_of(query, lambda x: vectors(x, 1 - side, queries[-1]), leading)
         cells = torch.Size((leading.numel(), *(self.sizes[one] for one in rows[-2:])))

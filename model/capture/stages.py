@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from model.capture.node import Node, UnreadableError, tensors_of
-from model.capture.operations import FACTORS, JOINING, LAYOUT, MASKING, TERMS
+from model.capture.operations import FACTORS, JOINING, LARGER, LAYOUT, MASKING, TERMS
 from model.trace.given import MASKED_BELOW
 
 
@@ -42,6 +42,10 @@ class Stages:
             self._cap()
         elif name in JOINING:
             self._join(node, main)
+        elif name in LARGER:  # XGLM: masked scores go no lower than the type's least number
+            least = scalar(_other(node, main))
+            if least is None or least > MASKED_BELOW:
+                raise UnreadableError("its scores are raised to a least number")
         self._arrive(node)
 
     def follow(self, node: Node) -> None:

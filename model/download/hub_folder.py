@@ -35,7 +35,12 @@ def described(folder: Path) -> dict[str, Any]:
 
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors files that hold the weights. Raises ValueError where they are missing,
-    incomplete or pickles."""
+    incomplete or pickles, and where an adapter, which is not read, would change them."""
+    if adapter := next(folder.glob("adapter_model.*"), None):
+        raise ValueError(
+            f"an adapter lies beside it ({adapter.name}), and adapters are not read: merge it into the "
+            "weights, or move it away to see the model without it"
+        )
     if (folder / INDEX).is_file():
         named = read_json(folder / INDEX).get("weight_map")
         names = set(map(str, named.values())) if isinstance(named, dict) else set()

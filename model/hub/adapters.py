@@ -1,12 +1,11 @@
-"""Brings attention modules that compute their scores themselves to our `attend`.
+"""What a few families need that no general rule gives.
 
-Most models of Hugging Face's library call a registered attention function. These families do not, so the
-forward of each of their attention modules is replaced, at load and in the loaded model alone, by the same
-steps with our function in the middle. The library's own eager run is taken before, and must agree.
+Falcon with ALiBi is the one whose eager attention, which every model is held against, is not its own fused
+one: the biases are added twice. So its attention is replaced, at load and in the loaded model alone, by the same
+steps with our function in the middle.
 Axes: B batch, T tokens, S keys, H heads, D width of a head, C width of the model.
 """
 
-import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from model.hub.attention import hub_attention
+from model.hub.inline_attention import is_led
 from model.nn.config import PositionKind
 
 Gave = tuple[Tensor, None]
@@ -37,7 +37,8 @@ def unadapted(body: nn.Module) -> Iterator[None]:
     found = {
         module: vars(module).pop("forward")
         for module in body.modules()
-        if getattr(vars(module).get("forward"), "__func__", None) in _ADAPTERS.values()
+        if is_led(module)
+        or getattr(vars(module).get("forward"), "__func__", None) in _ADAPTERS.values()
     }
     try:
         yield
@@ -87,51 +88,6 @@ def _without_alibi(
     return read, {**named, "attention_mask": mask.masked_fill(~hides, 0.0)}
 
 
-def _bloom(
-    self: Any,
-    hidden_states: Tensor,
-    residual: Tensor,
-    alibi: Tensor,
-    attention_mask: Tensor | None,
-    layer_past: Any = None,
-    **_: object,
-) -> Gave:
-    """slope · position of the key is added: in a row this is −slope · distance, but for one number."""
-    query, key, value = self._reshape(self.query_key_value(hidden_states))
-    if layer_past is not None:
-        key, value = layer_past.update(key, value, self.layer_idx)
-    bias = alibi.unflatten(0, (-1, self.num_heads))  # (B, H, 1, S)
-    context, _none = hub_attention(
-        self, query, key, value, attention_mask, self.inv_norm_factor, position_bias=bias
-    )
-    return self.dense(context.flatten(2)) + residual, None
-
-
-def _mpt(
-    self: Any,
-    hidden_states: Tensor,
-    position_bias: Tensor | None,
-    past_key_values: Any = None,
-    attention_mask: Tensor | None = None,
-    **_: object,
-) -> Gave:
-    """slope · (position of the key − the longest text) is added, in the same way as in Bloom."""
-    mixed = self.Wqkv(hidden_states)
-    if self.clip_qkv:
-        mixed = mixed.clamp(min=-self.clip_qkv, max=self.clip_qkv)
-    query, key, value = (
-        x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for x in mixed.chunk(3, dim=2)
-    )
-    if past_key_values is not None:
-        key, value = past_key_values.update(key, value, self.layer_idx)
-    bias = None if position_bias is None else position_bias[..., -key.shape[-2] :]  # (H, 1, S)
-    mask = None if attention_mask is None else ~attention_mask  # the library's is True where hidden
-    context, _none = hub_attention(
-        self, query, key, value, mask, self.softmax_scale, position_bias=bias
-    )
-    return self.out_proj(context.flatten(2)), None
-
-
 def _falcon(
     self: Any,
     hidden_states: Tensor,
@@ -175,52 +131,7 @@ def _falcon_feed_forward(self: Any, x: Tensor) -> Tensor:
     return gave.clone()
 
 
-def _deberta(
-    self: Any,
-    hidden_states: Tensor,
-    attention_mask: Tensor,
-    output_attentions: bool = False,
-    query_states: Tensor | None = None,
-    relative_pos: Tensor | None = None,
-    rel_embeddings: Tensor | None = None,
-    **_: object,
-) -> Gave:
-    """Content → position and position → content are added to the scores, which are content → content.
-    All three are divided by √(number of terms · D)."""
-    read = hidden_states if query_states is None else query_states
-    heads = self.num_attention_heads
-    flat = [
-        self.transpose_for_scores(map_(x), heads)  # (B·H, T, D)
-        for map_, x in (
-            (self.query_proj, read),
-            (self.key_proj, hidden_states),
-            (self.value_proj, hidden_states),
-        )
-    ]
-    terms = 1 + sum(term in self.pos_att_type for term in ("c2p", "p2c"))
-    bias = None
-    if self.relative_attention and terms > 1:
-        bias = self.disentangled_attention_bias(
-            flat[0], flat[1], relative_pos, rel_embeddings, terms
-        ).unflatten(0, (-1, heads))  # (B, H, T, T)
-    query, key, value = (x.unflatten(0, (-1, heads)) for x in flat)
-    scale = 1 / math.sqrt(query.shape[-1] * terms)
-    mask = attention_mask.bool() if _hides(attention_mask) else None
-    context, _none = hub_attention(
-        self, query, key, value, mask, scale, is_causal=False, position_bias=bias
-    )
-    return context.flatten(2), None
-
-
-def _hides(mask: Tensor) -> bool:
-    """Whether a mask hides anything. One without memory hides nothing."""
-    return not mask.is_meta and not bool(mask.all())
-
-
 _ADAPTERS: dict[str, Callable[..., Gave | Tensor]] = {
-    "bloom.BloomAttention": _bloom,
-    "mpt.MptAttention": _mpt,
     "falcon.FalconAttention": _falcon,
     "falcon.FalconMLP": _falcon_feed_forward,
-    "deberta_v2.DisentangledSelfAttention": _deberta,
 }

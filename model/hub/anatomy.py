@@ -245,7 +245,7 @@ def _norms_around(
     norms = [
         call
         for call in found.calls
-        if is_norm(call.module) and id(call.module) not in inside
+        if is_norm(call.module) and call.gives_one and id(call.module) not in inside
         if call.gave.ndim == 3 and call.gave.shape[1] == length
     ]
     before = [call for call in norms if call.at < first]

@@ -21,7 +21,7 @@ from model.trace.arrays import Array
 from model.trace.check import largest
 from model.trace.collect import array_of
 from model.trace.trace import Trace
-from model.trace.unproven import WORDS
+from model.trace.unproven import WORDS, UnprovenError
 
 WEIGHTS = 1e-4  # largest difference of an attention weight
 SHARE = 1e-3  # largest difference of other numbers, as a share of the largest of them
@@ -36,6 +36,11 @@ class Reference:
     target: Tensor | None  # (1, T) ids of the decoder's input in an encoder–decoder
     weights: dict[Place, tuple[Tensor, ...]]  # of any layer -> (1, H, T, S) of each
     result: Tensor  # logits, or an encoder's last state
+
+    @property
+    def layers(self) -> int:
+        """How many attention layers the library hands out weights of."""
+        return sum(map(len, self.weights.values()))
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,8 @@ def check(model: Model, reference: Reference) -> Checked:
                 raise ValueError(f"that needs {WORDS[lacking]}, and {unproven[lacking]}")
             if part not in unproven:
                 found[part] = proof()
+        except UnprovenError as error:
+            unproven[part] = f"that needs {WORDS[error.part]}, and {unproven[error.part]}"
         except ValueError as reason:
             unproven[part] = str(reason)
     return Checked(unproven, found.get("logit_parts") or 1.0)
@@ -104,6 +111,12 @@ def _same_weights(trace: Trace, reference: Reference) -> None:
             "the library's interface"
         )
     for name, weights in expected.items():
+        cells = found[name].heads, found[name].query.shape[1], found[name].key.shape[1]
+        if weights.shape != cells:
+            raise ValueError(
+                f"{name} has {cells[0]} heads that weigh {cells[2]} keys for {cells[1]} queries, but the "
+                f"library hands out weights for {' × '.join(map(str, weights.shape))}"
+            )
         for head in range(found[name].heads):
             apart = float(np.abs(found[name].weights(head) - weights[head]).max())
             if not apart <= WEIGHTS:
@@ -113,6 +126,8 @@ def _same_weights(trace: Trace, reference: Reference) -> None:
 
 
 def _near(ours: Array, theirs: Array, what: str) -> None:
+    if ours.shape != theirs.shape:
+        raise ValueError(f"{what} would not have the sizes of the library's own")
     size = max(float(np.abs(theirs).max()), 1.0)
     apart = float(np.abs(ours - theirs).max())
     if not apart <= SHARE * size:
@@ -170,6 +185,8 @@ def _plain_logits(model: Model, trace: Trace) -> Array:
     norms = {norm.name: norm.output for norm in trace.norms}
     weight, bias = weight_and_bias(model.module.output or model.module.embedding.tokens)
     ended = norms.get(final, trace.residual["decoder"][-1])
+    if ended.shape[-1] != weight.shape[-1]:
+        raise ValueError("a map stands between its last state and the output matrix")
     return np.asarray(ended @ weight.T + bias)
 
 

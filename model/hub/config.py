@@ -11,6 +11,7 @@ from model.hub.experts import expert_sizes, latent_sizes
 from model.hub.feed_forward import FeedForwardParts
 from model.hub.parts import Anatomy, AttentionPart, NormPart, StackPart
 from model.hub.probe import Probe, is_norm
+from model.hub.rotary import BASE
 from model.nn.config import PositionKind, RotaryPairs, Shape, TransformerConfig
 
 LONGEST = 8_192  # tokens: the weights of one head of a longer text would take more than 256 MB
@@ -51,7 +52,7 @@ def config_of(anatomy: Anatomy, body: Any, turned: Turned, found: Probe) -> Tran
         norm=(norm and norm.kind) or "layer",
         norm_place=anatomy.stacks[-1].norm_place or "pre",
         activation="gelu" if feed is None else feed.activation,
-        **_positions(anatomy),
+        **_positions(anatomy, turned_width),
         segments=0 if source.segments is None else _rows(source.segments),
         embedding_norm=source.embedding_norm is not None,
         scaled_embedding=source.token_factor != 1.0,
@@ -151,16 +152,17 @@ def context_of(source: StackPart, described: Any) -> int:
     return min([*found, LONGEST])
 
 
-def _position_kind(anatomy: Anatomy) -> PositionKind:
+def _position_kind(anatomy: Anatomy, turned: int) -> PositionKind:
     source, attention = anatomy.stacks[0], anatomy.attentions()[0].module
     if source.positions is not None:
         return "sinusoidal" if "Sinusoidal" in type(source.positions).__name__ else "learned"
-    return position_kind(attention) or ("rotary" if anatomy.rotary else "none")
+    return position_kind(attention) or ("rotary" if anatomy.rotary or turned else "none")
 
 
-def _positions(anatomy: Anatomy) -> dict[str, Any]:
-    """The kind of positions and, of T5's buckets of distances, their sizes."""
-    kind = _position_kind(anatomy)
+def _positions(anatomy: Anatomy, turned: int) -> dict[str, Any]:
+    """The kind of positions and, of T5's buckets of distances, their sizes. turned: how many dimensions of a
+    head are rotated."""
+    kind = _position_kind(anatomy, turned)
     if kind != "buckets":
         return {"positions": kind}
     attention: Any = anatomy.attentions()[0].module
@@ -201,7 +203,7 @@ def _inner_norms(part: AttentionPart, found: Probe) -> int:
 def _rotary_base(described: Any) -> float:
     parameters = getattr(described, "rope_parameters", None)
     base = parameters.get("rope_theta") if isinstance(parameters, dict) else None
-    return float(base) if isinstance(base, int | float) else 10_000.0
+    return float(base) if isinstance(base, int | float) else BASE
 
 
 def shape_of(described: Any) -> Shape:

@@ -26,7 +26,11 @@ def looked_up(
     before = [
         call
         for call in found.calls
-        if call.at < first and is_table(call.module) and call.gave.shape[-2] == length
+        if call.at < first
+        and is_table(call.module)
+        and call.gives_one
+        and call.gave.shape[-2] == length
+        and call.gave.shape[:-2].numel() == 1  # not a number for each pair of tokens
     ]
     roles: dict[str, Call] = {}
     for call in before:
@@ -36,7 +40,10 @@ def looked_up(
         roles[role] = call
     if "tokens" not in roles:
         raise ValueError(f"no token table was found in its {stack}")
-    return roles["tokens"], roles.get("positions"), roles.get("segments")
+    width = roles["tokens"].gave.shape[-1]
+    # Narrower ones are angles, which turn queries and keys (RoFormer).
+    added = {role: call for role, call in roles.items() if call.gave.shape[-1] >= width}
+    return added["tokens"], added.get("positions"), added.get("segments")
 
 
 def _role(name: str) -> str:

@@ -30,6 +30,8 @@ def extra_parameters(body: Any, anatomy: Anatomy, config: TransformerConfig) -> 
         if "relative_attention_bias" in name:
             stack_name = name.split(".")[0]
             later = "Biases of distances of later layers"
+            if config.positions != "buckets":  # beside learned positions (MPNet)
+                take([weight], "Biases of distances")
             take([weight], later if stack_name in tables else "")  # the config counts one a stack
             tables.add(stack_name)
         elif any(word in name for word in IN_SCORES):

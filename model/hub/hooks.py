@@ -63,14 +63,23 @@ def _hook_stack(stack: StackPart) -> None:
                 _hook_feed_forward(block.feed_forward, block)
         _hook_norm(stack.final_norm)
         return
-    _hook_norm(stack.embedding_norm, after=name if post and stack.starts_normed else None)
+    first, final = _around(stack)
+    _hook_norm(stack.embedding_norm, first, after=name if post and stack.starts_normed else None)
     if post and not stack.starts_normed:
         _hook_state(stack.blocks[0], stack.blocks[0].module, name)
     for block in stack.blocks:
         _hook_block(block, stack)
-    _hook_norm(stack.final_norm, before=None if post else name)
+    _hook_norm(stack.final_norm, final, before=None if post else name)
     if stack.final_norm is None and not post:
         _hook_last(stack.blocks[-1], name)
+
+
+def _around(stack: StackPart) -> tuple[BlockPart | None, BlockPart | None]:
+    """What runs before the first layer and after the last, where both are one norm (NanoChat)."""
+    before, after = stack.embedding_norm, stack.final_norm
+    if before is None or after is None or before.module is not after.module:
+        return None, None
+    return BlockPart(after.module, (), None, 0, 2), BlockPart(after.module, (), None, 1, 2)
 
 
 def _hook_block(block: BlockPart, stack: StackPart) -> None:

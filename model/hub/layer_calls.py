@@ -77,7 +77,7 @@ class Layer:
 
     @property
     def maps(self) -> list[Call]:
-        return [call for call in self.calls if is_map(call.module)]
+        return [call for call in self.calls if is_map(call.module) and call.gives_one]
 
     @property
     def norms(self) -> list[Call]:
@@ -88,7 +88,7 @@ class Layer:
         return [
             call
             for call in self.calls
-            if is_norm(call.module) and call.at > inner.get(id(call.module), -1)
+            if is_norm(call.module) and call.gives_one and call.at > inner.get(id(call.module), -1)
         ]
 
     def outputs(self) -> list[Call]:
@@ -163,7 +163,13 @@ class Layer:
         for part in parts:
             before = None if post else self._norm_before(part, (state, entered))
             after = next(self._norms_of((part.writes.gave,), since=part.writes.at), None)
-            state = state + (after or part.writes).gave.reshape(state.shape)
+            written = (after or part.writes).gave
+            if written.numel() != state.numel():
+                sizes = (" × ".join(map(str, one.shape)) for one in (written, state))
+                raise ValueError(
+                    "{} writes {} numbers, and its layer reads {}".format(part.place.name, *sizes)
+                )
+            state = state + written.reshape(state.shape)
             summed = next(self._norms_of((state,), since=part.writes.at), None) if post else None
             state = state if summed is None else summed.gave.reshape(state.shape)
             found.append(replace(part, before=before, after=after, summed=summed))

@@ -101,9 +101,13 @@ def _settings(folder: Path, files: Path) -> Any:
                 f"its architecture {kind!r} needs its own code, and this app never runs code that "
                 "comes with a model"
             ) from error
+        if kind in transformers.CONFIG_MAPPING:
+            raise ValueError(
+                "its config is damaged: Hugging Face's library says "
+                f"“{first_line(error.__cause__ or error)}”"
+            ) from error
         raise ValueError(
-            f"Hugging Face's library does not know its architecture {kind!r}, or its config is "
-            "damaged"
+            f"Hugging Face's library does not know its architecture {kind!r}"
         ) from error
 
 
@@ -115,7 +119,9 @@ def _body(
     try:
         empty = empty_body(settings, shape)
     except Exception as error:  # each architecture has its own way to fail on sizes that do not fit
-        raise ValueError(f"Hugging Face's library cannot build it ({first_line(error)})") from error
+        raise ValueError(
+            f"Hugging Face's library cannot build it, and says “{first_line(error)}”"
+        ) from error
     check_shape(empty, folder)
     try:
         body, told = CLASSES[shape].from_pretrained(
@@ -132,7 +138,9 @@ def _body(
     except Exception as error:
         if is_out_of_memory(error):
             raise MemoryError from error
-        raise ValueError(f"Hugging Face's library cannot load it ({first_line(error)})") from error
+        raise ValueError(
+            f"Hugging Face's library cannot load it, and says “{first_line(error)}”"
+        ) from error
     missing = [key for key in told["missing_keys"] if "pooler" not in key]
     if missing or told["mismatched_keys"]:
         count = len(missing) + len(told["mismatched_keys"])

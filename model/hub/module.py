@@ -21,6 +21,7 @@ from model.hub.head import HEADLESS, head_of, writes_logits
 from model.hub.hooks import hook_model
 from model.hub.named_weights import named_weights
 from model.hub.parts import Anatomy
+from model.hub.rotary import standard_angles
 from model.nn.config import Part, Reasons, Shape, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction
 from model.nn.places import Place
@@ -53,6 +54,8 @@ class HubTables:
         self._source = anatomy.stacks[0]
         self._learned = config.positions == "learned"
         self._rotary = anatomy.rotary if config.turns_positions else ()
+        own = config.turns_positions and not anatomy.rotary and config.rotary_pairs != "other"
+        self._own_turned = config.turned_width if own else 0
 
     @property
     def added(self) -> Tensor | None:
@@ -69,13 +72,15 @@ class HubTables:
     def angles(self, length: int, device: torch.device) -> Tensor | None:
         """(T, pairs): zero where an intervention leaves positions out. None without rotary positions, or
         where layers use different tables."""
-        if len(self._rotary) != 1:
+        if self._own_turned:
+            angles = standard_angles(length, self._own_turned, device)
+        elif len(self._rotary) == 1 and isinstance(
+            frequencies := getattr(self._rotary[0], "inv_freq", None), Tensor
+        ):
+            where = torch.arange(length, device=device, dtype=torch.float32)
+            angles = where[:, None] * frequencies.to(device, torch.float32)
+        else:
             return None
-        frequencies = getattr(self._rotary[0], "inv_freq", None)
-        if not isinstance(frequencies, Tensor):
-            return None
-        where = torch.arange(length, device=device, dtype=torch.float32)
-        angles = where[:, None] * frequencies.to(device, torch.float32)
         return angles if current().intervention.positions else torch.zeros_like(angles)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from model.analysis.attribution.modules import is_map, matrix_and_bias, weight_and_bias
 from model.hub.feed_forward import FeedForwardParts
+from model.hub.inline_attention import adds_to_scores, is_led
 from model.hub.parts import Anatomy, AttentionPart, BlockPart, NormPart, StackPart
 from model.hub.probe import is_norm
 from model.nn.config import TransformerConfig
@@ -46,6 +47,8 @@ def _check_layout(anatomy: Anatomy, config: TransformerConfig) -> None:
         raise ValueError("its token vectors are multiplied by a factor of its own")
     if not config.first_norm:
         raise ValueError("its first layer has no norm")
+    if any(adds_to_scores(part.module) for part in anatomy.attentions()):
+        raise ValueError("its layers add numbers to the scores")
 
 
 def _check_rotary(anatomy: Anatomy, config: TransformerConfig) -> None:
@@ -108,12 +111,16 @@ def _map(name: str, matrix: Tensor, bias: Tensor | None) -> Named:
 
 def _attention(part: AttentionPart) -> Named:
     described = getattr(part.module, "config", None)
-    window = getattr(part.module, "sliding_window", getattr(described, "sliding_window", None))
-    if window is not None:
+    windows = [
+        getattr(where, name, None)
+        for where in (part.module, described)
+        for name in ("sliding_window", "window_size")
+    ]
+    if any(window is not None for window in windows):
         raise ValueError("its tokens attend to a window of the last ones only")
     inner = [(name.rpartition(".")[2], inner) for name, inner in part.module.named_modules()]
     maps = [(name, one) for name, one in inner if is_map(one) and one is not part.output]
-    if len(maps) == 1:
+    if len(maps) == 1 and not is_led(part.module):
         yield from _fused(part, *maps[0])
     elif sorted(name[:1] for name, _ in maps) == sorted(_LETTERS):
         for name, one in maps:

@@ -27,6 +27,11 @@ class Call:
     gave: Tensor
     whole: object = None  # all that it gave
 
+    @property
+    def gives_one(self) -> bool:
+        """Whether it gave one tensor alone, and not a quantized one with its factor, for instance."""
+        return isinstance(self.whole, Tensor)
+
 
 @dataclass(frozen=True, eq=False)
 class Probe:
@@ -63,10 +68,10 @@ def probe(model: nn.Module, run: Callable[[], object], *, source: int, target: i
         named: dict[str, object],
         gave: object,
     ) -> None:
-        first = gave[0] if isinstance(gave, tuple) and gave else gave
+        first = gave[0] if isinstance(gave, tuple | list) and gave else gave
         values = (*read, *named.values())
         given = next((value for value in values if isinstance(value, Tensor)), None)
-        if isinstance(first, Tensor):
+        if isinstance(first, Tensor) and first.numel():  # an adapter may get none of the tokens
             events.append(Call(len(events), name, module, given, first, gave))
 
     hooks = [(module, partial(note, name)) for name, module in model.named_modules() if name]

@@ -18,18 +18,21 @@ from model.hub.check import Reference, check
 from model.hub.config import config_of, uneven
 from model.hub.head import HEADLESS, writes_logits
 from model.hub.id_tokenizer import IdTokenizer
+from model.hub.inline_attention import lead_inline
 from model.hub.module import HubTransformer, run
-from model.hub.probe import Probe, probe
+from model.hub.probe import Probe, near, probe
 from model.hub.rotary import rotary_pairs
-from model.hub.tokenizer import HubTokenizer, encoded
+from model.hub.tokenizer import HubTokenizer, encoded, first_line
 from model.hub.twin import set_attention
 from model.nn.config import Part, Shape
 from model.nn.places import Place
 from model.run.model import Model
 from model.run.tokenizers import Tokenizer
+from model.system.memory import is_out_of_memory
 
 TEXT = "The cat saw the dog, and the dog saw the cat on the mat."
 FEWEST = 4  # tokens of the probe
+ROUNDING = 1e-2  # of the sum of a row of weights, in any precision
 WITHOUT_WORDS = 16  # tokens of the probe of a model without a tokenizer
 
 
@@ -52,15 +55,14 @@ class Candidate:
         """The result of the library's own attention on the test text, with the model as it is now."""
         return _reference(self.body, self.shape, self.source, self.target)
 
+    def run(self) -> tuple[Any, Tensor]:
+        """One pass over the test text, and its result."""
+        return run(self.body, self.shape, self.source, self.target)
+
     def probed(self) -> Probe:
         """One pass over the test text, part by part."""
-        body, shape, source, target = self.body, self.shape, self.source, self.target
-        return probe(
-            body,
-            lambda: run(body, shape, source, target),
-            source=source.shape[1],
-            target=0 if target is None else target.shape[1],
-        )
+        target = 0 if self.target is None else self.target.shape[1]
+        return probe(self.body, self.run, source=self.source.shape[1], target=target)
 
 
 Reads = tuple[Tokenizer, Tokenizer]  # of the text, and of what a decoder reads beside it
@@ -96,12 +98,41 @@ def prove(
 
     Raises ValueError, with the reason, for a model whose attention cannot be shown truly.
     """
-    body, shape = candidate.body, candidate.shape
     reference = candidate.eager()
+    try:
+        return _proven(candidate, reference, tokenizer, target, borrowed=borrowed), reference
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise ValueError(
+            f"the parts of {type(candidate.body).__name__} do not fit together in a way that this app knows"
+        ) from error
+
+
+def _proven(
+    candidate: Candidate,
+    reference: Reference,
+    tokenizer: Tokenizer,
+    target: Tokenizer,
+    *,
+    borrowed: bool,
+) -> Model:
+    body, shape = candidate.body, candidate.shape
     register()
     set_attention(body, NAME)
     adapt(body)
     found = candidate.probed()
+    if len(found.attended) < reference.layers:
+        known = [event.module for event in found.attended]
+        reason = lead_inline(body, candidate.run, known)
+        found = candidate.probed()
+        if len(found.attended) < reference.layers:
+            raise ValueError(
+                reason
+                or f"{reference.layers - len(found.attended)} of its {reference.layers} attention layers do "
+                "not compute softmax(queries · keys) · values over the whole text at once"
+            )
+        _same_in_rows(candidate, reference)
     parts = anatomy(body, found, shape)
     turned = rotary_pairs(parts.rotary, found, candidate.probed)
     lacking: dict[Part, str] = dict(parts.unproven)
@@ -121,7 +152,17 @@ def prove(
     )
     checked = check(model, reference)
     module.unproven, module.logit_factor = checked.unproven, checked.logit_factor
-    return model, reference
+    return model
+
+
+def _same_in_rows(candidate: Candidate, reference: Reference) -> None:
+    """Raises ValueError where a text beside another one does not give what it gives alone."""
+    source = torch.cat([candidate.source, candidate.source.flip(1)])
+    target = None if candidate.target is None else candidate.target.expand(2, -1)
+    with torch.inference_mode():
+        _, both = run(candidate.body, candidate.shape, source, target)
+    if not near(both[:1], reference.result):
+        raise ValueError("a text that is read beside another one gives other numbers than alone")
 
 
 def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | None]:
@@ -148,10 +189,13 @@ def _test_text(
     if max(ids, default=rows) >= rows:
         raise ValueError(f"its tokenizer has more tokens than the {rows:,} that the model knows")
     longest = getattr(body.config, "max_position_embeddings", None)
-    if isinstance(longest, int):
+    if isinstance(longest, int) and longest > 0:  # XLNet, which has no limit, says -1
         ids = ids[: max(longest - 2, 1)]
     if len(ids) < FEWEST:
-        raise ValueError(f"it reads fewer than {FEWEST} tokens")
+        raise ValueError(
+            f"a test text of {FEWEST} tokens is needed to check it, and it reads "
+            f"{longest} positions at most"
+        )
     device = body.get_input_embeddings().weight.device
     source = torch.tensor([ids], device=device)
     if shape != "encoder-decoder" or start is None:
@@ -165,7 +209,9 @@ def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -
         with torch.inference_mode(), unadapted(body), reference_mended(body):
             passed, result = run(body, shape, source, target, output_attentions=True)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        raise ValueError(f"Hugging Face's library cannot run it ({error})") from error
+        raise ValueError(
+            f"Hugging Face's library cannot run it, and says “{first_line(error)}”"
+        ) from error
     weights: dict[Place, tuple[Tensor, ...] | None]
     if shape == "encoder-decoder":
         weights = {
@@ -175,10 +221,29 @@ def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -
         }
     else:
         weights = {Place(shape, None, "self"): passed.get("attentions")}
-    if any(found is None or not found or found[0] is None for found in weights.values()):
+    if () in weights.values():
+        raise ValueError("it has no layers")
+    handed = {
+        kind: [one for one in found or () if one is not None] for kind, found in weights.items()
+    }
+    if not all(handed.values()):
         raise ValueError(
             carries_a_state(body)
             or "the library does not hand out its attention weights, so this app's cannot be checked"
         )
-    known = {kind: found for kind, found in weights.items() if found is not None}
+    known = {kind: tuple(filter(_are_weights, found)) for kind, found in handed.items()}
+    if not all(known.values()):
+        raise ValueError(
+            carries_a_state(body)
+            or "what the library hands out as its attention weights are other numbers: they are not rows that "
+            "sum to 1"
+        )
     return Reference(source, target, known, result)
+
+
+def _are_weights(handed: Tensor) -> bool:
+    """Whether the rows of a tensor may be those of a softmax. MiniMax hands out the states of its layers
+    without attention beside them."""
+    if handed.ndim != 4:
+        return False
+    return bool((handed >= 0).all() and (handed.sum(-1) <= 1 + ROUNDING).all())

@@ -254,6 +254,8 @@ def _is_panic(error: BaseException) -> bool:
 
 def first_line(error: BaseException) -> str:
     """The first line of what the library says."""
+    if isinstance(error, KeyError):
+        return f"{error} is not known"
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].rstrip(".")[:200]
 

@@ -22,9 +22,7 @@ _SWITCHES = ("output_attentions", "output_hidden_states")
 
 
 def twin(model: nn.Module) -> Any:
-    """A twin of a model, ready to be evaluated with the library's eager attention. Raises ValueError for
-    weights that are not plain numbers in memory."""
-    _check_weights(model)
+    """A twin of a model, ready to be evaluated with the library's eager attention."""
     with torch.inference_mode(False):  # its weights may be read later where gradients are taken
         body = _Twins().of(model)
     configs = {id(part.config): part.config for part in body.modules() if hasattr(part, "config")}
@@ -52,7 +50,8 @@ def _may_choose(model: PreTrainedModel) -> bool:
     return own._can_set_attn_implementation()
 
 
-def _check_weights(model: nn.Module) -> None:
+def check_weights(model: nn.Module) -> None:
+    """Raises ValueError for weights that are not plain numbers in memory."""
     for name, weight in model.named_parameters():
         if weight.is_meta:
             raise ValueError(

@@ -21,10 +21,11 @@ from model.hub.layer_by_layer import in_float32
 from model.hub.precision import check_rounding
 from model.hub.proving import candidate_of, prove
 from model.hub.tokenizer import isolated
-from model.hub.twin import twin, weights_changed
+from model.hub.twin import check_weights, twin, weights_changed
 from model.nn.config import Shape
 from model.nn.intervention import UNCHANGED, Intervention
 from model.run.model import Model
+from model.run.refusals import cannot_be_shown
 from model.system.memory import enough_memory
 from model.trace.trace import Trace
 
@@ -113,10 +114,12 @@ _PROVEN = _Proven()
 
 
 def _prove(model: nn.Module, tokenizer: Any) -> Model:
-    name = type(model).__name__
+    name, hint = type(model).__name__, ""
     try:
         loaded = _unwrapped(model)
         name = loaded.name_or_path or name
+        check_weights(loaded)
+        hint = " `capture(model, …)` may record its attention alone."
         shape = _shape(loaded)
         body = twin(_with_states(loaded, shape))
         reads = None if tokenizer is None else isolated(tokenizer)
@@ -127,7 +130,7 @@ def _prove(model: nn.Module, tokenizer: Any) -> Model:
         if not is_single:
             check_rounding(made, candidate, reference)
     except ValueError as refusal:
-        raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
+        raise ValueError(f"{cannot_be_shown(name, refusal)}{hint}") from refusal
     return made
 
 

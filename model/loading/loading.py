@@ -12,10 +12,11 @@ from model.download.wheel import Progress
 from model.hub.claims import check_claims
 from model.hub.library import has_library
 from model.loading.bert import load_bert
-from model.loading.shipped import ASSETS, load_asset
+from model.loading.shipped import ASSETS, DamagedError, load_asset
 from model.loading.untrained import load_untrained
 from model.run.model import Model
 from model.run.recorded import RecordedModel
+from model.run.refusals import cannot_be_shown
 from model.system.files import NotReadError
 from model.system.settings import settings
 from model.trace.dropped import FORGOTTEN
@@ -53,7 +54,10 @@ def from_folder(
         is_of_hub = False
     if is_of_hub:
         return from_hub_layout(folder, name, device, progress, most_bytes)
-    return Model(name, *load_asset(folder)[:2], device_of(device))
+    try:
+        return Model(name, *load_asset(folder)[:2], device_of(device))
+    except DamagedError as error:
+        raise ValueError(error.what) from error
 
 
 def from_hub_layout(
@@ -78,7 +82,7 @@ def from_hub_layout(
     except NotReadError:
         raise
     except ValueError as refusal:
-        raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
+        raise cannot_be_shown(name, refusal) from refusal
 
 
 def by_layer(entry: Entry, name: str, progress: Progress) -> Model:
@@ -97,7 +101,7 @@ def by_layer(entry: Entry, name: str, progress: Progress) -> Model:
     except NotReadError:
         raise
     except ValueError as refusal:
-        raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
+        raise cannot_be_shown(name, refusal) from refusal
 
 
 def device_of(name: str | None) -> torch.device:

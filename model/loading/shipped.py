@@ -32,9 +32,11 @@ LONGEST = 4_096  # tokens: a longer text would not fit on a page
 
 
 class DamagedError(ValueError):
-    """A file that ships with the app is missing, or is not as it was shipped."""
+    """A file that ships with the app is missing, or is not as it was shipped. what: the same of a folder that
+    does not ship."""
 
     def __init__(self, what: str) -> None:
+        self.what = what
         super().__init__(f"{what} Reinstall the app to repair it; the other models still work.")
 
 
@@ -118,8 +120,7 @@ def _check_hash(folder: Path, name: str, expected: object) -> None:
         raise NotReadError(name, folder.name, error) from error
     if found != expected:
         raise DamagedError(
-            f"The file {name} of {folder.name} is damaged: its SHA-256 is not the one it was "
-            "shipped with."
+            f"The file {name} of {folder.name} is damaged: its SHA-256 is not the one in {HASHES}."
         )
 
 

@@ -19,6 +19,11 @@ class TextTooLongError(ValueError):
         self.context = context
 
 
+def cannot_be_shown(name: str, reason: ValueError) -> ValueError:
+    """The refusal of a model. reason: the rest of the sentence."""
+    return ValueError(f"{name} cannot be shown: {str(reason).removesuffix('.')}.")
+
+
 def check_length(length: int, context: int, name: str) -> None:
     """Raises TextTooLongError where a text has more tokens than the model's context."""
     if length > context:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from model.nn.config import Projection, Reasons, TransformerConfig
 from model.nn.intervention import WeightSet
+from model.nn.places import Kind
 from model.nn.recorder import (
     AttentionTensors,
     ExpertTensors,
@@ -77,7 +78,7 @@ def attention_record(
         ablated=ablated,
         weights_set=weights_set,
         vectors=(array_of(tensors.query), array_of(tensors.key), array_of(tensors.value)),
-        own_mask=None if tensors.mask is None else _mask_of(tensors.mask),
+        own_mask=None if tensors.mask is None else _mask_of(tensors.mask, place.kind),
         look_ahead=tensors.look_ahead,
         steps={name: array_of(step) for name, step in tensors.steps.items()},
         projection=replace(projection, turned=False) if crosses else projection,
@@ -100,11 +101,13 @@ def _attention_records(recorder: Recorder, projection: Projection) -> Iterator[A
 
 
 def _known_bias(bias: Tensor, known: dict[object, Array | None]) -> Array | None:
-    """`_bias_of`, once for each tensor: the layers of a stack share one. All of a pass are alive here, so
-    that a place in memory tells them apart."""
+    """`_bias_of`, equal ones kept once: the layers of a stack share one. All of a pass are alive here, so
+    that a place in memory tells tensors apart."""
     tensor = (bias.data_ptr(), bias.device, bias.shape, bias.stride(), bias.dtype)
     if tensor not in known:
-        known[tensor] = _bias_of(bias)
+        made = _bias_of(bias)
+        equal = (one for one in known.values() if one is not None and np.array_equal(one, made))
+        known[tensor] = None if made is None else next(equal, made)
     return known[tensor]
 
 
@@ -133,9 +136,11 @@ def _with_one_mask(records: Iterable[Attention]) -> tuple[Attention, ...]:
     return tuple(kept)
 
 
-def _mask_of(mask: Tensor) -> Mask:
-    """(query, key): without the axes over which the mask broadcasts."""
-    return read_only(mask.reshape(-1, *mask.shape[-2:])[0].cpu().numpy().copy())
+def _mask_of(mask: Tensor, kind: Kind) -> Mask | None:
+    """(query, key): without the axes over which the mask broadcasts. None where it hides nothing, except from
+    a layer that hides the future: of a single token it has none to hide."""
+    own: Mask = mask.reshape(-1, *mask.shape[-2:])[0].cpu().numpy()
+    return None if kind != "causal" and own.all() else read_only(own.copy())
 
 
 def norm_record(tensors: NormTensors) -> NormRecord:

@@ -144,11 +144,21 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
          "type_vocab_size": 0, "share_att_key": True, "position_buckets": 4,
          "norm_rel_ebd": "layer_norm", "position_biased_input": False},
     ),
+    "gpt_neo": (
+        "GPTNeoForCausalLM",
+        "GPTNeoConfig",
+        {**_SMALL, "num_layers": 2, "num_heads": 6, "attention_types": [[["global", "local"], 1]],
+         "window_size": 4, "max_position_embeddings": 64},
+    ),
+    "gptj": ("GPTJForCausalLM", "GPTJConfig", {**_GPT2, "rotary_dim": 4}),
+    "codegen": ("CodeGenForCausalLM", "CodeGenConfig", {**_GPT2, "n_head": 4, "rotary_dim": 4}),
+    "mpnet": ("MPNetModel", "MPNetConfig", _LLAMA),
 }  # fmt: skip
 _STATES = {**_SMALL, "num_hidden_layers": 2, "state_size": 4}
 BETWEEN_LAYERS = {
     "stream", "embedding", "norms", "unembedding", "logit_parts", "positions", "sizes",
 }  # fmt: skip
+_WITHOUT_STREAM = BETWEEN_LAYERS - {"positions"}
 _EXPERTS = {**GROUPED, "num_experts_per_tok": 2, "moe_intermediate_size": 40}
 # Those that open without some parts, or have experts in the place of neurons: which parts.
 PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
@@ -181,6 +191,13 @@ PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
          "sliding_window": 4},
         set(),
     ),
+    "openai-gpt": ("OpenAIGPTLMHeadModel", "OpenAIGPTConfig", _GPT2, set()),
+    "xglm": (
+        "XGLMForCausalLM",
+        "XGLMConfig",
+        {**_SMALL, "ffn_dim": 80, "num_layers": 2, "attention_heads": 6, "max_position_embeddings": 64},
+        set(),
+    ),
     "jamba": (
         "JambaForCausalLM",
         "JambaConfig",
@@ -196,8 +213,59 @@ PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
         BETWEEN_LAYERS,
     ),
 }  # fmt: skip
+# The same of families whose code asks for values, so that no pass runs without them, or has one layer.
+ODD: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
+    "roformer": ("RoFormerModel", "RoFormerConfig", {**_LLAMA, "embedding_size": 48}, {"positions"}),
+    "xlnet": (
+        "XLNetLMHeadModel",
+        "XLNetConfig",
+        {"vocab_size": VOCABULARY, "d_model": 48, "n_layer": 2, "n_head": 6, "d_inner": 80, **_IDS},
+        _WITHOUT_STREAM | {"output", "feed_forward"},
+    ),
+    "mobilebert": (
+        "MobileBertModel",
+        "MobileBertConfig",
+        {**_LLAMA, "num_hidden_layers": 2, "num_attention_heads": 4, "intra_bottleneck_size": 24,
+         "true_hidden_size": 24, "embedding_size": 16},
+        BETWEEN_LAYERS | {"feed_forward"},
+    ),
+    "gemma3n": (
+        "Gemma3nForCausalLM",
+        "Gemma3nTextConfig",
+        {**GROUPED, "num_hidden_layers": 5, "head_dim": 8, "vocab_size_per_layer_input": VOCABULARY,
+         "hidden_size_per_layer_input": 8, "num_kv_shared_layers": 0, "altup_num_inputs": 2,
+         "laurel_rank": 4, "sliding_window": 4, "activation_sparsity_pattern": [0.0] * 5,
+         "layer_types": [*["sliding_attention"] * 4, "full_attention"]},
+        _WITHOUT_STREAM | {"feed_forward"},
+    ),
+    "xmod": (
+        "XmodModel",
+        "XmodConfig",
+        {**_LLAMA, "languages": ["en_XX", "de_DE"], "default_language": "en_XX"},
+        _WITHOUT_STREAM | {"feed_forward"},
+    ),
+    "minimax": (
+        "MiniMaxForCausalLM",
+        "MiniMaxConfig",
+        {**GROUPED, "head_dim": 8, "num_local_experts": 2, "num_experts_per_tok": 1, "block_size": 4,
+         "layer_types": ["linear_attention", "full_attention", "linear_attention"]},
+        BETWEEN_LAYERS,
+    ),
+}  # fmt: skip
 REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "mamba": ("MambaForCausalLM", "MambaConfig", _STATES, "it has no attention"),
+    "longformer": (
+        "LongformerModel",
+        "LongformerConfig",
+        {**_LLAMA, "attention_window": 4},
+        "do not compute .* over the whole text at once",
+    ),
+    "squeezebert": (
+        "SqueezeBertModel",
+        "SqueezeBertConfig",
+        {**_LLAMA, "embedding_size": 48},
+        "are not rows that sum to 1",
+    ),
     "rwkv": (
         "RwkvForCausalLM",
         "RwkvConfig",

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from model import Intervention, Model, Trace, load_model
 from model.hub.adapters import reference_mended
 from model.nn.intervention import UNCHANGED
-from tests.model.hub_families import ADDING, FAMILIES, PARTLY, REFUSED, SPECIAL, WORDS
+from tests.model.hub_families import ADDING, FAMILIES, ODD, PARTLY, REFUSED, SPECIAL, WORDS
 
 TEXT = "the cat saw the dog and the cat saw the mat"
 TARGET = "the lion kills the tiger"
@@ -61,7 +61,7 @@ def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
 def saved(family: str) -> Path:
     """The folder of a tiny model, made once."""
     folder = Path(mkdtemp(prefix=f"{family}-"))
-    kind, settings, choices = (FAMILIES | PARTLY | REFUSED)[family][:3]
+    kind, settings, choices = (FAMILIES | PARTLY | ODD | REFUSED)[family][:3]
     return save(folder, build(kind, settings, choices), adds=family in ADDING)
 
 
@@ -101,7 +101,8 @@ def eager_stock(
 def eager_weights(model: Model, theirs: Any) -> list[torch.Tensor]:
     """(1, head, query, key): the library's own weights of every layer, in order of execution."""
     if model.config.shape != "encoder-decoder":
-        return [*theirs.attentions]
+        # MiniMax hands out the states of its layers without attention beside them.
+        return [one for one in theirs.attentions if (one >= 0).all()]
     layers = [*theirs.encoder_attentions]
     for own, cross in zip(theirs.decoder_attentions, theirs.cross_attentions, strict=True):
         layers += [own, cross]

@@ -186,6 +186,7 @@ def _starts(blocks: int, attention: Attention, head: int, side: Side) -> Iterato
         yield {"query": 0, "key": heads, "value": heads + groups}[side] + number
         inside = {"query": head % shared, "key": shared, "value": shared + 1}[side]
         yield head // shared * (shared + 2) + inside  # group by group, as in GPT-NeoX
+        yield from range(blocks)  # in another order, as in CodeGen
 
 
 def _norms(parts: list[nn.Module], attention: Attention) -> Iterator[tuple[Wide, Wide | None]]:

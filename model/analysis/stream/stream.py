@@ -62,7 +62,10 @@ def sub_layers(trace: Trace, stack: Stack) -> tuple[str, ...]:
     count = len(trace.residual[stack]) - 1
     feeds = count - sum(map(len, attentions.values()))
     if feeds not in (0, len(attentions)):
-        raise ValueError(f"{len(attentions)} layers for {count + 1} states of the {stack}.")
+        raise ValueError(
+            f"the residual stream of its {stack} was recorded {count + 1} times in {len(attentions)} layers, "
+            "which fits neither one sub-layer nor two in each"
+        )
     return tuple(
         name
         for layer, names in attentions.items()

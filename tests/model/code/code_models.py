@@ -18,10 +18,12 @@ OWN = {
     "smollm2-135m-instruct": "The animal was too tired to cross the street",
     "all-stages": "Tom Hill saw a red ball. Anna gave the ball to Tom",
 }
-# Of these the listing is refused with a sentence: windows, norms on what sub-layers write, factors, biases.
+# Of these the listing is refused with a sentence: windows, norms on what sub-layers write, factors, biases,
+# queries, keys and values in one map whose order nobody names.
 REFUSED = (
     *("mistral", "olmo2", "cohere", "granite", "gemma3", "modernbert"),
-    *("t5", "flan-t5", "mt5", "bloom", "mpt", "falcon, ALiBi", "deberta-v3"),
+    *("t5", "flan-t5", "mt5", "bloom", "mpt", "falcon, ALiBi", "deberta-v3", "mpnet"),
+    *("gpt_neo", "codegen"),
 )
 HUB = [family for family in FAMILIES if family not in REFUSED]
 CLOSE = 1e-5  # of the largest number of a result

@@ -1,4 +1,4 @@
-"""Attention modules that compute their scores themselves, through our `attend`: the library's own numbers."""
+"""Attention that modules compute themselves, through our `attend`: the library's own numbers."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +12,11 @@ from transformers import T5Config
 from model.hub.adapters import adapt, reference_mended
 from model.hub.attention import NAME, register
 from model.hub.config import context_of
+from model.hub.inline_attention import lead_inline
+from model.hub.twin import set_attention
 from model.nn.intervention import Intervention
 from model.nn.recorder import Recorder, recording
-from tests.model.hub_families import VOCABULARY
+from tests.model.hub_families import FAMILIES, VOCABULARY
 from tests.model.hub_models import build, loaded
 
 IDS = torch.arange(4, 4 + 11)[None] % VOCABULARY
@@ -52,6 +54,13 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "deberta-v3": ("DebertaV2", {**_DEBERTA, **_V3}),
     "deberta-v2": ("DebertaV2", _DEBERTA),
     "deberta c2p": ("DebertaV2", {**_DEBERTA, "pos_att_type": ["c2p"]}),
+    "gpt-neo": ("GPTNeo", FAMILIES["gpt_neo"][2]),
+    "gpt-j": ("GPTJ", FAMILIES["gptj"][2]),
+    "codegen": ("CodeGen", FAMILIES["codegen"][2]),
+    "xglm": (
+        "XGLM",
+        {"vocab_size": VOCABULARY, "d_model": 48, "ffn_dim": 80, "num_layers": 2, "attention_heads": 6},
+    ),
     "deberta absolute": ("DebertaV2", {**_DEBERTA, "relative_attention": False, "pos_att_type": []}),
 }  # fmt: skip
 
@@ -60,6 +69,13 @@ def built(case: str, how: str = "eager") -> Any:
     name, choices = CASES[case]
     kind = f"{name}Model" if name == "DebertaV2" else f"{name}ForCausalLM"
     return build(kind, f"{name}Config", {**choices, "attn_implementation": how})
+
+
+def through_attend(body: Any) -> None:
+    register()
+    set_attention(body, NAME)
+    adapt(body)
+    assert not lead_inline(body, lambda: body(IDS), ())
 
 
 def result(made: Any) -> Tensor:
@@ -72,9 +88,7 @@ def test_weights_and_logits_are_those_of_eager_attention(case: str) -> None:
     with torch.inference_mode():
         with reference_mended(body):
             theirs = body(IDS, output_attentions=True)
-        register()
-        body.set_attn_implementation(NAME)
-        adapt(body)
+        through_attend(body)
         with recording(Recorder(level="attention", explicit=True)) as recorder:
             ours = body(IDS, use_cache=False) if hasattr(body, "lm_head") else body(IDS)
     for call, weights in zip(recorder.attention, theirs.attentions, strict=True):
@@ -87,7 +101,7 @@ def test_falcon_adds_its_slopes_once_as_the_librarys_fused_attention_does() -> N
     body = built("falcon alibi")
     with torch.inference_mode():
         fused, twice = built("falcon alibi", "sdpa")(IDS).logits, body(IDS).logits
-        adapt(body)
+        through_attend(body)
         ours = body(IDS).logits
     np.testing.assert_allclose(ours, fused, atol=1e-4)
     assert not np.allclose(twice, fused, atol=1e-2)
@@ -96,7 +110,7 @@ def test_falcon_adds_its_slopes_once_as_the_librarys_fused_attention_does() -> N
 @pytest.mark.parametrize("case", ["bloom", "mpt", "falcon alibi", "deberta-v3"])
 def test_without_biases_the_scores_are_those_of_content_alone(case: str) -> None:
     body = built(case)
-    adapt(body)
+    through_attend(body)
     with (
         torch.inference_mode(),
         recording(Recorder(Intervention(bias=False), level="attention", explicit=True)) as recorder,
@@ -110,10 +124,12 @@ def test_without_biases_the_scores_are_those_of_content_alone(case: str) -> None
     np.testing.assert_allclose(call.steps["weights"], scores.softmax(-1), atol=1e-5)
 
 
-@pytest.mark.parametrize("case", ["bloom", "mpt", "falcon", "falcon alibi"])
+@pytest.mark.parametrize(
+    "case", ["bloom", "mpt", "falcon", "falcon alibi", "gpt-neo", "gpt-j", "codegen"]
+)
 def test_a_cache_gives_the_same_next_logits(case: str) -> None:
     body = built(case)
-    adapt(body)
+    through_attend(body)
     with torch.inference_mode():
         whole = body(IDS).logits[0, -1]
         first = body(IDS[:, :-1], use_cache=True)

@@ -54,7 +54,9 @@ def test_nothing_gives_run_a_and_everything_run_b_bit_for_bit(name: str) -> None
     hold_at_both_ends(loaded(name))
 
 
-@pytest.mark.parametrize("family", [name for name in hub_models.FAMILIES if "bert" not in name])
+@pytest.mark.parametrize(
+    "family", [name for name in hub_models.FAMILIES if "bert" not in name and name != "mpnet"]
+)
 def test_nothing_gives_run_a_and_everything_run_b_in_every_family(family: str) -> None:
     hold_at_both_ends(hub_models.loaded(family))
 
