@@ -1,15 +1,20 @@
-"""Folders that hold no model that can be shown, and GPT-2 in our own code."""
+"""Folders that hold no model that can be shown, and a GPT-2 with its own vocabulary."""
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, processors
+from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel, GPT2Tokenizer
+from transformers.convert_slow_tokenizer import bytes_to_unicode
+from transformers.tokenization_utils_tokenizers import generate_merges
 
-from model import Model, load_model
+from model import load_model
 from model.run.tokenizers import gpt2
 from tests.model.hub_models import loaded, saved
 
@@ -41,8 +46,6 @@ def without_tokenizer(folder: Path) -> None:
 
 
 def without_some_weights(folder: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
     state = load_file(folder / "model.safetensors")
     del state["model.layers.1.self_attn.q_proj.weight"]
     save_file(state, folder / "model.safetensors", {"format": "pt"})
@@ -129,43 +132,60 @@ def test_places_of_tokens_are_where_their_letters_stand() -> None:
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, GPT2LMHeadModel]:
-    """A random GPT-2 with the real vocabulary, as the app loads it, and as the library does."""
+def gpt2_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random GPT-2 with GPT-2's own vocabulary, as the hub lays it out."""
     folder = tmp_path_factory.mktemp("gpt2")
     torch.manual_seed(0)
-    config = GPT2Config(n_embd=48, n_layer=3, n_head=6, n_positions=64)
-    stock = GPT2LMHeadModel(config).eval()
+    stock = GPT2LMHeadModel(GPT2Config(n_embd=48, n_layer=3, n_head=6, n_positions=64))
     for weight in stock.parameters():
         weight.data = weight + torch.randn(weight.shape) / 10
     stock.save_pretrained(folder)
-    letters = _letters()
+    letters = bytes_to_unicode()
     spelled = {
         "".join(letters[byte] for byte in gpt2().decode_single_token_bytes(id_)): id_
         for id_ in range(gpt2().n_vocab - 1)
     }
-    (folder / "vocab.json").write_text(json.dumps({**spelled, "<|endoftext|>": 50_256}))
-    return load_model(str(folder), device="cpu"), stock
+    spelled["<|endoftext|>"] = gpt2().eot_token
+    GPT2Tokenizer(vocab=spelled, merges=generate_merges(spelled)).save_pretrained(folder)
+    return folder
 
 
-def _letters() -> dict[int, str]:
-    from transformers.convert_slow_tokenizer import bytes_to_unicode
+def own_output_matrix(folder: Path) -> None:
+    state = load_file(folder / "model.safetensors")
+    state["lm_head.weight"] = state["transformer.wte.weight"].flip(0)
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
 
-    return dict(bytes_to_unicode())
+
+def space_before(folder: Path) -> None:
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings | {"add_prefix_space": True}))
 
 
-def test_gpt2_runs_in_our_own_decoder_with_hugging_faces_logits(
-    own: tuple[Model, GPT2LMHeadModel],
+def token_before(folder: Path) -> None:
+    described = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    end = ("<|endoftext|>", 50_256)
+    described.post_processor = processors.TemplateProcessing(
+        single="<|endoftext|> $A", special_tokens=[end]
+    )
+    described.save(str(folder / "tokenizer.json"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [None, own_output_matrix, space_before, token_before],
+    ids=lambda change: change and change.__name__,
+)
+def test_gpt2_has_the_librarys_ids_and_logits_whatever_its_files_add(
+    change: Callable[[Path], None] | None, gpt2_folder: Path, tmp_path: Path
 ) -> None:
-    model, stock = own
-    assert type(model.module).__name__ == "Transformer"
-    trace = model.trace("The cat sat on the mat. 😀 <|endoftext|>")
-    ids = [token.id for token in trace.tokens]
-    assert ids == gpt2().encode(trace.text, disallowed_special=())
+    folder = shutil.copytree(gpt2_folder, tmp_path / "gpt2")
+    if change is not None:
+        change(folder)
+    trace = load_model(str(folder), device="cpu").trace("The cat sat on the mat. 😀")
+    ids = AutoTokenizer.from_pretrained(folder)(trace.text)["input_ids"]
+    assert [token.id for token in trace.tokens] == ids
+    stock = GPT2LMHeadModel.from_pretrained(folder).eval()
     with torch.inference_mode():
         theirs = stock(torch.tensor([ids])).logits[0].numpy()
     assert trace.logits is not None
     np.testing.assert_allclose(trace.logits, theirs, atol=1e-4)
-
-
-def test_gpt2_with_another_vocabulary_or_setting_is_left_to_the_library() -> None:
-    assert type(loaded("gpt2").module).__name__ == "HubTransformer"
