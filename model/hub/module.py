@@ -212,7 +212,15 @@ class HubTransformer(nn.Module):
                     return as_linear(part.parts.w_out)
         raise ValueError(f"There is no feed-forward {name!r}.")
 
-    def greedy(self, ids: Tensor, *, start: int | None, end: int | None, limit: int) -> list[int]:
+    def greedy(
+        self,
+        ids: Tensor,
+        *,
+        start: int | None,
+        end: int | None,
+        limit: int,
+        first: int | None = None,
+    ) -> list[int]:
         """Greedy decoding. It stops at an end token, at `limit` tokens, or at the model's context.
 
         An encoder–decoder uses its own generation settings (forced first and last tokens, forbidden tokens),
@@ -223,7 +231,7 @@ class HubTransformer(nn.Module):
         if not writes_logits(self.body):
             raise ValueError(f"{type(self.body).__name__} writes no token: {HEADLESS}.")
         if self.config.shape == "encoder-decoder":
-            return self._translated(ids, limit)
+            return self._translated(ids, start, first, limit)
         settings = getattr(self.body, "generation_config", None)
         ends = _ids(getattr(settings, "eos_token_id", None)) | _ids(end)
         chosen: list[int] = []
@@ -235,8 +243,13 @@ class HubTransformer(nn.Module):
                     break
         return chosen
 
-    def _translated(self, ids: Tensor, limit: int) -> list[int]:
+    def _translated(
+        self, ids: Tensor, start: int | None, first: int | None, limit: int
+    ) -> list[int]:
         settings = deepcopy(self.body.generation_config)
+        settings.decoder_start_token_id = start
+        if first is not None:
+            settings.forced_bos_token_id = first
         settings.update(
             num_beams=1, do_sample=False, use_cache=False, early_stopping=False,
             length_penalty=1.0, num_return_sequences=1, max_length=None,

@@ -6,6 +6,7 @@ proven by itself, and one that is not says why wherever it would be shown.
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from model.hub.id_tokenizer import IdTokenizer
 from model.hub.module import HubTransformer, run
 from model.hub.probe import Probe, probe
 from model.hub.rotary import rotary_pairs
-from model.hub.tokenizer import HubTokenizer, encoded
+from model.hub.tokenizer import HubTokenizer, encoded, isolated, languages_of
 from model.hub.twin import set_attention
 from model.nn.config import Part, Shape
 from model.nn.places import Place
@@ -30,6 +31,7 @@ from model.run.tokenizers import Tokenizer
 
 TEXT = "The cat saw the dog, and the dog saw the cat on the mat."
 FEWEST = 4  # tokens of the probe
+LANGUAGES_KEPT = 4  # pairs of languages whose tokenizers are kept
 WITHOUT_WORDS = 16  # tokens of the probe of a model without a tokenizer
 
 
@@ -78,11 +80,7 @@ def candidate_of(
         reads = (IdTokenizer(rows, start, end),) * 2
         ids = [(7 * place + place // 3) % rows for place in range(1, 1 + WITHOUT_WORDS)]
     else:
-        common = {"start": start, "end": end, "rows": rows}
-        reads = (
-            HubTokenizer(tokenizer, **common, template=template),
-            HubTokenizer(tokenizer, **common, target=True),
-        )
+        reads = _readers(body, tokenizer, (start, end), template)
         ids = [int(id_) for id_ in encoded(tokenizer, TEXT)]
     source, target = _test_text(ids, body, shape, start, rows)
     return Candidate(name, body, shape, source, target), reads
@@ -122,6 +120,53 @@ def prove(
     checked = check(model, reference)
     module.unproven, module.logit_factor = checked.unproven, checked.logit_factor
     return model, reference
+
+
+def _readers(
+    body: Any,
+    tokenizer: Any,
+    bounds: tuple[int | None, int | None],
+    template: str | None,
+    languages: tuple[str, str] | None = None,
+) -> tuple[HubTokenizer, HubTokenizer]:
+    """The tokenizers of a text and of what a decoder reads beside it.
+
+    bounds: the token that the latter begins with by the model's config, and the one that ends it. languages:
+    of both texts; None: those of the files.
+    """
+    rows, (start, end) = body.get_input_embeddings().weight.shape[0], bounds
+    source = tokenizer if languages is None else isolated(tokenizer, source=languages[0])
+    target, behind_end, known = tokenizer, 0, {}
+    if start is not None and hasattr(tokenizer, "_switch_to_target_mode"):
+        language = _target_language(body, tokenizer) if languages is None else languages[1]
+        target = isolated(tokenizer, target=language)
+        labels = encoded(target, "")
+        if end in labels:
+            behind_end = labels[::-1].index(end)
+        if behind_end and hasattr(body, "prepare_decoder_input_ids_from_labels"):
+            start = int(body.prepare_decoder_input_ids_from_labels(torch.tensor([labels]))[0, 0])
+        known = {code: id_ for code, id_ in languages_of(tokenizer).items() if id_ < rows}
+    common = {"start": start, "end": end, "rows": rows}
+    reader = HubTokenizer(source, **common, template=template)
+    reader.languages = known
+    reader.in_languages = lru_cache(LANGUAGES_KEPT)(
+        lambda *chosen: _readers(body, tokenizer, bounds, template, chosen)
+    )
+    return reader, HubTokenizer(target, **common, behind_end=behind_end)
+
+
+def _target_language(body: Any, tokenizer: Any) -> str:
+    """The language of a multilingual translator's targets: that of its tokenizer, else the one that it writes
+    by its settings, else that of the text; "" for any other model."""
+    languages = {id_: code for code, id_ in languages_of(tokenizer).items()}
+    if not languages:
+        return ""
+    for settings in (getattr(body, "generation_config", None), body.config):
+        for name in ("forced_bos_token_id", "decoder_start_token_id"):
+            written = languages.get(getattr(settings, name, None))
+            if written is not None and tokenizer.tgt_lang is None:
+                return written
+    return str(tokenizer.tgt_lang or tokenizer.src_lang)
 
 
 def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | None]:

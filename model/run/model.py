@@ -1,8 +1,8 @@
 """A loaded model: text in, a `Trace` out, and what else pages ask of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -32,6 +32,9 @@ class Model:
 
     runs = True  # a recorded run does not
     changed = 0  # when the file of a recorded run was
+    _written_first: int | None = (
+        None  # the token of the language that was chosen for its translations
+    )
 
     def __init__(
         self,
@@ -205,6 +208,24 @@ class Model:
         made.tokenizer = tokenizer
         return made
 
+    @property
+    def languages(self) -> Mapping[str, int]:
+        """The languages of a multilingual translator, by their codes; none of any other model."""
+        known: Mapping[str, int] = getattr(self.tokenizer, "languages", {})
+        return known
+
+    def translating(self, source: str, target: str) -> "Model":
+        """The same model from one of its languages into another. Raises ValueError for codes that it does not
+        know."""
+        for code in (source, target):
+            if code not in self.languages:
+                raise ValueError(f"{self.name} knows no language {code!r}.")
+        made, pair = copy(self), cast(Any, self.tokenizer).in_languages(source, target)
+        made.tokenizer, made.target_tokenizer = pair
+        first = self.languages[target]
+        made._written_first = None if first == made.tokenizer.start else first
+        return made
+
     @asked
     def generate(
         self, text: str, *, limit: int = 20, intervention: Intervention = UNCHANGED
@@ -267,7 +288,9 @@ class Model:
 
     def _greedy(self, tokens: tuple[Token, ...], limit: int) -> tuple[Token, ...]:
         start, end = self.tokenizer.start, self.tokenizer.end
-        ids = self.module.greedy(self.ids(tokens), start=start, end=end, limit=limit)
+        ids = self.module.greedy(
+            self.ids(tokens), start=start, end=end, limit=limit, first=self._written_first
+        )
         return self.target_tokenizer.named(ids)
 
     def _written(self, ids: Sequence[int]) -> tuple[Token, ...]:

@@ -113,8 +113,16 @@ class Runnable(Protocol):
         ...
 
     def greedy(
-        self, ids: Tensor, *, start: int | None, end: int | None, limit: int
-    ) -> list[int]: ...
+        self,
+        ids: Tensor,
+        *,
+        start: int | None,
+        end: int | None,
+        limit: int,
+        first: int | None = None,
+    ) -> list[int]:
+        """Greedy decoding. first: what the decoder of two stacks writes first; None: what it finds best."""
+        ...
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
 

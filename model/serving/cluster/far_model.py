@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, Literal, NoReturn
 
 import torch
@@ -93,6 +94,8 @@ class TokenizerTold:
 
 class FarModel(Model, Elsewhere):
     """The model of a description. ask: the way to it. run: the trace of a request."""
+
+    languages: Mapping[str, int] = MappingProxyType({})  # those of its files are read there
 
     def __init__(
         self, address: str, told: Description, ask: Ask, run: Callable[[Request], Trace]
