@@ -214,6 +214,8 @@ def shape_of(described: Any) -> Shape:
 
     kind = described.model_type
     made = " ".join(getattr(described, "architectures", None) or ())
+    if "EncoderModel" in made:  # the encoder of T5 alone
+        return "encoder"
     writes = "ForCausalLM" in made or "LMHeadModel" in made
     if getattr(described, "is_encoder_decoder", False):
         if kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:

@@ -12,7 +12,7 @@ from model.download.wheel import Progress
 from model.hub.chat_template import chat_template
 from model.hub.claims import check_numbers, check_shape
 from model.hub.config import shape_of
-from model.hub.empty import CLASSES, empty_body
+from model.hub.empty import class_of, empty_body
 from model.hub.handed_over import handed_over
 from model.hub.layer_by_layer import MappedFiles, read_by_layer
 from model.hub.precision import halve
@@ -118,7 +118,7 @@ def _body(
         raise ValueError(f"Hugging Face's library cannot build it ({first_line(error)})") from error
     check_shape(empty, folder)
     try:
-        body, told = CLASSES[shape].from_pretrained(
+        body, told = class_of(settings, shape).from_pretrained(
             files,
             config=settings,
             dtype=precision,

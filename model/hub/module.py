@@ -17,7 +17,7 @@ from model.hub.adapters import position_kind
 from model.hub.cache import HubCache
 from model.hub.disentangled import disentangled_terms
 from model.hub.extra_parameters import extra_parameters
-from model.hub.head import HEADLESS, head_of, writes_logits
+from model.hub.head import head_of, headless, writes_logits
 from model.hub.hooks import hook_model
 from model.hub.named_weights import named_weights
 from model.hub.parts import Anatomy
@@ -95,6 +95,10 @@ class HubTransformer(nn.Module):
             for part in anatomy.attentions()
         ]
         hook_model(anatomy)
+
+    @property
+    def writes(self) -> bool:
+        return self.config.shape != "encoder" and writes_logits(self.body)
 
     @property
     def output(self) -> nn.Linear | None:
@@ -229,7 +233,7 @@ class HubTransformer(nn.Module):
         Raises ValueError for a model that was loaded without an output matrix.
         """
         if not writes_logits(self.body):
-            raise ValueError(f"{type(self.body).__name__} writes no token: {HEADLESS}.")
+            raise ValueError(f"This model writes no token: {headless(self.body)}.")
         if self.config.shape == "encoder-decoder":
             return self._translated(ids, start, first, limit)
         settings = getattr(self.body, "generation_config", None)

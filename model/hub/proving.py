@@ -17,7 +17,7 @@ from model.hub.anatomy import anatomy
 from model.hub.attention import NAME, carries_a_state, register
 from model.hub.check import Reference, check
 from model.hub.config import config_of, uneven
-from model.hub.head import HEADLESS, writes_logits
+from model.hub.head import headless, writes_logits
 from model.hub.id_tokenizer import IdTokenizer
 from model.hub.module import HubTransformer, run
 from model.hub.probe import Probe, probe
@@ -106,7 +106,7 @@ def prove(
     if (reason := uneven(parts, found)) is not None:
         lacking["sizes"] = reason
     if shape != "encoder" and not writes_logits(body):
-        lacking["logits"] = HEADLESS
+        lacking["logits"] = headless(body)
     parts = replace(parts, unproven=lacking)
     module = HubTransformer(body, parts, config_of(parts, body, turned, found))
     model = Model(
@@ -148,11 +148,13 @@ def _readers(
         known = {code: id_ for code, id_ in languages_of(tokenizer).items() if id_ < rows}
     common = {"start": start, "end": end, "rows": rows}
     reader = HubTokenizer(source, **common, template=template)
-    reader.languages = known
+    reader.languages, reader.language = known, getattr(source, "src_lang", "")
     reader.in_languages = lru_cache(LANGUAGES_KEPT)(
         lambda *chosen: _readers(body, tokenizer, bounds, template, chosen)
     )
-    return reader, HubTokenizer(target, **common, behind_end=behind_end)
+    writer = HubTokenizer(target, **common, behind_end=behind_end)
+    writer.language = getattr(target, "tgt_lang", "")
+    return reader, writer
 
 
 def _target_language(body: Any, tokenizer: Any) -> str:
@@ -161,12 +163,13 @@ def _target_language(body: Any, tokenizer: Any) -> str:
     languages = {id_: code for code, id_ in languages_of(tokenizer).items()}
     if not languages:
         return ""
-    for settings in (getattr(body, "generation_config", None), body.config):
-        for name in ("forced_bos_token_id", "decoder_start_token_id"):
-            written = languages.get(getattr(settings, name, None))
-            if written is not None and tokenizer.tgt_lang is None:
-                return written
-    return str(tokenizer.tgt_lang or tokenizer.src_lang)
+    written = [
+        getattr(settings, name, None)
+        for settings in (getattr(body, "generation_config", None), body.config)
+        for name in ("forced_bos_token_id", "decoder_start_token_id")
+    ]
+    named = (languages[id_] for id_ in written if id_ in languages)
+    return str(tokenizer.tgt_lang or next(named, tokenizer.src_lang))
 
 
 def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | None]:

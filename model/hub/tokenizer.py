@@ -34,6 +34,7 @@ class HubTokenizer:
     """
 
     languages: Mapping[str, int] = MappingProxyType({})  # of a multilingual translator: code -> id
+    language = ""  # the code of the one that it reads
     in_languages: Callable[[str, str], tuple["HubTokenizer", "HubTokenizer"]]  # of text and target
 
     def __init__(

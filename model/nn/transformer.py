@@ -185,6 +185,10 @@ class Transformer(nn.Module):
                 return module.w_out
         raise ValueError(f"There is no feed-forward {name!r}.")
 
+    @property
+    def writes(self) -> bool:
+        return self.config.shape != "encoder"
+
     def greedy(
         self,
         ids: Tensor,

@@ -124,9 +124,10 @@ class Model:
         """One pass over a text, and everything it leaves behind.
 
         `target` is what an encoder–decoder's decoder reads; None: the unchanged model's own greedy
-        output. `continued` are ids that the model has written so far. They follow the text (or the
-        target) as ids, because their letters might be tokenized differently. `record="full"` adds
-        feed-forward activations and norm outputs. `explicit=True` runs without the fused kernel and
+        output, or the text itself where it writes none (BART as a classifier). `continued` are ids
+        that the model has written so far. They follow the text (or the target) as ids, because
+        their letters might be tokenized differently. `record="full"` adds feed-forward activations
+        and norm outputs. `explicit=True` runs without the fused kernel and
         records the scores and weights that the model itself computed. Raises ValueError, with a
         sentence for the page, for a text or an intervention that cannot be run.
         """
@@ -315,6 +316,8 @@ class Model:
             raise ValueError(f"{self.name} has no start token to begin the target with.")
         if target is not None or written:
             fed = self.target_tokenizer.tokens(target or "") + written
+        elif not self.module.writes:
+            fed = tokens
         else:
             fed = self._greedy(tokens, self.config.n_ctx - 1)
         ids = [token.id for token in fed if token.id != end]

@@ -65,6 +65,11 @@ class Runnable(Protocol):
     @property
     def embedding(self) -> Tables: ...
 
+    @property
+    def writes(self) -> bool:
+        """Whether it makes logits of tokens, and so can write."""
+        ...
+
     def bias_table(self, place: Place) -> nn.Embedding | None:
         """The numbers that are added to a sub-layer's scores, by bucket and head; None without buckets."""
         ...

@@ -1,6 +1,7 @@
 """Multilingual translators: each text gets the code of its own language, as in Hugging Face's library."""
 
 import json
+import shutil
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -135,3 +136,20 @@ def test_a_language_that_a_model_does_not_know_is_refused_by_its_code() -> None:
     assert set(LANGUAGES["nllb"]) <= loaded("nllb").languages.keys()
     with pytest.raises(ValueError, match="knows no language 'xx'"):
         loaded("nllb").translating("eng_Latn", "xx")
+
+
+@pytest.mark.parametrize("kind", ["nllb", "mbart"])
+def test_without_a_language_of_its_own_a_target_has_the_one_that_the_model_writes(
+    kind: str, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(saved(kind), tmp_path / "model")
+    source, _, target = LANGUAGES[kind]
+    for file, change in (
+        ("tokenizer_config.json", {"tgt_lang": None}),
+        ("generation_config.json", {"forced_bos_token_id": loaded(kind).languages[target]}),
+    ):
+        settings = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps(settings | change))
+    trace = load_model(str(folder), device="cpu").trace(TEXT, TARGET)
+    ids = [token.id for token in trace.target_tokens]
+    assert ids == fed_by_the_library(kind, source, target)[1]
