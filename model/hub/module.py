@@ -82,9 +82,12 @@ class HubTables:
 class HubTransformer(nn.Module):
     """A loaded model of Hugging Face's library."""
 
-    def __init__(self, body: Any, anatomy: Anatomy, config: TransformerConfig) -> None:
+    def __init__(
+        self, body: Any, anatomy: Anatomy, config: TransformerConfig, unused: Sequence[str] = ()
+    ) -> None:
         super().__init__()
         self.config = config
+        self.unused = tuple(unused)
         self.body = body
         self.unproven: Reasons = anatomy.unproven
         self.logit_factor = 1.0

@@ -5,6 +5,7 @@ weights must be equal to ours: where they are not, the model is refused with a s
 proven by itself, and one that is not says why wherever it would be shown.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -87,10 +88,15 @@ def candidate_of(
 
 
 def prove(
-    candidate: Candidate, tokenizer: Tokenizer, target: Tokenizer, *, borrowed: bool = False
+    candidate: Candidate,
+    tokenizer: Tokenizer,
+    target: Tokenizer,
+    *,
+    borrowed: bool = False,
+    unused: Sequence[str] = (),
 ) -> tuple[Model, Reference]:
     """The model, and what the library's eager attention gives. target: the tokenizer of a decoder's own text.
-    borrowed: the weights belong to somebody else.
+    borrowed: the weights belong to somebody else. unused: tensors of the files that the library leaves out.
 
     Raises ValueError, with the reason, for a model whose attention cannot be shown truly.
     """
@@ -108,7 +114,7 @@ def prove(
     if shape != "encoder" and not writes_logits(body):
         lacking["logits"] = headless(body)
     parts = replace(parts, unproven=lacking)
-    module = HubTransformer(body, parts, config_of(parts, body, turned, found))
+    module = HubTransformer(body, parts, config_of(parts, body, turned, found), unused)
     model = Model(
         candidate.name,
         module,

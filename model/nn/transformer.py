@@ -61,6 +61,7 @@ class Transformer(nn.Module):
     """
 
     unproven: Reasons = MappingProxyType({})  # tests prove every part
+    unused: tuple[str, ...] = ()
     logit_factor = 1.0
 
     def __init__(self, config: TransformerConfig) -> None:

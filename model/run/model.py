@@ -80,6 +80,11 @@ class Model:
         """Parts of a model of Hugging Face's library that could not be proven at load, and why."""
         return self.module.unproven
 
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Tensors of its files that Hugging Face's library leaves out: nothing shown depends on them."""
+        return self.module.unused
+
     def require(self, part: Part) -> None:
         """Raises UnprovenError where a part of the model is not proven."""
         require(self.name, part, self.unproven)

@@ -58,6 +58,11 @@ class Runnable(Protocol):
         ...
 
     @property
+    def unused(self) -> tuple[str, ...]:
+        """Tensors of the model's files that the library leaves out, by name."""
+        ...
+
+    @property
     def logit_factor(self) -> float:
         """What the output matrix times the last state is multiplied by (Cohere); 1 as a rule."""
         ...

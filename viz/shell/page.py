@@ -79,6 +79,7 @@ def look(
             model = in_languages(_loaded(current().model))
             settle(model)
             say_recorded(model)
+            model_notes.say_unused(model)
             controls.choose_languages(model)
             around.draw_map(model)
             around.light_layer(current().place)

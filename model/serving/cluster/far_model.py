@@ -50,6 +50,7 @@ class Description:
     name: str
     config: TransformerConfig
     unproven: Reasons
+    unused: tuple[str, ...]
     layers: tuple[tuple[Place, int, int | None], ...]  # sub-layers, their heads and windows
     device: str
     precision: str
@@ -66,6 +67,7 @@ class Description:
             name=model.name,
             config=model.config,
             unproven=dict(model.unproven),
+            unused=model.unused,
             layers=tuple((one.place, one.heads, one.window) for one in module.attentions()),
             device=str(model.device),
             precision=str(model.precision).removeprefix("torch."),
@@ -152,6 +154,7 @@ class FarModule:
 
     def __init__(self, told: Description) -> None:
         self._told, self.config, self.unproven = told, told.config, told.unproven
+        self.unused = told.unused
         self._layers = tuple(FarLayer(*one) for one in told.layers)
 
     def attentions(self) -> Sequence["FarLayer"]:
