@@ -125,8 +125,10 @@ class HubTransformer(nn.Module):
         return run(self.body, self.config.shape, ids, target, **mask)[1]
 
     def new_cache(self, eviction: Eviction = KEEPS_ALL) -> HubCache:
-        """An empty cache for a text that the decoder writes. Raises ValueError for layers that keep something
-        else than keys and values."""
+        """An empty cache for a text that the decoder writes. Raises ValueError for a model that writes none,
+        and for layers that keep something else than keys and values."""
+        if not self.writes:
+            raise ValueError(f"This model writes no token: {headless(self.body)}.")
         places = {
             int(getattr(part.module, "layer_idx", part.place.layer or 0)): part.place
             for part in self._anatomy.attentions()
@@ -135,15 +137,17 @@ class HubTransformer(nn.Module):
         return HubCache(self.body.config, self.config.shape, places, eviction)
 
     def _with_cache(self, cache: HubCache, ids: Tensor, target: Tensor | None) -> Tensor:
-        """The logits of the new tokens alone."""
+        """The logits of the new tokens; of all of them where the library begins its cache anew (Phi-3)."""
         fed: dict[str, Any] = {"input_ids": ids}
         if target is not None and cache.memory is not None:
             fed = {"encoder_outputs": BaseModelOutput(last_hidden_state=cache.memory)}
         if target is not None:
             fed["decoder_input_ids"] = target
-        made = self.body(**fed, use_cache=True, past_key_values=cache.library)
+        else:
+            fed = cache.prepared(self.body, ids)
+        made = self.body(**fed | {"use_cache": True, "past_key_values": cache.library})
         cache.memory = getattr(made, "encoder_last_hidden_state", None)
-        cache.advance((ids if target is None else target).shape[-1])
+        cache.advance((fed["input_ids"] if target is None else target).shape[-1])
         logits: Tensor = made.logits
         return logits
 
