@@ -13,7 +13,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from model.download.hub_folder import TOKENIZERS
+from model.download.hub_folder import TOKENIZER, TOKENIZER_CONFIG
 from model.hub.chat_template import wrapped
 from model.hub.isolated_tokenizer import IsolatedTokenizer
 from model.hub.word_rules import Rules, model_type
@@ -21,6 +21,7 @@ from model.run.tokenizers import TEXTS_KEPT, clean, spelled
 from model.run.word_cuts import NO_RULE, WordCut
 from model.trace.records import Token
 
+NO_TOKENIZER = "it has no tokenizer (tokenizer.json)"
 SPACE = "▁"  # how SentencePiece writes a space
 
 
@@ -208,8 +209,8 @@ def load_tokenizer(folder: Path) -> Any:
     """The library's tokenizer of a folder. Raises ValueError where there is none that works."""
     from transformers import AutoTokenizer
 
-    if not any((folder / name).is_file() for name in TOKENIZERS):
-        raise ValueError("it has no tokenizer (tokenizer.json)")
+    there = {file.name for file in folder.iterdir() if TOKENIZER.fullmatch(file.name)}
+    there.discard(TOKENIZER_CONFIG)
     try:
         tokenizer = AutoTokenizer.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True
@@ -217,7 +218,10 @@ def load_tokenizer(folder: Path) -> Any:
     except BaseException as error:  # the library raises the bare class for damaged files
         if not isinstance(error, Exception) and not _is_panic(error):
             raise
-        raise ValueError(f"its tokenizer cannot be read ({first_line(error)})") from error
+        why = f"its tokenizer cannot be read ({first_line(error)})" if there else NO_TOKENIZER
+        raise ValueError(why) from error
+    if tokenizer.vocab_files_names and not there:  # one of bytes (ByT5) reads no file
+        raise ValueError(NO_TOKENIZER)
     return isolated(tokenizer)
 
 

@@ -10,13 +10,21 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, processors
-from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel, GPT2Tokenizer
+from transformers import (
+    AutoTokenizer,
+    ByT5Tokenizer,
+    DebertaV2Tokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GPT2Tokenizer,
+)
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 from transformers.tokenization_utils_tokenizers import generate_merges
 
 from model import load_model
 from model.run.tokenizers import gpt2
-from tests.model.hub_models import loaded, saved
+from tests.model.hub_families import FAMILIES
+from tests.model.hub_models import build, loaded, saved, train_pieces
 
 
 @pytest.fixture
@@ -189,3 +197,27 @@ def test_gpt2_has_the_librarys_ids_and_logits_whatever_its_files_add(
         theirs = stock(torch.tensor([ids])).logits[0].numpy()
     assert trace.logits is not None
     np.testing.assert_allclose(trace.logits, theirs, atol=1e-4)
+
+
+def test_a_tokenizer_of_bytes_has_no_file(tmp_path: Path) -> None:
+    choices = {**FAMILIES["t5"][2], "vocab_size": 384}
+    build("T5ForConditionalGeneration", "T5Config", choices).save_pretrained(tmp_path)
+    ByT5Tokenizer().save_pretrained(tmp_path)
+    model = load_model(str(tmp_path), device="cpu")
+    library = AutoTokenizer.from_pretrained(tmp_path)
+    for text in ("the cat", "l'été 😀 <extra_id_1>"):
+        ids = [token.id for token in model.tokens(text)]
+        assert ids == library(text)["input_ids"]
+        assert model.tokenizer.decode(ids) == library.decode(ids, skip_special_tokens=True)
+
+
+def test_deberta_reads_its_pieces_from_a_file_of_its_own_name(tmp_path: Path) -> None:
+    train_pieces(tmp_path / "spm", ["the cat saw the dog", "a dog saw the cat"] * 9)
+    tokenizer = DebertaV2Tokenizer.from_pretrained(tmp_path)
+    choices = {**FAMILIES["deberta-v3"][2], "vocab_size": len(tokenizer) + 8}
+    build("DebertaV2Model", "DebertaV2Config", choices).save_pretrained(tmp_path)
+    model = load_model(str(tmp_path), device="cpu")
+    assert [file.name for file in tmp_path.iterdir() if "token" in file.name] == []
+    text = "the cat saw a zebra"
+    expected = AutoTokenizer.from_pretrained(tmp_path)(text)["input_ids"]
+    assert [token.id for token in model.tokens(text)] == expected

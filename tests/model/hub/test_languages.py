@@ -21,7 +21,7 @@ from transformers import (
 
 from model import Model, load_model
 from tests.model.hub_families import FAMILIES
-from tests.model.hub_models import build
+from tests.model.hub_models import build, train_pieces
 
 TEXT, TARGET = "the cat saw the dog", "le chat"
 LETTERS = "▁abcdefghijklmnopqrstuvwxyz"
@@ -44,20 +44,12 @@ def tokenizer_of(kind: str, folder: Path) -> Any:
             vocab=vocabulary, merges=[], legacy_behaviour=kind.endswith("legacy"), **chosen
         )
     if kind == "m2m_100":
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter([TEXT, TARGET] * 9),
-            model_prefix=str(folder / "pieces"),
-            vocab_size=24,
-            hard_vocab_limit=False,
-            minloglevel=2,
-        )
-        pieces = sentencepiece.SentencePieceProcessor(str(folder / "pieces.model"))
+        file = train_pieces(folder / "pieces", [TEXT, TARGET] * 9)
+        pieces = sentencepiece.SentencePieceProcessor(str(file))
         known = [pieces.id_to_piece(id_) for id_ in range(3, pieces.vocab_size())]
         vocabulary = {piece: id_ for id_, piece in enumerate((*SPECIAL, *known))}
         (folder / "vocab.json").write_text(json.dumps(vocabulary))
-        return M2M100Tokenizer(
-            str(folder / "vocab.json"), str(folder / "pieces.model"), num_madeup_words=0, **chosen
-        )
+        return M2M100Tokenizer(str(folder / "vocab.json"), str(file), num_madeup_words=0, **chosen)
     scored = [(piece, -float(number)) for number, piece in enumerate((*SPECIAL, *LETTERS))]
     made = MBart50Tokenizer if kind == "mbart-50" else MBartTokenizer
     return made(vocab=scored, **chosen)
