@@ -25,7 +25,9 @@ _CONTEXTS = (
 )
 
 
-def config_of(anatomy: Anatomy, body: Any, turned: Turned, found: Probe) -> TransformerConfig:
+def config_of(
+    anatomy: Anatomy, body: Any, turned: Turned, found: Probe, separator: int
+) -> TransformerConfig:
     """The config of a model. Where layers differ, it holds the largest of their sizes.
 
     turned: which dimensions of a head are rotated in pairs, and how many. found: the probe pass behind the
@@ -53,6 +55,7 @@ def config_of(anatomy: Anatomy, body: Any, turned: Turned, found: Probe) -> Tran
         activation="gelu" if feed is None else feed.activation,
         **_positions(anatomy),
         segments=0 if source.segments is None else _rows(source.segments),
+        separator=separator,
         embedding_norm=source.embedding_norm is not None,
         scaled_embedding=source.token_factor != 1.0,
         qkv_bias=_has_bias(first.attentions[0].module),

@@ -23,6 +23,7 @@ from model.hub.named_weights import named_weights
 from model.hub.parts import Anatomy
 from model.nn.config import Part, Reasons, Shape, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction
+from model.nn.layers import segments_of
 from model.nn.places import Place
 from model.nn.recorder import current
 from model.trace.records import Attention
@@ -121,8 +122,10 @@ class HubTransformer(nn.Module):
         cache = current().cache
         if isinstance(cache, HubCache):
             return self._with_cache(cache, ids, target)
-        mask = {} if padding is None else {"attention_mask": padding.long()}
-        return run(self.body, self.config.shape, ids, target, **mask)[1]
+        more = {} if padding is None else {"attention_mask": padding.long()}
+        if self.config.separator:
+            more["token_type_ids"] = segments_of(ids, self.config.separator)
+        return run(self.body, self.config.shape, ids, target, **more)[1]
 
     def new_cache(self, eviction: Eviction = KEEPS_ALL) -> HubCache:
         """An empty cache for a text that the decoder writes. Raises ValueError for a model that writes none,

@@ -8,6 +8,7 @@ proven by itself, and one that is not says why wherever it would be shown.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from inspect import signature
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from model.hub.rotary import rotary_pairs
 from model.hub.tokenizer import HubTokenizer, encoded, isolated, languages_of
 from model.hub.twin import set_attention
 from model.nn.config import Part, Shape
+from model.nn.layers import segments_of
 from model.nn.places import Place
 from model.run.model import Model
 from model.run.tokenizers import Tokenizer
@@ -45,6 +47,7 @@ class Candidate:
     shape: Shape
     source: Tensor  # (1, S) ids of a test text
     target: Tensor | None  # (1, T) ids of another length, for the decoder of two stacks
+    separator: int = 0  # between the sentences of a pair; 0: it reads none
 
     def on(self, device: torch.device) -> "Candidate":
         """The same with its test text on a device."""
@@ -84,7 +87,8 @@ def candidate_of(
         reads = _readers(body, tokenizer, (start, end), template)
         ids = [int(id_) for id_ in encoded(tokenizer, TEXT)]
     source, target = _test_text(ids, body, shape, start, rows)
-    return Candidate(name, body, shape, source, target), reads
+    separator = 0 if tokenizer is None else _separator(body, tokenizer)
+    return Candidate(name, body, shape, source, target, separator), reads
 
 
 def prove(
@@ -114,7 +118,9 @@ def prove(
     if shape != "encoder" and not writes_logits(body):
         lacking["logits"] = headless(body)
     parts = replace(parts, unproven=lacking)
-    module = HubTransformer(body, parts, config_of(parts, body, turned, found), unused)
+    module = HubTransformer(
+        body, parts, config_of(parts, body, turned, found, candidate.separator), unused
+    )
     model = Model(
         candidate.name,
         module,
@@ -193,6 +199,22 @@ def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | 
     if end is None and tokenizer is not None:
         end = tokenizer.eos_token_id
     return start, None if shape == "encoder" else end
+
+
+def _separator(body: Any, tokenizer: Any) -> int:
+    """The token that makes a pair of sentences where it is written between them: with the ids and the token
+    types of the library's pairs. 0 where there is none."""
+    first, _, second = TEXT.partition(", ")
+    token = tokenizer.sep_token
+    has_types = (getattr(body.config, "type_vocab_size", None) or 0) > 1
+    if token is None or not has_types or "token_type_ids" not in signature(body.forward).parameters:
+        return 0
+    both = tokenizer(first, second, return_token_type_ids=True)
+    ids = torch.tensor(both["input_ids"])
+    separator = int(tokenizer.sep_token_id)
+    is_pair = encoded(tokenizer, f"{first} {token} {second}") == both["input_ids"]
+    ours = segments_of(ids, separator).tolist()
+    return separator if is_pair and ours == both["token_type_ids"] else 0
 
 
 def _test_text(

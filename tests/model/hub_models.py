@@ -58,13 +58,14 @@ def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
     ).save_pretrained(folder)
 
 
-def train_pieces(prefix: Path, sentences: list[str]) -> Path:
-    """A small SentencePiece model of these sentences: its file."""
+def train_pieces(prefix: Path, sentences: list[str], *symbols: str) -> Path:
+    """A small SentencePiece model of these sentences, with these symbols: its file."""
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences),
         model_prefix=str(prefix),
         vocab_size=24,
         hard_vocab_limit=False,
+        control_symbols=list(symbols),
         minloglevel=2,
     )
     return prefix.with_suffix(".model")
