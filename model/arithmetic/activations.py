@@ -27,6 +27,16 @@ def relu_slope(points: Array) -> Array:
     return np.asarray(points > 0, dtype=np.float64)
 
 
+def relu2(points: Array) -> Array:
+    """x² above 0, and 0 below. Source: So et al. 2021, "Primer"."""
+    return relu(points) ** 2
+
+
+def relu2_slope(points: Array) -> Array:
+    """2x above 0 and 0 below."""
+    return 2.0 * relu(points)
+
+
 def gelu(points: Array) -> Array:
     """x · Φ(x). Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units"."""
     return points * normal_share(points)

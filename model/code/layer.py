@@ -8,6 +8,7 @@ from model.nn.places import Part
 
 ACTIVATION: Mapping[Activation, tuple[str, str]] = {  # what is imported, and how it is called
     "relu": ("relu", "relu({})"),
+    "relu2": ("relu", "relu({}) ** 2"),
     "gelu": ("gelu", "gelu({})"),
     "gelu_tanh": ("gelu", 'gelu({}, approximate="tanh")'),
     "silu": ("silu", "silu({})"),

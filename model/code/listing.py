@@ -119,7 +119,11 @@ def _embedding(plan: Plan, within: str, length: Length) -> Iterator[Line]:
     elif config.adds_positions:
         yield inside("positions")("x = x + sinusoids(ids.shape[-1])", *size)
     if plan.has("segments.weight"):
-        yield inside("tokens")(f'x = x + w["{within}segments.weight"][0]', *size)
+        which = "0"
+        if config.separator:
+            yield inside("tokens")(f"ends = (ids == {config.separator}).long()", length)
+            which = "(ends.cumsum(-1) - ends).clamp(max=1)"
+        yield inside("tokens")(f'x = x + w["{within}segments.weight"][{which}]', *size)
     if config.embedding_norm:
         yield inside("norm")(f'x = norm(x, part(w, "{within}norm"))', *size)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.download.hub_folder import TOKENIZERS, WANTED, weight_files
+from model.download.hub_folder import TOKENIZER, WANTED, weight_files
 from model.download.wheel import cache_folder
 from model.system.model_folders import check_files, damaged, manifest
 from model.system.settings import settings
@@ -178,5 +178,5 @@ def _check_listing(repository: str, files: tuple[HubFile, ...], everything: list
         raise ValueError(
             f"The hub has the weights of {repository} {why}; this app reads only safetensors."
         )
-    if not names & TOKENIZERS:
+    if not any(map(TOKENIZER.fullmatch, names)):
         raise ValueError(f"{repository} has no tokenizer on the hub.")

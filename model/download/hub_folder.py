@@ -15,16 +15,16 @@ from model.system.files import LARGEST_JSON, NotReadError, OddFileError, json_ob
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-WANTED = re.compile(  # what a model needs
-    r"config\.json|generation_config\.json|tokenizer\.json|tokenizer_config\.json"
-    r"|special_tokens_map\.json|added_tokens\.json|vocab\.json|vocab\.txt|merges\.txt"
-    r"|model\.safetensors|model-\d+-of-\d+\.safetensors|model\.safetensors\.index\.json"
-    r"|[\w.-]+\.spm|tokenizer\.model|spiece\.model|sentencepiece\.bpe\.model"
+TOKENIZER_CONFIG = "tokenizer_config.json"
+TOKENIZER = re.compile(  # of which one has to be there
+    r"tokenizer(_config)?\.json|(\w+_)?vocab(-\w+)?\.json|vocab\.txt|dict\.txt|byte_maps\.json|bpe\.codes"
+    r"|prophetnet\.tokenizer|[\w.-]+\.spm|(tokenizer|sp\w+|sentencepiece(\.bpe)?)\.model"
 )
-TOKENIZERS = {  # one of them has to be there
-    "tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "source.spm", "spiece.model",
-    "sentencepiece.bpe.model",
-}  # fmt: skip
+WANTED = re.compile(  # what a model needs
+    rf"{TOKENIZER.pattern}|merges\.txt|emoji\.json|word_(shape|pronunciation)\.json"
+    r"|config\.json|generation_config\.json|special_tokens_map\.json|added_tokens\.json|chat_template\.jinja"
+    r"|model\.safetensors|model(\.safetensors)?-\d+-of-\d+\.safetensors|model\.safetensors\.index\.json"
+)
 FLOAT_BYTES = 4  # what each number takes once it is loaded
 
 

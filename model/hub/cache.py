@@ -32,6 +32,11 @@ class KeptLayer(DynamicLayer):
         self.seen = 0  # tokens so far, dropped ones included
         self.positions = torch.arange(0)
 
+    def reset(self) -> None:
+        self.keys = self.values = None
+        self.is_initialized = False
+        self.seen, self.positions = 0, torch.arange(0)
+
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
@@ -99,12 +104,26 @@ class HubCache(KeyValueCache):
         self._layers = [KeptLayer(getattr(one, "sliding_window", None)) for one in own.layers]
         own.layers = list(self._layers)
         self._places = places
+        self._ids: Tensor | None = None  # (1, T): what a decoder has read
         self._crossed = [KeptLayer(None) for _ in self._layers]
         self.library: DynamicCache | EncoderDecoderCache = own
         if shape == "encoder-decoder":
             crossed = DynamicCache()
             crossed.layers = list(self._crossed)
             self.library = EncoderDecoderCache(own, crossed)
+
+    def prepared(self, body: Any, new: Tensor) -> dict[str, Any]:
+        """What the library feeds a decoder with new tokens (1, T): all that were read where it begins the
+        cache anew."""
+        self._ids = new if self._ids is None else torch.cat([self._ids, new], -1)
+        fed: dict[str, Any] = body.prepare_inputs_for_generation(
+            self._ids, past_key_values=self.library, next_sequence_length=new.shape[-1]
+        )
+        if fed.get("past_key_values") is not self.library:
+            self.read = 0
+            for layer in self._layers:
+                layer.reset()
+        return fed
 
     @property
     def kept(self) -> dict[str, Kept]:
@@ -116,6 +135,6 @@ class HubCache(KeyValueCache):
         return found
 
     def advance(self, tokens: int) -> None:
-        self.read += tokens
+        self.read, self.new = self.read + tokens, tokens
         for number in self._places:
             self._layers[number].drop(self.eviction)

@@ -8,9 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 
-from model.download.hub_folder import check_file, read_json
+from model.download.hub_folder import TOKENIZER_CONFIG, check_file, read_json
 from model.hub import template_process
-from model.hub.handed_over import TOKENIZER_CONFIG
 from model.hub.template_process import MEMORY, SECONDS
 from model.system.settings import environment_with
 
@@ -20,14 +19,17 @@ _ONE_AT_A_TIME = Lock()
 
 
 def chat_template(folder: Path) -> str | None:
-    """The template of a model's folder; None where it has none that can be read, or a very long one."""
+    """The template of a model's folder, of several the one named “default”; None where it has none that can
+    be read, or a very long one."""
     found: object = None
-    with suppress(ValueError, OSError):
+    with suppress(ValueError, OSError, KeyError, TypeError):
         if (folder / FILE).exists():
             check_file(folder, folder / FILE)
             found = (folder / FILE).read_text(encoding="utf-8")
         elif (folder / TOKENIZER_CONFIG).exists():
             found = read_json(folder / TOKENIZER_CONFIG).get("chat_template")
+            if isinstance(found, list):
+                found = {one["name"]: one["template"] for one in found}.get("default")
     return found if isinstance(found, str) and 0 < len(found) <= LONGEST else None
 
 

@@ -26,7 +26,9 @@ _CONTEXTS = (
 )
 
 
-def config_of(anatomy: Anatomy, body: Any, turned: Turned, found: Probe) -> TransformerConfig:
+def config_of(
+    anatomy: Anatomy, body: Any, turned: Turned, found: Probe, separator: int
+) -> TransformerConfig:
     """The config of a model. Where layers differ, it holds the largest of their sizes.
 
     turned: which dimensions of a head are rotated in pairs, and how many. found: the probe pass behind the
@@ -54,6 +56,7 @@ def config_of(anatomy: Anatomy, body: Any, turned: Turned, found: Probe) -> Tran
         activation="gelu" if feed is None else feed.activation,
         **_positions(anatomy, turned_width),
         segments=0 if source.segments is None else _rows(source.segments),
+        separator=separator,
         embedding_norm=source.embedding_norm is not None,
         scaled_embedding=source.token_factor != 1.0,
         qkv_bias=_has_bias(first.attentions[0].module),
@@ -216,6 +219,8 @@ def shape_of(described: Any) -> Shape:
 
     kind = described.model_type
     made = " ".join(getattr(described, "architectures", None) or ())
+    if "EncoderModel" in made:  # the encoder of T5 alone
+        return "encoder"
     writes = "ForCausalLM" in made or "LMHeadModel" in made
     if getattr(described, "is_encoder_decoder", False):
         if kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:

@@ -1,27 +1,43 @@
 """Builds a model of Hugging Face's library from its config, without memory for its tensors."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 import transformers
 from torch import nn
+from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from model.hub.config import shape_of
 from model.nn.config import Shape
 
-CLASSES: dict[Shape, Any] = {
+_WRITING: dict[Shape, Any] = {
     "decoder": transformers.AutoModelForCausalLM,
-    "encoder": transformers.AutoModel,
     "encoder-decoder": transformers.AutoModelForSeq2SeqLM,
 }
+_OTHER_HEADS = re.compile(r"Classification|QuestionAnswering|MultipleChoice|Reward")
 _FEW, _MORE = 8, 16
+
+
+def class_of(settings: Any, shape: Shape) -> Any:
+    """The library's class for the layers of a model, with the matrix that makes logits of tokens where its
+    files are of a model that has one: not of a classifier, nor of layers alone with a matrix of their own."""
+    made = " ".join(settings.architectures or ())
+    if "EncoderModel" in made:
+        return transformers.AutoModelForTextEncoding
+    bare = made == MODEL_MAPPING_NAMES.get(settings.model_type)
+    if _OTHER_HEADS.search(made) or (bare and not settings.tie_word_embeddings):
+        return transformers.AutoModel
+    return _WRITING.get(shape, transformers.AutoModel)
 
 
 def empty_body(settings: Any, shape: Shape) -> nn.Module:
     """The library's model on the meta device. Raises what the library raises for sizes that do not fit."""
     with torch.device("meta"):
-        body: nn.Module = CLASSES[shape].from_config(settings, attn_implementation="eager")
+        body: nn.Module = class_of(settings, shape).from_config(
+            settings, attn_implementation="eager"
+        )
     return body
 
 

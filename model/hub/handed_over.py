@@ -10,10 +10,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from model.download.hub_folder import CONFIG, WANTED, check_file, described, read_json, weight_files
+from model.download.hub_folder import (
+    CONFIG,
+    TOKENIZER_CONFIG,
+    WANTED,
+    check_file,
+    described,
+    read_json,
+    weight_files,
+)
 
-TOKENIZER_CONFIG = "tokenizer_config.json"
-_KINDS = (".json", ".txt", ".model", ".spm", ".codes")
+_KINDS = (".json", ".txt", ".model", ".spm", ".codes", ".tokenizer")
 _WRITTEN = (CONFIG, TOKENIZER_CONFIG, "adapter_config.json", "chat_template.json")  # never linked
 _OURS = (  # we decide which code runs, and the models shown have no labels
     "attn_implementation",

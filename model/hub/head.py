@@ -12,10 +12,13 @@ from torch import Tensor, nn
 
 from model.hub.parts import StackPart
 
-HEADLESS = (
-    "it was loaded without the matrix that makes logits (AutoModel instead of, for instance, "
-    "AutoModelForCausalLM)"
-)
+
+def headless(body: Any) -> str:
+    """Why a model without an output matrix has no logits."""
+    return (
+        f"it runs as {type(body).__name__}, which has no matrix that makes logits of tokens "
+        "(AutoModelForCausalLM, for instance, has one)"
+    )
 
 
 def writes_logits(body: Any) -> bool:

@@ -45,12 +45,17 @@ class IsolatedTokenizer:
         return getattr(self._backend, name)
 
     def encode_batch(
-        self, texts: Sequence[str], add_special_tokens: bool, is_pretokenized: bool
+        self,
+        texts: Sequence[str | tuple[str, str]],
+        add_special_tokens: bool,
+        is_pretokenized: bool,
     ) -> list[Encoding]:
-        """As the library's, for whole texts. Raises ValueError where that takes too much."""
+        """As the library's, for whole texts and pairs. Raises ValueError where that takes too much."""
         if is_pretokenized:
             raise ValueError("Only whole texts are read here.")
-        return [Encoding(**self._ask({"text": text, "add": add_special_tokens})) for text in texts]
+        pairs = [(text, None) if isinstance(text, str) else text for text in texts]
+        asked = ({"text": one, "pair": other, "add": add_special_tokens} for one, other in pairs)
+        return [Encoding(**self._ask(each)) for each in asked]
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool) -> str:
         """As the library's. Raises ValueError where that takes too much."""

@@ -12,7 +12,7 @@ from model.download.wheel import Progress
 from model.hub.chat_template import chat_template
 from model.hub.claims import check_numbers, check_shape
 from model.hub.config import shape_of
-from model.hub.empty import CLASSES, empty_body
+from model.hub.empty import class_of, empty_body
 from model.hub.handed_over import handed_over
 from model.hub.layer_by_layer import MappedFiles, read_by_layer
 from model.hub.precision import halve
@@ -30,12 +30,12 @@ def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) 
 
     Raises ValueError, with the reason, for what cannot be loaded or cannot be shown truly.
     """
-    body, tokenizer, shape = _read(folder, name, progress)
+    body, unused, tokenizer, shape = _read(folder, name, progress)
     unpack(body)
     check_numbers(body)
     progress(f"Checking {name} against the library's own attention", None)
     candidate, reads = candidate_of(name, body, shape, tokenizer, chat_template(folder))
-    model, reference = prove(candidate, *reads)
+    model, reference = prove(candidate, *reads, unused=unused)
     model = model.on(device)
     if (precision := owner().precision) != "float32":
         halve(model, candidate.on(device), reference, precision)
@@ -50,7 +50,7 @@ def load_by_layer(folder: Path, name: str, progress: Progress) -> Model:
             f"its weights are quantized ({how.words}), so they cannot be read layer by layer: unpacked they "
             "have to fit into memory"
         )
-    body, tokenizer, shape = _read(folder, name, progress, "auto")
+    body, unused, tokenizer, shape = _read(folder, name, progress, "auto")
     copied = [
         path
         for path, weight in body.named_parameters()
@@ -64,13 +64,14 @@ def load_by_layer(folder: Path, name: str, progress: Progress) -> Model:
     read_by_layer(body, MappedFiles.now())
     progress(f"Checking {name} against the library's own attention", None)
     candidate, reads = candidate_of(name, body, shape, tokenizer, chat_template(folder))
-    return prove(candidate, *reads, borrowed=True)[0]
+    return prove(candidate, *reads, borrowed=True, unused=unused)[0]
 
 
 def _read(
     folder: Path, name: str, progress: Progress, precision: torch.dtype | str = torch.float32
-) -> tuple[Any, Any, Shape]:
-    """The library's model and tokenizer of a folder, and the model's shape."""
+) -> tuple[Any, tuple[str, ...], Any, Shape]:
+    """The library's model of a folder, the tensors of its files that it does not use, its tokenizer and its
+    shape."""
     progress(f"Reading the files of {name}", None)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -84,7 +85,7 @@ def _read(
         shape = shape_of(settings)
         tokenizer = load_tokenizer(files)
         progress(f"Loading the weights of {name}", None)
-        return _body(folder, files, settings, shape, precision), tokenizer, shape
+        return *_body(folder, files, settings, shape, precision), tokenizer, shape
 
 
 def _settings(folder: Path, files: Path) -> Any:
@@ -113,9 +114,9 @@ def _settings(folder: Path, files: Path) -> Any:
 
 def _body(
     folder: Path, files: Path, settings: Any, shape: Shape, precision: torch.dtype | str
-) -> Any:
-    """The library's model with every weight from the files, with eager attention. precision: of the weights;
-    "auto": that of the files."""
+) -> tuple[Any, tuple[str, ...]]:
+    """The library's model with every weight from the files, with eager attention, and the tensors that it
+    leaves out. precision: of the weights; "auto": that of the files."""
     try:
         empty = empty_body(settings, shape)
     except Exception as error:  # each architecture has its own way to fail on sizes that do not fit
@@ -124,7 +125,7 @@ def _body(
         ) from error
     check_shape(empty, folder)
     try:
-        body, told = CLASSES[shape].from_pretrained(
+        body, told = class_of(settings, shape).from_pretrained(
             files,
             config=settings,
             dtype=precision,
@@ -145,4 +146,6 @@ def _body(
     if missing or told["mismatched_keys"]:
         count = len(missing) + len(told["mismatched_keys"])
         raise ValueError(f"its files lack {count} of its weights, or have them in different sizes")
-    return body.eval().requires_grad_(False)
+    made = {name.rpartition(".")[2] for name, _ in body.named_buffers()}  # it computes these itself
+    unused = (name for name in told["unexpected_keys"] if name.rpartition(".")[2] not in made)
+    return body.eval().requires_grad_(False), tuple(sorted(unused))

@@ -17,13 +17,14 @@ from model.hub.adapters import position_kind
 from model.hub.cache import HubCache
 from model.hub.disentangled import disentangled_terms
 from model.hub.extra_parameters import extra_parameters
-from model.hub.head import HEADLESS, head_of, writes_logits
+from model.hub.head import head_of, headless, writes_logits
 from model.hub.hooks import hook_model
 from model.hub.named_weights import named_weights
 from model.hub.parts import Anatomy
 from model.hub.rotary import standard_angles
 from model.nn.config import Part, Reasons, Shape, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction
+from model.nn.layers import segments_of
 from model.nn.places import Place
 from model.nn.recorder import current
 from model.trace.records import Attention
@@ -87,9 +88,12 @@ class HubTables:
 class HubTransformer(nn.Module):
     """A loaded model of Hugging Face's library."""
 
-    def __init__(self, body: Any, anatomy: Anatomy, config: TransformerConfig) -> None:
+    def __init__(
+        self, body: Any, anatomy: Anatomy, config: TransformerConfig, unused: Sequence[str] = ()
+    ) -> None:
         super().__init__()
         self.config = config
+        self.unused = tuple(unused)
         self.body = body
         self.unproven: Reasons = anatomy.unproven
         self.logit_factor = 1.0
@@ -100,6 +104,10 @@ class HubTransformer(nn.Module):
             for part in anatomy.attentions()
         ]
         hook_model(anatomy)
+
+    @property
+    def writes(self) -> bool:
+        return self.config.shape != "encoder" and writes_logits(self.body)
 
     @property
     def output(self) -> nn.Linear | None:
@@ -119,12 +127,16 @@ class HubTransformer(nn.Module):
         cache = current().cache
         if isinstance(cache, HubCache):
             return self._with_cache(cache, ids, target)
-        mask = {} if padding is None else {"attention_mask": padding.long()}
-        return run(self.body, self.config.shape, ids, target, **mask)[1]
+        more = {} if padding is None else {"attention_mask": padding.long()}
+        if self.config.separator:
+            more["token_type_ids"] = segments_of(ids, self.config.separator)
+        return run(self.body, self.config.shape, ids, target, **more)[1]
 
     def new_cache(self, eviction: Eviction = KEEPS_ALL) -> HubCache:
-        """An empty cache for a text that the decoder writes. Raises ValueError for layers that keep something
-        else than keys and values."""
+        """An empty cache for a text that the decoder writes. Raises ValueError for a model that writes none,
+        and for layers that keep something else than keys and values."""
+        if not self.writes:
+            raise ValueError(f"This model writes no token: {headless(self.body)}.")
         places = {
             int(getattr(part.module, "layer_idx", part.place.layer or 0)): part.place
             for part in self._anatomy.attentions()
@@ -133,15 +145,17 @@ class HubTransformer(nn.Module):
         return HubCache(self.body.config, self.config.shape, places, eviction)
 
     def _with_cache(self, cache: HubCache, ids: Tensor, target: Tensor | None) -> Tensor:
-        """The logits of the new tokens alone."""
+        """The logits of the new tokens; of all of them where the library begins its cache anew (Phi-3)."""
         fed: dict[str, Any] = {"input_ids": ids}
         if target is not None and cache.memory is not None:
             fed = {"encoder_outputs": BaseModelOutput(last_hidden_state=cache.memory)}
         if target is not None:
             fed["decoder_input_ids"] = target
-        made = self.body(**fed, use_cache=True, past_key_values=cache.library)
+        else:
+            fed = cache.prepared(self.body, ids)
+        made = self.body(**fed | {"use_cache": True, "past_key_values": cache.library})
         cache.memory = getattr(made, "encoder_last_hidden_state", None)
-        cache.advance((ids if target is None else target).shape[-1])
+        cache.advance((fed["input_ids"] if target is None else target).shape[-1])
         logits: Tensor = made.logits
         return logits
 
@@ -217,7 +231,15 @@ class HubTransformer(nn.Module):
                     return as_linear(part.parts.w_out)
         raise ValueError(f"There is no feed-forward {name!r}.")
 
-    def greedy(self, ids: Tensor, *, start: int | None, end: int | None, limit: int) -> list[int]:
+    def greedy(
+        self,
+        ids: Tensor,
+        *,
+        start: int | None,
+        end: int | None,
+        limit: int,
+        first: int | None = None,
+    ) -> list[int]:
         """Greedy decoding. It stops at an end token, at `limit` tokens, or at the model's context.
 
         An encoder–decoder uses its own generation settings (forced first and last tokens, forbidden tokens),
@@ -226,9 +248,9 @@ class HubTransformer(nn.Module):
         Raises ValueError for a model that was loaded without an output matrix.
         """
         if not writes_logits(self.body):
-            raise ValueError(f"{type(self.body).__name__} writes no token: {HEADLESS}.")
+            raise ValueError(f"This model writes no token: {headless(self.body)}.")
         if self.config.shape == "encoder-decoder":
-            return self._translated(ids, limit)
+            return self._translated(ids, start, first, limit)
         settings = getattr(self.body, "generation_config", None)
         ends = _ids(getattr(settings, "eos_token_id", None)) | _ids(end)
         chosen: list[int] = []
@@ -240,8 +262,13 @@ class HubTransformer(nn.Module):
                     break
         return chosen
 
-    def _translated(self, ids: Tensor, limit: int) -> list[int]:
+    def _translated(
+        self, ids: Tensor, start: int | None, first: int | None, limit: int
+    ) -> list[int]:
         settings = deepcopy(self.body.generation_config)
+        settings.decoder_start_token_id = start
+        if first is not None:
+            settings.forced_bos_token_id = first
         settings.update(
             num_beams=1, do_sample=False, use_cache=False, early_stopping=False,
             length_penalty=1.0, num_return_sequences=1, max_length=None,

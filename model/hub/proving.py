@@ -5,7 +5,10 @@ weights must be equal to ours: where they are not, the model is refused with a s
 proven by itself, and one that is not says why wherever it would be shown.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from inspect import signature
 from typing import Any
 
 import torch
@@ -16,15 +19,16 @@ from model.hub.anatomy import anatomy
 from model.hub.attention import NAME, carries_a_state, register
 from model.hub.check import Reference, check
 from model.hub.config import config_of, uneven
-from model.hub.head import HEADLESS, writes_logits
+from model.hub.head import headless, writes_logits
 from model.hub.id_tokenizer import IdTokenizer
 from model.hub.inline_attention import lead_inline
 from model.hub.module import HubTransformer, run
 from model.hub.probe import Probe, near, probe
 from model.hub.rotary import rotary_pairs
-from model.hub.tokenizer import HubTokenizer, encoded, first_line
+from model.hub.tokenizer import HubTokenizer, encoded, first_line, isolated, languages_of
 from model.hub.twin import set_attention
 from model.nn.config import Part, Shape
+from model.nn.layers import segments_of
 from model.nn.places import Place
 from model.run.model import Model
 from model.run.tokenizers import Tokenizer
@@ -33,6 +37,7 @@ from model.system.memory import is_out_of_memory
 TEXT = "The cat saw the dog, and the dog saw the cat on the mat."
 FEWEST = 4  # tokens of the probe
 ROUNDING = 1e-2  # of the sum of a row of weights, in any precision
+LANGUAGES_KEPT = 4  # pairs of languages whose tokenizers are kept
 WITHOUT_WORDS = 16  # tokens of the probe of a model without a tokenizer
 
 
@@ -45,6 +50,7 @@ class Candidate:
     shape: Shape
     source: Tensor  # (1, S) ids of a test text
     target: Tensor | None  # (1, T) ids of another length, for the decoder of two stacks
+    separator: int = 0  # between the sentences of a pair; 0: it reads none
 
     def on(self, device: torch.device) -> "Candidate":
         """The same with its test text on a device."""
@@ -80,27 +86,30 @@ def candidate_of(
         reads = (IdTokenizer(rows, start, end),) * 2
         ids = [(7 * place + place // 3) % rows for place in range(1, 1 + WITHOUT_WORDS)]
     else:
-        common = {"start": start, "end": end, "rows": rows}
-        reads = (
-            HubTokenizer(tokenizer, **common, template=template),
-            HubTokenizer(tokenizer, **common, target=True),
-        )
+        reads = _readers(body, tokenizer, (start, end), template)
         ids = [int(id_) for id_ in encoded(tokenizer, TEXT)]
     source, target = _test_text(ids, body, shape, start, rows)
-    return Candidate(name, body, shape, source, target), reads
+    separator = 0 if tokenizer is None else _separator(body, tokenizer)
+    return Candidate(name, body, shape, source, target, separator), reads
 
 
 def prove(
-    candidate: Candidate, tokenizer: Tokenizer, target: Tokenizer, *, borrowed: bool = False
+    candidate: Candidate,
+    tokenizer: Tokenizer,
+    target: Tokenizer,
+    *,
+    borrowed: bool = False,
+    unused: Sequence[str] = (),
 ) -> tuple[Model, Reference]:
     """The model, and what the library's eager attention gives. target: the tokenizer of a decoder's own text.
-    borrowed: the weights belong to somebody else.
+    borrowed: the weights belong to somebody else. unused: tensors of the files that the library leaves out.
 
     Raises ValueError, with the reason, for a model whose attention cannot be shown truly.
     """
     reference = candidate.eager()
     try:
-        return _proven(candidate, reference, tokenizer, target, borrowed=borrowed), reference
+        model = _proven(candidate, reference, tokenizer, target, borrowed=borrowed, unused=unused)
+        return model, reference
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError) as error:
         if is_out_of_memory(error):
             raise
@@ -116,6 +125,7 @@ def _proven(
     target: Tokenizer,
     *,
     borrowed: bool,
+    unused: Sequence[str],
 ) -> Model:
     body, shape = candidate.body, candidate.shape
     register()
@@ -139,9 +149,11 @@ def _proven(
     if (reason := uneven(parts, found)) is not None:
         lacking["sizes"] = reason
     if shape != "encoder" and not writes_logits(body):
-        lacking["logits"] = HEADLESS
+        lacking["logits"] = headless(body)
     parts = replace(parts, unproven=lacking)
-    module = HubTransformer(body, parts, config_of(parts, body, turned, found))
+    module = HubTransformer(
+        body, parts, config_of(parts, body, turned, found, candidate.separator), unused
+    )
     model = Model(
         candidate.name,
         module,
@@ -165,6 +177,56 @@ def _same_in_rows(candidate: Candidate, reference: Reference) -> None:
         raise ValueError("a text that is read beside another one gives other numbers than alone")
 
 
+def _readers(
+    body: Any,
+    tokenizer: Any,
+    bounds: tuple[int | None, int | None],
+    template: str | None,
+    languages: tuple[str, str] | None = None,
+) -> tuple[HubTokenizer, HubTokenizer]:
+    """The tokenizers of a text and of what a decoder reads beside it.
+
+    bounds: the token that the latter begins with by the model's config, and the one that ends it. languages:
+    of both texts; None: those of the files.
+    """
+    rows, (start, end) = body.get_input_embeddings().weight.shape[0], bounds
+    source = tokenizer if languages is None else isolated(tokenizer, source=languages[0])
+    target, behind_end, known = tokenizer, 0, {}
+    if start is not None and hasattr(tokenizer, "_switch_to_target_mode"):
+        language = _target_language(body, tokenizer) if languages is None else languages[1]
+        target = isolated(tokenizer, target=language)
+        labels = encoded(target, "")
+        if end in labels:
+            behind_end = labels[::-1].index(end)
+        if behind_end and hasattr(body, "prepare_decoder_input_ids_from_labels"):
+            start = int(body.prepare_decoder_input_ids_from_labels(torch.tensor([labels]))[0, 0])
+        known = {code: id_ for code, id_ in languages_of(tokenizer).items() if id_ < rows}
+    common = {"start": start, "end": end, "rows": rows}
+    reader = HubTokenizer(source, **common, template=template)
+    reader.languages, reader.language = known, getattr(source, "src_lang", "")
+    reader.in_languages = lru_cache(LANGUAGES_KEPT)(
+        lambda *chosen: _readers(body, tokenizer, bounds, template, chosen)
+    )
+    writer = HubTokenizer(target, **common, behind_end=behind_end)
+    writer.language = getattr(target, "tgt_lang", "")
+    return reader, writer
+
+
+def _target_language(body: Any, tokenizer: Any) -> str:
+    """The language of a multilingual translator's targets: that of its tokenizer, else the one that it writes
+    by its settings, else that of the text; "" for any other model."""
+    languages = {id_: code for code, id_ in languages_of(tokenizer).items()}
+    if not languages:
+        return ""
+    written = [
+        getattr(settings, name, None)
+        for settings in (getattr(body, "generation_config", None), body.config)
+        for name in ("forced_bos_token_id", "decoder_start_token_id")
+    ]
+    named = (languages[id_] for id_ in written if id_ in languages)
+    return str(tokenizer.tgt_lang or next(named, tokenizer.src_lang))
+
+
 def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | None]:
     """The token that a decoder's text begins with, and the one that ends it."""
     start = end = None
@@ -180,6 +242,22 @@ def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | 
     if end is None and tokenizer is not None:
         end = tokenizer.eos_token_id
     return start, None if shape == "encoder" else end
+
+
+def _separator(body: Any, tokenizer: Any) -> int:
+    """The token that makes a pair of sentences where it is written between them: with the ids and the token
+    types of the library's pairs. 0 where there is none."""
+    first, _, second = TEXT.partition(", ")
+    token = tokenizer.sep_token
+    has_types = (getattr(body.config, "type_vocab_size", None) or 0) > 1
+    if token is None or not has_types or "token_type_ids" not in signature(body.forward).parameters:
+        return 0
+    both = tokenizer(first, second)
+    ids = torch.tensor(both["input_ids"])
+    separator = int(tokenizer.sep_token_id)
+    is_pair = encoded(tokenizer, f"{first} {token} {second}") == both["input_ids"]
+    ours = segments_of(ids, separator).tolist()
+    return separator if is_pair and ours == both.get("token_type_ids") else 0
 
 
 def _test_text(

@@ -41,7 +41,7 @@ def rotary_pairs(
 
 
 def _own_rotation(found: Probe, again: Callable[[], Probe]) -> tuple[RotaryPairs, int]:
-    """The same of modules that rotate queries and keys themselves (GPT-J), by the angles of position / base."""
+    """The same of modules that rotate queries and keys themselves (GPT-J): angles of position / base."""
     with recording(Recorder(Intervention(positions=False))):
         still = again()
     for turned, plain in zip(found.attended, still.attended, strict=True):

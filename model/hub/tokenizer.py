@@ -3,16 +3,17 @@
 Its ids are exactly those of Hugging Face's library.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tokenizers import Tokenizer
 
-from model.download.hub_folder import TOKENIZERS
+from model.download.hub_folder import TOKENIZER, TOKENIZER_CONFIG
 from model.hub.chat_template import wrapped
 from model.hub.isolated_tokenizer import IsolatedTokenizer
 from model.hub.word_rules import Rules, model_type
@@ -20,15 +21,22 @@ from model.run.tokenizers import TEXTS_KEPT, clean, spelled
 from model.run.word_cuts import NO_RULE, WordCut
 from model.trace.records import Token
 
+NO_TOKENIZER = "it has no tokenizer (tokenizer.json)"
 SPACE = "▁"  # how SentencePiece writes a space
 
 
 class HubTokenizer:
-    """A tokenizer of Hugging Face's library. target: it is for the text that a decoder reads. rows: how many
-    tokens the model has a vector for. template: how it wraps a chat.
+    """A tokenizer of Hugging Face's library.
+
+    rows: how many tokens the model has a vector for. template: how it wraps a chat. behind_end: how many
+    tokens it adds behind the end of a target, which the decoder does not read there (mBART's language).
 
     Raises ValueError, with a sentence, for a text that it or its model cannot read.
     """
+
+    languages: Mapping[str, int] = MappingProxyType({})  # of a multilingual translator: code -> id
+    language = ""  # the code of the one that it reads
+    in_languages: Callable[[str, str], tuple["HubTokenizer", "HubTokenizer"]]  # of text and target
 
     def __init__(
         self,
@@ -37,16 +45,18 @@ class HubTokenizer:
         start: int | None,
         end: int | None,
         rows: int,
-        target: bool = False,
         template: str | None = None,
+        behind_end: int = 0,
     ) -> None:
         self._tokenizer = tokenizer
         self.template = template
-        self._target = target
+        self._behind_end = behind_end
         self._rows = rows
-        self._added = set(tokenizer.get_added_vocab().values())
+        languages = languages_of(tokenizer).values()
+        self._special = {*tokenizer.all_special_ids, *languages}
+        self._added = {*tokenizer.get_added_vocab().values(), *languages}
         self._bytes = tokenizer.is_fast and "ByteLevel" in str(tokenizer.backend_tokenizer.decoder)
-        self.size = len(tokenizer)
+        self.size = max(len(tokenizer), *(id_ + 1 for id_ in languages), 0)
         self.start = start
         self.end = end
         self._kept = lru_cache(TEXTS_KEPT)(self._cut)
@@ -65,11 +75,10 @@ class HubTokenizer:
                     f"This model has no vector for the token {token.text[:40]!r}: its tokenizer "
                     f"gives it the number {token.id:,}, and the model knows {self._rows:,} tokens."
                 )
-        return read
+        return read[: len(read) - self._behind_end]
 
     def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
-        special = set(self._tokenizer.all_special_ids)
-        return tuple(self._token(int(id_), special=int(id_) in special) for id_ in ids)
+        return tuple(self._token(int(id_), special=int(id_) in self._special) for id_ in ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         with _refusing():
@@ -182,12 +191,11 @@ class HubTokenizer:
 
     def _by_pieces(self, text: str) -> tuple[Token, ...]:
         """The tokens of a tokenizer that gives no places: each piece is searched for in the text."""
-        fed = {"text_target": text} if self._target else {"text": text}
-        ids = self._tokenizer(**fed)["input_ids"]
+        ids = self._tokenizer(text)["input_ids"]
         added = self._tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
         unknown, found, at = self._tokenizer.unk_token_id, [], 0
         for id_, special in zip(ids, added, strict=True):
-            own = bool(special) and id_ != unknown
+            own = (bool(special) or id_ in self._special) and id_ != unknown
             piece = str(self._tokenizer.convert_ids_to_tokens(id_)).replace(SPACE, "")
             where = text.find(piece, at) if piece and not own else -1
             span = None if own else (at, at)
@@ -201,8 +209,8 @@ def load_tokenizer(folder: Path) -> Any:
     """The library's tokenizer of a folder. Raises ValueError where there is none that works."""
     from transformers import AutoTokenizer
 
-    if not any((folder / name).is_file() for name in TOKENIZERS):
-        raise ValueError("it has no tokenizer (tokenizer.json)")
+    there = {file.name for file in folder.iterdir() if TOKENIZER.fullmatch(file.name)}
+    there.discard(TOKENIZER_CONFIG)
     try:
         tokenizer = AutoTokenizer.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True
@@ -210,23 +218,45 @@ def load_tokenizer(folder: Path) -> Any:
     except BaseException as error:  # the library raises the bare class for damaged files
         if not isinstance(error, Exception) and not _is_panic(error):
             raise
-        raise ValueError(f"its tokenizer cannot be read ({first_line(error)})") from error
+        why = f"its tokenizer cannot be read ({first_line(error)})" if there else NO_TOKENIZER
+        raise ValueError(why) from error
+    if tokenizer.vocab_files_names and not there:  # one of bytes (ByT5) reads no file
+        raise ValueError(NO_TOKENIZER)
     return isolated(tokenizer)
 
 
-def isolated(tokenizer: Any) -> Any:
+def isolated(tokenizer: Any, *, source: str | None = None, target: str | None = None) -> Any:
     """A tokenizer like this one, whose Rust part, if it has one, runs in a process of its own, and cuts and
-    pads nothing. The given one stays as it is."""
-    if not tokenizer.is_fast:
-        return tokenizer
-    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    backend.no_truncation()
-    backend.no_padding()
-    backend.encode_special_tokens = tokenizer.split_special_tokens
+    pads nothing. The given one stays as it is. source: the language that it reads. target: it reads the texts
+    of a decoder, in this language; "" where it knows no languages."""
     made: Any = object.__new__(type(tokenizer))
     vars(made).update(vars(tokenizer))  # `copy` asks it for names that it looks up in itself
-    made._tokenizer = IsolatedTokenizer(backend)
+    if tokenizer.is_fast:
+        backend = made._tokenizer = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        backend.no_truncation()
+        backend.no_padding()
+        backend.encode_special_tokens = tokenizer.split_special_tokens
+    if source:
+        made.src_lang = source
+    if target is not None and hasattr(made, "_switch_to_target_mode"):
+        if target:
+            made.tgt_lang = target
+        made._switch_to_target_mode()
+        made._in_target_context_manager = True  # else the library switches back before each text
+    if tokenizer.is_fast:
+        made._tokenizer = IsolatedTokenizer(made._tokenizer)
     return made
+
+
+def languages_of(tokenizer: Any) -> dict[str, int]:
+    """The languages that a multilingual translator's tokenizer tells apart, with the ids of their tokens."""
+    if not hasattr(tokenizer, "set_tgt_lang_special_tokens"):
+        return {}
+    codes = getattr(tokenizer, "lang_code_to_id", None)
+    if codes is None:  # NLLB
+        codes = {str(one): 0 for one in tokenizer.extra_special_tokens}
+        codes = {code: tokenizer.convert_tokens_to_ids(code) for code in codes}
+    return dict(codes)
 
 
 def encoded(tokenizer: Any, text: str) -> list[int]:

@@ -49,7 +49,7 @@ def _answer(tokenizer: Tokenizer, asked: dict[str, Any]) -> dict[str, Any]:
         if "text" not in asked:
             return {"text": tokenizer.decode(asked["ids"], skip_special_tokens=asked["skip"])}
         text = asked["text"]
-        encoding = tokenizer.encode(text, add_special_tokens=asked["add"])
+        encoding = tokenizer.encode(text, asked["pair"], add_special_tokens=asked["add"])
         if len(encoding) > TOKENS_OF_A_LETTER * len(text) + TOKENS_OF_NONE:
             return {"error": f"it makes {len(encoding):,} tokens of {len(text):,} letters"}
         return {

@@ -36,7 +36,8 @@ _ACTIVATIONS: dict[str, Activation] = {"gelu": "gelu", "relu": "relu", "gelu_new
 def load_bert(folder: Path) -> tuple[Transformer, WordPieces]:
     """A BERT-type encoder and its tokenizer. Raises ValueError for files that are damaged or do not fit
     each other."""
-    config = bert_config(read_json(folder / "config.json"))
+    tokenizer = WordPieces(folder / "tokenizer.json")
+    config = bert_config(read_json(folder / "config.json"), tokenizer.separator)
     module = Transformer(config)
     try:
         state = safetensors.torch.load_file(folder / "model.safetensors")
@@ -45,10 +46,10 @@ def load_bert(folder: Path) -> tuple[Transformer, WordPieces]:
         raise NotReadError("model.safetensors", folder.name, error) from error
     except (SafetensorError, RuntimeError, KeyError) as error:
         raise ValueError(f"The weights in {folder.name} do not fit their config.") from error
-    return module.eval(), WordPieces(folder / "tokenizer.json")
+    return module.eval(), tokenizer
 
 
-def bert_config(described: dict[str, Any]) -> TransformerConfig:
+def bert_config(described: dict[str, Any], separator: int) -> TransformerConfig:
     """Our config for a hub config of BERT: post-norm, and a norm after the embeddings."""
     if described["hidden_act"] not in _ACTIVATIONS:
         raise ValueError(f"Activation {described['hidden_act']!r} is not supported.")
@@ -63,6 +64,7 @@ def bert_config(described: dict[str, Any]) -> TransformerConfig:
         norm_place="post",
         activation=_ACTIVATIONS[described["hidden_act"]],
         segments=described["type_vocab_size"],
+        separator=separator,
         embedding_norm=True,
         epsilon=described["layer_norm_eps"],
     )

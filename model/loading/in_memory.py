@@ -151,8 +151,6 @@ def _shape(model: PreTrainedModel) -> Shape:
     """Which of the three shapes a model has. Raises ValueError for one that does not read text."""
     described = deepcopy(model.config)
     described.architectures = [kind.__name__ for kind in type(model).__mro__]
-    if any(name.endswith("EncoderModel") for name in described.architectures):
-        return "encoder"  # T5's encoder alone
     return shape_of(described)
 
 

@@ -63,15 +63,11 @@ def from_folder(
 def from_hub_layout(
     folder: Path, name: str, device: str | None, progress: Progress, most_bytes: int
 ) -> Model:
-    """GPT-2 in our own decoder; anything else in Hugging Face's library, with our hooks."""
-    from model.loading.gpt2 import is_gpt2, load_gpt2
-
+    """A model in Hugging Face's library, with our hooks."""
     place = device_of(device)
     try:
         check_memory(checked_size(folder), most_bytes)
         check_claims(folder)
-        if is_gpt2(folder):
-            return Model(name, *load_gpt2(folder), place)
         if not has_library():
             raise ValueError(
                 "it needs the package transformers, which is not installed: it comes with the extra “hub”"

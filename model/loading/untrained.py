@@ -1,20 +1,33 @@
 """A model with random weights, made when it is opened. The same seed gives the same weights."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import nn
 
 from model.download.hub_folder import check_memory
-from model.loading.gpt2 import GPT2Tokens
 from model.loading.shipped import shipped_tokenizer
 from model.loading.untrained_models import UNTRAINED_BY_NAME, UntrainedModel, untrained_bytes
 from model.nn.attention import MultiHeadAttention
 from model.nn.layers import Norm
 from model.nn.transformer import Transformer
-from model.run.tokenizers import GPT2Subset, GPT2WithEnds
+from model.run.tokenizers import GPT2Subset, GPT2WithEnds, gpt2
+from model.trace.records import Token
 
 SEED = 0
+
+
+class GPT2Tokens(GPT2Subset):
+    """All of GPT-2's tokens under their own ids. Typed text is never read as a special token."""
+
+    def __init__(self) -> None:
+        super().__init__(range(gpt2().n_vocab))
+        self.end = gpt2().eot_token
+
+    def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        return tuple(replace(token, special=token.id == self.end) for token in super().named(ids))
 
 
 def load_untrained(name: str, most_bytes: int = 0) -> tuple[Transformer, GPT2Subset]:

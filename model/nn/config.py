@@ -11,7 +11,7 @@ NormKind = Literal["layer", "rms"]
 # Before a sub-layer, after the sum, on what a sub-layer reads and what it writes (Gemma 2), on what it writes
 # (OLMo 2)
 NormPlace = Literal["pre", "post", "both", "after"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
+Activation = Literal["relu", "relu2", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
 PositionKind = Literal[
     "learned", "sinusoidal", "rotary", "alibi", "buckets", "disentangled", "none"
 ]
@@ -57,6 +57,9 @@ class TransformerConfig:
     activation: Activation = "gelu"
     positions: PositionKind = "learned"
     segments: int = 0  # sentence-pair embeddings (BERT)
+    separator: int = (
+        0  # the token after which the second sentence of a pair begins; 0: it reads no pairs
+    )
     embedding_norm: bool = False  # a norm right after the embeddings (BERT)
     scaled_embedding: bool = False  # token vectors times sqrt(d_model) (Vaswani et al. 2017, 3.4)
     qkv_bias: bool = True

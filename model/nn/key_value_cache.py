@@ -78,6 +78,7 @@ class KeyValueCache:
     def __init__(self, eviction: Eviction = KEEPS_ALL) -> None:
         self.eviction = eviction
         self.read = 0  # tokens so far, dropped ones included
+        self.new = 0  # of them in the last pass
         self.memory: Tensor | None = None  # (B, S, C): what the encoder of the text ended with
         self._kept: dict[str, Kept] = {}
 
@@ -118,7 +119,7 @@ class KeyValueCache:
 
     def advance(self, tokens: int) -> None:
         """Called after a pass over so many new tokens: drops what the next one cannot read."""
-        self.read += tokens
+        self.read, self.new = self.read + tokens, tokens
         for name, kept in self._kept.items():
             if not name.endswith(".cross"):
                 self._kept[name] = kept.left(self.eviction, self.read)

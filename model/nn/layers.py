@@ -70,6 +70,14 @@ def _angles(length: int, width: int, base: float) -> Tensor:
     return torch.arange(length, dtype=torch.float64)[:, None] / base ** (pairs / width)
 
 
+def segments_of(ids: Tensor, separator: int) -> Tensor:
+    """(B, T): 1 for the tokens behind the first separator up to the last one, 0 for all others; so for every
+    token of a text whose only separator ends it. ids (B, T). Source: Devlin et al. 2018, "BERT"."""
+    ends = ((ids == separator) & (separator > 0)).long()
+    before = ends.cumsum(-1) - ends
+    return ((before > 0) & (before < ends.sum(-1, keepdim=True))).long()
+
+
 class Embedding(nn.Module):
     """Token vectors plus positions (plus segment), shared by both stacks of an encoder–decoder."""
 
@@ -107,7 +115,8 @@ class Embedding(nn.Module):
         if positions is not None:
             tables["positions"] = TableRows(positions[first:])
         if self.segments is not None:
-            tables["segments"] = TableRows(self.segments.weight, torch.zeros_like(ids))
+            which = segments_of(ids, self.config.separator)
+            tables["segments"] = TableRows(self.segments.weight, which)
         return tables
 
     def added(self, length: int, device: torch.device) -> Tensor | None:
@@ -132,6 +141,7 @@ class Embedding(nn.Module):
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
+    "relu2": lambda x: F.relu(x).square(),
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "silu": F.silu,

@@ -61,6 +61,7 @@ class Transformer(nn.Module):
     """
 
     unproven: Reasons = MappingProxyType({})  # tests prove every part
+    unused: tuple[str, ...] = ()
     logit_factor = 1.0
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -185,13 +186,25 @@ class Transformer(nn.Module):
                 return module.w_out
         raise ValueError(f"There is no feed-forward {name!r}.")
 
-    def greedy(self, ids: Tensor, *, start: int | None, end: int | None, limit: int) -> list[int]:
+    @property
+    def writes(self) -> bool:
+        return self.config.shape != "encoder"
+
+    def greedy(
+        self,
+        ids: Tensor,
+        *,
+        start: int | None,
+        end: int | None,
+        limit: int,
+        first: int | None = None,
+    ) -> list[int]:
         """The most probable next token, again and again: the ids that follow ids (1, T) in a decoder,
         the target ids of an encoder–decoder (without `start`). Stops at `end`, at `limit` tokens or
         at the model's context."""
         with torch.inference_mode():
             memory = self.encode(ids) if self.encoder is not None else None
-            chosen: list[int] = []
+            chosen: list[int] = [] if first is None else [first]
             prefix = ids[0].tolist() if memory is None else [start]
             while len(chosen) < limit and len(prefix) + len(chosen) <= self.config.n_ctx:
                 fed = torch.tensor([prefix + chosen], device=ids.device)

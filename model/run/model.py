@@ -1,8 +1,8 @@
 """A loaded model: text in, a `Trace` out, and what else pages ask of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -32,6 +32,9 @@ class Model:
 
     runs = True  # a recorded run does not
     changed = 0  # when the file of a recorded run was
+    _written_first: int | None = (
+        None  # the token of the language that was chosen for its translations
+    )
 
     def __init__(
         self,
@@ -77,6 +80,11 @@ class Model:
         """Parts of a model of Hugging Face's library that could not be proven at load, and why."""
         return self.module.unproven
 
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Tensors of its files that Hugging Face's library leaves out: nothing shown depends on them."""
+        return self.module.unused
+
     def require(self, part: Part) -> None:
         """Raises UnprovenError where a part of the model is not proven."""
         require(self.name, part, self.unproven)
@@ -121,9 +129,10 @@ class Model:
         """One pass over a text, and everything it leaves behind.
 
         `target` is what an encoder–decoder's decoder reads; None: the unchanged model's own greedy
-        output. `continued` are ids that the model has written so far. They follow the text (or the
-        target) as ids, because their letters might be tokenized differently. `record="full"` adds
-        feed-forward activations and norm outputs. `explicit=True` runs without the fused kernel and
+        output, or the text itself where it writes none (BART as a classifier). `continued` are ids
+        that the model has written so far. They follow the text (or the target) as ids, because
+        their letters might be tokenized differently. `record="full"` adds feed-forward activations
+        and norm outputs. `explicit=True` runs without the fused kernel and
         records the scores and weights that the model itself computed. Raises ValueError, with a
         sentence for the page, for a text or an intervention that cannot be run.
         """
@@ -205,6 +214,24 @@ class Model:
         made.tokenizer = tokenizer
         return made
 
+    @property
+    def languages(self) -> Mapping[str, int]:
+        """The languages of a multilingual translator, by their codes; none of any other model."""
+        known: Mapping[str, int] = getattr(self.tokenizer, "languages", {})
+        return known
+
+    def translating(self, source: str, target: str) -> "Model":
+        """The same model from one of its languages into another. Raises ValueError for codes that it does not
+        know."""
+        for code in (source, target):
+            if code not in self.languages:
+                raise ValueError(f"{self.name} knows no language {code!r}.")
+        made, pair = copy(self), cast(Any, self.tokenizer).in_languages(source, target)
+        made.tokenizer, made.target_tokenizer = pair
+        first = self.languages[target]
+        made._written_first = None if first == made.tokenizer.start else first
+        return made
+
     @asked
     def generate(
         self, text: str, *, limit: int = 20, intervention: Intervention = UNCHANGED
@@ -267,7 +294,9 @@ class Model:
 
     def _greedy(self, tokens: tuple[Token, ...], limit: int) -> tuple[Token, ...]:
         start, end = self.tokenizer.start, self.tokenizer.end
-        ids = self.module.greedy(self.ids(tokens), start=start, end=end, limit=limit)
+        ids = self.module.greedy(
+            self.ids(tokens), start=start, end=end, limit=limit, first=self._written_first
+        )
         return self.target_tokenizer.named(ids)
 
     def _written(self, ids: Sequence[int]) -> tuple[Token, ...]:
@@ -292,6 +321,8 @@ class Model:
             raise ValueError(f"{self.name} has no start token to begin the target with.")
         if target is not None or written:
             fed = self.target_tokenizer.tokens(target or "") + written
+        elif not self.module.writes:
+            fed = tokens
         else:
             fed = self._greedy(tokens, self.config.n_ctx - 1)
         ids = [token.id for token in fed if token.id != end]

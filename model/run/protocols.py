@@ -58,12 +58,22 @@ class Runnable(Protocol):
         ...
 
     @property
+    def unused(self) -> tuple[str, ...]:
+        """Tensors of the model's files that the library leaves out, by name."""
+        ...
+
+    @property
     def logit_factor(self) -> float:
         """What the output matrix times the last state is multiplied by (Cohere); 1 as a rule."""
         ...
 
     @property
     def embedding(self) -> Tables: ...
+
+    @property
+    def writes(self) -> bool:
+        """Whether it makes logits of tokens, and so can write."""
+        ...
 
     def bias_table(self, place: Place) -> nn.Embedding | None:
         """The numbers that are added to a sub-layer's scores, by bucket and head; None without buckets."""
@@ -113,8 +123,16 @@ class Runnable(Protocol):
         ...
 
     def greedy(
-        self, ids: Tensor, *, start: int | None, end: int | None, limit: int
-    ) -> list[int]: ...
+        self,
+        ids: Tensor,
+        *,
+        start: int | None,
+        end: int | None,
+        limit: int,
+        first: int | None = None,
+    ) -> list[int]:
+        """Greedy decoding. first: what the decoder of two stacks writes first; None: what it finds best."""
+        ...
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
 

@@ -97,6 +97,8 @@ class RecordedModel(Model):
 class RecordedModule:
     """What is known of the network that ran. Anything else that is asked of it raises NoWeightsError."""
 
+    unused: tuple[str, ...] = ()
+
     def __init__(self, config: TransformerConfig, trace: Trace) -> None:
         self.config = config
         self.unproven: Reasons = trace.unproven

@@ -183,6 +183,7 @@ class WordPieces:
         self._encoding = lru_cache(TEXTS_KEPT)(self._tokenizer.encode)
         self.size = self._tokenizer.get_vocab_size()
         self.vocabulary = frozenset(self._tokenizer.get_vocab())
+        self.separator: int = self._tokenizer.token_to_id("[SEP]") or 0
 
     def normal_words(self, text: str) -> list[tuple[str, tuple[int, int]]]:
         """The words of a text as they are cut into pieces: without case and accents; and their places."""

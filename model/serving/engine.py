@@ -59,6 +59,7 @@ class Request:
     full: bool = False  # with feed-forward activations and norm outputs
     continued: tuple[int, ...] = ()  # what the model has written so far, step by step
     changed: int = 0  # when the trace file was whose run this is; 0: of a model, or as it is now
+    languages: tuple[str, ...] = ()  # that a translator reads and writes; none: those of its files
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,8 @@ class Engine:
             if known is not None:
                 return known
             model = self.model(request.model, lambda sentence, share: None)
+            if request.languages:
+                model = model.translating(*request.languages)
             asked = time.perf_counter()
             given = request.text, request.target, request.intervention
             with self._refusals(request.model), self.turn(waiting):

@@ -92,6 +92,7 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {**_LLAMA, "ffn_dim": 80, "word_embed_proj_dim": 48},
     ),
     "phi3": ("Phi3ForCausalLM", "Phi3Config", GROUPED),
+    "arcee": ("ArceeForCausalLM", "ArceeConfig", GROUPED),  # with a squared ReLU
     "olmo2": ("Olmo2ForCausalLM", "Olmo2Config", GROUPED),
     "cohere": (
         "CohereForCausalLM",

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+import sentencepiece
 import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -55,6 +56,19 @@ def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
         bos_token="<s>",
         eos_token="</s>",
     ).save_pretrained(folder)
+
+
+def train_pieces(prefix: Path, sentences: list[str], *symbols: str) -> Path:
+    """A small SentencePiece model of these sentences, with these symbols: its file."""
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences),
+        model_prefix=str(prefix),
+        vocab_size=24,
+        hard_vocab_limit=False,
+        control_symbols=list(symbols),
+        minloglevel=2,
+    )
+    return prefix.with_suffix(".model")
 
 
 @cache

@@ -26,6 +26,7 @@ from viz.notation.formulas import Formula, StageName, formulas
 from viz.notation.labels import plotly_label, token_label
 from viz.notation.names import sublayer_name
 from viz.notation.theme import MASKED, QUANTITIES
+from viz.notation.visible import isolated
 from viz.notation.words import word_numbers
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ def _check_counts(
 def _labels(tokens: Sequence[str]) -> Json:
     return {
         "full": [token_label(token) for token in tokens],
-        "short": [token_label(token, _LABEL) for token in tokens],
+        "short": [isolated(token_label(token, _LABEL)) for token in tokens],  # in sentences
         "plotly": [plotly_label(token, _LABEL) for token in tokens],
         "word": word_numbers(tokens),
     }

@@ -3,7 +3,7 @@
 import re
 
 from viz.notation.labels import token_label
-from viz.notation.visible import WORD_JOINER, visible
+from viz.notation.visible import WORD_JOINER, isolated, visible
 
 _SIGNS = re.compile(r"([!-/:-@\[-`{-~])")
 # Streamlit makes links, icons, emoji and arrows of these even where each sign is escaped.
@@ -11,12 +11,13 @@ _REPLACED = re.compile(r":(?=\S)|@|www(?=\.)|[<>~-](?=[-=>])", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
-    """The text on one line, with every sign of Markdown escaped and every hidden character visible.
+    """The text on one line, with every sign of Markdown escaped, every hidden character visible and
+    right-to-left letters isolated.
 
     A word joiner, which has no width, splits what Streamlit would replace in spite of that: addresses,
     icons, emoji names and arrows.
     """
-    shown = visible(" ".join(text.split()))
+    shown = isolated(visible(" ".join(text.split())))
     return _SIGNS.sub(r"\\\1", _REPLACED.sub(rf"\g<0>{WORD_JOINER}", shown))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from model.trace.records import Attention
 from viz.notation.labels import token_label
 from viz.notation.numbers import power_of_ten, signed
+from viz.notation.visible import isolated
 
 _LABEL = 14  # characters of a token
 _DECIMALS = 4
@@ -32,7 +33,7 @@ def readout(
     hidden = mask is not None and not mask[query, key]
     parts = [
         attention.place.head(head),
-        f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}",
+        isolated(f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}"),
         f"score {_written(score)}",
         f"{_factor(attention)} {_written(scaled)}",
         "" if attention.cap is None else f"capped {_written(capped)}",

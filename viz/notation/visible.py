@@ -1,5 +1,7 @@
-"""Text in which nothing is hidden: invisible characters are spelled out."""
+"""Text in which nothing is hidden: invisible characters are spelled out. And text of right-to-left letters
+that stays in its place."""
 
+import re
 import unicodedata
 
 WORD_JOINER = "\u2060"  # has no width: splits signs that would mean something side by side
@@ -11,6 +13,17 @@ _IGNORABLE = (
     ).union(map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0)))
 )
 _EMOJI_STYLE = "\ufe0e\ufe0f"  # part of how a symbol is drawn
+
+
+_ISOLATE, _END = "\u2068", "\u2069"
+_RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+_RUN = re.compile(f"[{_RIGHT_TO_LEFT}]+(?:[ ␣]+[{_RIGHT_TO_LEFT}]+)*")
+
+
+def isolated(text: str) -> str:
+    """The text with each run of right-to-left letters isolated, as by HTML's <bdi>: else the numbers and the
+    arrow beside a token would change places with it. Source: Unicode Standard Annex 9, section 2.4."""
+    return text if text.isascii() else _RUN.sub(rf"{_ISOLATE}\g<0>{_END}", text)
 
 
 def visible(text: str) -> str:

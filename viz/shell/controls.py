@@ -24,6 +24,7 @@ from viz.state.session import (
     current,
     intervene,
     set_intervention,
+    shown,
     switch,
     write_link,
 )
@@ -61,6 +62,29 @@ def choose_layer_and_head(
         attention = trace.find(choose_layer(names))
     with right:
         return attention, choose_head(attention.heads)
+
+
+def choose_languages(model: "Model") -> None:
+    """The languages of a multilingual translator: of the text and of its translation."""
+    if not model.languages:
+        return
+    chosen = (model.tokenizer.language, model.target_tokenizer.language)  # type: ignore[attr-defined]
+    with st.container(horizontal=True, gap="small"):
+        for place, label in enumerate(("From", "Into")):
+
+            def take(code: str, place: int = place) -> None:
+                pair = [*chosen]
+                pair[place] = code
+                change_view(replace(current(), languages=" ".join(pair)))
+
+            st.selectbox(
+                label,
+                sorted(model.languages),
+                help="Until languages are chosen, those of the model's files are read, and what it writes is "
+                "in the language that it finds most probable.",
+                width=220,
+                **shown(f"choose-language-{place}", chosen[place], take),
+            )
 
 
 def choose_intervention(model: "Model") -> None:

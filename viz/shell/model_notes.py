@@ -1,5 +1,8 @@
 """What is said of the open model above a page, and whether a model is on this computer."""
 
+import re
+from typing import TYPE_CHECKING
+
 import streamlit as st
 from cachetools.func import ttl_cache
 
@@ -7,9 +10,14 @@ from model.download.packed import Packed
 from model.download.sources import is_on_disk, is_unpacked, packed_weights
 from model.loading.registry import models
 from viz.notation.markdown import plain
+from viz.notation.numbers import counted
 from viz.state.session import current
 
+if TYPE_CHECKING:
+    from model.run.model import Model
+
 LOOK_SECONDS = 3  # for which a look at the disk is believed
+_OF_A_LAYER = re.compile(r"\.\d+\.")
 
 
 def say_untrained() -> None:
@@ -44,6 +52,26 @@ def say_copy() -> None:
                 "is that of the unpacked ones, and checked against the library's own attention. A pass with "
                 "packed weights would also round what its matrices read; here nothing else is rounded."
             ),
+        )
+
+
+def say_unused(model: "Model") -> None:
+    """Says which tensors of a model's files the library leaves out. Without one of a layer, what is shown is
+    not the pass that the model was trained for."""
+    if not model.unused:
+        return
+    count = counted(len(model.unused), "tensor")
+    left_out = f"Hugging Face's library does not use {count} of this model's files"
+    if of_layers := [name for name in model.unused if _OF_A_LAYER.search(name)]:
+        st.warning(
+            plain(
+                f"{left_out}, among them {of_layers[0]}. So its layers may compute something else here than "
+                "they were trained for."
+            )
+        )
+    else:
+        st.caption(
+            f"{left_out}.", help=plain(f"{', '.join(model.unused)}: nothing depends on them.")
         )
 
 

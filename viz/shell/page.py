@@ -27,7 +27,7 @@ from viz.shell.frame import frame
 from viz.shell.frame import open_page as open_page
 from viz.shell.head_picker import head_picker
 from viz.shell.recorded_run import open_trace_file, say_recorded
-from viz.shell.request import fit_intervention, readable, run_of, settle, still_asked
+from viz.shell.request import fit_intervention, in_languages, readable, run_of, settle, still_asked
 from viz.state.engine import engine
 from viz.state.examples import example_claim
 from viz.state.held import is_loaded, loaded, traced
@@ -76,9 +76,11 @@ def look(
         with around.said:
             sentence_box.say_link()
             model_notes.say_copy()
-            model = _loaded(current().model)
+            model = in_languages(_loaded(current().model))
             settle(model)
             say_recorded(model)
+            model_notes.say_unused(model)
+            controls.choose_languages(model)
             around.draw_map(model)
             around.light_layer(current().place)
             seen = _run(Look(run_of(model, readable(model, offers), changed, full)))

@@ -54,7 +54,22 @@ def run_of(model: "Model", text: str, changed: bool, full: bool) -> Request:
         intervention=view.intervention if changed else Intervention(),
         full=full,
         changed=model.changed,
+        languages=_languages(model),
     )
+
+
+def in_languages(model: "Model") -> "Model":
+    """The model between the languages of the view, where it has such languages."""
+    try:
+        return model.translating(*current().languages.split())
+    except (TypeError, ValueError):  # another number of languages than two, or others
+        change_view(replace(current(), languages=""))
+        return model
+
+
+def _languages(model: "Model") -> tuple[str, ...]:
+    """Those that were chosen; none where the model has none."""
+    return tuple(current().languages.split()) if model.languages else ()
 
 
 def _target(model: "Model") -> str | None:
@@ -95,6 +110,11 @@ def still_asked(seen: Look) -> bool:
     view, request = current(), seen.request
     model = seen.model
     same_text = view.text == request.text or model.kept(view.text) == request.text
-    asked = view.model, _target(model), model.changed
-    same_run = same_text and asked == (request.model, request.target, request.changed)
+    asked = view.model, _target(model), model.changed, _languages(model)
+    same_run = same_text and asked == (
+        request.model,
+        request.target,
+        request.changed,
+        request.languages,
+    )
     return same_run and view.place in model.attention_names

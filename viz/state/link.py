@@ -197,7 +197,7 @@ def _layer(given: str) -> str:
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("text", "place", "show", "target", "second_text"), _text),
+    **dict.fromkeys(("text", "place", "show", "target", "languages", "second_text"), _text),
     **dict.fromkeys(("head", "query", "key"), _position),
     "model": _model,
     "second_model": lambda given: given and _model(given),

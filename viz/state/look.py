@@ -31,7 +31,8 @@ class Look:
 
     @property
     def model(self) -> "Model":
-        return loaded(self.request.model)
+        model, languages = loaded(self.request.model), self.request.languages
+        return model.translating(*languages) if languages else model
 
     @property
     def title(self) -> str:

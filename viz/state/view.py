@@ -22,6 +22,9 @@ class View:
     key: int = 1
     show: str = ""  # which of a page's views; "": the first
     target: str | None = None  # what an encoder–decoder's decoder reads; None: its own output
+    languages: str = (
+        ""  # of a translator's text and target, "eng_Latn fra_Latn"; "": those of its files
+    )
     second_text: str = ""  # beside the first, where two are compared
     second_model: str = ""
     intervention: Intervention = Intervention()

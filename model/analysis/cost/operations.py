@@ -75,6 +75,7 @@ _NORM, _SWAPPED = "norm of each token", "token and head swapped"
 _CUT = "heads · dₖ, one axis cut into two"
 _ACTIVATIONS = {
     "relu": "max(0, h)",
+    "relu2": "max(0, h)²",
     "gelu": "GELU(h)",
     "gelu_tanh": "GELU(h), by tanh",
     "silu": "SiLU(h)",

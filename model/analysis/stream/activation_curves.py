@@ -26,6 +26,12 @@ class ActivationCurve:
 _RELU = ActivationCurve(
     "ReLU", r"\mathrm{ReLU}(x) = \max(0, x)", activations.relu, activations.relu_slope
 )
+_RELU2 = ActivationCurve(
+    "Squared ReLU",
+    r"\mathrm{ReLU}^2(x) = \max(0, x)^2",
+    activations.relu2,
+    activations.relu2_slope,
+)
 _GELU = ActivationCurve(
     "GELU", r"\mathrm{GELU}(x) = x \cdot \Phi(x)", activations.gelu, activations.gelu_slope
 )
@@ -46,6 +52,7 @@ CURVES: Mapping[Activation, ActivationCurve] = MappingProxyType(
         "gelu": _GELU,
         "gelu_tanh": _GELU_TANH,
         "relu": _RELU,
+        "relu2": _RELU2,
         "silu": _SILU,
         "swiglu": replace(_SILU, title="SiLU, the gate of SwiGLU"),
         "geglu": replace(_GELU, title="GELU, the gate of GeGLU"),
@@ -75,6 +82,7 @@ def activation_check(activation: Activation, before: Array, hidden: Array) -> fl
     cubic = (2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3)
     expected = {
         "relu": lambda: x.clamp(min=0),
+        "relu2": lambda: x.clamp(min=0) ** 2,
         "gelu": lambda: x * torch.special.ndtr(x),
         "gelu_tanh": lambda: 0.5 * x * (1 + cubic.tanh()),
         "silu": lambda: x * x.sigmoid(),

@@ -114,7 +114,10 @@ class GrowingRows:
 
 
 def _spread(rows: Array, where: Sequence[int]) -> Array:
-    """(head, key): weights on the kept keys as weights on all of them, 0 on those that were dropped."""
+    """(head, key): weights on the kept keys as weights on all of them, 0 on those that were dropped. A pass
+    that reads the whole text anew has weights on all."""
+    if rows.shape[1] == where[-1] + 1:
+        return rows
     spread = np.zeros((len(rows), where[-1] + 1), rows.dtype)
     spread[:, list(where)] = rows
     return spread
@@ -172,7 +175,7 @@ def live_writing(
             if compared:
                 with turn():
                     other = _passed(model, tokens, read, None)
-            found += (_chosen(choice, len(found), passed, other, (len(new), cache)),)
+            found += (_chosen(choice, len(found), passed, other, cache),)
             new, read = [found[-1].id], [*read, found[-1].id]
             if len(found) < steps:
                 yield Writing(found, len(found), steps, held)
@@ -186,15 +189,15 @@ def _chosen(
     step: int,
     passed: "_Pass",
     other: "_Pass | None",
-    now: tuple[int, KeyValueCache],
+    cache: KeyValueCache,
 ) -> WrittenToken:
-    """The next token. other: the pass without a cache. now: how many tokens were new, and what is kept."""
-    id_, (new, cache) = choice.of(passed.logits, step), now
+    """The next token. other: the pass without a cache."""
+    id_ = choice.of(passed.logits, step)
     return WrittenToken(
         id_,
         float(log_probabilities(passed.logits[None])[0, id_]),
         cache.read,
-        new,
+        cache.new,
         {name: _kept_in_layer(one) for name, one in cache.kept.items()},
         passed.seconds,
         None if other is None else other.seconds,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, Literal, NoReturn
 
 import torch
@@ -49,6 +50,7 @@ class Description:
     name: str
     config: TransformerConfig
     unproven: Reasons
+    unused: tuple[str, ...]
     layers: tuple[tuple[Place, int, int | None], ...]  # sub-layers, their heads and windows
     device: str
     precision: str
@@ -65,6 +67,7 @@ class Description:
             name=model.name,
             config=model.config,
             unproven=dict(model.unproven),
+            unused=model.unused,
             layers=tuple((one.place, one.heads, one.window) for one in module.attentions()),
             device=str(model.device),
             precision=str(model.precision).removeprefix("torch."),
@@ -93,6 +96,8 @@ class TokenizerTold:
 
 class FarModel(Model, Elsewhere):
     """The model of a description. ask: the way to it. run: the trace of a request."""
+
+    languages: Mapping[str, int] = MappingProxyType({})  # those of its files are read there
 
     def __init__(
         self, address: str, told: Description, ask: Ask, run: Callable[[Request], Trace]
@@ -149,6 +154,7 @@ class FarModule:
 
     def __init__(self, told: Description) -> None:
         self._told, self.config, self.unproven = told, told.config, told.unproven
+        self.unused = told.unused
         self._layers = tuple(FarLayer(*one) for one in told.layers)
 
     def attentions(self) -> Sequence["FarLayer"]:

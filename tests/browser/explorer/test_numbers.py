@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from model.trace.records import Attention
 from tests.browser.explorer.equations import claims, written
 from tests.browser.explorer.stage import STAGES, Stage, expected, middle
-from tests.viz.explorer.records import labels, record
+from tests.viz.explorer.records import labels, record, staged
 from viz.explorer import Selection, payload
 from viz.explorer.packing import packed
 
@@ -42,6 +42,15 @@ def test_a_token_is_never_markup(stage: Stage) -> None:
 def numbers(cells: Locator) -> list[float]:
     """What stands in them, in sight or not: rows that nobody sees have no inner text."""
     return [float(text.replace("\u2212", "-")) for text in cells.all_text_contents()]
+
+
+def test_the_numbers_that_the_softmax_reads_are_named_after_their_step(stage: Stage) -> None:
+    """An encoder's row is not masked."""
+    both = record(6, kind="self")
+    for attention, step in ((record(6), "masked"), (both, "scaled"), (staged(both), "biased")):
+        stage.send(attention, Selection(1, "weights", 4, 2))
+        heads = stage.part("details").locator(".term.head").first.locator("> *")
+        assert heads.all_text_contents()[1] == step
 
 
 def test_the_filled_formula_holds_the_cells_own_numbers(stage: Stage) -> None:

@@ -1,14 +1,22 @@
 """Downloads from the hub, against a server on this computer that speaks its file protocol."""
 
+import json
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import huggingface_hub.constants
+import numpy as np
 import pytest
+from transformers.models.auto.tokenization_auto import (
+    TOKENIZER_MAPPING_NAMES,
+    tokenizer_class_from_name,
+)
 
 from model import load_model
 from model.download.hub import hub_folder, is_here, listed
+from model.download.hub_folder import WANTED
 from model.download.sources import fetched
 from model.download.transfer import CancelledError, arrived
 from model.loading.registry import hub_models, models
@@ -108,12 +116,12 @@ def test_what_the_hub_does_not_have_is_said_plainly(hub: Hub, tmp_path: Path) ->
         load_model("no/such", device="cpu")
     for missing, reason in (
         ("model.safetensors", "in no readable form"),
-        ("tokenizer.json", "no tokenizer"),
+        ("tokenizer", "no tokenizer on the hub"),
     ):
         folder = tmp_path / missing
         folder.mkdir()
         for file in saved("llama").iterdir():
-            if file.name != missing:
+            if not file.name.startswith(missing):
                 (folder / file.name).write_bytes(file.read_bytes())
         hub.repositories["some/part"] = folder
         with pytest.raises(ValueError, match=reason):
@@ -164,3 +172,36 @@ def test_what_another_program_fetched_is_used_where_it_lies(
     assert is_here(NAME)
     load_model(NAME, device="cpu")
     assert hub.asked == []
+
+
+def test_what_a_model_needs_is_fetched_whatever_its_files_are_called(
+    hub: Hub, tmp_path: Path
+) -> None:
+    folder = tmp_path / "large"
+    loaded = load_model(str(saved("llama")), device="cpu")
+    loaded.module.body.save_pretrained(folder, max_shard_size="20KB")
+    shards = sorted(folder.glob("*-of-*"))
+    assert len(shards) > 1
+    renamed = {file.name: f"model.safetensors{file.name.removeprefix('model')}" for file in shards}
+    index = json.loads((folder / "model.safetensors.index.json").read_text())
+    index["weight_map"] = {name: renamed[file] for name, file in index["weight_map"].items()}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    for file in shards:
+        file.rename(folder / renamed[file.name])
+    shutil.copy(saved("llama") / "tokenizer.json", folder)
+    (folder / "chat_template.jinja").write_text("Say: {{ messages[0].content }}")
+    hub.repositories["some/large"] = folder
+    model = load_model("some/large", device="cpu")
+    np.testing.assert_array_equal(model.trace(TEXT).logits, loaded.trace(TEXT).logits)
+    assert model.tokenizer.wrapped("hello") == "Say: hello"
+
+
+def test_every_file_of_every_tokenizer_of_the_library_is_fetched() -> None:
+    kinds = {tokenizer_class_from_name(name) for name in TOKENIZER_MAPPING_NAMES.values() if name}
+    files = {
+        file for kind in kinds if kind for file in getattr(kind, "vocab_files_names", {}).values()
+    }
+    assert len(files) > 15
+    assert {file for file in files if not WANTED.fullmatch(file)} <= {
+        "normalizer.json"
+    }  # of speech

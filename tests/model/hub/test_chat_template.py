@@ -1,5 +1,6 @@
 """Chat templates: rendered as Hugging Face's library does, and a template that does harm is ended."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -68,7 +69,18 @@ def test_a_template_is_read_from_an_ordinary_file_of_some_length(tmp_path: Path)
     assert chat_template(tmp_path) is None
     (tmp_path / "tokenizer_config.json").write_text('{"chat_template": "{{ messages }}"}')
     assert chat_template(tmp_path) == "{{ messages }}"
-    for odd in ('{"chat_template": ["a"]}', "{", '{"chat_template": ""}'):
+    several = [
+        {"name": "tool_use", "template": "x"},
+        {"name": "default", "template": "{{ messages }}"},
+    ]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": several}))
+    assert chat_template(tmp_path) == "{{ messages }}"
+    for odd in (
+        '{"chat_template": ["a"]}',
+        '{"chat_template": [{"name": "rag", "template": "x"}]}',
+        "{",
+        '{"chat_template": ""}',
+    ):
         (tmp_path / "tokenizer_config.json").write_text(odd)
         assert chat_template(tmp_path) is None
     file = tmp_path / "chat_template.jinja"

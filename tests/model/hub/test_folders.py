@@ -1,17 +1,30 @@
-"""Folders that hold no model that can be shown, and GPT-2 in our own code."""
+"""Folders that hold no model that can be shown, and a GPT-2 with its own vocabulary."""
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, processors
+from transformers import (
+    AutoTokenizer,
+    ByT5Tokenizer,
+    DebertaV2Tokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GPT2Tokenizer,
+)
+from transformers.convert_slow_tokenizer import bytes_to_unicode
+from transformers.tokenization_utils_tokenizers import generate_merges
 
-from model import Model, load_model
+from model import load_model
 from model.run.tokenizers import gpt2
-from tests.model.hub_models import loaded, saved
+from tests.model.hub_families import FAMILIES
+from tests.model.hub_models import build, loaded, saved, train_pieces
 
 
 @pytest.fixture
@@ -41,8 +54,6 @@ def without_tokenizer(folder: Path) -> None:
 
 
 def without_some_weights(folder: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
     state = load_file(folder / "model.safetensors")
     del state["model.layers.1.self_attn.q_proj.weight"]
     save_file(state, folder / "model.safetensors", {"format": "pt"})
@@ -129,43 +140,84 @@ def test_places_of_tokens_are_where_their_letters_stand() -> None:
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, GPT2LMHeadModel]:
-    """A random GPT-2 with the real vocabulary, as the app loads it, and as the library does."""
+def gpt2_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random GPT-2 with GPT-2's own vocabulary, as the hub lays it out."""
     folder = tmp_path_factory.mktemp("gpt2")
     torch.manual_seed(0)
-    config = GPT2Config(n_embd=48, n_layer=3, n_head=6, n_positions=64)
-    stock = GPT2LMHeadModel(config).eval()
+    stock = GPT2LMHeadModel(GPT2Config(n_embd=48, n_layer=3, n_head=6, n_positions=64))
     for weight in stock.parameters():
         weight.data = weight + torch.randn(weight.shape) / 10
     stock.save_pretrained(folder)
-    letters = _letters()
+    letters = bytes_to_unicode()
     spelled = {
         "".join(letters[byte] for byte in gpt2().decode_single_token_bytes(id_)): id_
         for id_ in range(gpt2().n_vocab - 1)
     }
-    (folder / "vocab.json").write_text(json.dumps({**spelled, "<|endoftext|>": 50_256}))
-    return load_model(str(folder), device="cpu"), stock
+    spelled["<|endoftext|>"] = gpt2().eot_token
+    GPT2Tokenizer(vocab=spelled, merges=generate_merges(spelled)).save_pretrained(folder)
+    return folder
 
 
-def _letters() -> dict[int, str]:
-    from transformers.convert_slow_tokenizer import bytes_to_unicode
+def own_output_matrix(folder: Path) -> None:
+    state = load_file(folder / "model.safetensors")
+    state["lm_head.weight"] = state["transformer.wte.weight"].flip(0)
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
 
-    return dict(bytes_to_unicode())
+
+def space_before(folder: Path) -> None:
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings | {"add_prefix_space": True}))
 
 
-def test_gpt2_runs_in_our_own_decoder_with_hugging_faces_logits(
-    own: tuple[Model, GPT2LMHeadModel],
+def token_before(folder: Path) -> None:
+    described = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    end = ("<|endoftext|>", 50_256)
+    described.post_processor = processors.TemplateProcessing(
+        single="<|endoftext|> $A", special_tokens=[end]
+    )
+    described.save(str(folder / "tokenizer.json"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [None, own_output_matrix, space_before, token_before],
+    ids=lambda change: change and change.__name__,
+)
+def test_gpt2_has_the_librarys_ids_and_logits_whatever_its_files_add(
+    change: Callable[[Path], None] | None, gpt2_folder: Path, tmp_path: Path
 ) -> None:
-    model, stock = own
-    assert type(model.module).__name__ == "Transformer"
-    trace = model.trace("The cat sat on the mat. 😀 <|endoftext|>")
-    ids = [token.id for token in trace.tokens]
-    assert ids == gpt2().encode(trace.text, disallowed_special=())
+    folder = shutil.copytree(gpt2_folder, tmp_path / "gpt2")
+    if change is not None:
+        change(folder)
+    trace = load_model(str(folder), device="cpu").trace("The cat sat on the mat. 😀")
+    ids = AutoTokenizer.from_pretrained(folder)(trace.text)["input_ids"]
+    assert [token.id for token in trace.tokens] == ids
+    stock = GPT2LMHeadModel.from_pretrained(folder).eval()
     with torch.inference_mode():
         theirs = stock(torch.tensor([ids])).logits[0].numpy()
     assert trace.logits is not None
     np.testing.assert_allclose(trace.logits, theirs, atol=1e-4)
 
 
-def test_gpt2_with_another_vocabulary_or_setting_is_left_to_the_library() -> None:
-    assert type(loaded("gpt2").module).__name__ == "HubTransformer"
+def test_a_tokenizer_of_bytes_has_no_file(tmp_path: Path) -> None:
+    choices = {**FAMILIES["t5"][2], "vocab_size": 384}
+    build("T5ForConditionalGeneration", "T5Config", choices).save_pretrained(tmp_path)
+    ByT5Tokenizer().save_pretrained(tmp_path)
+    model = load_model(str(tmp_path), device="cpu")
+    library = AutoTokenizer.from_pretrained(tmp_path)
+    for text in ("the cat", "l'été 😀 <extra_id_1>"):
+        ids = [token.id for token in model.tokens(text)]
+        assert ids == library(text)["input_ids"]
+        assert model.tokenizer.decode(ids) == library.decode(ids, skip_special_tokens=True)
+
+
+def test_deberta_reads_its_pieces_from_a_file_of_its_own_name(tmp_path: Path) -> None:
+    train_pieces(tmp_path / "spm", ["the cat saw the dog", "a dog saw the cat"] * 9)
+    tokenizer = DebertaV2Tokenizer.from_pretrained(tmp_path)
+    choices = {**FAMILIES["deberta-v3"][2], "vocab_size": len(tokenizer) + 8}
+    build("DebertaV2Model", "DebertaV2Config", choices).save_pretrained(tmp_path)
+    model = load_model(str(tmp_path), device="cpu")
+    assert [file.name for file in tmp_path.iterdir() if "token" in file.name] == []
+    text = "the cat saw a zebra"
+    expected = AutoTokenizer.from_pretrained(tmp_path)(text)["input_ids"]
+    assert [token.id for token in model.tokens(text)] == expected

@@ -2,16 +2,21 @@
 and dropped is what the rule says."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
 from model import Intervention, Model, load_model
+from model.analysis.tokens.live_writing import live_writing
+from model.analysis.tokens.prediction import Sampling
+from model.analysis.tokens.sampling import Choice
 from model.nn.key_value_cache import Eviction, KeyValueCache
 from model.nn.masks import causal_mask
 from model.nn.recorder import Recorder, recording
 from tests.model import hub_models
+from tests.model.hub_families import FAMILIES
 from tests.model.tiny import loaded, of_shape, sentence
 
 OWN = of_shape("decoder", "encoder-decoder")
@@ -152,3 +157,29 @@ def test_a_window_without_tokens_and_two_tokens_after_a_drop_are_refused() -> No
     cache = written(model, text, Eviction(2))[2]
     with pytest.raises(ValueError, match="one new token at a time"):
         passed(model, text, [1, 2], Recorder(cache=cache))
+
+
+def test_a_text_grows_as_the_library_writes_it_where_its_cache_begins_anew(tmp_path: Path) -> None:
+    """Phi-3 turns all keys anew once a text is longer than those that it was first trained on."""
+    factors = {"short_factor": [1.0] * 4, "long_factor": [2.0, 4.0, 8.0, 16.0]}
+    choices = {
+        **FAMILIES["phi3"][2],
+        "original_max_position_embeddings": 13,
+        "rope_scaling": {"type": "longrope", "rope_theta": 10_000.0, **factors},
+    }
+    body = hub_models.build("Phi3ForCausalLM", "Phi3Config", choices)
+    body.lm_head.weight.data *= 9  # so that it writes more than one word over and over
+    model = load_model(str(hub_models.save(tmp_path, body, adds=False)), device="cpu")
+    tokens = model.tokens(hub_models.TEXT)
+    theirs = body.generate(model.ids(tokens), max_new_tokens=8, do_sample=False)[0, len(tokens) :]
+    *_, last = live_writing(model, tokens, Choice(Sampling()), steps=8, compared=True)
+    assert list(last.ids) == theirs.tolist()
+    assert max(step.apart or 0.0 for step in last.steps) < 1e-4
+    assert [step.new for step in last.steps] == [11, 1, 1, 14, 1, 1, 1, 1]
+    for growing in live_writing(
+        model, tokens, Choice(Sampling()), steps=8, eviction=Eviction(6, first=1)
+    ):
+        if growing.done < 8:
+            rows = growing.rows.weights("decoder.1.self", 0)
+            assert rows is not None
+            assert rows.shape == (10 + growing.done, 10 + growing.done)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from viz.notation.labels import LABELS, plotly_label, tick_positions, token_label
+from viz.notation.markdown import bold_token, plain
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=30)  # lone surrogates too
 
@@ -77,3 +78,14 @@ def test_ticks_are_few_evenly_spaced_and_start_at_zero(count: int, limit: int) -
 def test_up_to_the_limit_every_position_has_its_tick() -> None:
     assert tick_positions(LABELS) == tuple(range(LABELS))
     assert len(tick_positions(LABELS + 1)) < LABELS
+
+
+def test_a_right_to_left_token_keeps_its_place_in_a_sentence() -> None:
+    """Unicode's isolate stands around it, as <bdi> does in HTML, and around nothing else."""
+    hebrew, arabic = "\u05d0\u05d1", "\u0643\u062a\u0628 \u0643"
+    for kept in (hebrew, arabic):
+        assert plain(f"{kept} has 0.5") == f"\u2068{kept}\u2069 has 0\\.5"
+        assert bold_token(f" {kept}") == f"**·\u2068{kept.replace(' ', '␣')}\u2069**"
+    assert plain(f"{hebrew} → {arabic}") == f"\u2068{hebrew}\u2069 → \u2068{arabic}\u2069"
+    assert plain("\u2068x") == "‹U\\+2068›x"  # what is typed hides nothing
+    assert plain("Привет, 東京") == "Привет\\, 東京"

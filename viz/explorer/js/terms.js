@@ -73,7 +73,7 @@ export function softmaxDetails(scene) {
   const given = weightsSetIn(layer, cell.head, cell.query);
   const list = termList({
     head: `exponentials of row ${cell.query}`,
-    names: ["key", "masked", "e^(…)", "", "weight"],
+    names: ["key", lastStep(layer, derived), "e^(…)", "", "weight"],
     rows,
     values: positions.map((j) => exponentials[j]),
     total: derived.sink === null ? "sum of the row" : "sum of the keys",
@@ -84,6 +84,13 @@ export function softmaxDetails(scene) {
     list.push(paragraph(said, `Its weight is ${precise(derived.sinkWeights[cell.query])}.`));
   }
   return given.size ? [...list, paragraph(SET)] : list;
+}
+
+/** The step whose numbers the softmax reads. */
+function lastStep(layer, derived) {
+  if (derived.hidden) return "masked";
+  if (layer.bias !== null) return "biased";
+  return layer.cap === null ? "scaled" : "capped";
 }
 
 /** The list with its heading, the sum of what is not listed, and the sum of all values. */

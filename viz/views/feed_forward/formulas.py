@@ -32,6 +32,7 @@ _NAMES: dict[Activation, str] = {
     "gelu": r"\mathrm{GELU}",
     "gelu_tanh": r"\mathrm{GELU}_{\tanh}",
     "relu": r"\mathrm{ReLU}",
+    "relu2": r"\mathrm{ReLU}^2",
     "silu": r"\mathrm{SiLU}",
     "swiglu": r"\mathrm{SiLU}",
     "geglu": r"\mathrm{GELU}",

@@ -41,7 +41,10 @@ def token_list(seen: Look) -> None:
         )
     if any(piece.token.special for piece in found):
         legend += " Dashed boxes are tokens that the tokenizer added."
-    st.caption(legend)
+    if separator := seen.model.config.separator:
+        (between,) = seen.model.tokenizer.named([separator])
+        legend += f" Write {between.text} between two sentences to read them as a pair."
+    st.caption(plain(legend))
     _table(found, "tokens-own")
 
 

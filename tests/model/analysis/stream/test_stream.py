@@ -126,6 +126,7 @@ def test_activations_are_the_published_functions() -> None:
     cubic = (2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3)
     published = {
         "relu": x.clamp(min=0),
+        "relu2": x.clamp(min=0) ** 2,
         "gelu": x * torch.special.ndtr(x),
         "gelu_tanh": 0.5 * x * (1 + cubic.tanh()),
         "silu": x * torch.sigmoid(x),
