@@ -129,9 +129,22 @@ def prove(
         target_tokenizer=target,
         borrowed=borrowed,
     )
+    module.rereads = shape == "encoder-decoder" and _rereads(body, candidate.source)
     checked = check(model, reference)
     module.unproven, module.logit_factor = checked.unproven, checked.logit_factor
     return model, reference
+
+
+def _rereads(body: Any, source: Tensor) -> bool:
+    """Whether the library's decoder reads the text itself where it is given no other one and writes none."""
+    if writes_logits(body):
+        return False
+    try:
+        with torch.inference_mode():
+            body(input_ids=source)
+    except ValueError:  # it asks for the decoder's ids
+        return False
+    return True
 
 
 def _readers(
