@@ -97,6 +97,7 @@ class HubTransformer(nn.Module):
         self.body = body
         self.unproven: Reasons = anatomy.unproven
         self.logit_factor = 1.0
+        self.rereads = False
         self._anatomy = anatomy
         self.embedding = HubTables(body.get_input_embeddings(), anatomy, config)
         self._attentions = [
@@ -104,10 +105,6 @@ class HubTransformer(nn.Module):
             for part in anatomy.attentions()
         ]
         hook_model(anatomy)
-
-    @property
-    def writes(self) -> bool:
-        return self.config.shape != "encoder" and writes_logits(self.body)
 
     @property
     def output(self) -> nn.Linear | None:
@@ -135,7 +132,7 @@ class HubTransformer(nn.Module):
     def new_cache(self, eviction: Eviction = KEEPS_ALL) -> HubCache:
         """An empty cache for a text that the decoder writes. Raises ValueError for a model that writes none,
         and for layers that keep something else than keys and values."""
-        if not self.writes:
+        if not writes_logits(self.body):
             raise ValueError(f"This model writes no token: {headless(self.body)}.")
         places = {
             int(getattr(part.module, "layer_idx", part.place.layer or 0)): part.place

@@ -162,6 +162,7 @@ def _proven(
         target_tokenizer=target,
         borrowed=borrowed,
     )
+    module.rereads = shape == "encoder-decoder" and _rereads(body, candidate.source)
     checked = check(model, reference)
     module.unproven, module.logit_factor = checked.unproven, checked.logit_factor
     return model
@@ -175,6 +176,18 @@ def _same_in_rows(candidate: Candidate, reference: Reference) -> None:
         _, both = run(candidate.body, candidate.shape, source, target)
     if not near(both[:1], reference.result):
         raise ValueError("a text that is read beside another one gives other numbers than alone")
+
+
+def _rereads(body: Any, source: Tensor) -> bool:
+    """Whether the library's decoder reads the text itself where it is given no other one and writes none."""
+    if writes_logits(body):
+        return False
+    try:
+        with torch.inference_mode():
+            body(input_ids=source)
+    except ValueError:  # it asks for the decoder's ids
+        return False
+    return True
 
 
 def _readers(

@@ -62,6 +62,7 @@ class Transformer(nn.Module):
 
     unproven: Reasons = MappingProxyType({})  # tests prove every part
     unused: tuple[str, ...] = ()
+    rereads = False
     logit_factor = 1.0
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -185,10 +186,6 @@ class Transformer(nn.Module):
             if isinstance(module, FeedForward) and module.name == name:
                 return module.w_out
         raise ValueError(f"There is no feed-forward {name!r}.")
-
-    @property
-    def writes(self) -> bool:
-        return self.config.shape != "encoder"
 
     def greedy(
         self,

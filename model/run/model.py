@@ -129,7 +129,7 @@ class Model:
         """One pass over a text, and everything it leaves behind.
 
         `target` is what an encoder–decoder's decoder reads; None: the unchanged model's own greedy
-        output, or the text itself where it writes none (BART as a classifier). `continued` are ids
+        output, or the text itself where the library takes that (BART as a classifier). `continued` are ids
         that the model has written so far. They follow the text (or the target) as ids, because
         their letters might be tokenized differently. `record="full"` adds feed-forward activations
         and norm outputs. `explicit=True` runs without the fused kernel and
@@ -321,7 +321,7 @@ class Model:
             raise ValueError(f"{self.name} has no start token to begin the target with.")
         if target is not None or written:
             fed = self.target_tokenizer.tokens(target or "") + written
-        elif not self.module.writes:
+        elif self.module.rereads:
             fed = tokens
         else:
             fed = self._greedy(tokens, self.config.n_ctx - 1)

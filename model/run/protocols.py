@@ -71,8 +71,9 @@ class Runnable(Protocol):
     def embedding(self) -> Tables: ...
 
     @property
-    def writes(self) -> bool:
-        """Whether it makes logits of tokens, and so can write."""
+    def rereads(self) -> bool:
+        """Whether its decoder reads the text itself unless it is given something else (BART as a
+        classifier)."""
         ...
 
     def bias_table(self, place: Place) -> nn.Embedding | None:
