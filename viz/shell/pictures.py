@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.trace.records import Attention
+from model.trace.some_queries import of_queries
 from viz.elements.plot import plot
 from viz.elements.rules import rules
 from viz.notation.csv_safe import sheltered_table
@@ -61,7 +62,7 @@ def readout_of(
         )
         query, key = chosen.query, chosen.key
     else:
-        key = int(attention.weights(head)[query].argmax())
+        key = int(of_queries(attention, slice(query, query + 1)).weights(head)[0].argmax())
     words = readout(attention, head, query, key, queries=queries, keys=keys)
     # One line (viz/shell/style.css). Where it is too long it breaks after a part, never inside one.
     parts = (part.replace(" ", "\N{NO-BREAK SPACE}") for part in words.split(" · "))

@@ -96,7 +96,7 @@ def two_routes(seen: Look) -> None:
 def _powers(values: Array) -> list[list[str]]:
     """Very small numbers as words for the cells; nothing where there are too many for them."""
     if max(values.shape) > ROOMY:
-        return [[""] * values.shape[1]] * len(values)
+        return []
     return [[power_of_ten(value, 1) for value in row] for row in values.tolist()]
 
 

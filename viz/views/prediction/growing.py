@@ -72,7 +72,7 @@ def _matrix(
     read = source if name.endswith("cross") else written
     future = None if name.endswith("cross") else ~np.tri(queries, keys, dtype=bool)
     labels = [token.text for token in written[:queries]], [token.text for token in read[:keys]]
-    figure = queries_by_keys(weights, *labels, blocked=future, words=[[""] * keys] * queries)
+    figure = queries_by_keys(weights, *labels, blocked=future, words=())
     plot(figure, "prediction-growing")
     head = min(current().head, seen.model.layer(name).heads - 1)
     st.caption(f"{sublayer_name(name)}, head {head}: each written token adds a row.")
