@@ -7,6 +7,8 @@ from model.nn.places import Place
 from model.run.protocols import Runnable
 from model.trace.unproven import require
 
+LONGEST = 4_096  # tokens of a text on a page, which computes with a number for each pair of them
+
 
 class TextTooLongError(ValueError):
     """The text has more tokens, `.length`, than the model reads, `.context`."""
@@ -23,6 +25,15 @@ def check_length(length: int, context: int, name: str) -> None:
     """Raises TextTooLongError where a text has more tokens than the model's context."""
     if length > context:
         raise TextTooLongError(length, context, name)
+
+
+def check_shown(length: int) -> None:
+    """Raises ValueError where a text has more tokens than a page shows."""
+    if length > LONGEST:
+        raise ValueError(
+            f"The text has {length:,} tokens. A page computes with a number for each pair of tokens, "
+            f"so it shows texts of at most {LONGEST:,}."
+        )
 
 
 def check_id(id_: int, size: int, name: str) -> None:

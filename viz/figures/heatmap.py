@@ -52,10 +52,9 @@ def heatmap(
     quantity None draws plain tiles, for numbers that no colour can compare. blocked: True where a
     cell is masked: drawn grey and hatched, without a number. limit: end of a diverging scale; None: the
     largest value. words: what stands in the cells, as Plotly may draw it; None: the numbers, where
-    they fit; (): nothing. square: cells as high as wide, with the colour scale below them, as in the explorer;
-    else they fill the width. Equal labels keep their own rows and columns. The last trace is the heatmap
-    itself.
-    Raises ValueError if labels and values do not fit.
+    they fit; (): nothing. square: cells as high as wide, with the colour scale below them, as in the
+    explorer; else they fill the width. Equal labels keep their own rows and columns. The last trace is the
+    heatmap itself. Raises ValueError if labels and values do not fit.
     """
     shape = len(rows.labels), len(columns.labels)
     if values.shape != tuple(-(-size // of) for size, of in zip(shape, block, strict=True)):

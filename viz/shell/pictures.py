@@ -19,6 +19,8 @@ from viz.saving.save import save_figure
 from viz.state.look import Look
 from viz.state.session import current
 
+TABLED = 200_000  # cells of a table: a few megabytes
+
 
 def look_for(words: str, box: DeltaGenerator | None = None) -> None:
     """The sentence above a picture: what there is to see in it. words: Markdown."""
@@ -93,6 +95,9 @@ def table(
             )
             for name, whole in (numbers.isna() | (numbers % 1 == 0)).all().items()
         }
+        if (rows := max(1, TABLED // max(1, frame.shape[1]))) < len(frame):
+            row.caption(f"The first {rows:,} of {len(frame):,} rows.")
+            frame = frame[:rows]
         row.dataframe(sheltered_table(frame), key=f"table-{key}", column_config=shown)
 
 
