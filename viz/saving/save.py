@@ -139,7 +139,7 @@ def _too_large(seen: "Look") -> dict[str, str]:
     reasons = {}
     if block_of(queries, keys) != (1, 1):
         reasons[_CSV] = (
-            f"No CSV: a picture of {queries:,} × {keys:,} cells is drawn and saved in blocks. The whole trace "
+            f"No CSV: a picture of {queries:,} × {keys:,} cells is drawn and saved in blocks. The trace "
             "has the queries and keys that its numbers are computed from."
         )
     if seen.trace.nbytes > _LARGEST:
