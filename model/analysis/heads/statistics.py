@@ -21,8 +21,9 @@ NOTHING_COMES_BACK = "No token occurs twice in this text with another token in b
 def distance(weights: Array) -> float:
     """Mean |query - key| in tokens, by weight."""
     queries, keys = weights.shape
-    apart = np.abs(np.arange(queries)[:, None] - np.arange(keys)[None])
-    return float((weights * apart).sum() / (weights.sum() or 1))
+    apart = np.abs(np.subtract.outer(np.arange(queries), np.arange(keys), dtype=np.float32))
+    total = np.einsum("qk,qk", weights, apart, dtype=np.float64, casting="same_kind")
+    return float(total / (weights.sum(dtype=np.float64) or 1))
 
 
 def at_offset(weights: Array, offset: int) -> float:

@@ -34,7 +34,7 @@ from viz.shell.pictures import chart, look_for, table
 from viz.state.engine import engine
 from viz.state.held import loaded, traced
 from viz.state.look import Look, labels_of
-from viz.views.all_heads.choice import beside_chosen_head
+from viz.views.all_heads.choice import TABLED, beside_chosen_head
 from viz.views.all_heads.composition import SOURCE, composition
 
 LOOKS, WRITES, SINGULAR, COMPOSED = "W_Q · W_Kᵀ", "W_V · W_O", "Singular values", "Composition"
@@ -123,8 +123,9 @@ def _over_tokens(
             f"{difference(scores_check(model, trace, made))}."
         )
     _over_vocabulary(seen, shown, distance)
-    names = dict(zip(_distinct(columns.labels), found.T, strict=True))
-    table({"token": list(rows.labels)} | names, f"all-heads-matrix-{looks}")
+    if max(found.shape) <= TABLED:
+        names = dict(zip(_distinct(columns.labels), found.T, strict=True))
+        table({"token": list(rows.labels)} | names, f"all-heads-matrix-{looks}")
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:

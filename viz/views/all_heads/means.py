@@ -26,15 +26,15 @@ from viz.notation.superlatives import leaders
 from viz.shell.pictures import chart, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look
-from viz.views.all_heads.choice import choose_family
+from viz.views.all_heads.choice import TABLED, choose_family
 
 LAYER, ALL, ROLLED = "Mean of a layer's heads", "Mean of all heads", "Rollout"
-TABLED = 64  # tokens: a larger table helps nobody
 
 
 @lru_cache(maxsize=16)
-def _mean(request: Request, family: Family, layers: slice) -> MeanWeights:
-    return mean_weights(family.members(traced(request))[layers])
+def _mean(request: Request, family: Family, layers: range) -> MeanWeights:
+    members = family.members(traced(request))
+    return mean_weights(members[layers.start : layers.stop])
 
 
 @lru_cache(maxsize=4)
@@ -61,7 +61,7 @@ def means_and_rollout(seen: Look) -> None:
         "**Not a quantity of the model.** No head has these weights and nothing in the model "
         f"computes them. {_LEFT_OUT[kind]}"
     )
-    counted = slice(None) if kind == ALL else slice(layer, layer + 1)
+    counted = range(last + 1) if kind == ALL else range(layer, layer + 1)
     try:
         found = _shown(seen, family, layer if kind == ROLLED else counted)
     except ValueError as refusal:
@@ -86,7 +86,11 @@ def means_and_rollout(seen: Look) -> None:
     with words:
         st.latex(ROLLOUT if kind == ROLLED else MEAN)
         st.markdown(_MEANING[kind])
-        taken = np.zeros(len(queries)) if kind == ROLLED else sink_share(members[counted])
+        taken = (
+            np.zeros(len(queries))
+            if kind == ROLLED
+            else sink_share(members[counted.start : counted.stop])
+        )
         off = float(np.abs(found.of_queries + taken - 1).max())
         sinks = f", with what the heads' sinks take of it (up to {taken.max():.2f}),"
         st.caption(
@@ -97,9 +101,9 @@ def means_and_rollout(seen: Look) -> None:
         table({"query": numbered_labels(queries), **columns}, key)
 
 
-def _shown(seen: Look, family: Family, layers: slice | int) -> MeanWeights:
+def _shown(seen: Look, family: Family, layers: range | int) -> MeanWeights:
     """The mean over some layers, or rollout up to one. Raises ValueError as `rolled`."""
-    if isinstance(layers, slice):
+    if isinstance(layers, range):
         return _mean(seen.request, family, layers)
     values, masked = _rolled(seen.request, family, layers)
     block = block_of(*values.shape)

@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.distance_masks import Preview, alibi, chunked, slopes, windowed
+from model.analysis.heads.statistics import distance
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import queries_by_keys
 from viz.notation.labels import token_label
@@ -97,11 +98,7 @@ def _biased(seen: Look, kind: str) -> tuple[Preview, str]:
             "Slope of head", range(len(known)), key=f"laboratory-slope-{len(known)}"
         )
     found = alibi(attention, seen.head, known[at])
-    apart = np.abs(np.subtract.outer(*map(np.arange, found.weights.shape)))
-    before, after = (
-        float((weights * apart).sum() / max(weights.sum(), 1e-9))
-        for weights in (attention.weights(seen.head), found.weights)
-    )
+    before, after = map(distance, (attention.weights(seen.head), found.weights))
     own = (
         " The model adds numbers of its own already; these come on top."
         if attention.bias is not None
