@@ -19,7 +19,6 @@ from torch import Tensor
 from model.loading.packed import is_packed, unpacked
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
-from model.run.refusals import LONGEST
 from model.run.tokenizers import GPT2Subset, Words, tokenizer_from
 from model.system.files import NotReadError, OddFileError, file_hash, json_object
 
@@ -29,6 +28,7 @@ CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"
 HASHES = "sha256.json"
 _NAMES = {"inner": "w_in", "outer": "w_out"}
+LONGEST = 4_096  # tokens: a longer text would not fit on a page
 
 
 class DamagedError(ValueError):

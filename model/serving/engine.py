@@ -19,7 +19,7 @@ from cachetools import LRUCache
 from model.download.wheel import Progress
 from model.loading.registry import load_model, silent
 from model.nn.intervention import Intervention
-from model.run.refusals import check_shown
+from model.run.refusals import check_record, check_shown
 from model.serving.events import Event, Found, Loaded, Passed, Refused
 from model.serving.holdings import Eviction, Holdings, Load, loads_of
 from model.serving.loaded_models import LoadedModels, model_size
@@ -33,7 +33,6 @@ from model.serving.trace_files import (
 )
 from model.system import allocator, deadline
 from model.system.fair_queue import FairQueue, KeyLocks, nothing
-from model.system.files import bytes_text
 from model.system.memory import enough_memory
 from model.system.settings import MEGABYTE, settings
 from model.trace.dropped import dropped_name
@@ -47,7 +46,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 Record = Literal["attention", "full"]
 
-STAGES_KEPT = 4  # of a pass with dropout: scores, masked scores, weights before and after it
 PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
 
 
@@ -209,7 +207,10 @@ class Engine:
             model = self.model(request.model, lambda sentence, share: None)
             asked = time.perf_counter()
             with self._refusals(request.model):
-                self._check_size(model, request)
+                length = len(model.tokens(request.text)) + len(request.continued)
+                check_shown(length)
+                dropout = request.intervention.dropout > 0
+                check_record(model.config, length, len(model.attention_names), dropout=dropout)
             given = request.text, request.target, request.intervention
             with self._refusals(request.model), self.turn(waiting):
                 began = time.perf_counter()
@@ -220,20 +221,6 @@ class Engine:
             self._tell(Passed(request.model, tokens, ended - began, began - asked))
             self._keep(self._traces, request, trace)
             return trace
-
-    def _check_size(self, model: "Model", request: Request) -> None:
-        """Raises ValueError for a text of more tokens than a page shows, and for a pass with dropout, which
-        keeps every stage of every head, where these take more than the bound."""
-        length = len(model.tokens(request.text)) + len(request.continued)
-        check_shown(length)
-        if request.intervention.dropout:
-            heads = model.config.heads * len(model.attention_names)
-            size = 4 * STAGES_KEPT * heads * length**2
-            if size > self._traces.maxsize:
-                raise ValueError(
-                    f"With dropout a pass keeps all weights: {bytes_text(size)} for {length:,} tokens. "
-                    f"At most {bytes_text(int(self._traces.maxsize))} are kept here (ATTENTION_TRACE_MB)."
-                )
 
     def can_keep(self, trace: Trace) -> bool:
         """Whether a trace is within the bound. A larger one lives only while somebody reads it."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from model.nn.places import head_label
 from model.trace.records import Attention
-from model.trace.some_queries import of_queries
+from model.trace.some_queries import of_query
 from viz.notation.labels import token_label
 from viz.notation.numbers import power_of_ten, signed
 
@@ -24,7 +24,7 @@ def readout(
 ) -> str:
     """As the explorer says it below its picture:
     L1H7 · ·Tom → ·Hill · score 42.5195 · × 0.1768 = 7.5165 · weight 0.8861"""
-    row = of_queries(attention, slice(query, query + 1))
+    row = of_query(attention, query)
     score, scaled, capped, biased, masked, weight = (
         float(getattr(row, stage)(head)[0, key])
         for stage in ("scores", "scaled", "capped", "biased", "masked", "weights")

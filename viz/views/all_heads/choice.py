@@ -26,7 +26,6 @@ from viz.state.navigation import view_link
 from viz.state.session import change_view, current, shown, write_link
 
 LIST, MAP = "List", "Map"
-TABLED = 64  # tokens of a matrix that has a table: a larger one helps nobody
 
 
 def choose_family(seen: Look) -> Family:

@@ -30,11 +30,11 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import difference, signed
 from viz.notation.theme import QuantityName
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import TABLED, chart, look_for, of_all_pairs, table
 from viz.state.engine import engine
 from viz.state.held import loaded, traced
 from viz.state.look import Look, labels_of
-from viz.views.all_heads.choice import TABLED, beside_chosen_head
+from viz.views.all_heads.choice import beside_chosen_head
 from viz.views.all_heads.composition import SOURCE, composition
 
 LOOKS, WRITES, SINGULAR, COMPOSED = "W_Q · W_Kᵀ", "W_V · W_O", "Singular values", "Composition"
@@ -63,6 +63,7 @@ def _of_all_tokens(
         return factors.largest(LISTED), copying_score(factors) if copies else None
 
 
+@of_all_pairs
 def as_matrices(seen: Look) -> None:
     """One of the four pictures, beside the chosen head's weights."""
     with beside_chosen_head(seen, title="In this sentence") as words:

@@ -23,10 +23,10 @@ from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import difference
 from viz.notation.superlatives import leaders
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import TABLED, chart, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look
-from viz.views.all_heads.choice import TABLED, choose_family
+from viz.views.all_heads.choice import choose_family
 
 LAYER, ALL, ROLLED = "Mean of a layer's heads", "Mean of all heads", "Rollout"
 

@@ -10,7 +10,7 @@ from viz.figures.heatmap import queries_by_keys
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import chart, look_for, of_all_pairs, table
 from viz.state.look import Look
 from viz.state.session import current, intervene
 
@@ -27,6 +27,7 @@ FORMULAS = {
 _FIRST = 4  # the width at the start
 
 
+@of_all_pairs
 def distance_masks(seen: Look) -> None:
     """A mask or bias of distances, and the shown head's weights with it."""
     if seen.attention.kind == "cross":
