@@ -1,7 +1,7 @@
 """Every view with a long text of every kind of model: what it sends and what it computes with is bounded.
 
 The bounds do not depend on the text. A view that draws every pair of tokens breaks them at this length: one
-matrix of all pairs, with its mask, is 24 MB.
+matrix of all pairs, with its mask, is 16 MB.
 """
 
 import tracemalloc
@@ -21,9 +21,9 @@ from tests.model.hub_models import build, save
 from tests.pages.reading import choose, visit
 from viz.state.menu import PAGES
 
-TOKENS = 1500
+TOKENS = 1200
 MESSAGE = 8_000_000  # bytes of one element; Streamlit refuses 20 MB, and shows its own error
-COMPUTED = 100_000_000  # bytes that one run of a page allocates: 11 matrices of all pairs in single precision
+COMPUTED = 70_000_000  # bytes that one run of a page allocates: 12 matrices of all pairs in single precision
 VOCABULARY = len(SPECIAL) + len(WORDS)
 SMALL = {"vocab_size": VOCABULARY, "max_position_embeddings": 4096}
 READING = [page.file for page in PAGES if page.reads and not page.lends]

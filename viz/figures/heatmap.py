@@ -293,5 +293,5 @@ def _in_blocks(figure: go.Figure, block: Block, below: float, *, is_positive: bo
         y=0,
         xanchor="left",
         yanchor="top",
-        yshift=-below,
+        yshift=8 - below,
     )
