@@ -10,6 +10,7 @@ from model.analysis.axes import Lines, Outcome, run
 from model.code.check import projected
 from model.system.elsewhere import asked
 from model.trace.records import Attention
+from model.trace.some_queries import of_queries
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def softmax_over(attention: Attention, axis: int) -> Operated:
     apart: over the last axis, where all keys are there, from the model's weights.
     """
     most = MOST_TOKENS
-    scores = np.stack([attention.masked(head)[:most, :most] for head in range(attention.heads)])
+    first = of_queries(attention, slice(most))
+    scores = np.stack([first.masked(head)[:, :most] for head in range(attention.heads)])
     lines = (("weights", f"scores.softmax(dim={axis})"),)
     outcome = run(lines, {"scores": torch.from_numpy(scores)[None]})
     apart = None

@@ -5,7 +5,12 @@ from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import OF_HEADS, Patch
 from model.nn.places import Place
 from model.run.protocols import Runnable
+from model.system.files import bytes_text
 from model.trace.unproven import require
+
+LONGEST = 8_192  # tokens of a text on a page
+LARGEST_RECORD = 2_000_000_000  # bytes of what a page records of one pass
+STAGES_KEPT = 4  # of a pass with dropout: scores, masked scores, weights before and after it
 
 
 class TextTooLongError(ValueError):
@@ -28,6 +33,33 @@ def check_length(length: int, context: int, name: str) -> None:
     """Raises TextTooLongError where a text has more tokens than the model's context."""
     if length > context:
         raise TextTooLongError(length, context, name)
+
+
+def check_shown(length: int) -> None:
+    """Raises ValueError where a text has more tokens than a page shows."""
+    if length > LONGEST:
+        raise ValueError(
+            f"The text has {length:,} tokens; a page shows at most {LONGEST:,}. Shorten it."
+        )
+
+
+def check_record(config: TransformerConfig, length: int, layers: int, *, dropout: bool) -> None:
+    """Raises ValueError where a pass would record more than a page holds.
+
+    length: tokens of the text. layers: attention sub-layers. dropout: whether the pass keeps every stage of
+    every head's weights.
+    """
+    states = (2 * layers + 1) * config.d_model  # before, between and after the sub-layers
+    heads = 2 * config.d_model * (1 + config.key_head_count / config.heads)  # q and output, k and v
+    size = 4.0 * length * (states + layers * heads)
+    if dropout:
+        size += 4 * STAGES_KEPT * layers * config.heads * length**2
+    if size > LARGEST_RECORD:
+        kept = " With dropout it keeps all weights of all heads." if dropout else ""
+        raise ValueError(
+            f"A pass over {length:,} tokens would record {bytes_text(int(size))} here; a page holds at most "
+            f"{bytes_text(LARGEST_RECORD)}.{kept} Shorten the text."
+        )
 
 
 def check_id(id_: int, size: int, name: str) -> None:

@@ -19,6 +19,7 @@ from cachetools import LRUCache
 from model.download.wheel import Progress
 from model.loading.registry import load_model, silent
 from model.nn.intervention import Intervention
+from model.run.refusals import check_record, check_shown
 from model.serving.events import Event, Found, Loaded, Passed, Refused
 from model.serving.holdings import Eviction, Holdings, Load, loads_of
 from model.serving.loaded_models import LoadedModels, model_size
@@ -208,6 +209,11 @@ class Engine:
             if request.languages:
                 model = model.translating(*request.languages)
             asked = time.perf_counter()
+            with self._refusals(request.model):
+                length = len(model.tokens(request.text)) + len(request.continued)
+                check_shown(length)
+                dropout = request.intervention.dropout > 0
+                check_record(model.config, length, len(model.attention_names), dropout=dropout)
             given = request.text, request.target, request.intervention
             with self._refusals(request.model), self.turn(waiting):
                 began = time.perf_counter()

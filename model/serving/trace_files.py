@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from model.loading.registry import models
+from model.run.refusals import check_shown
 from model.system.memory import enough_memory
 from model.trace.dropped import FORGOTTEN, is_dropped, is_recording
 from model.trace.trace import Trace
@@ -47,18 +48,25 @@ def as_model(file: File, trace: Trace) -> "RecordedModel":
 
 def run_of_file(file: File, most_bytes: int) -> Trace:
     """The run of a trace file. Raises ValueError for one that is not kept any more, for one that has been
-    written anew, and as `load_trace`."""
+    written anew, for more tokens than a page shows, and as `load_trace`."""
     if is_dropped(file.model):
         raise ValueError(FORGOTTEN)
     name = Path(file.model).name
     with enough_memory(f"the trace file {name[:60]}"):
-        trace = load_trace(file.model, most_bytes=most_bytes)
+        trace = _shown(load_trace(file.model, most_bytes=most_bytes))
     if file_of(file.model) != file:
         raise ValueError(f"The trace file {name} has just been written anew. Load this page again.")
     return trace
 
 
 def run_of_dropped(file: BytesIO, size: int, most_bytes: int) -> Trace:
-    """The run of a file that was dropped on a page. Raises ValueError as `load_trace`."""
+    """The run of a file that was dropped on a page. Raises ValueError for more tokens than a page shows, and
+    as `load_trace`."""
     with enough_memory("this trace file"):
-        return read_trace_of(file, size, most_bytes)
+        return _shown(read_trace_of(file, size, most_bytes))
+
+
+def _shown(trace: Trace) -> Trace:
+    """The same run. Raises ValueError where a layer reads more tokens than a page shows."""
+    check_shown(max(size for one in trace.attention for size in one.sizes[1:]))
+    return trace

@@ -36,6 +36,11 @@ def of_queries(attention: Attention, rows: slice) -> Attention:
     )
 
 
+def of_query(attention: Attention, query: int) -> Attention:
+    """The sub-layer for one of its queries."""
+    return of_queries(attention, slice(query, query + 1))
+
+
 def by_queries(attention: Attention, step: int) -> Iterator[Attention]:
     """The sub-layer in parts of so many queries, from the first on."""
     count = attention.vectors[0].shape[1]

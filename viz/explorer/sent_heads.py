@@ -3,18 +3,27 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from model.system.files import bytes_text
 from model.trace.records import Attention
+from model.trace.unproven import NotShownError
 from viz.explorer.layer import band_of, by_distance
 
 Array = NDArray[np.float32]
+LARGEST = 18_000_000  # bytes of one head; Streamlit's limit on a message is 20 MB
 
 
 def sent_heads(attention: Attention, head: int, room: int, *, runs: int, complete: bool) -> range:
-    """The block of heads that contains this head, as large as this room in bytes allows."""
+    """The block of heads that contains this head, as large as this room in bytes allows. Raises NotShownError
+    where one head alone does not fit into a message."""
     count = attention.heads
     if runs * bytes_of(attention, complete=complete) <= room:
         return range(count)
     each = runs * _bytes_alone(attention, complete=complete)
+    if each > LARGEST:
+        raise NotShownError(
+            f"One head of this layer has {bytes_text(each)} of numbers; a browser gets at most "
+            f"{bytes_text(LARGEST)} at once. Shorten the text."
+        )
     block = min(max(room // max(each, 1), 1), count)
     first = min(max(head, 0), count - 1) // block * block
     return range(first, min(first + block, count))

@@ -70,7 +70,7 @@ def edge_lengths(
 ) -> go.Figure:
     """lengths (query, key) of what every edge of a head carries, from 0 to the largest. blocked: True where
     a cell is masked. Raises ValueError if labels and lengths do not fit."""
-    words = [[""] * len(keys)] * len(queries) if NARROW < len(keys) <= NUMBERED else None
+    words = () if NARROW < len(keys) <= NUMBERED else None
     figure = queries_by_keys(
         lengths, queries, keys, quantity="stream", blocked=blocked, words=words
     )

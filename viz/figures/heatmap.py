@@ -6,10 +6,11 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from model.trace.blocks import Block, block_of, largest_of_blocks, shown_weights
 from model.trace.records import Attention
 from viz.figures.chart import MONOSPACED, Axis, chart, marks
 from viz.figures.room import TITLE_LINE
-from viz.figures.squares import LARGE, MARGIN, SCALE, SLANTED, TALLEST, squares
+from viz.figures.squares import BELOW, LARGE, MARGIN, SCALE, SLANTED, TALLEST, squares
 from viz.notation.numbers import signed
 from viz.notation.theme import MASKED, PAPER, QUANTITIES, QuantityName, colorscale, rgba
 
@@ -23,6 +24,8 @@ _TILE = rgba(MASKED, 0.1)
 ON_DIVERGING = 0.7  # the same as STRONG for diverging scales, which are steepest at their ends
 _NEAR_ZERO = 0.5  # of a scale's end
 LEVEL = 6  # up to so many tokens above the columns are written level
+HATCHED = 4096  # runs of masked cells that are hatched at most
+_SENTENCE = 34  # pixels of the two lines that say what a cell stands for
 TILES_APART = 1  # pixels between cells without colours
 SINK = "sink"  # the last column of a head that has one, in a frame of dashes: it is no key
 
@@ -39,44 +42,56 @@ def heatmap(
     words: Sequence[Sequence[str]] | None = None,
     height: int | None = None,
     square: bool = False,
+    block: Block = (1, 1),
 ) -> go.Figure:
     """values (row, column) as a heatmap. Weights lie on 0-1; all else diverges around 0.
+
+    A matrix of more cells than a picture shows is drawn in blocks, each as its number of largest size; the
+    picture says so, and its axes still count rows and columns. block: of values that come in blocks already.
 
     quantity None draws plain tiles, for numbers that no colour can compare. blocked: True where a
     cell is masked: drawn grey and hatched, without a number. limit: end of a diverging scale; None: the
     largest value. words: what stands in the cells, as Plotly may draw it; None: the numbers, where
-    they fit. square: cells as high as wide, with the colour scale below them, as in the explorer; else
-    they fill the width. Equal labels keep their own rows and columns. The last trace is the heatmap itself.
-    Raises ValueError if labels and values do not fit.
+    they fit; (): nothing. square: cells as high as wide, with the colour scale below them, as in the
+    explorer; else they fill the width. Equal labels keep their own rows and columns. The last trace is the
+    heatmap itself. Raises ValueError if labels and values do not fit.
     """
     shape = len(rows.labels), len(columns.labels)
-    if values.shape != shape:
+    if values.shape != tuple(-(-size // of) for size, of in zip(shape, block, strict=True)):
         raise ValueError(f"{values.shape} values for {shape[0]} rows, {shape[1]} columns.")
     hidden = ~np.isfinite(values) if blocked is None else blocked | ~np.isfinite(values)
-    shown = np.where(hidden, np.nan, values).astype(np.float32)
+    shown = np.where(hidden, np.float32("nan"), values.astype(np.float32, copy=False))
+    if block == (1, 1) != block_of(*shape):
+        block = block_of(*shape)
+        shown = largest_of_blocks(shown, block)
+        blocked = None if blocked is None else ~largest_of_blocks(~blocked, block)
+    words = () if block != (1, 1) else words
     diverging = quantity is None or QUANTITIES[quantity].diverging
     end = (limit or float(np.nanmax(np.abs(shown), initial=0.0)) or 1.0) if diverging else 1.0
-    if words is None and max(values.shape) <= NUMBERED:
+    if words is None and max(shape) <= NUMBERED:
         words = [[_number(value, decimals) for value in row] for row in shown.tolist()]
     above = columns.across(range=[-0.5, len(columns.labels) - 0.5], side="top")
     down = rows.down()
     layout = squares(shape, above, down) if square else None
-    traces = _masked(blocked)
-    if words is not None:
+    traces = _masked(blocked, block)
+    if words:
         strength = shown * 0 if quantity is None else np.abs(shown) / end
         strong = ON_DIVERGING if quantity and diverging else STRONG
         size = layout.number_size(words) if layout else LARGE
         traces += cell_text(words, strength, strong=strong, size=size) if size else []
     scale: dict[str, object] = {"zmin": -end if diverging else 0.0, "zmax": end}
-    traces.append(_open_cells(shown, quantity, scale | _hover(shown, rows, columns)))
+    hover = _hover(shown, rows, columns) if block == (1, 1) else _hover_of_blocks(block)
+    traces.append(_open_cells(shown, quantity, scale | hover | _places(block)))
     if layout:
         traces[-1].colorbar.update(SCALE)
         above, down = layout.axes(above, down)
-        return chart(traces, above, down, height=layout.height, margin=MARGIN)
+        figure = chart(traces, above, down, height=layout.height, margin=MARGIN)
+        return _in_blocks(figure, block, BELOW, is_positive=not diverging)
     if columns.tokens and len(columns.labels) > LEVEL:
         above["tickangle"] = SLANTED
     height = height or min(max(26 * len(rows.labels) + 110, 200), TALLEST)
-    return chart(traces, above, down, height=height)
+    figure = chart(traces, above, down, height=height)
+    return _in_blocks(figure, block, figure.layout.margin.b, is_positive=not diverging)
 
 
 def queries_by_keys(
@@ -89,6 +104,7 @@ def queries_by_keys(
     limit: float | None = None,
     decimals: int = 2,
     words: Sequence[Sequence[str]] | None = None,
+    block: Block = (1, 1),
 ) -> go.Figure:
     """values (query, key) as a heatmap of square cells. All else as in `heatmap`."""
     return heatmap(
@@ -101,6 +117,7 @@ def queries_by_keys(
         decimals=decimals,
         words=words,
         square=True,
+        block=block,
     )
 
 
@@ -136,18 +153,20 @@ def weights_of_head(
 
     fitting: with more columns no cell holds a number.
     """
-    weights, mask = attention.weights(head), attention.mask_of(head)
-    blocked = None if mask is None else ~mask
     has_sink = attention.sinks is not None
-    if has_sink:
-        weights = np.column_stack([weights, attention.sink_weights(head)])
+    block = block_of(len(queries), len(keys) + has_sink)
+    weights, blocked = shown_weights(attention, head, block)
+    if has_sink:  # it has whole blocks to itself
+        taken = attention.sink_weights(head)[:, None]
+        weights = np.column_stack([weights, largest_of_blocks(taken, (block[0], 1))])
         blocked = None if blocked is None else np.pad(blocked, ((0, 0), (0, 1)))
-        keys = [*keys, SINK]
+        keys = [*keys, *[""] * (-len(keys) % block[1]), *[SINK] * block[1]]
     crowded = fitting < len(keys) <= NUMBERED
-    words = [[""] * len(keys)] * len(queries) if crowded else None
-    figure = queries_by_keys(weights, queries, keys, blocked=blocked, words=words)
+    words = () if crowded else None
+    figure = queries_by_keys(weights, queries, keys, blocked=blocked, words=words, block=block)
     if has_sink:
-        edges = {"x0": len(keys) - 1.5, "x1": len(keys) - 0.5, "y0": -0.5, "y1": len(queries) - 0.5}
+        left, right = len(keys) - block[1] - 0.5, len(keys) - 0.5
+        edges = {"x0": left, "x1": right, "y0": -0.5, "y1": len(queries) - 0.5}
         figure.add_shape(type="rect", line={"color": MASKED, "width": 1.5, "dash": "dash"}, **edges)
     return figure
 
@@ -203,30 +222,32 @@ def _cells(values: Matrix, colours: object, **more: object) -> go.Heatmap:
     return go.Heatmap(z=values, colorscale=colours, hoverongaps=False, **more)
 
 
-def _masked(blocked: NDArray[np.bool_] | None) -> list[go.Heatmap | go.Scatter]:
+def _masked(blocked: NDArray[np.bool_] | None, block: Block) -> list[go.Heatmap | go.Scatter]:
     """Grey cells, and lines over them; nothing where no cell is masked."""
     if blocked is None or not blocked.any():
         return []
-    return [_not_allowed(blocked), _hatching(blocked)]
+    return [_not_allowed(blocked).update(_places(block)), _hatching(blocked, block)]
 
 
 def _not_allowed(blocked: NDArray[np.bool_]) -> go.Heatmap:
     grey = rgba(MASKED, 0.14)
-    closed = np.where(blocked, 1.0, np.nan).astype(np.float32)
+    closed = np.where(blocked, np.float32(1), np.float32("nan"))
     says = {"showscale": False, "hovertemplate": "masked<extra></extra>"}
     return _cells(closed, [[0, grey], [1, grey]], **says)
 
 
-def _hatching(blocked: NDArray[np.bool_]) -> go.Scatter:
-    """Slanting lines over the masked cells, as in the explorer, so that colour alone need not say it."""
-    edges = np.diff(np.pad(blocked, ((0, 0), (1, 1))).astype(int))
-    starts, ends = np.argwhere(edges == 1), np.argwhere(edges == -1)[:, 1]
-    left, right, row = starts[:, 1] - 0.5, ends - 0.5, starts[:, 0]
-    gap = np.full(len(row), np.nan)
+def _hatching(blocked: NDArray[np.bool_], block: Block) -> go.Scatter:
+    """Slanting lines over the masked cells, as in the explorer, so that colour alone need not say it. More
+    runs of masked cells than `HATCHED` are narrower than the lines: those stay grey."""
+    edges = np.diff(np.pad(blocked, ((0, 0), (1, 1))).astype(np.int8))
+    starts, ends = np.argwhere(edges == 1)[:HATCHED], np.argwhere(edges == -1)[:HATCHED, 1]
+    left, right = starts[:, 1] * block[1] - 0.5, ends * block[1] - 0.5
+    top = starts[:, 0] * block[0] - 0.5
+    bottom, gap = top + block[0], np.full(len(top), np.nan)
     lines = {"shape": "/", "size": 6, "solidity": 0.16, "fgcolor": rgba(MASKED, 0.55)}
     return marks(
         np.stack([left, right, right, left, gap], 1).ravel(),
-        np.stack([row - 0.5, row - 0.5, row + 0.5, row + 0.5, gap], 1).ravel(),
+        np.stack([top, top, bottom, bottom, gap], 1).ravel(),
         mode="none",
         fill="toself",
         fillpattern=lines | {"bgcolor": rgba(MASKED, 0.0)},
@@ -241,3 +262,36 @@ def _hover(shown: Matrix, rows: Axis, columns: Axis) -> dict[str, object]:
     along = [f"{columns.name} {columns.label(column)}" for column in range(len(columns.labels))]
     places = np.array([[f"{row}, {column}" for column in along] for row in down], object)
     return {"hovertext": places, "hovertemplate": "%{hovertext}<br>%{z:.4f}<extra></extra>"}
+
+
+def _places(block: Block) -> dict[str, float]:
+    """Where the cells lie on axes that count rows and columns, also where a block of them shares a cell."""
+    (rows, columns) = block
+    if block == (1, 1):
+        return {}
+    return {"y0": (rows - 1) / 2, "dy": rows, "x0": (columns - 1) / 2, "dx": columns}
+
+
+def _hover_of_blocks(block: Block) -> dict[str, object]:
+    return {"hovertemplate": f"%{{z:.4f}}<br>of {block[0]} × {block[1]} positions<extra></extra>"}
+
+
+def _in_blocks(figure: go.Figure, block: Block, below: float, *, is_positive: bool) -> go.Figure:
+    """The figure with a sentence under it where its cells are blocks, in the explorer's words. below: pixels
+    below the cells so far."""
+    if block == (1, 1):
+        return figure
+    most = "their maximum" if is_positive else "the value of largest size"
+    figure.update_layout(height=figure.layout.height + _SENTENCE, margin_b=below + _SENTENCE)
+    return figure.add_annotation(
+        text=f"One cell = {block[0]} × {block[1]} positions,<br>{most}.",
+        showarrow=False,
+        align="left",
+        xref="paper",
+        yref="paper",
+        x=0,
+        y=0,
+        xanchor="left",
+        yanchor="top",
+        yshift=8 - below,
+    )

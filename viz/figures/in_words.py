@@ -52,7 +52,11 @@ def _place(figure: go.Figure, drawn: go.Heatmap, row: int, column: int) -> str:
     """Row and column of a cell, as hovering shows them, or else from the labels of the axes."""
     if drawn.hovertext is not None and not isinstance(drawn.hovertext, str):
         return _plain(str(drawn.hovertext[row][column]))
-    return f"{_label(figure.layout.yaxis, row)}, {_label(figure.layout.xaxis, column)}"
+    places = (
+        row * int(drawn.dy or 1),
+        column * int(drawn.dx or 1),
+    )  # where blocks share a cell, its first
+    return f"{_label(figure.layout.yaxis, places[0])}, {_label(figure.layout.xaxis, places[1])}"
 
 
 def _bars(figure: go.Figure, bars: Sequence[go.Bar]) -> str:

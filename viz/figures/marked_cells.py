@@ -20,8 +20,7 @@ def edges(look: Mask, cut: Mask, *, queries: Sequence[str], keys: Sequence[str])
     The last trace holds one mark a cell, row by row. Raises ValueError if sizes do not fit.
     """
     values = np.where(look, 0.35, 0.0).astype(np.float32)
-    unnumbered = [[""] * len(keys)] * len(queries)
-    figure = queries_by_keys(values, queries, keys, blocked=~look, words=unnumbered)
+    figure = queries_by_keys(values, queries, keys, blocked=~look, words=())
     figure.data[-1].showscale = False
     figure.update_traces(hoverinfo="skip", hovertemplate=None)
     row, column = (axis.ravel() for axis in np.indices(look.shape))

@@ -46,7 +46,7 @@ def panels(
         columns=Axis("", ([*labels, ""] * len(matrices))[:-1], tokens=False),
         quantity=quantity,
         blocked=closed,
-        words=written if count <= numbered else [[""] * values.shape[1]] * count,
+        words=written if count <= numbered else (),
         square=True,
     )
     if quantity is None:

@@ -30,7 +30,7 @@ def patch_map_figure(
         columns=columns,
         quantity="difference",
         limit=limit,
-        words=None if values.shape[1] <= NUMBERED else [[""] * values.shape[1]] * len(values),
+        words=None if values.shape[1] <= NUMBERED else (),
         height=min(max(32 * len(values) + 130, 220), HIGHEST),
     )
     figure.update_traces(selector={"mode": "text"}, textfont={"size": _LETTERS})

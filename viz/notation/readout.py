@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from model.trace.records import Attention
+from model.trace.some_queries import of_query
 from viz.notation.labels import token_label
 from viz.notation.numbers import power_of_ten, signed
 from viz.notation.visible import isolated
@@ -24,13 +25,14 @@ def readout(
 ) -> str:
     """As the explorer says it below its picture:
     L1H7 · ·Tom → ·Hill · score 42.5195 · ÷ √32 ≈ 7.5165 · weight 0.8861"""
+    row = of_query(attention, query)
     score, scaled, capped, biased, masked, weight = (
-        float(getattr(attention, stage)(head)[query, key])
+        float(getattr(row, stage)(head)[0, key])
         for stage in ("scores", "scaled", "capped", "biased", "masked", "weights")
     )
-    sink = float(attention.sink_weights(head)[query])
-    mask = attention.mask_of(head)
-    hidden = mask is not None and not mask[query, key]
+    sink = float(row.sink_weights(head)[0])
+    mask = row.mask_of(head)
+    hidden = mask is not None and not mask[0, key]
     parts = [
         attention.place.head(head),
         isolated(f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}"),

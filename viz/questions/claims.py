@@ -10,6 +10,7 @@ import numpy as np
 from model.nn.intervention import Intervention
 from model.nn.places import Place, head_label
 from model.trace.records import Token
+from model.trace.some_queries import of_query
 from model.trace.trace import Trace
 from viz.explorer.claim import Claim, Ring, Words
 from viz.questions.question import token_name
@@ -132,8 +133,9 @@ def _positions(text: str, tokens: Sequence[Token]) -> list[int]:
 def changed_claim(view: View, before: Trace, after: Trace, intervention: Intervention) -> Claim:
     """What became of an example's cell: its weight before and after, and where its row is largest now."""
     attention, head = after.find(view.place), view.head
-    row = attention.weights(head)[view.query]
-    was, now = float(before.find(view.place).weights(head)[view.query, view.key]), row[view.key]
+    row = of_query(attention, view.query).weights(head)[0]
+    unchanged = of_query(before.find(view.place), view.query).weights(head)[0]
+    was, now = float(unchanged[view.key]), row[view.key]
     queries, keys = after.queries_of(attention), after.keys_of(attention)
     asking = Words(token_name(queries[view.query], view.query), (Ring(query=view.query),))
 

@@ -6,6 +6,7 @@ from model.analysis.run_comparison import losses, predicted, rounding
 from model.analysis.tokens.prediction import Distribution, probabilities
 from model.nn.intervention import Intervention
 from model.nn.places import head_label
+from model.trace.some_queries import of_query
 from viz.notation.numbers import probability, settled
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, quoted, token_name
 from viz.questions.rows import open_keys, row_of
@@ -22,11 +23,11 @@ def without_scaling(scene: Scene, number: int) -> Question | None:
     theirs = scene.run(Intervention(scale=1.0)).find(scene.place)
     query, head = row_of(ours, number), scene.head
     keys = open_keys(ours, query, head)
-    before, after = (float(run.weights(head)[query].max()) for run in (ours, theirs))
+    before, after = (float(of_query(run, query).weights(head)[0].max()) for run in (ours, theirs))
     answer = _direction(before, after)
     if len(keys) < 3 or ours.scale in (0, 1) or answer is None:
         return None
-    wide = [float(np.ptp(run.biased(head)[query, keys])) for run in (ours, theirs)]
+    wide = [float(np.ptp(of_query(run, query).biased(head)[0, keys])) for run in (ours, theirs)]
     looking = scene.query_name(query)
     deeper = (
         " The vectors of this layer change too, because the layers before it are not scaled either."
@@ -53,7 +54,9 @@ def lifted_mask(scene: Scene, number: int) -> Question | None:
     if own is not None and not own[-1].all():  # a window hides earlier tokens from it too
         return None
     theirs = scene.run(Intervention(mask="none")).find(scene.place)
-    before, after = (run.weights(scene.head)[-1] for run in (ours, theirs))
+    before, after = (
+        of_query(run, run.sizes[1] - 1).weights(scene.head)[0] for run in (ours, theirs)
+    )
     moved = float(np.abs(after - before).max())
     if _SAME < moved < _MOVED / 2:
         return None
@@ -119,13 +122,13 @@ def first_row_unmasked(scene: Scene, number: int) -> Question | None:
     ours, tokens = scene.attention, scene.trace.tokens_of(scene.attention.stack)
     if number or ours.kind != "causal" or len(tokens) < 3 or ours.sinks is not None:
         return None
-    row = scene.run(Intervention(mask="none")).find(scene.place).weights(scene.head)[0]
+    row = of_query(scene.run(Intervention(mask="none")).find(scene.place), 0).weights(scene.head)[0]
     ranked = [int(key) for key in np.argsort(-row, kind="stable")]
     if row[ranked[0]] - row[ranked[1]] < CLEAR:
         return None
     offered = sorted(list(dict.fromkeys([*ranked[:2], 0, *ranked]))[:OPTIONS])
     names = [token_name(tokens[key], key) for key in offered]
-    own = float(ours.weights(scene.head)[0, 0])
+    own = float(of_query(ours, 0).weights(scene.head)[0, 0])
     return Question(
         f"Under the mask the first token can attend only to itself, with a weight of {own:.2f}. "
         f"Now the mask is lifted. Which token does it attend to most, in head {scene.head_name}?",

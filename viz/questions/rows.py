@@ -11,6 +11,7 @@ from model.analysis.heads.statistics import after_the_same, mean_share
 from model.nn.places import Head, head_label
 from model.trace.arrays import Array, Mask
 from model.trace.records import Attention
+from model.trace.some_queries import of_query
 from model.trace.trace import Trace
 from viz.notation.numbers import counted, signed
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, listed, token_name
@@ -26,7 +27,7 @@ def row_of(attention: Attention, number: int) -> int:
 
 def open_keys(attention: Attention, query: int, head: int) -> list[int]:
     """The keys that a query may look at."""
-    keys: list[int] = np.flatnonzero(allowed_cells(attention, head)[query]).tolist()
+    keys: list[int] = np.flatnonzero(allowed_cells(of_query(attention, query), head)[0]).tolist()
     return keys
 
 
@@ -34,7 +35,7 @@ def largest_weight(scene: Scene, number: int) -> Question | None:
     """Which key gets the largest weight of a row?"""
     attention, query = scene.attention, row_of(scene.attention, number)
     keys = open_keys(attention, query, scene.head)
-    row = attention.weights(scene.head)[query]
+    row = of_query(attention, query).weights(scene.head)[0]
     ranked = sorted(keys, key=lambda key: -row[key])
     if len(ranked) < 3 or row[ranked[0]] - row[ranked[1]] < CLEAR:
         return None
@@ -42,7 +43,7 @@ def largest_weight(scene: Scene, number: int) -> Question | None:
     offered = _offered(ranked, likely=(query, query - 1, 0))
     tokens = scene.trace.keys_of(attention)
     names = [token_name(tokens[key], key) for key in offered]
-    read = attention.biased(scene.head)[query]
+    read = of_query(attention, query).biased(scene.head)[0]
     scores = [round(float(read[key]), 4) for key in (best, next_best)]
     plain = attention.cap is None and attention.bias is None
     apart = scores[0] - scores[1]
@@ -80,7 +81,7 @@ def allowed_keys(scene: Scene, number: int) -> Question | None:
     total, allowed = attention.key.shape[1], len(open_keys(attention, query, scene.head))
     if not 2 <= allowed < total or allowed != query + 1:  # a sliding window hides more
         return None
-    row = attention.weights(scene.head)[query]
+    row = of_query(attention, query).weights(scene.head)[0]
     counts = sorted({allowed - 1, allowed, total})
     looking = scene.query_name(query)
     return Question(

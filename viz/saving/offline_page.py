@@ -18,8 +18,10 @@ from plotly.offline import get_plotlyjs
 
 from model.snippets import Later
 from model.trace.arrays import Array, Mask, read_only
+from model.trace.blocks import Block, block_of, in_blocks, largest_of_blocks, rows_together
 from model.trace.matrix_csv import matrix_csv
 from model.trace.records import Attention
+from model.trace.some_queries import by_queries
 from viz.explorer.around import Part, between, offered, parts_of
 from viz.explorer.message import later_of, stages_of
 from viz.explorer.stages import Axis as AxisName
@@ -55,6 +57,10 @@ class HeadPicture:
     rows: tuple[str, ...]  # labels, each with its position: "3 ·cat"
     columns: tuple[str, ...]
     formula: Formula | None = None  # of a stage around the heads
+    block: Block = (
+        1,
+        1,
+    )  # rows and columns of each number, the largest of them, where they are many
 
     @property
     def captions(self) -> Mapping[str, str]:
@@ -90,19 +96,34 @@ def head_picture(
         both = [parts_of(run)[stage] for run in (groups, *unchanged)]
         return _around_heads(both, attention, head, queries)
     sink = known[stage].sink
-    shown = stage_matrix(attention, head, stage, sink=sink)
+    pairs = known[stage].columns == "key"
+    block = block_of(len(queries), len(keys) + sink) if pairs else (1, 1)
+
+    def drawn(layer: Attention, one: int) -> Array:
+        return in_blocks(layer, block, lambda part: stage_matrix(part, one, stage, sink=sink))
+
+    def apart(before: Attention, one: int) -> Array:
+        if block == (1, 1):
+            return difference_matrix(attention, before, one, stage, sink=sink)
+        parts = (by_queries(layer, rows_together(block)) for layer in (attention, before))
+        both = (
+            difference_matrix(*some, one, stage, sink=sink) for some in zip(*parts, strict=True)
+        )
+        return np.concatenate([largest_of_blocks(some, block) for some in both])
+
+    shown = drawn(attention, head)
     runs, layers, heads = {UNCHANGED: shown}, [attention], range(attention.heads)
     if baseline is not None:
-        apart = difference_matrix(attention, baseline, head, stage, sink=sink)
-        before = stage_matrix(baseline, head, stage, sink=sink)
-        runs = {BASELINE: before, CHANGED: shown, DIFFERENCE: apart}
+        runs = {
+            BASELINE: drawn(baseline, head),
+            CHANGED: shown,
+            DIFFERENCE: apart(baseline, head),
+        }
         layers.append(baseline)
-    largest = max(_extent(stage_matrix(layer, one, stage)) for layer in layers for one in heads)
+    largest = max(_extent(drawn(layer, one)) for layer in layers for one in heads)
     limits = dict.fromkeys(runs, largest)
     if baseline is not None:
-        limits[DIFFERENCE] = max(
-            _extent(difference_matrix(attention, baseline, one, stage, sink=sink)) for one in heads
-        )
+        limits[DIFFERENCE] = max(_extent(apart(baseline, one)) for one in heads)
     labels: dict[AxisName, tuple[str, ...]] = {
         "query": tuple(numbered_labels(queries)),
         "key": (*numbered_labels(keys), *(["sink"] if sink else [])),
@@ -116,6 +137,7 @@ def head_picture(
         limits=limits,
         rows=labels[known[stage].rows],
         columns=labels[known[stage].columns],
+        block=block,
     )
 
 
@@ -187,7 +209,8 @@ def _extent(values: Array) -> float:
 
 
 def picture_csv(picture: HeadPicture) -> str:
-    """The numbers of a picture; read again they are exactly the same float32."""
+    """The numbers of a picture; read again they are exactly the same float32. Raises ValueError where they
+    are drawn in blocks."""
     corner = f"{picture.stage.rows} \\ {picture.stage.columns}"
     return matrix_csv(picture.runs, rows=picture.rows, columns=picture.columns, corner=corner)
 
@@ -202,6 +225,7 @@ def picture_figures(picture: HeadPicture) -> dict[str, go.Figure]:
             quantity="difference" if run == DIFFERENCE else picture.stage.quantity,
             blocked=np.isnan(values),
             limit=picture.limits[run] or 1.0,
+            block=picture.block,
             square=picture.stage.rows == "query" and picture.stage.columns == "key",
         )
         for run, values in picture.runs.items()

@@ -16,7 +16,9 @@ import streamlit as st
 from model.loading.registry import models
 from model.nn.places import head_label
 from model.serving.engine import Request
-from model.system.settings import settings
+from model.system.files import bytes_text
+from model.system.settings import MEGABYTE, settings
+from model.trace.blocks import block_of
 from model.trace.trace import Trace
 from model.trace.trace_file import trace_file
 from viz.notation.formulas import StageName
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from viz.state.look import Look
 
 _BYTES = "application/octet-stream"
+_CSV, _TRACE = "Its numbers (CSV)", "The whole trace (safetensors)"
+_LARGEST = 256 * MEGABYTE  # of a trace that is made into a file while a visitor waits
 
 
 @dataclass(frozen=True)
@@ -110,12 +114,16 @@ def save_view(seen: "Look") -> None:
         drawn = _Drawn(seen.requests, seen.place, seen.head, stage, link, said)
         head = head_label((drawn.place, drawn.head)).replace(" ", "-")
         name = f"attention-{head}-{drawn.stage}"
+        too_large = _too_large(seen)
         for label, file, kind, make in (
             ("Picture as a page (HTML)", f"{name}.html", "text/html", drawn.page),
-            ("Its numbers (CSV)", f"{name}.csv", "text/csv", drawn.numbers),
+            (_CSV, f"{name}.csv", "text/csv", drawn.numbers),
             ("Report (HTML)", "report.html", "text/html", drawn.report),
-            ("The whole trace (safetensors)", "trace.safetensors", _BYTES, drawn.trace),
+            (_TRACE, "trace.safetensors", _BYTES, drawn.trace),
         ):
+            if label in too_large:
+                st.caption(too_large[label])
+                continue
             key = f"save-{kind}-{label}"
             st.download_button(label, make, file_name=file, mime=kind, key=key, on_click="ignore")
         st.caption("This view as a link:")
@@ -124,6 +132,23 @@ def save_view(seen: "Look") -> None:
             st.caption("This view in a frame of another page:")
             line = frame_line(page_address(), short_link(current())[0], _title())
             st.code(line, language="html", wrap_lines=True)
+
+
+def _too_large(seen: "Look") -> dict[str, str]:
+    """The files that are not offered, each with the reason."""
+    _, queries, keys = seen.attention.sizes
+    reasons = {}
+    if block_of(queries, keys) != (1, 1):
+        reasons[_CSV] = (
+            f"No CSV: a picture of {queries:,} × {keys:,} cells is drawn and saved in blocks. The trace "
+            "has the queries and keys that its numbers are computed from."
+        )
+    if seen.trace.nbytes > _LARGEST:
+        reasons[_TRACE] = (
+            f"No trace file: this run has {bytes_text(seen.trace.nbytes)}; files of up to "
+            f"{bytes_text(_LARGEST)} are made here. The command `attention-lens record` writes larger ones."
+        )
+    return reasons
 
 
 def save_figure(make: Callable[[], go.Figure], key: str) -> None:

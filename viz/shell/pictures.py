@@ -1,6 +1,8 @@
 """What a view shows: what to look for, a figure that can be saved, its table, the check of a run."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -8,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.trace.records import Attention
+from model.trace.some_queries import of_query
 from viz.elements.plot import plot
 from viz.elements.rules import rules
 from viz.notation.csv_safe import sheltered_table
@@ -18,11 +21,32 @@ from viz.saving.save import save_figure
 from viz.state.look import Look
 from viz.state.session import current
 
+TABLED = 64  # tokens of a matrix that has a table: a larger one helps nobody
+TABLE_CELLS = 200_000  # of a table: a few megabytes
+PAIRS = 4096**2  # of tokens: a matrix of them has 134 MB in double precision
+
 
 def look_for(words: str, box: DeltaGenerator | None = None) -> None:
     """The sentence above a picture: what there is to see in it. words: Markdown."""
     draw = st.markdown if box is None else box.markdown
     draw(f"**What to look for.** {words}")
+
+
+def of_all_pairs(view: Callable[[Look], None]) -> Callable[[Look], None]:
+    """A view that computes with all pairs of a text's tokens at once, which it refuses for a long text."""
+
+    @wraps(view)
+    def bounded(seen: Look) -> None:
+        queries, keys = max(attention.sizes[1:] for attention in seen.trace.attention)
+        if queries * keys > PAIRS:
+            st.info(
+                f"This view computes with all {queries * keys:,} pairs of tokens at once. It is shown for "
+                f"texts of up to {math.isqrt(PAIRS):,} tokens."
+            )
+            return
+        view(seen)
+
+    return bounded
 
 
 def beside_words(look: str) -> tuple[DeltaGenerator, DeltaGenerator]:
@@ -61,7 +85,7 @@ def readout_of(
         )
         query, key = chosen.query, chosen.key
     else:
-        key = int(attention.weights(head)[query].argmax())
+        key = int(of_query(attention, query).weights(head)[0].argmax())
     words = readout(attention, head, query, key, queries=queries, keys=keys)
     # One line (viz/shell/style.css). Where it is too long it breaks after a part, never inside one.
     parts = (part.replace(" ", "\N{NO-BREAK SPACE}") for part in words.split(" · "))
@@ -92,6 +116,9 @@ def table(
             )
             for name, whole in (numbers.isna() | (numbers % 1 == 0)).all().items()
         }
+        if (rows := max(1, TABLE_CELLS // max(1, frame.shape[1]))) < len(frame):
+            row.caption(f"The first {rows:,} of {len(frame):,} rows.")
+            frame = frame[:rows]
         row.dataframe(sheltered_table(frame), key=f"table-{key}", column_config=shown)
 
 

@@ -7,6 +7,7 @@ from model.analysis.heads.statistics import mean_share
 from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.nn.places import Head, head_label
+from model.trace.some_queries import of_query
 from model.trace.trace import Trace
 from viz.questions.question import listed, token_name
 from viz.questions.rows import copied_cells, copying_heads, open_keys
@@ -111,7 +112,7 @@ def largest_then_output(moment: Moment) -> str | None:
         return f"“{_stage(view)}” is open. Choose “weights”."
     place, head = moment.head
     attention = moment.trace.find(place)
-    row = attention.weights(head)[query]
+    row = of_query(attention, query).weights(head)[0]
     looking = token_name(moment.trace.queries_of(attention)[query], query)
     seen = token_name(moment.trace.keys_of(attention)[key], key)
     click = "Go back to “weights” and click" if view.stage == "output" else "Click"

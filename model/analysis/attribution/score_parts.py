@@ -12,6 +12,7 @@ from model.analysis.heads.labels import allowed_cells
 from model.system.elsewhere import asked
 from model.trace.arrays import Wide
 from model.trace.records import Attention
+from model.trace.some_queries import of_query
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def score_parts(
         key_parts=key_parts,
         values=ours[:, 0] @ theirs[:, 0].T,
         row_mean=ours[:, 0] @ theirs[:, 1].T,
-        recorded=float(attention.scores(head)[query, key]),
+        recorded=float(of_query(attention, query).scores(head)[0, key]),
         scale=attention.scale,
     )
 

@@ -19,6 +19,7 @@ from model.nn.places import Head
 from model.system.elsewhere import asked
 from model.trace.arrays import Array, Mask, Wide
 from model.trace.records import Attention, Token
+from model.trace.some_queries import of_query
 from model.trace.trace import Trace
 
 
@@ -193,8 +194,8 @@ def _evidence(
 @asked
 def looking(trace: Trace, family: Family, query: int, key: int) -> Wide:
     """(head,): the weight of each head of a family from one token to another, by position."""
-    weights = head_weights(family.members(trace))
-    return np.array([one[query, key] for one in weights], np.float64)
+    rows = [of_query(one, query) for one in family.members(trace)]
+    return np.array([row[0, key] for row in head_weights(rows)], np.float64)
 
 
 def separators(tokens: Sequence[Token]) -> Mask:

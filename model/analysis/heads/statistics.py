@@ -1,25 +1,29 @@
 """Statistics of heads from full rows of weights, and weights of many heads put together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.heads.families import Family, head_weights
+from model.analysis.heads.families import head_weights
 from model.analysis.heads.labels import allowed_cells
 from model.arithmetic.attention import entropy as entropy
 from model.system.elsewhere import asked
 from model.trace.arrays import Array, Mask, Wide, read_only
+from model.trace.blocks import Block, block_of, largest_of_blocks, rows_together
 from model.trace.records import Attention
-from model.trace.trace import Trace
+from model.trace.some_queries import by_queries
 
+ROLLED = 1024  # tokens of a text whose rollout is computed: each layer takes tokens³ products
 NOTHING_COMES_BACK = "No token occurs twice in this text with another token in between."
 
 
 def distance(weights: Array) -> float:
     """Mean |query - key| in tokens, by weight."""
     queries, keys = weights.shape
-    apart = np.abs(np.arange(queries)[:, None] - np.arange(keys)[None])
-    return float((weights * apart).sum() / (weights.sum() or 1))
+    apart = np.abs(np.subtract.outer(np.arange(queries), np.arange(keys), dtype=np.float32))
+    total = np.einsum("qk,qk", weights, apart, dtype=np.float64, casting="same_kind")
+    return float(total / (weights.sum(dtype=np.float64) or 1))
 
 
 def at_offset(weights: Array, offset: int) -> float:
@@ -81,11 +85,41 @@ def induction(weights: Array, period: int) -> float:
     return prefix_matching(weights, [*range(period)] * 2)
 
 
+@dataclass(frozen=True, eq=False)
+class MeanWeights:
+    """The mean weights of many heads: as many cells as a picture shows, and sums of all of them."""
+
+    block: Block  # queries and keys of a cell
+    cells: Array  # (row, column): the largest mean of each block
+    masked: Mask  # (row, column): no head may look anywhere in the block
+    of_keys: Wide  # (key,): mean over the queries
+    of_queries: Wide  # (query,): sum over the keys
+
+
 @asked
-def mean_weights(trace: Trace, family: Family) -> Array:
-    """(layer, query, key): the mean weights of each layer's heads."""
-    members = family.members(trace)
-    return read_only(np.stack([np.mean(list(head_weights([one])), axis=0) for one in members]))
+def mean_weights(layers: Sequence[Attention]) -> MeanWeights:
+    """The mean over all heads of these sub-layers, some queries at a time."""
+    _, queries, keys = layers[0].sizes
+    block = block_of(queries, keys)
+    cells, masked, sums, of_keys = [], [], [], np.zeros(keys)
+    for some in zip(*(by_queries(one, rows_together(block)) for one in layers), strict=True):
+        total, allowed = 0.0, False
+        for one in some:
+            for head in range(one.heads):
+                total = total + one.weights(head).astype(np.float64)
+                allowed = allowed | allowed_cells(one, head)
+        mean = np.asarray(total) / sum(one.heads for one in some)
+        cells.append(largest_of_blocks(mean, block))
+        masked.append(~largest_of_blocks(np.asarray(allowed), block))
+        sums.append(mean.sum(-1))
+        of_keys += mean.sum(0)
+    return MeanWeights(
+        block,
+        read_only(np.concatenate(cells)),
+        read_only(np.concatenate(masked)),
+        of_keys / queries,
+        np.concatenate(sums),
+    )
 
 
 @asked
@@ -96,32 +130,39 @@ def sink_share(layers: Sequence[Attention]) -> Wide:
 
 
 @asked
-def readable(layers: Sequence[Attention]) -> Mask:
-    """(query, key): where a head of any of these sub-layers may look."""
-    return np.any([allowed_cells(one, head) for one in layers for head in range(one.heads)], axis=0)
-
-
-@asked
 def reachable(layers: Sequence[Attention]) -> Mask:
     """(token, token): whether these sub-layers of self-attention, one after another, can bring a token into
     another one: through a window only the tokens between lead further back."""
     reach = np.eye(layers[0].sizes[1], dtype=bool)
     for one in layers:
-        reach |= (readable([one]).astype(np.float32) @ reach.astype(np.float32)) > 0
+        allowed = np.any([allowed_cells(one, head) for head in range(one.heads)], axis=0)
+        reach |= (allowed.astype(np.float32) @ reach.astype(np.float32)) > 0
     return reach
 
 
-def rollout(layers: Sequence[Array] | Array) -> Array:
-    """(layer, token, token): how much of each token this layer and all before it mix into a token, by
-    the weights alone.
+@asked
+def rolled(layers: Sequence[Attention]) -> Array:
+    """`rollout` of the mean weights of these sub-layers' heads. Raises ValueError for a long text."""
+    tokens = layers[0].sizes[1]
+    if tokens > ROLLED:
+        raise ValueError(
+            "Rollout multiplies matrices of tokens × tokens, one for each layer. It is computed for texts of "
+            f"up to {ROLLED:,} tokens; this one has {tokens:,}."
+        )
+    return rollout(np.mean(list(head_weights([one])), axis=0) for one in layers)
+
+
+def rollout(layers: Iterable[Array]) -> Array:
+    """(token, token): how much of each token these layers, the first one first, mix into a token, by the
+    weights alone.
 
     layers: (token, token) mean weights of self-attention. The shortcut counts as half: A = W/2 + I/2,
     rows normalized; each A is multiplied by the product of those below. Values, W_O, norms and
     feed-forward are left out. Source: Abnar and Zuidema 2020, Quantifying attention flow, 3.
     """
-    so_far: list[np.ndarray] = []
+    product: Wide | None = None
     for weights in layers:
         mixed = weights.astype(np.float64) / 2 + np.eye(len(weights)) / 2
         mixed /= mixed.sum(-1, keepdims=True)
-        so_far.append(mixed @ so_far[-1] if so_far else mixed)
-    return read_only(np.stack(so_far))
+        product = mixed if product is None else mixed @ product
+    return read_only(np.asarray(product))

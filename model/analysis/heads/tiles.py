@@ -2,21 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from model.analysis.heads.families import Family
 from model.nn.places import Head
 from model.system.elsewhere import asked
 from model.trace.arrays import Array, Mask, read_only
+from model.trace.blocks import in_blocks
 from model.trace.records import Attention
-from model.trace.some_queries import TOGETHER, by_queries
 from model.trace.trace import Trace
 
 MOST = 32  # rows and columns of a tile
-V = TypeVar("V", np.float32, np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,21 +33,28 @@ def tiles(trace: Trace, family: Family, most: int = MOST) -> Tiles:
     members = family.members(trace)
     lengths = len(family.queries(trace)), len(family.keys(trace))
     block = -(-lengths[0] // most), -(-lengths[1] // most)
-    weights = [[_largest(layer, head, block) for head in range(layer.heads)] for layer in members]
-    allowed = [np.ones(lengths, bool) if one.mask is None else one.mask for one in members]
+    weights = [
+        [
+            in_blocks(layer, block, partial(Attention.weights, head=head))
+            for head in range(layer.heads)
+        ]
+        for layer in members
+    ]
+    allowed = [in_blocks(layer, block, _allowed) for layer in members]
     return Tiles(
         tuple(one.name for one in members),
         read_only(np.array(weights)),
-        read_only(np.stack([~largest_of_blocks(mask, block) for mask in allowed])),
+        read_only(~np.stack(allowed)),
         block,
     )
 
 
-def _largest(attention: Attention, head: int, block: tuple[int, int]) -> Array:
-    """`largest_of_blocks` of one head's weights, some queries at a time."""
-    step = -(-TOGETHER // block[0]) * block[0]
-    some = by_queries(attention, step)
-    return np.concatenate([largest_of_blocks(part.weights(head), block) for part in some])
+def _allowed(attention: Attention) -> Mask:
+    """(query, key): where a query may look in any head."""
+    mask = attention.mask
+    if mask is None:
+        return np.ones(attention.sizes[1:], np.bool_)
+    return mask if mask.ndim == 2 else mask.any(0)
 
 
 def chosen_tiles(found: Tiles, heads: Sequence[Head]) -> Tiles:
@@ -61,10 +66,3 @@ def chosen_tiles(found: Tiles, heads: Sequence[Head]) -> Tiles:
         read_only(np.all([found.blocked[layer] for layer, _ in places], axis=0)[None]),
         found.block,
     )
-
-
-def largest_of_blocks(weights: NDArray[V], block: tuple[int, int]) -> NDArray[V]:
-    """(query, key) to (row, column): the largest of each block; the last blocks may be smaller."""
-    rows = np.arange(0, weights.shape[0], block[0])
-    columns = np.arange(0, weights.shape[1], block[1])
-    return np.maximum.reduceat(np.maximum.reduceat(weights, rows, 0), columns, 1)

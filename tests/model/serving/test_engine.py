@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from model import Intervention
+from model import Intervention, load_trace
 from model.loading.shipped import ASSETS
+from model.run.refusals import check_record
 from model.serving import engine
 from model.serving.engine import Engine, Request, model_size
 from model.serving.events import Event, Found, Passed
@@ -201,3 +202,33 @@ def test_a_folder_with_the_ending_of_a_trace_file_is_a_model(tmp_path: Path) -> 
     assert shared.model(str(folder), quiet).runs
     assert shared.has(str(folder))
     assert shared.trace(Request(str(folder), "The cat sat"), quiet).check() < 1e-4
+
+
+def test_a_trace_file_of_more_tokens_than_a_page_shows_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, path = Engine(), tmp_path / "run.safetensors"
+    shared.trace(Request("stories", "The cat sat"), quiet).save(path)  # 3 tokens
+    monkeypatch.setattr("model.run.refusals.LONGEST", 2)
+    for way in ("dropped", "named"):
+        with pytest.raises(ValueError, match="The text has 3 tokens; a page shows at most 2"):
+            read(shared, path, way)
+    with pytest.raises(ValueError, match="The text has 3 tokens; a page shows at most 2"):
+        shared.trace(Request("house-gpt", "The cat sat"), quiet)
+    assert len(load_trace(path).tokens) == 3  # outside of pages nothing is bounded
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+def test_a_pass_that_would_record_more_than_a_page_holds_is_refused_before_it_runs(
+    dropout: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = Engine()
+    model = shared.model("stories", quiet)
+    asked = Request("stories", "The cat sat", intervention=Intervention(dropout=0.5 * dropout))
+    recorded = shared.trace(asked, quiet).nbytes
+    config, layers = model.config, len(model.attention_names)
+    monkeypatch.setattr("model.run.refusals.LARGEST_RECORD", recorded)
+    check_record(config, 3, layers, dropout=dropout)  # it counts what is recorded, but for logits
+    monkeypatch.setattr("model.run.refusals.LARGEST_RECORD", 4 * 3 * config.d_model)  # one state
+    with pytest.raises(ValueError, match="A pass over 3 tokens would record"):
+        Engine().trace(asked, quiet)

@@ -11,9 +11,10 @@ import pytest
 from model import Intervention, Model, Trace
 from model.analysis.stream.around_heads import AroundHeads
 from model.nn.patches import Patch
+from model.trace.blocks import largest_of_blocks
 from tests.csv_reading import read_matrix_csv
 from tests.model.snippets.snippet_cases import around
-from tests.model.tiny import loaded, run
+from tests.model.tiny import loaded, run, sentence
 from viz.explorer.stages import stages
 from viz.saving.offline_page import (
     HeadPicture,
@@ -242,3 +243,29 @@ def test_a_run_that_nothing_changed_is_not_called_changed() -> None:
     unchanged = loaded("stories").trace("the cat saw the cat")
     text = picture_csv(pictured(unchanged, None, "decoder.1.self", "weights"))
     assert set(read_matrix_csv(text)) == {"unchanged"}
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_picture_of_many_cells_is_saved_in_blocks_and_has_no_csv(
+    changed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = loaded("gpt")
+    baseline = model.trace(sentence(model))
+    trace = model.trace(sentence(model), intervention=Intervention(scale=1.0))
+    place, before = trace.attention[0].name, baseline if changed else None
+    whole = pictured(trace, before, place, "weights")
+    monkeypatch.setattr("model.trace.blocks.CELLS", 16)
+    monkeypatch.setattr("model.trace.blocks.TOGETHER", 1)
+    blocks = pictured(trace, before, place, "weights")
+    assert blocks.block != (1, 1)
+    assert blocks.runs.keys() == whole.runs.keys()
+    for name, values in blocks.runs.items():
+        expected = largest_of_blocks(whole.runs[name], blocks.block)
+        np.testing.assert_allclose(values, expected, atol=1e-6)
+        assert blocks.limits[name] == pytest.approx(whole.limits[name], abs=1e-6)
+    figures = picture_figures(blocks).values()
+    assert all(figure.layout.annotations for figure in figures)
+    with pytest.raises(ValueError, match="values for"):
+        picture_csv(blocks)
+    vectors = pictured(trace, before, place, "query")
+    assert vectors.block == (1, 1)

@@ -12,6 +12,7 @@ from random import Random
 from model.nn.config import TransformerConfig
 from model.nn.places import head_label
 from model.trace.records import Attention, Token
+from model.trace.some_queries import of_query
 from model.trace.trace import Trace
 from viz.notation.numbers import signed
 from viz.questions.question import token_name
@@ -117,10 +118,11 @@ class Row:
     @property
     def scores(self) -> list[float]:
         """Of the keys, as the softmax reads them."""
-        return [float(self.attention.masked(self.head)[self.query, key]) for key in self.keys]
+        row = of_query(self.attention, self.query).masked(self.head)[0]
+        return [float(row[key]) for key in self.keys]
 
     def weights(self, keys: Iterable[int]) -> list[float]:
-        row = self.attention.weights(self.head)[self.query]
+        row = of_query(self.attention, self.query).weights(self.head)[0]
         return [float(row[key]) for key in keys]
 
 
@@ -140,7 +142,7 @@ def draw_row(source: Source, random: Random) -> Row:
         keys = open_keys(attention, query, head)
         if len(keys) < LEAST_KEYS:
             continue
-        row = attention.weights(head)[query]
+        row = of_query(attention, query).weights(head)[0]
         ranked = sorted(keys, key=lambda key: -row[key])
         chosen = {*ranked[:2], *random.sample(ranked[2:], min(KEYS, len(keys)) - 2)}
         others = tuple(key for key in keys if key not in chosen)

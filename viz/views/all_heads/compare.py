@@ -14,7 +14,7 @@ from viz.elements.one_of import one_listed
 from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.markdown import plain
 from viz.shell.model_picker import model_title
-from viz.shell.pictures import chart, look_for, readout_of
+from viz.shell.pictures import chart, look_for, of_all_pairs, readout_of
 from viz.state.examples import EXAMPLES
 from viz.state.held import is_loaded, loaded, traced
 from viz.state.look import Look, labels_of
@@ -31,6 +31,7 @@ class Side:
     title: str
 
 
+@of_all_pairs
 def compare(seen: Look) -> None:
     """Two heatmaps on one scale, of heads that are chosen above them."""
     left, right = st.columns(2, gap="large")

@@ -10,7 +10,7 @@ from model.analysis.heads.tiles import Tiles, tiles
 from model.nn.places import Head
 from model.serving.engine import Request
 from viz.figures.head_grid import head_grid
-from viz.shell.pictures import checked, look_for, table
+from viz.shell.pictures import checked, look_for, of_all_pairs, table
 from viz.state.held import traced
 from viz.state.look import Look
 from viz.views.all_heads.choice import (
@@ -36,6 +36,7 @@ def scores_of(request: Request, family: Family) -> Scores:
     return scores(traced(request), family)
 
 
+@of_all_pairs
 def grid(seen: Look) -> None:
     """Every head as a small tile; a click on a tile shows it large."""
     with beside_chosen_head(seen, (5, 3)):

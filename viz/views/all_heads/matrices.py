@@ -30,7 +30,7 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import difference, signed
 from viz.notation.theme import QuantityName
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import TABLED, chart, look_for, of_all_pairs, table
 from viz.state.engine import engine
 from viz.state.held import loaded, traced
 from viz.state.look import Look, labels_of
@@ -63,6 +63,7 @@ def _of_all_tokens(
         return factors.largest(LISTED), copying_score(factors) if copies else None
 
 
+@of_all_pairs
 def as_matrices(seen: Look) -> None:
     """One of the four pictures, beside the chosen head's weights."""
     with beside_chosen_head(seen, title="In this sentence") as words:
@@ -123,8 +124,9 @@ def _over_tokens(
             f"{difference(scores_check(model, trace, made))}."
         )
     _over_vocabulary(seen, shown, distance)
-    names = dict(zip(_distinct(columns.labels), found.T, strict=True))
-    table({"token": list(rows.labels)} | names, f"all-heads-matrix-{looks}")
+    if max(found.shape) <= TABLED:
+        names = dict(zip(_distinct(columns.labels), found.T, strict=True))
+        table({"token": list(rows.labels)} | names, f"all-heads-matrix-{looks}")
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:

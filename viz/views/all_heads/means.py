@@ -1,6 +1,5 @@
 """Weights of many heads in one picture: means and rollout, which are not the model's own."""
 
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -8,38 +7,41 @@ import streamlit as st
 
 from model.analysis.heads.families import Family
 from model.analysis.heads.statistics import (
+    MeanWeights,
     mean_weights,
     reachable,
-    readable,
-    rollout,
+    rolled,
     sink_share,
 )
 from model.serving.engine import Request
-from model.trace.arrays import Array
+from model.trace.arrays import Array, Mask, Wide
+from model.trace.blocks import block_of, largest_of_blocks
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.head_formulas import MEAN, ROLLOUT
 from viz.notation.labels import numbered_labels
-from viz.notation.markdown import bold_token
+from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import difference
 from viz.notation.superlatives import leaders
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import TABLED, chart, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look
 from viz.views.all_heads.choice import choose_family
 
 LAYER, ALL, ROLLED = "Mean of a layer's heads", "Mean of all heads", "Rollout"
-TABLED = 64  # tokens: a larger table helps nobody
+
+
+@lru_cache(maxsize=16)
+def _mean(request: Request, family: Family, layers: range) -> MeanWeights:
+    members = family.members(traced(request))
+    return mean_weights(members[layers.start : layers.stop])
 
 
 @lru_cache(maxsize=4)
-def _means(request: Request, family: Family) -> Array:
-    return mean_weights(traced(request), family)
-
-
-@lru_cache(maxsize=4)
-def _rolled(request: Request, family: Family) -> Array:
-    return rollout(_means(request, family))
+def _rolled(request: Request, family: Family, layer: int) -> tuple[Array, Mask]:
+    """Rollout up to a layer, and where no path leads."""
+    layers = family.members(traced(request))[: layer + 1]
+    return rolled(layers), ~reachable(layers)
 
 
 def means_and_rollout(seen: Look) -> None:
@@ -49,53 +51,73 @@ def means_and_rollout(seen: Look) -> None:
     kinds = (LAYER, ALL) if family.cross else (LAYER, ALL, ROLLED)
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     kind = one_of("Picture", kinds, f"all-heads-means-{len(kinds)}", box=left, quiet=True)
-    layer = last = len(_means(seen.request, family)) - 1
+    members = family.members(seen.trace)
+    layer = last = len(members) - 1
     if kind != ALL:
         label = "Up to and including layer" if kind == ROLLED else "Layer"
         layers = [str(number) for number in range(last + 1)]
         layer = one_listed(label, layers, "all-heads-means-layer", first=last, box=right)
-    shown: dict[str, Callable[[], Array]] = {
-        LAYER: lambda: _means(seen.request, family)[layer],
-        ALL: lambda: _means(seen.request, family).mean(0),
-        ROLLED: lambda: _rolled(seen.request, family)[layer],
-    }
-    values, key = shown[kind](), f"all-heads-means-{kind}-{layer}"
-    queries = [token.text for token in family.queries(seen.trace)]
-    keys = [token.text for token in family.keys(seen.trace)]
     words.warning(
         "**Not a quantity of the model.** No head has these weights and nothing in the model "
         f"computes them. {_LEFT_OUT[kind]}"
     )
-    look_for(_look_for(kind, values, keys, family.stack == "decoder" and not family.cross), words)
-    members = family.members(seen.trace)
-    counted = {LAYER: members[layer : layer + 1], ALL: members, ROLLED: members[: layer + 1]}[kind]
-    mask = reachable(counted) if kind == ROLLED else readable(counted)
+    counted = range(last + 1) if kind == ALL else range(layer, layer + 1)
+    try:
+        found = _shown(seen, family, layer if kind == ROLLED else counted)
+    except ValueError as refusal:
+        picture.info(plain(str(refusal)))
+        return
+    key = f"all-heads-means-{kind}-{layer}"
+    queries = [token.text for token in family.queries(seen.trace)]
+    keys = [token.text for token in family.keys(seen.trace)]
+    looks_back = family.stack == "decoder" and not family.cross
+    look_for(_look_for(kind, found.of_keys, keys, looks_back), words)
     with picture:
         figure = heatmap(
-            values,
+            found.cells,
             rows=Axis("query", queries),
             columns=Axis("key" if kind != ROLLED else "token of the text", keys),
             quantity="weight",
-            blocked=None if mask.all() else ~mask,
+            blocked=found.masked if found.masked.any() else None,
             square=True,
+            block=found.block,
         )
         chart(figure, key)
     with words:
         st.latex(ROLLOUT if kind == ROLLED else MEAN)
         st.markdown(_MEANING[kind])
-        taken = np.zeros(len(values)) if kind == ROLLED else sink_share(counted)
-        off = float(np.abs(values.sum(-1) + taken - 1).max())
+        taken = (
+            np.zeros(len(queries))
+            if kind == ROLLED
+            else sink_share(members[counted.start : counted.stop])
+        )
+        off = float(np.abs(found.of_queries + taken - 1).max())
         sinks = f", with what the heads' sinks take of it (up to {taken.max():.2f}),"
         st.caption(
             f"Check: every row{sinks if taken.any() else ''} sums to 1, to within {difference(off)}."
         )
     if len(queries) <= TABLED:
-        columns = dict(zip(numbered_labels(keys), values.T, strict=True))
+        columns = dict(zip(numbered_labels(keys), found.cells.T, strict=True))
         table({"query": numbered_labels(queries), **columns}, key)
 
 
-def _look_for(kind: str, values: Array, keys: list[str], looks_back: bool) -> str:
-    share = values.mean(0)
+def _shown(seen: Look, family: Family, layers: range | int) -> MeanWeights:
+    """The mean over some layers, or rollout up to one. Raises ValueError as `rolled`."""
+    if isinstance(layers, range):
+        return _mean(seen.request, family, layers)
+    values, masked = _rolled(seen.request, family, layers)
+    block = block_of(*values.shape)
+    return MeanWeights(
+        block,
+        largest_of_blocks(values, block),
+        ~largest_of_blocks(~masked, block),
+        values.mean(0, dtype=np.float64),
+        values.sum(-1, dtype=np.float64),
+    )
+
+
+def _look_for(kind: str, share: Wide, keys: list[str], looks_back: bool) -> str:
+    """share (key,): the mean over the queries."""
     most = int(share.argmax())
     if len(leaders(share, decimals=2)) > 1:
         return f"No token stands out: several get a mean weight of {share[most]:.2f}."

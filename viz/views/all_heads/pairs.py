@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from model.analysis.heads.families import Family
 from model.analysis.heads.ranking import looking
 from model.trace.records import Token
+from model.trace.some_queries import of_query
 from viz.notation.head_formulas import PAIR
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
@@ -53,8 +54,8 @@ def from_word_to_word(seen: Look) -> None:
 
 
 def _may_attend(seen: Look, family: Family, query: int, key: int) -> bool:
-    mask = family.members(seen.trace)[0].mask
-    return mask is None or bool(mask[query, key])
+    mask = of_query(family.members(seen.trace)[0], query).mask
+    return mask is None or bool(mask[0, key])
 
 
 def _largest(seen: Look, family: Family, found: Weights, where: str) -> str:

@@ -10,6 +10,7 @@ from model.analysis.heads.ranking import STATISTICS, Scores, Statistic
 from model.analysis.heads.statistics import NOTHING_COMES_BACK
 from viz.notation.markdown import plain
 from viz.notation.superlatives import NAMED, led_by
+from viz.shell.pictures import of_all_pairs
 from viz.state.look import Look
 from viz.state.navigation import view_link
 from viz.state.session import current
@@ -29,6 +30,7 @@ KEY = "all-heads-statistic"
 SAID_TWICE = "cat dog mat hat cup cat dog mat hat cup cat"
 
 
+@of_all_pairs
 def ranking(seen: Look) -> None:
     """One statistic at a time: what it means, the heads by it, and the chosen head."""
     with beside_chosen_head(seen):

@@ -20,7 +20,7 @@ from viz.notation.numbers import agreeing, difference
 from viz.saving.save import save_figure
 from viz.shell.alternatives import say_encoder
 from viz.shell.frame import frame
-from viz.shell.pictures import chart, look_for, readout_of, table
+from viz.shell.pictures import chart, look_for, of_all_pairs, readout_of, table
 from viz.state.look import Look
 from viz.state.session import change_view, current
 from viz.views.attention.edge_logit import choose_logit, say_logit
@@ -35,6 +35,7 @@ RESTS = 0.5  # of a row's weight: with more, what the first token carries is tol
 Row = NDArray[np.float64]
 
 
+@of_all_pairs
 def edges(seen: Look) -> None:
     """The chosen row's edges by length or by what they add to a logit, or all edges of the head."""
     from model.analysis import edge_values  # imports torch: pages are drawn first

@@ -13,6 +13,7 @@ from model.analysis.heads.labels import allowed_cells
 from model.nn.places import head_named
 from model.serving.engine import Request
 from model.trace.arrays import Wide
+from model.trace.some_queries import of_query
 from viz.elements.one_of import one_of
 from viz.elements.plot import plot
 from viz.figures import score_parts as figures
@@ -93,8 +94,9 @@ def why_this_score(seen: Look) -> None:
 def _sum_of(seen: Look, cell: Cell, parts: "ScoreParts", *, is_above: bool) -> _Sum:
     if not is_above:
         return _Sum(parts.values, parts.recorded, is_above=False)
-    allowed = allowed_cells(seen.attention, cell.head)[cell.query]
-    row = seen.attention.scores(cell.head)[cell.query][allowed].astype(np.float64)
+    attention = of_query(seen.attention, cell.query)
+    allowed = allowed_cells(attention, cell.head)[0]
+    row = attention.scores(cell.head)[0, allowed].astype(np.float64)
     mean = float(row.mean()) if row.size else 0.0
     return _Sum(parts.above_mean, parts.recorded - mean, is_above=True)
 

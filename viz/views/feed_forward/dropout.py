@@ -32,7 +32,7 @@ from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import signed
 from viz.shell.controls import choose_layer_and_head
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import TABLED, chart, look_for, of_all_pairs, table
 from viz.state.engine import engine
 from viz.state.held import loaded, traced
 from viz.state.look import Look, labels_of
@@ -61,6 +61,7 @@ class Draw(NamedTuple):
 
 @st.fragment
 @error_boundary()
+@of_all_pairs
 def dropout_view(seen: Look) -> None:
     """A place, p and a seed: what is set to 0, what the rest becomes, what that changes."""
     picture, words = st.columns([2, 1], gap="large")
@@ -181,6 +182,7 @@ def _on_weights(seen: Look, draw: Draw, places: Places) -> None:
         )
         chart(figure, "dropout-weights")
         columns = dict(zip(numbered_labels(keys), found.values.T, strict=True))
+        columns = columns if len(keys) <= TABLED else {}
         _derived(queries, columns | {"sum of the row": sums})
     with words:
         st.latex(formulas.DROPOUT)

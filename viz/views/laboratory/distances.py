@@ -4,12 +4,13 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.distance_masks import Preview, alibi, chunked, slopes, windowed
+from model.analysis.heads.statistics import distance
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import queries_by_keys
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import chart, look_for, of_all_pairs, table
 from viz.state.look import Look
 from viz.state.session import current, intervene
 
@@ -26,6 +27,7 @@ FORMULAS = {
 _FIRST = 4  # the width at the start
 
 
+@of_all_pairs
 def distance_masks(seen: Look) -> None:
     """A mask or bias of distances, and the shown head's weights with it."""
     if seen.attention.kind == "cross":
@@ -97,11 +99,7 @@ def _biased(seen: Look, kind: str) -> tuple[Preview, str]:
             "Slope of head", range(len(known)), key=f"laboratory-slope-{len(known)}"
         )
     found = alibi(attention, seen.head, known[at])
-    apart = np.abs(np.subtract.outer(*map(np.arange, found.weights.shape)))
-    before, after = (
-        float((weights * apart).sum() / max(weights.sum(), 1e-9))
-        for weights in (attention.weights(seen.head), found.weights)
-    )
+    before, after = map(distance, (attention.weights(seen.head), found.weights))
     own = (
         " The model adds numbers of its own already; these come on top."
         if attention.bias is not None

@@ -7,6 +7,7 @@ import streamlit as st
 
 from model.nn.places import head_label, layer_label
 from model.trace.arrays import Mask
+from model.trace.some_queries import of_query
 from viz.elements.one_of import one_listed
 from viz.elements.plot import plot
 from viz.figures.marked_cells import CLICKED, edges
@@ -65,7 +66,7 @@ def _weight(seen: Look, query: int, key: int, *, closed: bool) -> None:
     elsewhere = weights - set(of_row.values())
     others = frozenset(cell for cell in of_row.values() if cell[3] != key)
     most = max(1.0 - sum(cell[4] for cell in others), 0.0)
-    now = float(seen.attention.weights(seen.head)[query, key])
+    now = float(of_query(seen.attention, query).weights(seen.head)[0, key])
     name = head_label(here[:2])
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         wanted = st.number_input(

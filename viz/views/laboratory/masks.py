@@ -9,7 +9,7 @@ from model.trace.arrays import Array, Mask
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import queries_by_keys
 from viz.notation.numbers import counted, difference, power_of_ten
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import chart, look_for, of_all_pairs, table
 from viz.state.intervention_words import MASK_VALUES, mask_value_name
 from viz.state.look import Look
 
@@ -43,6 +43,7 @@ def _masked_head(seen: Look) -> tuple[Array, Mask]:
     return scores, own
 
 
+@of_all_pairs
 def two_routes(seen: Look) -> None:
     """The future masked before the softmax, or cut away after it and the rows renormalized."""
     picture, words = st.columns([3, 2], gap="large")
@@ -96,10 +97,11 @@ def two_routes(seen: Look) -> None:
 def _powers(values: Array) -> list[list[str]]:
     """Very small numbers as words for the cells; nothing where there are too many for them."""
     if max(values.shape) > ROOMY:
-        return [[""] * values.shape[1]] * len(values)
+        return []
     return [[power_of_ten(value, 1) for value in row] for row in values.tolist()]
 
 
+@of_all_pairs
 def mask_values_compared(seen: Look) -> None:
     """−∞, −1e9, −1e20 and 0, before and after scaling, in two precisions."""
     words, formula = st.columns([3, 2], gap="large")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from model.analysis.tokens.live_writing import MOST_BYTES, GrowingRows, Writing
-from model.system.files import bytes_text
+from model.analysis.tokens.live_writing import GrowingRows, Writing
+from model.trace.blocks import block_of
 from model.trace.records import Token
 from viz.elements.plot import plot
 from viz.figures.heatmap import queries_by_keys
@@ -59,20 +59,17 @@ def _matrix(
     """The rows so far of the chosen layer and head; of the first layer where the chosen one has none."""
     names = [name for name in seen.model.attention_names if name.startswith("decoder")]
     name = seen.place if seen.place in names else names[0]
-    if rows.is_full:
-        st.caption(
-            "The matrix is drawn when the text is written: while it grows, its rows in all layers would take "
-            f"more than {bytes_text(MOST_BYTES)}."
-        )
+    read = source if name.endswith("cross") else written
+    if rows.is_full or block_of(len(written), len(read)) != (1, 1):
+        st.caption("The matrix of so long a text is drawn when the text is written.")
         return
     weights = rows.weights(name, current().head)
     if weights is None:
         return
     queries, keys = weights.shape
-    read = source if name.endswith("cross") else written
     future = None if name.endswith("cross") else ~np.tri(queries, keys, dtype=bool)
     labels = [token.text for token in written[:queries]], [token.text for token in read[:keys]]
-    figure = queries_by_keys(weights, *labels, blocked=future, words=[[""] * keys] * queries)
+    figure = queries_by_keys(weights, *labels, blocked=future, words=())
     plot(figure, "prediction-growing")
     head = min(current().head, seen.model.layer(name).heads - 1)
     st.caption(f"{sublayer_name(name)}, head {head}: each written token adds a row.")

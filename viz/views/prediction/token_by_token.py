@@ -6,6 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.tokens.sampling import Choice
+from model.trace.some_queries import of_query
 from model.trace.trace import Trace
 from viz.elements.one_of import one_of
 from viz.figures.bars import weights_row
@@ -114,7 +115,7 @@ def _reading(run: Trace, ids: tuple[int, ...]) -> None:
     """What the last token read, in a layer and head of the reader's."""
     names = [one.name for one in run.attention if one.stack == "decoder"]
     attention, head = choose_layer_and_head(run, names)
-    weights = attention.weights(head)[-1]
+    weights = of_query(attention, attention.sizes[1] - 1).weights(head)[0]
     queries, texts = labels_of(run, attention)
     total = f"{weights.sum():.4f}"
     if attention.sinks is not None:

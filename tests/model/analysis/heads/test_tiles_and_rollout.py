@@ -5,8 +5,9 @@ import pytest
 
 from model import Trace
 from model.analysis.heads.families import families
-from model.analysis.heads.statistics import mean_weights, rollout
-from model.analysis.heads.tiles import largest_of_blocks, tiles
+from model.analysis.heads.statistics import mean_weights, rolled, rollout
+from model.analysis.heads.tiles import tiles
+from model.trace.blocks import block_of, largest_of_blocks
 from tests.model.tiny import loaded, sentence
 
 
@@ -43,7 +44,7 @@ def test_a_tile_is_the_same_however_few_queries_are_computed_at_once(
         trace = model.trace(" ".join(["the cat saw a mat"] * 3))
         (family,) = families(trace)
         found = tiles(trace, family, most=5)
-        monkeypatch.setattr("model.analysis.heads.tiles.TOGETHER", 1)
+        monkeypatch.setattr("model.trace.blocks.TOGETHER", 1)
         np.testing.assert_allclose(tiles(trace, family, most=5).weights, found.weights, atol=1e-6)
         monkeypatch.undo()
 
@@ -55,27 +56,43 @@ def test_the_last_block_may_be_smaller() -> None:
 
 def test_mean_weights_are_rows_that_sum_to_one(trace: Trace) -> None:
     for family in families(trace):
-        means = mean_weights(trace, family)
-        np.testing.assert_allclose(means.sum(-1), 1, atol=1e-5)
         first = family.members(trace)[0]
+        mean = mean_weights([first])
         expected = sum(first.weights(head) for head in range(first.heads)) / first.heads
-        np.testing.assert_allclose(means[0], expected, atol=1e-6)
+        np.testing.assert_allclose(mean.cells, expected, atol=1e-6)
+        np.testing.assert_allclose(mean.of_queries, 1, atol=1e-5)
+        np.testing.assert_allclose(mean.of_keys, expected.mean(0), atol=1e-6)
+
+
+def test_mean_weights_of_a_long_text_are_the_largest_of_each_block(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = families(trace)[0].members(trace)
+    whole = mean_weights(layers)
+    monkeypatch.setattr("model.trace.blocks.CELLS", 9)
+    monkeypatch.setattr("model.trace.blocks.TOGETHER", 1)
+    found = mean_weights(layers)
+    assert found.block == block_of(*whole.cells.shape) != (1, 1)
+    np.testing.assert_allclose(found.cells, largest_of_blocks(whole.cells, found.block), atol=1e-6)
+    np.testing.assert_array_equal(found.masked, ~largest_of_blocks(~whole.masked, found.block))
+    np.testing.assert_allclose(found.of_keys, whole.of_keys, atol=1e-6)
+    np.testing.assert_allclose(found.of_queries, whole.of_queries, atol=1e-6)
 
 
 def test_rollout_multiplies_half_stayed_weights_from_the_first_layer_up() -> None:
     first = np.array([[1, 0], [0.5, 0.5]], np.float32)
     second = np.array([[1, 0], [1, 0]], np.float32)
-    found = rollout([first, second])
-    np.testing.assert_allclose(found[0], [[1, 0], [0.25, 0.75]])
-    np.testing.assert_allclose(found[1], np.array([[1, 0], [0.5, 0.5]]) @ found[0])
-    np.testing.assert_allclose(rollout([np.eye(3, dtype=np.float32)] * 4)[-1], np.eye(3))
+    below = rollout([first])
+    np.testing.assert_allclose(below, [[1, 0], [0.25, 0.75]])
+    np.testing.assert_allclose(rollout([first, second]), np.array([[1, 0], [0.5, 0.5]]) @ below)
+    np.testing.assert_allclose(rollout([np.eye(3, dtype=np.float32)] * 4), np.eye(3))
 
 
 @pytest.mark.parametrize("name", ["gpt", "bert"])
 def test_rollout_rows_sum_to_one_and_see_no_future_that_the_mask_hides(name: str) -> None:
     model = loaded(name)
     trace = model.trace(sentence(model))
-    found = rollout(mean_weights(trace, families(trace)[0]))
+    found = rolled(families(trace)[0].members(trace))
     np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
-    hidden = np.triu(found[-1], 1)
+    hidden = np.triu(found, 1)
     assert (hidden == 0).all() if name == "gpt" else (hidden > 0).any()

@@ -1,0 +1,76 @@
+"""A large matrix made small enough to draw: neighbouring cells share one, which has their largest number."""
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.trace.arrays import Array, Mask
+from model.trace.records import Attention
+from model.trace.some_queries import TOGETHER, by_queries
+
+# Cells of one picture: 512 × 512, about the pixels that a picture has, and 1 MB in single precision.
+CELLS = 2**18
+Block = tuple[int, int]  # rows and columns that share a cell
+V = TypeVar("V", np.float32, np.float64, np.bool_)
+
+
+def block_of(rows: int, columns: int) -> Block:
+    """How many rows and columns share a cell where at most `CELLS` are drawn; (1, 1) where none need to."""
+    if rows * columns <= CELLS:
+        return 1, 1
+    side = math.isqrt(CELLS)
+    return -(-rows // max(side, CELLS // columns)), -(-columns // max(side, CELLS // rows))
+
+
+def largest_of_blocks(values: NDArray[V], block: Block) -> NDArray[V]:
+    """(row, column) to (block of rows, block of columns): of each block the number of largest size, NaN only
+    where all are NaN; of truth values whether any is true. The last blocks may be smaller."""
+    if block == (1, 1):
+        return values
+    if values.dtype == np.bool_:
+        return _reduced(np.maximum, values, block)
+    high, low = (_reduced(of, values, block) for of in (np.fmax, np.fmin))
+    return np.where(high >= -low, high, low)
+
+
+def in_blocks(
+    attention: Attention, block: Block, of: Callable[[Attention], NDArray[V]]
+) -> NDArray[V]:
+    """`largest_of_blocks` of a matrix (query, key) of a sub-layer, which is computed some queries at a time.
+
+    of: the matrix of a sub-layer with some of the queries.
+    """
+    if block == (1, 1):
+        return of(attention)
+    parts = by_queries(attention, rows_together(block))
+    return np.concatenate([largest_of_blocks(of(part), block) for part in parts])
+
+
+def rows_together(block: Block) -> int:
+    """How many queries are computed at once: whole blocks of them."""
+    return -(-TOGETHER // block[0]) * block[0]
+
+
+def shown_weights(attention: Attention, head: int, block: Block) -> tuple[Array, Mask | None]:
+    """(row, column): the weights of a head in blocks, and where a block is masked as a whole; None without a
+    mask."""
+    weights = in_blocks(attention, block, lambda part: part.weights(head))
+    if not attention.look_ahead and attention.own_mask is None:
+        return weights, None
+    return weights, ~in_blocks(attention, block, lambda part: _allowed(part, head))
+
+
+def _allowed(attention: Attention, head: int) -> Mask:
+    mask = attention.mask_of(head)
+    return np.ones(attention.sizes[1:], np.bool_) if mask is None else mask
+
+
+def _reduced(of: np.ufunc, values: NDArray[V], block: Block) -> NDArray[V]:
+    rows, columns = (
+        np.arange(0, size, step) for size, step in zip(values.shape, block, strict=True)
+    )
+    reduced: NDArray[V] = of.reduceat(of.reduceat(values, rows, 0), columns, 1)
+    return reduced

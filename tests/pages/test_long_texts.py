@@ -1,0 +1,170 @@
+"""Every view with a long text of every kind of model: what it sends and what it computes with is bounded.
+
+The bounds do not depend on the text. A view that draws every pair of tokens breaks them at this length: one
+matrix of all pairs, with its mask, is 16 MB.
+"""
+
+import tracemalloc
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model import load_model
+from model.trace.trace import Trace
+from tests.model.hub_families import SPECIAL, WORDS
+from tests.model.hub_models import build, save
+from tests.pages.reading import choose, visit
+from viz.state.menu import PAGES
+
+TOKENS = 1200
+MESSAGE = 8_000_000  # bytes of one element; Streamlit refuses 20 MB, and shows its own error
+COMPUTED = 70_000_000  # bytes that one run of a page allocates: 12 matrices of all pairs in single precision
+VOCABULARY = len(SPECIAL) + len(WORDS)
+SMALL = {"vocab_size": VOCABULARY, "max_position_embeddings": 4096}
+READING = [page.file for page in PAGES if page.reads and not page.lends]
+KINDS = ("house-gpt", "llama", "encoder", "encoder-decoder", "file")
+DEEPER = (  # choices within a view, each of which draws another matrix
+    ("attention", "Edges", "Picture", "The whole head"),
+    ("all_heads", "Why the first token?", "Picture", "When it is hidden"),
+    ("all_heads", "Averages and rollout", "Picture", "Mean of all heads"),
+    ("all_heads", "Averages and rollout", "Picture", "Rollout"),
+    ("all_heads", "A head as matrices", "Picture", "W_V · W_O"),
+    ("feed_forward", "Dropout", "Dropout on", "Attention weights"),
+    ("laboratory", "Measured points", "Experiment", "Two routes to a mask"),
+    ("laboratory", "Measured points", "Experiment", "Which mask value"),
+    ("laboratory", "Measured points", "Experiment", "Windows and distances"),
+)
+
+
+@cache
+def model_of(kind: str) -> str:
+    """A small model that reads long texts, by the name that pages open it by."""
+    folder = Path(mkdtemp(prefix=f"long-{kind}-"))
+    if kind == "llama":
+        sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
+        heads = {"num_attention_heads": 8, "num_key_value_heads": 2}
+        body = build("LlamaForCausalLM", "LlamaConfig", SMALL | sizes | heads)
+        return str(save(folder, body, adds=False))
+    if kind == "encoder":
+        sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
+        body = build("BertForMaskedLM", "BertConfig", SMALL | sizes | {"num_attention_heads": 4})
+        return str(save(folder, body, adds=True))
+    if kind == "encoder-decoder":
+        sizes = {f"{stack}_layers": 2 for stack in ("encoder", "decoder")}
+        sizes |= {f"{stack}_attention_heads": 4 for stack in ("encoder", "decoder")}
+        sizes |= {f"{stack}_ffn_dim": 64 for stack in ("encoder", "decoder")}
+        ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+        ids |= {"decoder_start_token_id": 2, "forced_eos_token_id": 2}
+        body = build(
+            "BartForConditionalGeneration", "BartConfig", SMALL | sizes | ids | {"d_model": 32}
+        )
+        return str(save(folder, body, adds=True))
+    if kind == "file":
+        dice = np.random.default_rng(0)
+        vectors = {name: dice.normal(size=(8, TOKENS, 8)) for name in ("query", "key", "value")}
+        holes = dice.random((TOKENS, TOKENS)) < 0.5  # a mask that no rule says
+        trace = Trace.from_arrays(
+            **vectors, mask=holes | np.eye(TOKENS, dtype=bool), tokens=words()
+        )
+        trace.save(folder / "long.safetensors")
+        return str(folder / "long.safetensors")
+    return kind
+
+
+def words(count: int = TOKENS) -> list[str]:
+    return (["the", "cat", "saw", "the", "dog", "and", "the", "mat"] * count)[:count]
+
+
+@cache
+def text_of(kind: str) -> str:
+    """As many tokens as the test asks for, or as many as the model reads."""
+    if kind == "house-gpt":
+        return load_model(kind).kept(" ".join(words()))
+    return "" if kind == "file" else " ".join(words(TOKENS - 2))
+
+
+def elements(block: object) -> Iterator[object]:
+    for child in getattr(block, "children", {}).values():
+        yield from elements(child)
+        if getattr(child, "proto", None) is not None:
+            yield child
+
+
+@pytest.fixture(autouse=True)
+def counted() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+def opened(kind: str, page: str, show: str = "") -> AppTest:
+    given = {"model": model_of(kind), "text": text_of(kind)} | ({"show": show} if show else {})
+    if kind == "encoder-decoder":  # else it would write to the end of what it reads
+        given["target"] = " ".join(words(TOKENS - 2))
+    before = _reset()
+    app = visit(page, **given)
+    check(app, before)
+    return app
+
+
+def _reset() -> int:
+    tracemalloc.reset_peak()
+    return tracemalloc.get_traced_memory()[0]
+
+
+def check(app: AppTest, before: int) -> None:
+    """The laws of a page with a long text."""
+    computed = tracemalloc.get_traced_memory()[1] - before
+    assert not app.exception
+    assert [error.value for error in app.error] == []
+    for element in elements(app._tree):
+        size = element.proto.ByteSize() if hasattr(element.proto, "ByteSize") else 0
+        assert size <= MESSAGE, f"{element.type}: {size:,} bytes"
+        shown = str(getattr(element, "value", ""))
+        assert (
+            "This picture would send" not in shown
+        )  # the last resort: a view draws less of its own
+    assert computed <= COMPUTED, f"{computed:,} bytes"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("file", READING)
+def test_every_view_of_a_long_text_is_bounded(file: str, kind: str) -> None:
+    app = opened(kind, file)
+    shows = [one for one in app.segmented_control if one.label == "Show"]
+    for show in [one for row in shows for one in row.options if one != row.value]:
+        opened(kind, file, show)
+
+
+@pytest.mark.parametrize(("page", "show", "label", "option"), DEEPER)
+def test_a_choice_within_a_view_is_bounded(page: str, show: str, label: str, option: str) -> None:
+    app = opened("llama", page, show)
+    before = _reset()
+    choose(app, label, option)
+    check(app, before)
+
+
+def test_the_encoder_and_decoder_page_is_bounded() -> None:
+    opened("encoder-decoder", "encoder_decoder")
+
+
+def test_a_picture_that_forgets_the_bound_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def page() -> None:
+        import numpy as np
+        import plotly.graph_objects as go
+
+        from viz.elements.plot import plot
+
+        plot(go.Figure(go.Heatmap(z=np.zeros((1000, 1001), np.float32))), "large")
+
+    app = AppTest.from_function(page, default_timeout=60).run()
+    assert not app.exception
+    assert not app.get("plotly_chart")
+    assert "5.3 MB" in app.info[0].value  # 1,000 · 1,001 numbers of 4 bytes, in base64
+    monkeypatch.setattr("viz.elements.plot.LARGEST", 6_000_000)
+    assert AppTest.from_function(page, default_timeout=60).run().get("plotly_chart")
