@@ -18,8 +18,8 @@ class Eviction(NamedTuple):
 
 @dataclass(frozen=True)
 class Holdings:
-    """What an engine keeps at one moment. The bytes are those of all its models and traces that are in memory:
-    a page may still read one that is not kept any more."""
+    """What an engine keeps at one moment. The bytes are those of all its models and traces in memory: a page
+    may still read one that is not kept any more."""
 
     models: tuple[str, ...]  # that are kept
     models_in_memory: int

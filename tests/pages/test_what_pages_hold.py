@@ -16,7 +16,6 @@ from streamlit.testing.v1 import AppTest
 
 from model import Model, Trace
 from model.serving.engine import Engine
-from model.trace.records import Attention
 from tests.pages.reading import control, visit
 from viz.shell import background
 from viz.state.engine import engine, forget_engine
@@ -43,7 +42,7 @@ class Kept:
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
-    """Watches an engine of the test's own: models that other tests share are not told apart from held ones."""
+    """Watches an engine of the test's own: other tests share models."""
     kept = Kept()
     add, load, trace = MediaFileManager.add_deferred, Engine.model, Engine.trace
 
@@ -126,6 +125,7 @@ def test_an_open_page_holds_no_model_and_no_trace(file: str, kept: Kept) -> None
         if view == views[-1]:
             open_boxes(app, questions=True)
         assert not app.exception, view
-        ways |= {view: way for way in [held(app, kept)] if way}
+        if way := held(app, kept):
+            ways[view] = way
     assert ways == {}
     assert kept.living or not entry(file).reads
