@@ -42,9 +42,12 @@ def wrapped(template: str, text: str, **special: str) -> str:
         "add_generation_prompt": True,
         **special,
     }
-    with _ONE_AT_A_TIME, start_python([template_process.__file__]) as process:
-        with ended_after(process, LOADING + SECONDS):
-            said, _ = process.communicate(json.dumps(asked).encode())
+    with (
+        _ONE_AT_A_TIME,
+        start_python([template_process.__file__]) as process,
+        ended_after(process, LOADING + SECONDS),
+    ):
+        said, _ = process.communicate(json.dumps(asked).encode())
     if process.returncode:
         raise ValueError(
             f"The chat template takes more than {SECONDS} seconds or {MEMORY / 2**20:.0f} MiB of memory."
