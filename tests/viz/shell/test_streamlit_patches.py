@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import importlib.util
+import math
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -13,7 +14,9 @@ from typing import cast
 from unittest import mock
 
 import pytest
+from streamlit.elements.widgets.number_input import NumberInputSerde
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.NumberInput_pb2 import NumberInput
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import app_session, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession
@@ -54,6 +57,7 @@ def mended() -> Iterator[None]:
         (AppSession, "_on_scriptrunner_event"),
         (app_session, "ScriptRunner"),
         (MemorySessionStorage, "save"),
+        (NumberInputSerde, "deserialize"),
     ]
     before = [getattr(owner, name) for owner, name in changed]
     was_mended = hasattr(AppSession, "_wake_event_loop")
@@ -63,6 +67,7 @@ def mended() -> Iterator[None]:
         setattr(owner, name, value)
     if not was_mended:
         del AppSession._wake_event_loop  # type: ignore[attr-defined]
+        del NumberInputSerde._read_number  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
@@ -303,6 +308,17 @@ def test_the_session_of_who_left_ends_in_time_also_where_nobody_else_leaves() ->
         assert stays
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("kind", [NumberInput.INT, NumberInput.FLOAT])
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+def test_a_link_that_fills_a_number_box_with_no_number_leaves_it_as_it_was(
+    number: float, kind: int
+) -> None:
+    for start in (None, 3):
+        box = NumberInputSerde(start, kind, 1, 10**9)
+        assert box.deserialize(number) == start
+        assert box.deserialize(5) == 5
 
 
 def test_a_second_import_leaves_the_first_ones_mend() -> None:
