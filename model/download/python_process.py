@@ -1,26 +1,20 @@
 """Work on a model's files in a process of its own, so that the server goes on answering."""
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from model.system.model_folders import SECONDS_BETWEEN_NEWS
-from model.system.settings import environment_with
+from model.system.processes import start_python
 
 
 def run_python(arguments: Sequence[str], log: Path, tell: Callable[[], object]) -> int:
     """Runs Python with these arguments until it ends, its output in a file. `tell` is called meanwhile, and
     may end it by raising. Returns its status."""
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-P", *arguments],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            # On a full disk, modules would be kept half compiled, and pip would never start again.
-            env=environment_with(TMPDIR=str(log.parent), PYTHONDONTWRITEBYTECODE="1"),
+        # On a full disk, modules would be kept half compiled, and pip would never start again.
+        process = start_python(
+            arguments, stdout=output, TMPDIR=str(log.parent), PYTHONDONTWRITEBYTECODE="1"
         )
         try:
             while process.poll() is None:

@@ -1,8 +1,6 @@
 """The chat template of an instruct model: how it wraps a sentence before the model reads it."""
 
 import json
-import subprocess
-import sys
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -10,8 +8,8 @@ from threading import Lock
 
 from model.download.hub_folder import TOKENIZER_CONFIG, check_file, read_json
 from model.hub import template_process
-from model.hub.template_process import MEMORY, SECONDS
-from model.system.settings import environment_with
+from model.hub.template_process import LOADING, MEMORY, SECONDS
+from model.system.processes import ended_after, start_python
 
 FILE = "chat_template.jinja"
 LONGEST = 64 * 1024  # characters of a template
@@ -46,19 +44,17 @@ def wrapped(template: str, text: str, **special: str) -> str:
         "add_generation_prompt": True,
         **special,
     }
-    with _ONE_AT_A_TIME:
-        ended = subprocess.run(
-            [sys.executable, "-P", template_process.__file__],
-            input=json.dumps(asked).encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment_with(),
-        )
-    if ended.returncode:
+    with (
+        _ONE_AT_A_TIME,
+        start_python([template_process.__file__]) as process,
+        ended_after(process, LOADING + SECONDS),
+    ):
+        said, _ = process.communicate(json.dumps(asked).encode())
+    if process.returncode:
         raise ValueError(
             f"The chat template takes more than {SECONDS} seconds or {MEMORY / 2**20:.0f} MiB of memory."
         )
-    answer: dict[str, str] = json.loads(ended.stdout)
+    answer: dict[str, str] = json.loads(said)
     if "error" in answer:
         raise ValueError(f"The chat template cannot be rendered ({answer['error']}).")
     return answer["text"]

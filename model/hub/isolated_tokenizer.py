@@ -5,7 +5,6 @@ A model's file decides how long its tokenizer computes; inside the server nothin
 
 import json
 import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Sequence
@@ -14,9 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from model.hub import tokenizer_process
-from model.hub.tokenizer_process import TO_ANSWER
-from model.system.settings import environment_with, settings
+from model.hub.tokenizer_process import LOADING, TO_ANSWER
+from model.system.processes import ended_after, start_python
+from model.system.settings import settings
 
+TO_END = 5.0  # seconds in which a process that takes too long ends by itself
 CLOSED_IDLE = 0  # exit status of a process that was not used for a while
 
 
@@ -69,9 +70,9 @@ class IsolatedTokenizer:
         seconds = settings().pass_seconds
         question = json.dumps({**asked, "seconds": seconds}).encode()
         with self._alone:
-            line, status = self._exchange(question)
+            line, status = self._exchange(question, seconds)
             if status == CLOSED_IDLE:
-                line, status = self._exchange(question)
+                line, status = self._exchange(question, seconds)
         if status is not None:
             raise ValueError(
                 f"that takes more than {seconds} seconds or {TO_ANSWER / 1e9:.1f} GB of memory"
@@ -81,27 +82,24 @@ class IsolatedTokenizer:
             raise ValueError(answer["error"])
         return answer
 
-    def _exchange(self, question: bytes) -> tuple[bytes, int | None]:
-        """The answer, or the exit status of a process that ended instead."""
+    def _exchange(self, question: bytes, seconds: float) -> tuple[bytes, int | None]:
+        """The answer, or the exit status of a process that ended instead, or that was killed because it does
+        not end by itself."""
         process = self._process = self._process or self._started()
-        line = _told(process, question)
-        if line.endswith(b"\n"):
-            return line, None
-        self._process = None
-        return b"", process.wait()
+        with ended_after(process, seconds + TO_END):
+            line = _told(process, question)
+            if line.endswith(b"\n"):
+                return line, None
+            self._process = None
+            return b"", process.wait()
 
     def _started(self) -> "subprocess.Popen[bytes]":
         split = self._backend.encode_special_tokens
         described = json.dumps({"tokenizer": self._backend.to_str(), "split": split})
-        process = subprocess.Popen(
-            [sys.executable, "-P", tokenizer_process.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment_with(TOKENIZERS_PARALLELISM="false"),
-        )
+        process = start_python([tokenizer_process.__file__], TOKENIZERS_PARALLELISM="false")
         weakref.finalize(self, _end, process)
-        _told(process, described.encode())
+        with ended_after(process, LOADING + TO_END):
+            _told(process, described.encode())
         return process
 
 

@@ -11,6 +11,9 @@ from model.nn.patches import Patch
 
 LARGEST_SCALE = 1e6  # scores times a larger factor leave single precision
 LARGEST_MASK_VALUE = float(np.finfo(np.float32).max)  # what single precision holds
+SMALLEST = float(
+    np.finfo(np.float32).tiny
+)  # nearer to 0 single precision loses digits, and 1 over it is infinite
 WeightSet = tuple[int, int, int, float]  # head, query, key, and the weight that was set by hand
 _MEMBERS = {
     "hidden": "positions, counted from 0",
@@ -63,6 +66,12 @@ class Intervention:
                 raise ValueError(
                     f"The weights set in row {row[2]} of {row[0]}, head {row[1]}, sum to {total:g}; they "
                     "can sum to 1 at most."
+                )
+        for name in ("scale", "fill", "dropout"):
+            if 0 < abs(getattr(self, name) or 0) < SMALLEST:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)}; it must be 0, or at least {SMALLEST:.2g} away from 0, "
+                    "as far as single precision tells numbers apart."
                 )
         if self.mask not in tuple(MASKS):
             raise ValueError(f"mask is {self.mask!r}; it must be one of {tuple(MASKS)}.")

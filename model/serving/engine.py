@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Literal, TypeVar
+from weakref import WeakSet
 
 from cachetools import LRUCache
 
@@ -22,7 +23,7 @@ from model.nn.intervention import Intervention
 from model.run.refusals import check_record, check_shown
 from model.serving.events import Event, Found, Loaded, Passed, Refused
 from model.serving.holdings import Eviction, Holdings, Load, loads_of
-from model.serving.loaded_models import LoadedModels, model_size
+from model.serving.loaded_models import LoadedModels, bytes_of, model_size, weights_of
 from model.serving.trace_files import (
     File,
     as_model,
@@ -39,6 +40,8 @@ from model.trace.dropped import dropped_name
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from model.run.model import Model
     from model.run.recorded import RecordedModel
 
@@ -95,6 +98,9 @@ class Engine:
         self._traces: LRUCache[Request | File, Trace] = LRUCache(
             trace_bytes or bounds.trace_megabytes * MEGABYTE, getsizeof=lambda trace: trace.nbytes
         )
+        # Of all that was loaded and passed: a page may still read what is not kept any more.
+        self._weights: list[WeakSet[Tensor]] = []
+        self._passed: WeakSet[Trace] = WeakSet()
         self._queue = FairQueue(PASSES_AT_ONCE, bounds.longest_queue)
         self._seconds = bounds.pass_seconds
         self._wanted, self._visitor, self._told = wanted, visitor, tell
@@ -127,6 +133,7 @@ class Engine:
                 model = self._load(name, progress)
                 self._keep(self._models, name, model)
                 self._note_evictions(name)
+                _collect()
             return model
 
     def keep_file(self, file: BytesIO, size: int) -> str:
@@ -149,6 +156,8 @@ class Engine:
     def _opened(self, file: File, trace: Trace) -> "RecordedModel":
         """A run as a model. Its run is what is kept, so that its check is computed once."""
         model = as_model(file, trace)
+        with self._guard:
+            self._passed.add(model.run)
         self._keep(self._traces, file, model.run)
         return model
 
@@ -161,6 +170,7 @@ class Engine:
                 with self._guard:
                     if self._models.currsize + model_size(model) <= self._models.maxsize:
                         self._models[name] = model
+                _collect()
 
     @property
     def evictions(self) -> tuple[Eviction, ...]:
@@ -169,15 +179,26 @@ class Engine:
 
     @property
     def holdings(self) -> Holdings:
-        """What is kept now, and how many wait."""
+        """What is in memory now, and how many wait."""
         with self._guard:
+            self._weights = [weights for weights in self._weights if weights]
             return Holdings(
                 models=tuple(self._models),
-                model_bytes=int(self._models.currsize),
+                models_in_memory=len(self._weights),
+                model_bytes=sum(map(bytes_of, self._weights)),
                 traces=len(self._traces),
-                trace_bytes=int(self._traces.currsize),
+                trace_bytes=sum(trace.nbytes for trace in self._passed),
                 waiting=self._queue.waiting,
             )
+
+    def give_back(self) -> None:
+        """Returns freed memory to the system; first frees the models that a page still read when they were
+        unloaded, and reads no more."""
+        holdings = self.holdings
+        if holdings.models_in_memory > len(holdings.models):
+            _collect()
+        else:
+            allocator.give_back_spare()
 
     def loads(self) -> list[Load]:
         """The loaded models, and how busy each is."""
@@ -222,6 +243,8 @@ class Engine:
             ended = time.perf_counter()
             tokens = len(trace.tokens) + len(trace.target_tokens)
             self._tell(Passed(request.model, tokens, ended - began, began - asked))
+            with self._guard:
+                self._passed.add(trace)
             self._keep(self._traces, request, trace)
             return trace
 
@@ -258,12 +281,8 @@ class Engine:
                 model = load_model(name, progress=announced, most_bytes=bound)
         finally:
             self._news.pop(name, None)
-        # Streamlit collects garbage after every rerun: 0.2 s while torch is in the heap and not frozen.
-        # What was frozen for an earlier model may be garbage now, so it is collected first.
-        gc.unfreeze()
-        gc.collect()
-        gc.freeze()
-        allocator.give_back_spare()  # what reading its files took
+        with self._guard:
+            self._weights.append(weights_of(model))
         self._tell(Loaded(name, time.perf_counter() - began, model_size(model)))
         return model
 
@@ -307,3 +326,15 @@ class Engine:
         """Keeps a value unless it alone is over the bound."""
         with self._guard, suppress(ValueError):
             cache[key] = value
+
+
+def _collect() -> None:
+    """Frees what unloaded models leave behind, and takes what is loaded out of later collections.
+
+    Streamlit's collections of garbage take 0.2 s each while torch is in the heap and not frozen. What was
+    frozen for an earlier model may be garbage now, so it is collected first.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    allocator.give_back_spare()  # what reading the files took, too

@@ -18,11 +18,13 @@ class Eviction(NamedTuple):
 
 @dataclass(frozen=True)
 class Holdings:
-    """What an engine keeps at one moment."""
+    """What an engine keeps at one moment. The bytes are those of all its models and traces in memory: a page
+    may still read one that is not kept any more."""
 
-    models: tuple[str, ...]
+    models: tuple[str, ...]  # that are kept
+    models_in_memory: int
     model_bytes: int
-    traces: int
+    traces: int  # that are kept
     trace_bytes: int
     waiting: int  # in the queue for passes
 

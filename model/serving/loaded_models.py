@@ -1,10 +1,14 @@
 """Loaded models within a bound of bytes."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from cachetools import LRUCache
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from model.run.model import Model
 
 
@@ -23,5 +27,15 @@ class LoadedModels(LRUCache[str, "Model"]):
 
 def model_size(model: "Model") -> int:
     """Bytes of a model's weights, shared ones once."""
-    weights = model.module.state_dict().values()
+    return bytes_of(model.module.state_dict().values())
+
+
+def weights_of(model: "Model") -> "WeakSet[Tensor]":
+    """A model's weights, as long as they are in memory. They can outlive the model: the library's modules
+    refer to each other in circles."""
+    return WeakSet(model.module.parameters())
+
+
+def bytes_of(weights: "Iterable[Tensor]") -> int:
+    """Bytes of some weights, those that share memory once."""
     return sum({weight.data_ptr(): weight.nbytes for weight in weights}.values())

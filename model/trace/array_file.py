@@ -15,11 +15,13 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from model.system.files import bytes_text
+
 KINDS: Mapping[str, np.dtype[Any]] = {
     name: np.dtype(written)
     for name, written in {"F32": "<f4", "I64": "<i8", "BOOL": "?", "U8": "u1"}.items()
 }
-MOST_HEADER = 16_000_000  # bytes
+MOST_HEADER = 4_000_000  # bytes: some seconds to read and check
 MOST_ARRAYS = 100_000
 MOST_AXES = 4
 DEEPEST = 12  # lists and objects inside one another
@@ -50,7 +52,8 @@ class Header:
 
 
 def write(file: BinaryIO, arrays: Mapping[str, NDArray[Any]], key: str, text: str) -> None:
-    """Writes arrays, one at a time, and a text under a key of the metadata."""
+    """Writes arrays, one at a time, and a text under a key of the metadata. Raises ValueError where they are
+    more than can be read again."""
     # The widest numbers stand first, so that each array begins at a multiple of its width.
     names = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
     header: dict[str, object] = {"__metadata__": {key: text}}
@@ -62,6 +65,11 @@ def write(file: BinaryIO, arrays: Mapping[str, NDArray[Any]], key: str, text: st
         header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": ends}
     written = json.dumps(header, separators=(",", ":")).encode()
     written += b" " * (-len(written) % 8)
+    if len(written) > MOST_HEADER:
+        raise ValueError(
+            f"The description of this run has {bytes_text(len(written))}; a trace file holds at most "
+            f"{bytes_text(MOST_HEADER)}. Tokens and changes by hand take most of it."
+        )
     file.write(len(written).to_bytes(_PREFIX, "little"))
     file.write(written)
     for name in names:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from model.nn.config import NormKind, Part, Projection, Stack, TransformerConfig
-from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, Intervention
+from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, SMALLEST, Intervention
 from model.nn.patches import Patch
 from model.nn.places import Place
 from model.system.settings import settings
@@ -62,7 +62,7 @@ class AttentionEntry(Entry):
     scale: Annotated[float, Field(ge=-LARGEST_SCALE, le=LARGEST_SCALE)]
     fill: PlaceName  # what a masked score became; JSON has no infinity
     look_ahead: bool
-    cap: Annotated[float, Field(gt=0, le=LARGEST)] | None = None
+    cap: Annotated[float, Field(ge=SMALLEST, le=LARGEST)] | None = None
     window: Size | None = None
     ablated: tuple[Count, ...] = ()
     weights_set: tuple[tuple[Count, Count, Count, Share], ...] = ()
@@ -216,9 +216,11 @@ def _check_tokens(found: Description) -> None:
 
 
 def _check_attention(entry: AttentionEntry) -> None:
-    """Raises ValueError where its name, its fill or its heads are none."""
+    """Raises ValueError where its name, its fill, its scale or its heads are none."""
     _ = entry.place
     mask_value(entry.fill)
+    if 0 < abs(entry.scale) < SMALLEST:
+        raise ValueError(f"{entry.name} multiplies by less than single precision holds")
     if any(head >= entry.heads for head in entry.ablated):
         raise ValueError(f"{entry.name} leaves out a head that it does not have")
 

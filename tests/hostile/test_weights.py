@@ -3,13 +3,16 @@
 import json
 import os
 import shutil
+import signal
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from model import load_model
+from model.hub import isolated_tokenizer
 from model.loading.shipped import ASSETS
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.lies import LIES, Lie, claims, device, multiplying, pipe, tokenizer
@@ -75,6 +78,22 @@ def test_a_text_that_a_tokenizer_would_make_endless_is_refused_and_the_next_is_r
     model = load_model(str(folder), device="cpu")
     with pytest.raises(ValueError, match=r"cannot read this \(.* GB of memory\)\.$"):
         model.trace("the zebra saw")
+    assert [token.text for token in model.tokens("the cat saw")] == ["the", "cat", "saw"]
+
+
+def test_a_tokenizer_that_stands_still_blocks_nobody_for_ever(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_model(str(folder), device="cpu")
+    apart = model.tokenizer._tokenizer._tokenizer  # type: ignore[attr-defined]
+    stopped = apart._process
+    stopped.send_signal(signal.SIGSTOP)  # its own clock stands still too
+    monkeypatch.setattr(isolated_tokenizer, "settings", lambda: SimpleNamespace(pass_seconds=0))
+    monkeypatch.setattr(isolated_tokenizer, "TO_END", 0)
+    with pytest.raises(ValueError, match=r"cannot read this \(.* more than 0 seconds .*\)\.$"):
+        model.tokens("the cat saw")
+    assert stopped.returncode == -signal.SIGKILL
+    monkeypatch.undo()
     assert [token.text for token in model.tokens("the cat saw")] == ["the", "cat", "saw"]
 
 

@@ -103,10 +103,10 @@ def open_browser(opens: str = "") -> None:
 
 
 async def tend_memory() -> None:
-    """Returns freed memory to the system every few seconds, until it is cancelled."""
+    """Returns memory that is not used any more to the system every few seconds, until it is cancelled."""
     while True:
         await asyncio.sleep(SECONDS_BETWEEN_TRIMS)
-        await asyncio.to_thread(allocator.give_back_spare)
+        await asyncio.to_thread(lambda: engine().give_back())
 
 
 @asynccontextmanager

@@ -40,7 +40,7 @@ class Led:
 def led() -> Led | None:
     """The class that this visitor shows something, as long as it goes on."""
     mine: Led | None = st.session_state.get(_LED)
-    if mine is not None and class_views.look(mine.code) is None:
+    if mine is not None and class_views.shown(mine.code) is None:
         st.session_state[_LED], st.session_state[_SAID] = None, "Your class has ended."
         return None
     return mine
@@ -112,7 +112,7 @@ def bar(file: str) -> None:
 
 def _of_the_lecturer(file: str) -> None:
     mine = st.session_state[_LED]
-    view = class_views.look(mine.code)
+    view = class_views.shown(mine.code)
     seen = "" if view is None else entry(view.page).title
     with _row():
         st.markdown(plain(f"Your class sees: {seen}."), width="content")

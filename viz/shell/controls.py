@@ -91,7 +91,7 @@ def choose_intervention(model: "Model") -> None:
     """The two changes at hand above a picture of a head: scaling and mask."""
     if not model.runs:
         return
-    intervention = current().intervention
+    intervention, shape = current().intervention, model.config.shape
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="switches"):
         st.toggle(
             "Divide scores by √dₖ",
@@ -104,7 +104,7 @@ def choose_intervention(model: "Model") -> None:
         st.radio(
             "Mask",
             masks_for(model),
-            format_func=lambda name: MASKS[name].title_for(model.config.shape),
+            format_func=lambda name: MASKS[name].title_for(shape),
             horizontal=True,
             **switch("choose-mask", intervention.mask, lambda mask: intervene(mask=mask)),
         )

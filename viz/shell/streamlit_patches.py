@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import math
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -10,14 +11,17 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
+from streamlit.elements.widgets.number_input import NumberInputSerde
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime import app_session, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunnerEvent
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData, ScriptRequestType
+from streamlit.runtime.session_manager import SessionInfo
 
 from model.system.clicks import clicked
 from viz.state.page_runs import page_runs
@@ -34,6 +38,8 @@ def mend_streamlit() -> None:
     take_turns()
     clear_with_what_is_inside()
     send_together()
+    forget_who_left()
+    take_finite_numbers()
 
 
 def around_every_page() -> None:
@@ -195,3 +201,40 @@ def _hear(said: deque[Callable[[], None]]) -> None:
         for callback in said:
             loop.call_soon(callback)  # each by itself: one that fails leaves the others alone
         said.clear()
+
+
+def forget_who_left() -> None:
+    """The session of a visitor who left ends after `server.disconnectedSessionTTL` seconds. Streamlit keeps
+    it, with all that the last page holds, until another visitor leaves after that."""
+    setattr(MemorySessionStorage, "save", _keep_for_a_while)  # noqa: B010
+
+
+def _keep_for_a_while(storage: MemorySessionStorage, left: SessionInfo) -> None:
+    sessions: Any = storage._cache  # Streamlit's own, with a time to live
+    sessions[left.session.id] = left
+    asyncio.get_running_loop().call_later(sessions.ttl, _end_sessions, sessions)
+
+
+def _end_sessions(sessions: Any) -> None:
+    """Ends those whose time is over. Streamlit's loop may refer to the last one until somebody comes, so each
+    is emptied too."""
+    for _, left in sessions.expire():
+        left.session.shutdown()
+        left.session.session_state.clear()
+        left.session._fragment_storage.clear()
+
+
+_READ = "_read_number"  # Streamlit's own method, kept on its class
+
+
+def take_finite_numbers() -> None:
+    """A number box that a link fills takes "inf" for no number. Streamlit makes a whole number of it, which
+    ends the page."""
+    if not hasattr(NumberInputSerde, _READ):
+        setattr(NumberInputSerde, _READ, NumberInputSerde.deserialize)
+        setattr(NumberInputSerde, "deserialize", _finite)  # noqa: B010
+
+
+def _finite(box: NumberInputSerde, number: float | None) -> float | None:
+    read: Callable[[float | None], float | None] = getattr(box, _READ)
+    return read(number if number is None or math.isfinite(number) else None)

@@ -7,7 +7,6 @@ process only, and ends with it.
 import secrets
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -19,6 +18,7 @@ HOURS = 4.0  # after the last view that was shown
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none looks like another
 _LENGTH = 12  # letters of a code: 8e17 codes
 
+FULL = "This server has as many classes as it can keep. Try again in an hour."
 ENDED = "This class has ended. Ask your lecturer for a new link."
 
 
@@ -37,21 +37,26 @@ class ClassViews:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._shown: OrderedDict[str, ShownView] = OrderedDict()  # looked at last stands last
+        self._shown: dict[str, ShownView] = {}
+        self._begun: dict[
+            str, None
+        ] = {}  # the oldest first; nobody has joined, nothing more was shown
         self._keys: dict[str, str] = {}
         self._changing = threading.Lock()
 
     def begin(self, page: str, parameters: Mapping[str, str]) -> tuple[str, str]:
-        """A code for the class, and the key with which its lecturer shows more. The class that nobody has
-        looked at for longest makes room. Raises ValueError where a link is too long."""
+        """A code for the class, and the key with which its lecturer shows more. The oldest of those that were
+        only begun makes room. Raises ValueError where there is none, and where a link is too long."""
         view = self._view(page, parameters, 0)
         code = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
         with self._changing:
             self._forget()
-            while len(self._shown) >= CLASSES:
-                oldest, _ = self._shown.popitem(last=False)
-                del self._keys[oldest]
+            if len(self._shown) >= CLASSES:
+                if not self._begun:
+                    raise ValueError(FULL)
+                self._drop(next(iter(self._begun)))
             self._shown[code], self._keys[code] = view, secrets.token_urlsafe(16)
+            self._begun[code] = None
             return code, self._keys[code]
 
     def show(self, code: str, key: str, page: str, parameters: Mapping[str, str]) -> None:
@@ -62,20 +67,26 @@ class ClassViews:
             if not self._opens(code, key):
                 raise ValueError(ENDED)
             self._shown[code] = self._view(page, parameters, self._shown[code].number + 1)
+            self._begun.pop(code, None)
 
-    def look(self, code: str) -> ShownView | None:
+    def shown(self, code: str) -> ShownView | None:
         """What a class is shown now; None where there is no such class, or no longer."""
         with self._changing:
             self._forget()
-            if code in self._shown:
-                self._shown.move_to_end(code)
             return self._shown.get(code)
+
+    def look(self, code: str) -> ShownView | None:
+        """The same, for a pupil, who so joins the class."""
+        view = self.shown(code)
+        with self._changing:
+            self._begun.pop(code, None)
+        return view
 
     def end(self, code: str, key: str) -> None:
         """Ends a class, if the key is its own."""
         with self._changing:
             if self._opens(code, key):
-                del self._shown[code], self._keys[code]
+                self._drop(code)
 
     def _opens(self, code: str, key: str) -> bool:
         return code in self._keys and secrets.compare_digest(
@@ -91,7 +102,11 @@ class ClassViews:
         """Classes whose time is over go."""
         over = [code for code, view in self._shown.items() if view.until <= self._clock()]
         for code in over:
-            del self._shown[code], self._keys[code]
+            self._drop(code)
+
+    def _drop(self, code: str) -> None:
+        del self._shown[code], self._keys[code]
+        self._begun.pop(code, None)
 
 
 class_views = ClassViews()

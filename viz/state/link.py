@@ -126,7 +126,7 @@ def _position(given: str) -> int:
 def _number(given: str) -> float:
     if not _NUMBER.fullmatch(given):
         raise ValueError("it is not a number.")
-    return float(given)
+    return float(given) + 0.0  # -0 is 0
 
 
 def _model(given: str) -> str:

@@ -71,10 +71,10 @@ _line, _trace_bytes, _traces, _model_bytes, _models = (
     Gauge(f"attention_{name}", meaning, registry=REGISTRY)
     for name, meaning in (
         ("line_length", "Passes waiting in the queue"),
-        ("cache_bytes", "Bytes of the traces in the cache"),
+        ("cache_bytes", "Bytes of the traces in memory: in the cache, or still read by a page"),
         ("cache_traces", "Traces in the cache"),
-        ("model_bytes", "Bytes of the loaded models"),
-        ("models_loaded", "Models that are loaded"),
+        ("model_bytes", "Bytes of the models in memory: kept, or still read by a page"),
+        ("models_loaded", "Models in memory: kept, or still read by a page"),
     )
 )
 
@@ -121,7 +121,7 @@ def watch(engine: Engine) -> None:
     _trace_bytes.set_function(lambda: engine.holdings.trace_bytes)
     _traces.set_function(lambda: engine.holdings.traces)
     _model_bytes.set_function(lambda: engine.holdings.model_bytes)
-    _models.set_function(lambda: len(engine.holdings.models))
+    _models.set_function(lambda: engine.holdings.models_in_memory)
 
 
 def count(event: Event) -> None:

@@ -12,6 +12,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from model import load_model
 from model.download.wheel import cache_folder
+from model.hub import template_process
 from model.hub.chat_template import LONGEST, chat_template, wrapped
 from tests.model.hub_models import saved
 from tests.model.tiny import loaded
@@ -63,6 +64,18 @@ def test_a_harmful_template_is_ended_with_a_sentence(template: str) -> None:
     with pytest.raises(ValueError, match=HARMFUL[template]) as refused:
         wrapped(template, "hello")
     assert str(refused.value).endswith(".")
+
+
+def test_a_process_that_stands_still_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    still = tmp_path / "still.py"
+    still.write_text("import signal\nsignal.pause()")
+    monkeypatch.setattr(template_process, "__file__", str(still))
+    monkeypatch.setattr("model.hub.chat_template.LOADING", 0)
+    monkeypatch.setattr("model.hub.chat_template.SECONDS", 0)
+    with pytest.raises(ValueError, match="takes more than 0 seconds"):
+        wrapped("{{ messages }}", "a text of this test's own")
 
 
 def test_a_template_is_read_from_an_ordinary_file_of_some_length(tmp_path: Path) -> None:

@@ -107,6 +107,21 @@ def test_models_are_dropped_when_their_bytes_are_over_the_bound() -> None:
     assert shared.has("stories")
 
 
+def test_what_is_reported_is_all_that_is_in_memory_kept_or_not() -> None:
+    sizes = [model_size(Engine().model(name, quiet)) for name in ("stories", "translate-en-fr")]
+    narrow = Engine(model_bytes=max(sizes), trace_bytes=10)
+    read = narrow.model("stories", quiet), narrow.trace(Request("stories", "The cat sat"), quiet)
+    narrow.model("translate-en-fr", quiet)
+    now = narrow.holdings
+    assert now.models == ("translate-en-fr",)
+    assert (now.models_in_memory, now.model_bytes) == (2, sum(sizes))
+    assert (now.traces, now.trace_bytes) == (0, read[1].nbytes)
+    del read
+    narrow.give_back()
+    now = narrow.holdings
+    assert (now.models_in_memory, now.model_bytes, now.trace_bytes) == (1, sizes[1], 0)
+
+
 def test_a_model_is_prepared_only_where_no_other_must_go_for_it() -> None:
     roomy = Engine()
     roomy.prepare("stories")

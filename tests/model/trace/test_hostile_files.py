@@ -134,7 +134,7 @@ def test_what_surrounds_these_changes_makes_no_file_unreadable(whole: bytes) -> 
 
 
 def test_more_parts_than_any_model_has_are_refused(whole: bytes) -> None:
-    many = with_description(whole, lambda said: said.update(norms=said["norms"] * 10_001))
+    many = with_description(whole, lambda said: said.update(norms=[said["norms"][0]] * 10_001))
     with pytest.raises(ValueError, match="“norms” is not so: Tuple should have at most 10000"):
         read_trace(many)
 
@@ -204,6 +204,35 @@ def test_a_text_without_an_end_is_read_once() -> None:
     for inside in ('\\"[' * (DEEPEST + 1), '\\"' * (MOST_HEADER // 2)):
         with pytest.raises(ValueError, match="is not JSON"):
             strict_json('"' + inside)
+
+
+def test_a_description_that_takes_long_to_read_is_refused_before_and_never_written(
+    whole: bytes,
+) -> None:
+    """14 MB of cut edges took nine seconds."""
+    edges = [[query, key] for query in range(700) for key in range(700)]
+    many = with_description(whole, lambda said: said["intervention"].update(blocked=edges))
+    assert MOST_HEADER < len(many) - len(whole) < 2 * MOST_HEADER
+    with pytest.raises(ValueError, match="than a header may be"):
+        read_trace(many)
+    trace = read_trace(whole)
+    changed = replace(trace.intervention, blocked=frozenset(map(tuple, edges)))
+    with pytest.raises(ValueError, match=r"description of this run has .* at most 4\.0 MB"):
+        trace_file(replace(trace, intervention=changed))
+
+
+def test_the_longest_text_has_room_in_a_header() -> None:
+    tokens = [
+        {
+            "id": 50_256,
+            "text": "\U0001f98a",
+            "raw": "f09fa68a",
+            "special": False,
+            "span": [19_998, 19_999],
+        }
+    ]
+    written = json.dumps(json.dumps(tokens * 20_000, separators=(",", ":"))).encode()
+    assert 1.1 * len(written) < MOST_HEADER
 
 
 def test_a_header_longer_than_the_file_takes_no_memory() -> None:

@@ -43,6 +43,8 @@ WRONG_WORDS: dict[str, Change] = {
     "a layer beyond the model's": attention(layer=9, name="decoder.9.self"),
     "an infinite scale": attention(scale=1e999),
     "a scale beyond the bound": attention(scale=1e30),
+    "a scale that single precision takes for zero": attention(scale=1e-320),
+    "a cap that single precision takes for zero": attention(cap=1e-320),
     "a cap of zero": attention(cap=0),
     "a cap in letters": attention(cap="x"),
     "a window below zero": attention(window=-1),

@@ -1,8 +1,11 @@
 """What is mended in Streamlit, each held against Streamlit's own classes."""
 
 import asyncio
+import gc
 import importlib.util
+import math
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -11,7 +14,9 @@ from typing import cast
 from unittest import mock
 
 import pytest
+from streamlit.elements.widgets.number_input import NumberInputSerde
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.NumberInput_pb2 import NumberInput
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import app_session, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession
@@ -19,11 +24,15 @@ from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.fragment import MemoryFragmentStorage
 from streamlit.runtime.media_file_storage import MediaFileKind
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
+from streamlit.runtime.memory_session_storage import MemorySessionStorage
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.pages_manager import PagesManager
+from streamlit.runtime.script_data import ScriptData
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunnerEvent
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.state import SessionState
+from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
 from model import Intervention, load_model
 from model.trace.trace import Trace
@@ -47,6 +56,8 @@ def mended() -> Iterator[None]:
         (AppSession, "_call_soon_on_event_loop"),
         (AppSession, "_on_scriptrunner_event"),
         (app_session, "ScriptRunner"),
+        (MemorySessionStorage, "save"),
+        (NumberInputSerde, "deserialize"),
     ]
     before = [getattr(owner, name) for owner, name in changed]
     was_mended = hasattr(AppSession, "_wake_event_loop")
@@ -56,6 +67,7 @@ def mended() -> Iterator[None]:
         setattr(owner, name, value)
     if not was_mended:
         del AppSession._wake_event_loop  # type: ignore[attr-defined]
+        del NumberInputSerde._read_number  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
@@ -265,6 +277,48 @@ def test_the_end_of_a_run_is_heard_at_once_and_after_its_last_delta(
     session = asyncio.run(listen())
     assert session.heard == [*range(1, 101), end]
     assert session.wakings == 2
+
+
+def test_the_session_of_who_left_ends_in_time_also_where_nobody_else_leaves() -> None:
+    storage = MemorySessionStorage(ttl_seconds=0)
+    manager = WebsocketSessionManager(
+        storage, MemoryUploadedFileManager("/upload"), ScriptCache(), lambda: None
+    )
+
+    async def visits() -> tuple[weakref.ref[AppSession], bool]:
+        one, other = (
+            manager.connect_session(mock.Mock(), ScriptData("app.py", False), {}) for _ in range(2)
+        )
+        info = manager.get_session_info(one)
+        assert info is not None
+        gone = weakref.ref(info.session)
+        info.session.session_state["what the page holds"] = {"a large value"}
+        held = weakref.ref(info.session.session_state["what the page holds"])
+        manager.disconnect_session(one)
+        while held() is not None:  # also where somebody still refers to the session, as `info` does
+            await asyncio.sleep(0)
+        del info
+        return gone, manager.is_active_session(other)
+
+    gc.collect()
+    gc.disable()  # it is not left to the collector, which may come much later
+    try:
+        gone, stays = asyncio.run(asyncio.wait_for(visits(), 60))
+        assert gone() is None
+        assert stays
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("kind", [NumberInput.INT, NumberInput.FLOAT])
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+def test_a_link_that_fills_a_number_box_with_no_number_leaves_it_as_it_was(
+    number: float, kind: int
+) -> None:
+    for start in (None, 3):
+        box = NumberInputSerde(start, kind, 1, 10**9)
+        assert box.deserialize(number) == start
+        assert box.deserialize(5) == 5
 
 
 def test_a_second_import_leaves_the_first_ones_mend() -> None:

@@ -71,17 +71,25 @@ def test_a_class_ends_at_its_lecturers_wish_and_some_hours_after_the_last_view(
         views.show(ended, its_key, PAGE, LINK)
 
 
-def test_they_are_bounded_and_a_class_with_pupils_is_not_the_one_that_goes(
+def test_what_was_only_begun_makes_room_and_a_class_that_is_used_never_does(
     views: ClassViews,
 ) -> None:
-    busy, _ = views.begin(PAGE, LINK)
+    joined, _ = views.begin(PAGE, LINK)
+    assert views.look(joined) is not None
+    prepared, its_key = views.begin(PAGE, LINK)
+    views.show(prepared, its_key, PAGE, LINK)
     idle, key = views.begin(PAGE, LINK)
-    for _ in range(2 * CLASSES):
-        views.begin(PAGE, LINK)
-        assert views.look(busy) is not None
-    assert views.look(idle) is None
+    begun = [views.begin(PAGE, LINK) for _ in range(2 * CLASSES)][-(CLASSES - 2) :]
+    assert views.shown(idle) is None
     with pytest.raises(ValueError, match="has ended"):
         views.show(idle, key, PAGE, LINK)
+    for code in (joined, prepared, *(code for code, _ in begun)):
+        assert views.look(code) is not None  # from now on every one is used
+    with pytest.raises(ValueError, match="as many classes as it can keep"):
+        views.begin(PAGE, LINK)
+    views.end(prepared, its_key)
+    views.begin(PAGE, LINK)
+    assert views.look(joined) is not None
 
 
 def test_a_view_too_long_for_a_link_is_refused_and_the_one_before_stays(views: ClassViews) -> None:

@@ -1,5 +1,6 @@
 """The link says the whole view, and no link can break a page."""
 
+import math
 from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 
@@ -8,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.loading.registry import models
-from model.nn.intervention import Intervention
+from model.nn.intervention import SMALLEST, Intervention
 from model.nn.mask_choices import MASKS
 from model.nn.patches import Patch
+from tests.pages.reading import visit
 from viz.state.examples import EXAMPLES, example_claim
 from viz.state.link import from_link, to_link
 from viz.state.view import TEXT_LIMIT, View
@@ -18,13 +20,20 @@ from viz.state.view import TEXT_LIMIT, View
 characters = st.characters(exclude_categories=["Cs"])
 names = st.sampled_from(["decoder.0.self", "decoder.1.cross"])
 positions = st.integers(0, 5000)
+
+
+def numbers(least: float, most: float) -> st.SearchStrategy[float]:
+    """Numbers that single precision tells from 0, and 0."""
+    return st.floats(least, most).filter(lambda number: number == 0 or abs(number) >= SMALLEST)
+
+
 interventions = st.builds(
     Intervention,
-    scale=st.none() | st.floats(-1e6, 1e6),
+    scale=st.none() | numbers(-1e6, 1e6),
     mask=st.sampled_from(tuple(MASKS)),
     hidden=st.frozensets(positions, max_size=4),
     blocked=st.frozensets(st.tuples(positions, positions), max_size=4),
-    fill=st.just(float("-inf")) | st.floats(-1e38, 1e38),
+    fill=st.just(float("-inf")) | numbers(-1e38, 1e38),
     positions=st.booleans(),
     ablated=st.frozensets(st.tuples(names, st.integers(0, 40)), max_size=4),
     weights=st.frozensets(
@@ -42,7 +51,7 @@ interventions = st.builds(
             max_size=4,
         ),
     ),
-    dropout=st.floats(0, 0.9),
+    dropout=numbers(0, 0.9),
     seed=st.integers(0, 999),
     only=st.none() | st.frozensets(names, min_size=1),
     window=st.none() | st.integers(1, 5000),
@@ -89,6 +98,10 @@ def test_no_link_raises_and_each_unreadable_part_is_named(parameters: dict[str, 
         ("query", "1e3"),
         ("scale", "yes"),
         ("scale", "1e9"),
+        ("scale", "1e-320"),
+        ("scale", "-1e-39"),
+        ("fill", "1e-40"),
+        ("dropout", "5e-324"),
         ("fill", "nan"),
         ("hidden", "1;2"),
         ("blocked", "1"),
@@ -139,3 +152,12 @@ def test_only_an_example_has_something_to_look_for() -> None:
     assert example_claim(replace(first.view, query=0, stage="scores")) == first.look_for
     assert example_claim(replace(first.view, head=0)) is None
     assert example_claim(View(text="something else")) is None
+
+
+def test_the_scale_nearest_to_0_is_drawn_and_minus_0_is_0() -> None:
+    view, problems = from_link({"scale": repr(SMALLEST), "fill": "-0"})
+    assert problems == ()
+    assert view.intervention.scale == SMALLEST
+    assert math.copysign(1, view.intervention.fill) == 1
+    shown = visit("attention", text="the cat sat", model="stories", scale=repr(SMALLEST))
+    assert not shown.error
