@@ -24,6 +24,15 @@ picture"""
 READ = 'print(picture.place, picture.head, picture.query, picture.key, f"{picture.weight:.6f}")'
 SET = 'picture.place, picture.head, picture.query, picture.key = "decoder.1.self", 5, 3, 2'
 NOTEBOOK = "cat.ipynb"
+THREE = (
+    f"""from model import Intervention, load_model
+from viz.notebook import compare, show
+model = load_model("house-gpt")
+trace = model.trace({TEXT!r})
+show(trace, head=1)""",
+    "show(trace, head=2)",
+    "compare(trace, model.trace(trace.text, intervention=Intervention(scale=1.0)), head=3)",
+)
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +114,38 @@ def test_a_notebook_is_drawn_read_set_saved_and_opened_without_its_kernel_and_wi
     opened_again(visit(address), said)
     page_of_it.write_text(offline_page(notebook), encoding="utf-8")
     alive_without_network(visit(page_of_it.as_uri(), offline=True))
+
+
+def drawn_in_their_cells(page: Page) -> None:
+    """Each of the three cells has its own picture."""
+    for number in range(len(THREE)):
+        shown = lab.cell(page, number).get_by_test_id("explorer")
+        expect(shown).to_have_count(1)
+        expect(shown).to_have_attribute("data-head", str(number + 1))
+        expect(shown).to_have_attribute("data-ready", "true")
+
+
+@pytest.mark.xdist_group("notebooks")
+def test_three_pictures_are_drawn_together_one_by_one_again_and_in_a_page_without_a_network(
+    program: Program, visit: Callable[..., Page], tmp_path: Path
+) -> None:
+    notebook, page_of_it = program.folder / "three.ipynb", tmp_path / "three.html"
+    lab.write(notebook, *THREE)
+    page = visit(f"{program.server.address}/lab/tree/{notebook.name}?reset&token={program.token}")
+    lab.wait_for_kernel(page)
+    for number in range(len(THREE)):
+        lab.run(page, number)
+    drawn_in_their_cells(page)
+    lab.run_all(page)
+    drawn_in_their_cells(page)
+    lab.run(page, 0)
+    drawn_in_their_cells(page)
+    lab.save_with_widgets(page)
+    page_of_it.write_text(offline_page(notebook), encoding="utf-8")
+    saved = visit(page_of_it.as_uri(), offline=True).get_by_test_id("explorer")
+    for number in range(len(THREE)):
+        expect(saved.nth(number)).to_have_attribute("data-head", str(number + 1))
+        expect(saved.nth(number)).to_have_attribute("data-ready", "true")
 
 
 def test_a_program_that_tries_to_reach_another_machine_is_found(tmp_path: Path) -> None:
