@@ -161,7 +161,13 @@ def _with_states(model: PreTrainedModel, shape: Shape) -> nn.Module:
 
 
 def _ids(given: Sequence[int] | Tensor) -> list[int]:
-    ids = torch.as_tensor(given)
+    try:
+        ids = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError, KeyError) as error:
+        raise ValueError(
+            f"One text is read at a time, as a str or as a row of ids, not {type(given).__name__}; of what a "
+            'tokenizer gives, pass ["input_ids"].'
+        ) from error
     if ids.ndim == 2 and len(ids) == 1:
         ids = ids[0]
     if ids.ndim != 1 or ids.is_floating_point() or not len(ids):

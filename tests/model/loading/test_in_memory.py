@@ -129,6 +129,9 @@ def test_without_a_tokenizer_ids_are_read() -> None:
         ([], "One text"),
         ("a b", "without a tokenizer"),
         ([0.5], "One text"),
+        (["the cat", "the dog"], "One text is read at a time, .* not list"),
+        ([[4, 5], [4]], "One text is read at a time, .* not list"),
+        (transformers.BatchEncoding({"input_ids": [[4, 5]]}), r'BatchEncoding; .*\["input_ids"\]'),
     ],
 )
 def test_what_is_no_row_of_ids_is_refused(ids: Any, sentence: str) -> None:

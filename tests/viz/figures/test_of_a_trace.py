@@ -74,6 +74,11 @@ def test_a_statistic_is_a_number_for_each_head(trace: Trace) -> None:
     [
         (lambda trace: figures.weights(trace, PLACE, 8), "has heads 0 to 7, not 8"),
         (lambda trace: figures.weights(trace, "decoder.9.self", 0), "There is no attention"),
+        (lambda trace: figures.token_vectors(trace, PLACE, 0, "W_Q"), "There is no vector 'W_Q'"),
+        (
+            lambda trace: figures.matrix(np.eye(1), rows=["a"], columns=["b"], quantity="effect"),
+            "There is no quantity 'effect'; there are query, key, value, score, weight",
+        ),
         (lambda trace: figures.statistic(trace, "kindness"), "There is no statistic 'kindness'"),
         (
             lambda trace: figures.difference(
