@@ -1,5 +1,6 @@
-"""Starts the app, opens a view of it, or writes a trace file or a profile. Bad input gets a sentence, and exit
-code 2.
+"""Starts the app, opens a view of it, or writes a trace file or a profile.
+
+Bad input gets a sentence, and exit code 2.
 
 What takes seconds to import is imported where it is needed: `--help` and a refusal come at once.
 """
