@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 from model.hub.config import shape_of
 from model.hub.id_tokenizer import IdTokenizer
 from model.hub.layer_by_layer import in_float32
+from model.hub.library import missing_library
 from model.hub.precision import check_rounding
 from model.hub.proving import candidate_of, prove
 from model.hub.tokenizer import isolated
@@ -115,6 +116,8 @@ _PROVEN = _Proven()
 def _prove(model: nn.Module, tokenizer: Any) -> Model:
     name = type(model).__name__
     try:
+        if missing := missing_library():
+            raise ValueError(f"it needs {missing}")
         loaded = _unwrapped(model)
         name = loaded.name_or_path or name
         shape = _shape(loaded)

@@ -1,5 +1,6 @@
 """A model that somebody has loaded is shown as its files would be: of any head, class and precision."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 import torch
 import transformers
 
+from model import load_model
+from model.hub.library import OLDEST
 from model.loading.in_memory import opened, trace
 from tests.model.hub_models import TARGET, TEXT, loaded, saved, traced
 from tests.model.loading.loaded_models import differences, own, snapshot, target_of
@@ -217,6 +220,21 @@ def test_a_class_of_ones_own_with_adapters_is_shown_with_them() -> None:
     assert found.logits is not None
     assert np.abs(found.logits - given).max() < 1e-5
     assert not np.allclose(found.attention[0].query, traced(loaded("llama")).attention[0].query)
+
+
+def test_an_old_library_is_refused_with_the_version_that_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = tmp_path / "transformers-4.57.1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.4\nName: transformers\nVersion: 4.57.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    model, tokenizer = own("llama")
+    said = f"needs transformers {OLDEST} or newer, and 4.57.1 is installed"
+    with pytest.raises(ValueError, match=said):
+        trace(model, tokenizer, TEXT)
+    with pytest.raises(ValueError, match=said):
+        load_model(str(saved("llama")))
 
 
 def test_what_cannot_be_shown_is_refused_with_the_reason() -> None:
