@@ -167,7 +167,8 @@ def _description(readme: str) -> str:
 
 
 def requirements(project: dict[str, dict[str, object]]) -> Iterator[str]:
-    """What the wheel needs: what the app and its notebooks pin, from that version to the next large one."""
+    """What the wheel needs: what the app and its notebooks pin, from the oldest version that was tried to the
+    next large one."""
     wheel = project["tool"]["attention-lens"]
     extras = {name: extra for extra, names in wheel["extras"].items() for name in names}
     yield from (f"Provides-Extra: {extra}" for extra in wheel["extras"])
@@ -175,10 +176,11 @@ def requirements(project: dict[str, dict[str, object]]) -> Iterator[str]:
     for line in lines:
         name, pinned, version = line.partition("==")
         if pinned:
-            large, small = (int(number) for number in version.split(".")[:2])
+            oldest, newest = (wheel[end].get(name, version) for end in ("oldest", "newest"))
+            large, small = (int(number) for number in newest.split(".")[:2])
             below = f"{large}.{small + 1}" if name in wheel["inner"] else f"{large + 1}"
             only = f'; extra == "{extras[name]}"' if name in extras else ""
-            yield f"Requires-Dist: {name}>={version},<{below}{only}"
+            yield f"Requires-Dist: {name}>={oldest},<{below}{only}"
 
 
 def _digest(content: bytes) -> str:

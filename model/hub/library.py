@@ -1,8 +1,20 @@
 """Whether Hugging Face's library is installed. It is not imported: that takes seconds."""
 
-from importlib.util import find_spec
+from importlib import metadata
+
+OLDEST = "5.23.0"  # that the tests have passed with
 
 
-def has_library() -> bool:
-    """Most models of the hub run in it."""
-    return find_spec("transformers") is not None
+def missing_library() -> str:
+    """What is to be installed, so that most models of the hub run; "" where it is."""
+    try:
+        version = metadata.version("transformers")
+    except metadata.PackageNotFoundError:
+        return "the package transformers, which is not installed: it comes with the extra “hub”"
+    if _parts(version) < _parts(OLDEST):
+        return f"transformers {OLDEST} or newer, and {version} is installed"
+    return ""
+
+
+def _parts(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")[:2]]

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import GenerationConfig, PreTrainedConfig, PreTrainedModel
+from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel
 
 _REBUILT = (dict, OrderedDict, list, tuple, set)
 _PLAIN = (bool, int, float, str, torch.dtype)
@@ -28,7 +28,7 @@ def twin(model: nn.Module) -> Any:
     configs = {id(part.config): part.config for part in body.modules() if hasattr(part, "config")}
     set_attention(body, "eager")
     for config in configs.values():
-        if isinstance(config, PreTrainedConfig):
+        if isinstance(config, PretrainedConfig):
             config.return_dict = True
             for switch in _SWITCHES:
                 setattr(config, switch, False)
@@ -80,7 +80,7 @@ class _Twins:
                 return self._module(value)
             case nn.Parameter() if type(value) is nn.Parameter:
                 return self._keep(value, nn.Parameter(value.detach(), requires_grad=False))
-            case PreTrainedConfig() | GenerationConfig():
+            case PretrainedConfig() | GenerationConfig():
                 return deepcopy(value, self._configs)
             case MethodType():
                 return MethodType(value.__func__, self.of(value.__self__))

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 from model.hub.config import shape_of
 from model.hub.id_tokenizer import IdTokenizer
 from model.hub.layer_by_layer import in_float32
+from model.hub.library import missing_library
 from model.hub.precision import check_rounding
 from model.hub.proving import candidate_of, prove
 from model.hub.tokenizer import isolated
@@ -116,6 +117,8 @@ _PROVEN = _Proven()
 def _prove(model: nn.Module, tokenizer: Any) -> Model:
     name, hint = type(model).__name__, ""
     try:
+        if missing := missing_library():
+            raise ValueError(f"it needs {missing}")
         loaded = _unwrapped(model)
         name = loaded.name_or_path or name
         check_weights(loaded)
@@ -162,7 +165,13 @@ def _with_states(model: PreTrainedModel, shape: Shape) -> nn.Module:
 
 
 def _ids(given: Sequence[int] | Tensor) -> list[int]:
-    ids = torch.as_tensor(given)
+    try:
+        ids = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError, KeyError) as error:
+        raise ValueError(
+            f"One text is read at a time, as a str or as a row of ids, not {type(given).__name__}; of what a "
+            'tokenizer gives, pass ["input_ids"].'
+        ) from error
     if ids.ndim == 2 and len(ids) == 1:
         ids = ids[0]
     if ids.ndim != 1 or ids.is_floating_point() or not len(ids):

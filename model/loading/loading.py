@@ -10,7 +10,7 @@ from model.download.packed import checked_size
 from model.download.sources import fetched
 from model.download.wheel import Progress
 from model.hub.claims import check_claims
-from model.hub.library import has_library
+from model.hub.library import missing_library
 from model.loading.bert import load_bert
 from model.loading.shipped import ASSETS, DamagedError, load_asset
 from model.loading.untrained import load_untrained
@@ -68,10 +68,8 @@ def from_hub_layout(
     try:
         check_memory(checked_size(folder), most_bytes)
         check_claims(folder)
-        if not has_library():
-            raise ValueError(
-                "it needs the package transformers, which is not installed: it comes with the extra “hub”"
-            )
+        if missing := missing_library():
+            raise ValueError(f"it needs {missing}")
         from model.hub.loading import load_hub  # Hugging Face's library takes seconds to import
 
         return load_hub(folder, name, place, progress)
@@ -91,6 +89,8 @@ def by_layer(entry: Entry, name: str, progress: Progress) -> Model:
     folder = entry.folder or fetched(entry, progress)
     try:
         check_claims(folder)
+        if missing := missing_library():
+            raise ValueError(f"it needs {missing}")
         from model.hub.loading import load_by_layer
 
         return load_by_layer(folder, name, progress)

@@ -1,22 +1,25 @@
-"""`python -m model.profile MODEL CORPUS.txt -o FOLDER`: what each head of a model does over a text.
-
-Stop it with Ctrl-C: what was done is kept, and the same command goes on from there.
-"""
+"""`python -m model.profile MODEL CORPUS.txt -o FOLDER`: what each head of a model does over a text."""
 
 import argparse
 import errno
 import os
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
 
 from model.profile.run import WINDOW, Progress, profile
 
+_ABOUT = (
+    "What each head of a model does over a text. Stop it with Ctrl-C: what was done is kept, and the same "
+    "command goes on from there."
+)
 WIDTH = 72  # letters of the line of progress: a shorter one hides all of a longer one
 
 
-def main() -> int:
-    """Runs the command. Returns the exit code: 2 for what cannot be done."""
-    parser = argparse.ArgumentParser(prog="python -m model.profile", description=__doc__)
+def main(arguments: Sequence[str] | None = None, program: str = "python -m model.profile") -> int:
+    """Runs the command. Returns the exit code: 2 for what cannot be done. arguments: instead of those of this
+    process. program: how the command is called."""
+    parser = argparse.ArgumentParser(program, description=_ABOUT)
     parser.add_argument("model", help="a name, a hub id or a folder")
     parser.add_argument("corpus", help="a text file in UTF-8")
     parser.add_argument("-o", "--to", required=True, metavar="FOLDER", help="for the profile")
@@ -31,7 +34,7 @@ def main() -> int:
     )
     parser.add_argument("--gpus-per-worker", type=float, help="of a cluster: 0.5, 1, …")
     parser.add_argument("--most-windows", type=int, help="end after so many")
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
     try:
         made = profile(
             asked.model,

@@ -12,7 +12,13 @@ from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.recorder import Recorder, recording
 from model.run.other_run import from_other_run
 from model.run.protocols import AttentionLayer, Runnable
-from model.run.refusals import check_continues, check_id, check_intervention, check_length
+from model.run.refusals import (
+    check_continues,
+    check_id,
+    check_intervention,
+    check_length,
+    check_text,
+)
 from model.run.tokenizers import Tokenizer, clean
 from model.system.elsewhere import asked
 from model.system.memory import enough_memory, into_memory
@@ -107,7 +113,8 @@ class Model:
         return numbers_of(self.module.embedding.tokens.weight)
 
     def tokens(self, text: str) -> tuple[Token, ...]:
-        """The tokens of a text as they are fed. Raises ValueError for blank text."""
+        """The tokens of a text as they are fed. Raises ValueError for blank text, and for what is no text."""
+        check_text(text)
         if not text.strip():
             raise ValueError("There is no text yet. Type a sentence.")
         return self.tokenizer.tokens(text)
@@ -320,6 +327,7 @@ class Model:
         if start is None:
             raise ValueError(f"{self.name} has no start token to begin the target with.")
         if target is not None or written:
+            check_text(target or "")
             fed = self.target_tokenizer.tokens(target or "") + written
         elif self.module.rereads:
             fed = tokens

@@ -29,6 +29,12 @@ def cannot_be_shown(name: str, reason: ValueError) -> ValueError:
     return ValueError(f"{name} cannot be shown: {str(reason).removesuffix('.')}.")
 
 
+def check_text(text: object) -> None:
+    """Raises ValueError for what is not one text: a list of texts, what a tokenizer gives."""
+    if not isinstance(text, str):
+        raise ValueError(f"One text is read at a time, as a str, not {type(text).__name__}.")
+
+
 def check_length(length: int, context: int, name: str) -> None:
     """Raises TextTooLongError where a text has more tokens than the model's context."""
     if length > context:

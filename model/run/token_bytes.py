@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from model.run.tokenizers import gpt2, gpt2_ids, spelled
+from model.run.tokenizers import gpt2, gpt2_ids, spans, spelled
 from model.trace.records import Token
 
 
@@ -44,7 +44,8 @@ def gpt2_tokens(text: str) -> tuple[Token, ...]:
     """A text in GPT-2's full vocabulary. Text that looks like a special token is text."""
     ids = gpt2_ids(text)
     raws = gpt2().decode_tokens_bytes(ids)
-    return tuple(Token(id_, spelled(raw), raw) for id_, raw in zip(ids, raws, strict=True))
+    read = zip(ids, raws, spans(raws), strict=True)
+    return tuple(Token(id_, spelled(raw), raw, span=span) for id_, raw, span in read)
 
 
 def _split_characters(raw: bytes, cuts: frozenset[int]) -> list[tuple[int, int, str]]:

@@ -5,11 +5,14 @@ refused with a sentence.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import tiktoken
 import tokenizers
 from tiktoken.load import load_tiktoken_bpe
@@ -59,6 +62,18 @@ def spelled(raw: bytes) -> str:
     return written.replace("›‹", "")
 
 
+def spans(raws: Iterable[bytes]) -> Iterator[tuple[int, int]]:
+    """Where tokens stand in the text that their bytes make: from the first character to after the last, a
+    character that is cut in two in both halves."""
+    raws = tuple(raws)
+    begun = np.cumsum(
+        [byte & 0xC0 != 0x80 for byte in b"".join(raws)]
+    )  # characters up to each byte
+    ends = accumulate(len(raw) for raw in raws)
+    for raw, end in zip(raws, ends, strict=True):
+        yield int(begun[end - len(raw)]) - 1, int(begun[end - 1])
+
+
 @lru_cache(maxsize=1)
 def gpt2() -> tiktoken.Encoding:
     """GPT-2's encoding from the shipped vocabulary. Raises ValueError if the file is damaged."""
@@ -105,7 +120,9 @@ class GPT2Subset:
         return [compact for full in gpt2_ids(text) for compact in self._spelled(full)]
 
     def tokens(self, text: str) -> tuple[Token, ...]:
-        return self.named(self.encode(text))
+        ids = self.encode(text)
+        places = spans(self.raw(id_) for id_ in ids)
+        return tuple(map(_placed, self.named(ids), places))
 
     def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
         """Each id with its text and its bytes."""
@@ -193,9 +210,13 @@ class WordPieces:
     def tokens(self, text: str) -> tuple[Token, ...]:
         encoding = self._encoding(clean(text))
         return tuple(
-            Token(id_, piece, special=bool(special))
-            for id_, piece, special in zip(
-                encoding.ids, encoding.tokens, encoding.special_tokens_mask, strict=True
+            Token(id_, piece, special=bool(special), span=None if special else span)
+            for id_, piece, special, span in zip(
+                encoding.ids,
+                encoding.tokens,
+                encoding.special_tokens_mask,
+                encoding.offsets,
+                strict=True,
             )
         )
 
@@ -250,7 +271,8 @@ class Words:
         return [self._ids[word] for word in self._split(text)]
 
     def tokens(self, text: str) -> tuple[Token, ...]:
-        return self.named(self.encode(text))
+        places = (match.span() for match in _WORD.finditer(_lower(text)))
+        return tuple(map(_placed, self.named(self.encode(text)), places))
 
     def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
         special = {self.start, self.end}
@@ -274,6 +296,10 @@ class Words:
     @staticmethod
     def _split(text: str) -> list[str]:
         return _WORD.findall(_lower(text))
+
+
+def _placed(token: Token, span: tuple[int, int]) -> Token:
+    return replace(token, span=span)
 
 
 def _lower(text: str) -> str:

@@ -17,6 +17,10 @@ class ExpertsRecord:
     weights: Array  # (token, k): what the outputs of the chosen experts are multiplied by
     chosen: NDArray[np.int64]  # (token, k)
 
+    def __repr__(self) -> str:
+        tokens, experts = self.logits.shape
+        return f"<ExpertsRecord {self.name}: {tokens} tokens × {experts} experts>"
+
     @property
     def shares(self) -> Array:
         """(token, expert): the weight of each expert; 0 for one that does not read the token."""

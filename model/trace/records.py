@@ -64,6 +64,10 @@ class Attention:
     window: int | None = None  # keys that the model's own sliding window lets a query read
     doubt: str = ""  # what is not certain of attention seen in somebody's own module, in a sentence
 
+    def __repr__(self) -> str:
+        heads, queries, keys = self.sizes
+        return f"<Attention {self.module or self.name}: {self.kind}, {heads} heads, {queries} × {keys}>"
+
     @property
     def name(self) -> str:
         """decoder.3.self"""
@@ -155,9 +159,12 @@ class Attention:
             return self.steps["masked"][head] if "masked" in self.steps else biased
         return read_only(np.where(mask, biased, np.float32(self.mask_value)))
 
-    def weights(self, head: int) -> Array:
+    def weights(self, head: int | None = None) -> Array:
         """(query, key): how much each query looks at each key. Rows sum to 1, less what a sink takes, before
-        any dropout; a row that is masked by minus infinity alone is zero. Those set by hand are as set."""
+        any dropout; a row that is masked by minus infinity alone is zero. Those set by hand are as set.
+        Without a head: those of all heads, (head, query, key), derived at each call."""
+        if head is None:
+            return read_only(np.stack([self.weights(one) for one in range(self.heads)]))
         if "weights" in self.steps:
             return self.steps["weights"][head]
         return read_only(self._probabilities(head)[:, : self.sizes[2]])
@@ -238,6 +245,10 @@ class NormRecord:
     beta: Array  # (d_model,): zero for an RMS norm
     recorded: Array | None  # (token, d_model): the model's own output, kept at record="full"
 
+    def __repr__(self) -> str:
+        tokens, width = self.input.shape
+        return f"<NormRecord {self.name}: {self.kind} norm, {tokens} tokens × {width}>"
+
     @property
     def variance(self) -> Array:
         """(token,): biased variance of the input, or its mean square for an RMS norm."""
@@ -283,6 +294,10 @@ class FeedForwardRecord:
     before: Array  # (token, d_mlp): before the activation (the gate's map, where there is a gate)
     kept: Array | None  # (token, d_mlp): after it; None where `activation` gives it
     activation: Activation | None = None
+
+    def __repr__(self) -> str:
+        tokens, width = self.before.shape
+        return f"<FeedForwardRecord {self.name}: {tokens} tokens × {width}>"
 
     @property
     def hidden(self) -> Array:

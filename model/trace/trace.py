@@ -45,6 +45,10 @@ class Logits:
         self.shape = shape
         self._compute = compute
 
+    def __repr__(self) -> str:
+        tokens, vocabulary = self.shape
+        return f"<Logits: {tokens} tokens × {vocabulary}>"
+
     @classmethod
     def of(cls, recorded: Array) -> "Logits":
         """Recorded logits. Raises ValueError for anything but (token, vocabulary)."""
@@ -136,6 +140,10 @@ class Trace:
     unproven: Reasons = field(default_factory=dict)  # parts of the model that are not shown
     config: TransformerConfig | None = None  # of the model; None where it is not known
     vocabulary: Vocabulary | None = None  # of the prediction; None where it is not known
+
+    def __repr__(self) -> str:
+        tokens, layers = len(self.tokens) + len(self.target_tokens), len(self.attention)
+        return f"<Trace of {self.model}: {tokens} tokens, {layers} attention layers>"
 
     def __post_init__(self) -> None:
         """Records of parts that are not proven are replaced by ones that refuse to be read."""

@@ -20,6 +20,7 @@ import model
 from deploy.attention_lens import NAMES, __all__
 from deploy.rewriting import PACKAGE, ROOTS, rewritten
 from deploy.wheel import LEFT_OUT, ROOT, TREE, _tree, build_wheel, module
+from model.hub.library import OLDEST
 from model.loading.packed import is_packed, unpacked
 from model.system.version import VERSION
 from tests.deploy.lock import requirements as pinned
@@ -153,6 +154,12 @@ def test_the_face_has_the_public_names_of_the_tree() -> None:
         assert hasattr(home, name) or import_module(f"{home.__name__}.{name}"), name
 
 
+@pytest.mark.parametrize("module", ["model", "model.analysis", "viz.figures", "viz.notebook"])
+def test_public_names_are_listed_before_they_are_used(module: str) -> None:
+    listed = import_module(module)
+    assert {*listed.__all__} <= {*dir(listed)}
+
+
 def test_the_same_tree_gives_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
     assert (tmp_path / build_wheel(str(tmp_path))).read_bytes() == wheel.read_bytes()
 
@@ -238,6 +245,19 @@ def test_the_wheel_needs_what_the_app_needs(told: Metadata) -> None:
             "",
             *(f'extra == "{e}"' for e in told.provides_extra or ()),
         ]
+
+
+def test_the_wheel_takes_the_versions_that_were_tried(told: Metadata) -> None:
+    allowed = {line.name: line.specifier for line in told.requires_dist or ()}
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["attention-lens"]
+    for name, version in (*wheel["oldest"].items(), *wheel["newest"].items()):
+        assert allowed[name].contains(version), name
+    for name, version in {"numpy": "1.26.4", "pandas": "2.2.3", "pyarrow": "17.0.0"}.items():
+        assert allowed[name].contains(version), name
+    assert allowed["transformers"].contains("5.24.0")
+    assert not allowed["transformers"].contains("5.25.0")
+    assert allowed["transformers"].contains(OLDEST)
+    assert not allowed["transformers"].contains("4.57.1")
 
 
 def test_a_package_whose_inner_parts_we_use_may_change_less(told: Metadata) -> None:

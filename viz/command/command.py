@@ -1,4 +1,6 @@
-"""Starts the app, opens a view of it, or writes a trace file. Bad input gets a sentence, and exit code 2.
+"""Starts the app, opens a view of it, or writes a trace file or a profile.
+
+Bad input gets a sentence, and exit code 2.
 
 What takes seconds to import is imported where it is needed: `--help` and a refusal come at once.
 """
@@ -13,6 +15,7 @@ from pathlib import Path
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"  # of the repository; a wheel has none
 USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--no-browser]
        %(prog)s record MODEL TEXT.txt -o TRACE.safetensors [--full] [--by-layer] [--lines]
+       %(prog)s profile MODEL CORPUS.txt -o FOLDER [--workers N | --cluster ADDRESS]
        %(prog)s --version | --help"""
 
 
@@ -20,6 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Does what the command line says. arguments: instead of those of this process."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        if given[:1] == ["profile"]:
+            from model.profile.__main__ import main as profile
+
+            sys.exit(profile(given[1:], f"{program()} profile"))
         if given[:1] == ["record"]:
             _record(_record_parser().parse_args(given[1:]))
         else:
@@ -48,7 +55,8 @@ def _start_parser() -> argparse.ArgumentParser:
         USAGE,
         description="Starts the app and opens it in the browser: with nothing more, its first page; with a "
         "model and a text, one head reading that text; with a trace file, what was recorded. "
-        "`record` runs a model on a text and writes such a file.",
+        "`record` runs a model on a text and writes such a file; `profile` writes what each head does over a "
+        "whole corpus.",
     )
     parser.add_argument(
         "model", nargs="?", help="a name in the list of models, a hub id, a folder, or a trace file"

@@ -25,3 +25,7 @@ def __getattr__(name: str) -> object:
     if name in __all__:
         return getattr(import_module("viz.figures.of_a_trace"), name)
     raise AttributeError(f"module 'viz.figures' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,8 +4,8 @@
 from 0, and raises ValueError, with a sentence, for a layer, head or statistic that the run does not have.
 """
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 import plotly.graph_objects as go
@@ -22,7 +22,7 @@ from viz.figures.head_grid import head_grid
 from viz.figures.head_map import head_map
 from viz.figures.heatmap import heatmap, weights_of_head
 from viz.figures.token_rows import token_rows
-from viz.notation.theme import QuantityName, printed
+from viz.notation.theme import QUANTITIES, QuantityName, printed
 
 Vectors = Literal["query", "key", "value", "output"]
 
@@ -49,6 +49,7 @@ def difference(trace: Trace, other: Trace, place: str, head: int) -> go.Figure:
 
 def token_vectors(trace: Trace, place: str, head: int, which: Vectors = "query") -> go.Figure:
     """Queries, keys, values or outputs of one head as rows (token, d_k); colours diverge around 0."""
+    _check_name("vector", which, get_args(Vectors))
     attention = _head_of(trace, place, head)
     queries, keys = _tokens(trace, attention)
     values: NDArray[np.float32] = getattr(attention, which)[head]
@@ -72,8 +73,7 @@ def statistic(trace: Trace, name: str, place: str | None = None) -> go.Figure:
     where the text cannot tell, for instance induction without a repeated token. place: as in `heads`.
     """
     known = {one.name: one for one in STATISTICS}
-    if name not in known:
-        raise ValueError(f"There is no statistic {name!r}; there are {', '.join(known)}.")
+    _check_name("statistic", name, known)
     family = _family(trace, place)
     found = scores(trace, family)
     if name in found.refused:
@@ -98,7 +98,9 @@ def matrix(
     names: tuple[str, str] = ("query", "key"),
 ) -> go.Figure:
     """Any values (row, column) beside tokens or words. quantity: whose colours: "weight" runs from 0 to 1,
-    all others diverge around 0. names: of the two axes. Raises ValueError if labels and values do not fit."""
+    all others diverge around 0. names: of the two axes. Raises ValueError for another quantity, and if labels
+    and values do not fit."""
+    _check_name("quantity", quantity, QUANTITIES)
     axes = Axis(names[0], rows), Axis(names[1], columns)
     return _on_white(heatmap(values, rows=axes[0], columns=axes[1], quantity=quantity, square=True))
 
@@ -106,6 +108,11 @@ def matrix(
 def parts(names: Sequence[str], values: Sequence[float], *, title: str) -> go.Figure:
     """What each part adds to a sum (part,), from the top down, for instance to a score or a logit."""
     return _on_white(part_bars(names, values, title=title))
+
+
+def _check_name(of: str, name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise ValueError(f"There is no {of} {name!r}; there are {', '.join(known)}.")
 
 
 def _head_of(trace: Trace, place: str, head: int) -> Attention:

@@ -3,12 +3,14 @@
 
 `jupyter nbconvert --to html` writes the same page, but that fetches require.js, MathJax and the programs
 that draw widgets from content delivery networks whenever it is opened. Here offline.js, a part of the page,
-runs the widgets, and nothing is fetched. So formulas in a notebook's own words stay as they are written.
+runs the widgets, Plotly's own script draws its figures, and nothing is fetched. So formulas in a notebook's
+own words stay as they are written.
 Where the package is installed, nbconvert knows it as the format `attention_lens_html`.
 """
 
 import argparse
 import base64
+from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from nbformat import NotebookNode, ValidationError, read
 
 STATES = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
+FIGURE = "application/vnd.plotly.v1+json"
 _FETCHED = (
     "require_js_url",
     "mathjax_url",
@@ -29,8 +32,8 @@ _FETCHED = (
 
 
 class OfflineExporter(HTMLExporter):
-    """nbconvert's HTML, without its requests. A widget whose state was not saved is the picture that was
-    saved with it, if any."""
+    """nbconvert's HTML, without its requests, and with Plotly's figures. A widget whose state was not saved
+    is the picture that was saved with it, if any. An output that no page can show is named."""
 
     export_from_notebook = "HTML, widgets alive offline"  # in JupyterLab's menu
 
@@ -49,6 +52,12 @@ class OfflineExporter(HTMLExporter):
             del output.data[VIEW]
         if lost:
             self.log.info(_said_of(lost))
+        _draw_figures(shown)
+        for output in _shown(shown):
+            if not output.data.keys() & {*self.config.NbConvertBase.display_data_priority}:
+                output.data["text/plain"] = (
+                    f"This output is left out here: {', '.join(output.data)}."
+                )
         return super().from_notebook_node(shown, resources, **kw)
 
 
@@ -65,12 +74,25 @@ def _page(saved: NotebookNode, notebook: Path) -> str:
 def lost_widgets(notebook: NotebookNode) -> list[NotebookNode]:
     """The outputs with a widget whose state was not saved with the notebook."""
     states = notebook.metadata.get("widgets", {}).get(STATES, {}).get("state", {})
-    return [
-        output
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if VIEW in output.get("data", {}) and output.data[VIEW]["model_id"] not in states
-    ]
+    widgets = (output for output in _shown(notebook) if VIEW in output.data)
+    return [output for output in widgets if output.data[VIEW]["model_id"] not in states]
+
+
+def _shown(notebook: NotebookNode) -> Iterator[NotebookNode]:
+    """The outputs with something to be shown, but for what was printed and for errors."""
+    outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
+    return (output for output in outputs if output.get("data"))
+
+
+def _draw_figures(notebook: NotebookNode) -> None:
+    """Replaces Plotly's figures by what draws them, and writes its script (4 MB) into the first one."""
+    figures = [output.data for output in _shown(notebook) if FIGURE in output.data]
+    if figures:
+        from plotly.io import to_html  # takes half a second
+    for number, data in enumerate(figures):
+        drawn = {name: data[FIGURE][name] for name in ("data", "layout") if name in data[FIGURE]}
+        how = {"include_plotlyjs": number == 0, "full_html": False, "validate": False}
+        data["text/html"] = to_html(drawn, data[FIGURE].get("config"), **how)
 
 
 def _said_of(lost: list[NotebookNode]) -> str:

@@ -9,7 +9,7 @@ from model.download.entries import Entry
 from model.download.sources import fetched, is_on_disk
 from model.download.transfer import CancelledError
 from model.download.wheel import Progress
-from model.hub.library import has_library
+from model.hub.library import missing_library
 from model.loading.registry import models
 from model.system.jobs import Job, Jobs
 from model.system.settings import settings
@@ -54,7 +54,7 @@ def entry_to_fetch() -> Entry | None:
     """The model that the server's owner wants fetched in the background; None where there is none, or it
     cannot run."""
     name = settings().fetch
-    return models.found(name) if name is not None and has_library() else None
+    return models.found(name) if name is not None and not missing_library() else None
 
 
 def fetch_behind(entry: Entry, once: threading.Event | None = None) -> None:

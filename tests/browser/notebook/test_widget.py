@@ -228,6 +228,34 @@ def test_it_follows_the_notebooks_theme(
     expect(explorer).to_have_css("color", "rgb(20, 20, 20)")
 
 
+def test_a_cell_that_is_attached_after_its_widget_was_made_shows_it_in_the_notebooks_colours(
+    open_notebook: Callable[..., Notebook], trace: Trace
+) -> None:
+    notebook = open_notebook(colours=DARK)
+    widget = show(trace, place=PLACE, head=3)
+    notebook.show(widget)  # the library is in the page now
+    cell = notebook.page.evaluate_handle(
+        """async (id) => {
+            const cell = document.createElement("div");
+            await window.show(id, cell);
+            return cell;
+        }""",
+        widget.model_id,
+    )
+    cell.evaluate("cell => document.querySelector('.cell').append(cell)")
+    explorer = notebook.page.locator(".cell").get_by_test_id("explorer")
+    expect_shown(explorer, head=3)
+    expect(explorer).to_have_css("color", "rgb(238, 238, 238)")
+    cell.evaluate("cell => cell.remove()")
+    notebook.page.evaluate(
+        "() => new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then)))"
+    )
+    widget.head = 6
+    notebook.deliver(widget)
+    cell.evaluate("cell => document.querySelector('.cell').append(cell)")
+    expect_shown(explorer, head=6)
+
+
 def test_formulas_are_set_in_their_own_fonts(
     open_notebook: Callable[..., Notebook], trace: Trace
 ) -> None:

@@ -39,6 +39,15 @@ def run(page: Page, number: int) -> str:
     return "\n".join(cell(page, number).locator(".jp-OutputArea-output").all_inner_texts())
 
 
+def run_all(page: Page) -> None:
+    """Runs all cells at once, to their ends."""
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.locator(".lm-Menu-item", has_text=re.compile("^Run All Cells")).click()
+    for number in range(page.locator(".jp-Notebook .jp-CodeCell").count()):
+        prompt = cell(page, number).locator(".jp-InputArea-prompt")
+        expect(prompt).to_have_text(re.compile(r"\[\d+\]"))
+
+
 def run_until(page: Page, number: int, said: str) -> None:
     """Runs a cell again until it says so: what is chosen reaches Python a moment later."""
     deadline = time.monotonic() + chromium.MILLISECONDS_TO_APPEAR / 1000

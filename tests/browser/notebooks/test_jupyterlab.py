@@ -1,12 +1,14 @@
 """The widget in a real JupyterLab: drawn, read and set from Python, saved, opened again without the kernel
 that made it, and as a page without a network. Neither page, server nor kernel reach another machine."""
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -14,7 +16,8 @@ from model import load_model
 from tests.browser.controls import close_heads, pick_head
 from tests.browser.notebooks import lab
 from tests.browser.notebooks.programs import Program, jupyterlab, surroundings, way_out
-from viz.notebook.offline import offline_page
+from viz import figures
+from viz.notebook.offline import FIGURE, offline_page
 
 TEXT = "The cat sat on the mat"
 SHOW = f"""from model import load_model
@@ -24,6 +27,15 @@ picture"""
 READ = 'print(picture.place, picture.head, picture.query, picture.key, f"{picture.weight:.6f}")'
 SET = 'picture.place, picture.head, picture.query, picture.key = "decoder.1.self", 5, 3, 2'
 NOTEBOOK = "cat.ipynb"
+THREE = (
+    f"""from model import Intervention, load_model
+from viz.notebook import compare, show
+model = load_model("house-gpt")
+trace = model.trace({TEXT!r})
+show(trace, head=1)""",
+    "show(trace, head=2)",
+    "compare(trace, model.trace(trace.text, intervention=Intervention(scale=1.0)), head=3)",
+)
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +117,61 @@ def test_a_notebook_is_drawn_read_set_saved_and_opened_without_its_kernel_and_wi
     opened_again(visit(address), said)
     page_of_it.write_text(offline_page(notebook), encoding="utf-8")
     alive_without_network(visit(page_of_it.as_uri(), offline=True))
+
+
+def drawn_in_their_cells(page: Page) -> None:
+    """Each of the three cells has its own picture."""
+    for number in range(len(THREE)):
+        shown = lab.cell(page, number).get_by_test_id("explorer")
+        expect(shown).to_have_count(1)
+        expect(shown).to_have_attribute("data-head", str(number + 1))
+        expect(shown).to_have_attribute("data-ready", "true")
+
+
+@pytest.mark.xdist_group("notebooks")
+def test_three_pictures_are_drawn_together_one_by_one_again_and_in_a_page_without_a_network(
+    program: Program, visit: Callable[..., Page], tmp_path: Path
+) -> None:
+    notebook, page_of_it = program.folder / "three.ipynb", tmp_path / "three.html"
+    lab.write(notebook, *THREE)
+    page = visit(f"{program.server.address}/lab/tree/{notebook.name}?reset&token={program.token}")
+    lab.wait_for_kernel(page)
+    for number in range(len(THREE)):
+        lab.run(page, number)
+    drawn_in_their_cells(page)
+    lab.run_all(page)
+    drawn_in_their_cells(page)
+    lab.run(page, 0)
+    drawn_in_their_cells(page)
+    lab.save_with_widgets(page)
+    page_of_it.write_text(offline_page(notebook), encoding="utf-8")
+    saved = visit(page_of_it.as_uri(), offline=True).get_by_test_id("explorer")
+    for number in range(len(THREE)):
+        expect(saved.nth(number)).to_have_attribute("data-head", str(number + 1))
+        expect(saved.nth(number)).to_have_attribute("data-ready", "true")
+
+
+def test_figures_of_plotly_are_drawn_in_a_page_without_a_network(
+    visit: Callable[..., Page], tmp_path: Path
+) -> None:
+    trace, file, page_of_it = (
+        load_model("house-gpt").trace(TEXT),
+        tmp_path / "f.ipynb",
+        tmp_path / "f.html",
+    )
+    cells = []
+    for head in (1, 2):
+        figure = json.loads(figures.weights(trace, "decoder.1.self", head).to_json())
+        output = nbformat.v4.new_output("display_data", data={FIGURE: figure})
+        cells.append(nbformat.v4.new_code_cell("figure", outputs=[output]))
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), file)
+    page_of_it.write_text(offline_page(file), encoding="utf-8")
+    drawn = visit(page_of_it.as_uri(), offline=True).locator(".js-plotly-plot")
+    expect(drawn).to_have_count(2)
+    for number, head in enumerate((1, 2)):
+        cells_of_it = drawn.nth(number).evaluate("plot => Array.from(plot._fullData.at(-1).z[2])")
+        assert cells_of_it[:3] == pytest.approx(trace.find("decoder.1.self").weights(head)[2, :3])
+        expect(drawn.nth(number).locator(".heatmaplayer image").first).to_be_visible()
 
 
 def test_a_program_that_tries_to_reach_another_machine_is_found(tmp_path: Path) -> None:

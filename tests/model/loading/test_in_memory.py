@@ -1,5 +1,6 @@
 """A model that somebody has loaded is shown as its files would be: of any head, class and precision."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 import torch
 import transformers
 
+from model import load_model
+from model.hub.library import OLDEST
 from model.loading.in_memory import opened, trace
 from tests.model.hub_models import TARGET, TEXT, loaded, saved, traced
 from tests.model.loading.loaded_models import differences, own, snapshot, target_of
@@ -129,6 +132,9 @@ def test_without_a_tokenizer_ids_are_read() -> None:
         ([], "One text"),
         ("a b", "without a tokenizer"),
         ([0.5], "One text"),
+        (["the cat", "the dog"], "One text is read at a time, .* not list"),
+        ([[4, 5], [4]], "One text is read at a time, .* not list"),
+        (transformers.BatchEncoding({"input_ids": [[4, 5]]}), r'BatchEncoding; .*\["input_ids"\]'),
     ],
 )
 def test_what_is_no_row_of_ids_is_refused(ids: Any, sentence: str) -> None:
@@ -214,6 +220,21 @@ def test_a_class_of_ones_own_with_adapters_is_shown_with_them() -> None:
     assert found.logits is not None
     assert np.abs(found.logits - given).max() < 1e-5
     assert not np.allclose(found.attention[0].query, traced(loaded("llama")).attention[0].query)
+
+
+def test_an_old_library_is_refused_with_the_version_that_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = tmp_path / "transformers-4.57.1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.4\nName: transformers\nVersion: 4.57.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    model, tokenizer = own("llama")
+    said = f"needs transformers {OLDEST} or newer, and 4.57.1 is installed"
+    with pytest.raises(ValueError, match=said):
+        trace(model, tokenizer, TEXT)
+    with pytest.raises(ValueError, match=said):
+        load_model(str(saved("llama")))
 
 
 def test_what_cannot_be_shown_is_refused_with_the_reason() -> None:

@@ -1,14 +1,19 @@
 """Any text gets numbers or a sentence: never NaN, never another kind of error."""
 
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import pytest
+import tokenizers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
 
 from model import Model, TextTooLongError, Trace
-from model.run.tokenizers import GPT2Subset, Words, clean, gpt2
+from model.run.token_bytes import gpt2_tokens
+from model.run.tokenizers import GPT2Subset, Words, clean, gpt2, spans, spelled
 from tests.model.tiny import CONTEXT, build, closed_tokenizer, loaded, sentence, target
 
 BLANK = ["", " ", "\n\t \r", "\u3000\u2003", "\x1c\x1f", "\u2028"]
@@ -50,6 +55,16 @@ def assert_all_numbers(trace: Trace) -> None:
     assert trace.logits is None or np.isfinite(trace.logits).all()
     for token in trace.tokens:
         token.text.encode()
+
+
+@pytest.mark.parametrize("text", [["the cat", "the dog"], b"the cat", None])
+def test_what_is_no_text_is_refused(model: Model, text: Any) -> None:
+    for refused in (model.tokens, model.trace, model.kept):
+        with pytest.raises(ValueError, match=f"as a str, not {type(text).__name__}"):
+            refused(text)
+    if model.config.shape == "encoder-decoder" and text:
+        with pytest.raises(ValueError, match="as a str, not"):
+            model.trace(sentence(model), text)
 
 
 @pytest.mark.parametrize("text", BLANK)
@@ -116,6 +131,34 @@ def test_a_text_that_fits_is_kept_whole(model: Model) -> None:
 def test_a_closed_list_of_words_is_cut_between_words() -> None:
     assert loaded("gpt").kept("the cat, " * 9) == "the cat, " * 5 + "the"
     assert loaded("gpt").kept("L'homme voit. " * 9) == ("L'homme voit. " * 4).strip()
+
+
+@settings(max_examples=100)
+@given(typed)
+def test_spans_of_bytes_are_those_of_the_library(text: str) -> None:
+    bytes_alone = BPE({letter: id_ for id_, letter in enumerate(ByteLevel.alphabet())}, [])
+    library = tokenizers.Tokenizer(bytes_alone)
+    library.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    text = clean(text)
+    raws = [bytes([byte]) for byte in text.encode()]
+    assert list(spans(raws)) == library.encode(text).offsets
+
+
+@settings(max_examples=100)
+@given(typed)
+@example("The cat’s 🦁 日本")
+def test_a_token_of_whole_characters_stands_at_its_span(text: str) -> None:
+    for token in (*loaded("gpt-bytes").tokenizer.tokens(text), *gpt2_tokens(text)):
+        assert token.span is not None
+        if "‹" not in spelled(token.raw):
+            assert clean(text)[slice(*token.span)] == token.text
+
+
+def test_words_stand_at_their_spans() -> None:
+    text = "  The CAT saw L’homme,  the dog."
+    places = [token.span for token in closed_tokenizer().tokens(text)]
+    words = ["The", "CAT", "saw", "L’", "homme", ",", "the", "dog", "."]
+    assert [text[slice(*place)] for place in places if place] == words
 
 
 @settings(max_examples=60)
@@ -208,6 +251,15 @@ def test_minilm_marks_what_its_tokenizer_added_and_names_unknown_words() -> None
     tokens = model.tokens("The cat 🦁 sat.")
     assert [token.text for token in tokens] == ["[CLS]", "the", "cat", "[UNK]", "sat", ".", "[SEP]"]
     assert [token.special for token in tokens] == [True, *[False] * 5, True]
+    assert [token.span for token in tokens] == [
+        None,
+        (0, 3),
+        (4, 7),
+        (8, 9),
+        (10, 13),
+        (13, 14),
+        None,
+    ]
     assert model.new_words("The cat 🦁 sat 🦁.") == ("🦁",)
     assert model.tokenizer.decode([token.id for token in tokens]) == "the cat sat."
 

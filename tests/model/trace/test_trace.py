@@ -87,6 +87,30 @@ def test_what_a_model_hands_out_beside_a_trace_is_read_only_too(model: Model) ->
             array[...] = 0
 
 
+def test_weights_of_all_heads_are_those_of_each_head(model: Model) -> None:
+    for attention in model.trace(sentence(model), target(model)).attention:
+        each = [attention.weights(head) for head in range(attention.heads)]
+        np.testing.assert_array_equal(attention.weights(), np.stack(each))
+        assert attention.weights().shape == attention.sizes
+        assert not attention.weights().flags.writeable
+
+
+def test_a_record_is_written_by_its_name_and_its_shape() -> None:
+    trace = loaded("gpt").trace(SENTENCE, record="full")
+    attention, norm, record = trace.attention[0], trace.norms[0], trace.feed_forward[0]
+    heads, queries, keys = attention.sizes
+    assert (
+        repr(attention) == f"<Attention decoder.0.self: causal, {heads} heads, {queries} × {keys}>"
+    )
+    tokens, width = norm.input.shape
+    assert repr(norm) == f"<NormRecord {norm.name}: layer norm, {tokens} tokens × {width}>"
+    shape = "{} tokens × {}".format(*record.before.shape)
+    assert repr(record) == f"<FeedForwardRecord {record.name}: {shape}>"
+    assert repr(trace.prediction) == "<Logits: {} tokens × {}>".format(*trace.logits.shape)
+    layers = len(trace.attention)
+    assert repr(trace) == f"<Trace of {trace.model}: {tokens} tokens, {layers} attention layers>"
+
+
 def test_records_cannot_be_reassigned() -> None:
     trace = loaded("gpt").trace(SENTENCE)
     for record, field in ((trace, "text"), (trace.attention[0], "scale"), (trace.norms[0], "mean")):

@@ -11,6 +11,7 @@ import pytest
 
 from model import load_model
 from model.loading.shipped import ASSETS
+from model.profile import open_profile
 from model.trace.trace_file import read_trace, trace_file
 from viz.command.command import PROJECT, link, main
 from viz.state.link import from_link
@@ -64,6 +65,19 @@ def test_a_recorded_file_holds_the_pass_of_its_text(
         link(str(file), None)
 
 
+def test_a_profile_of_a_corpus_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "corpus.txt").write_text("A B C A B C\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["profile", "induction", str(tmp_path / "corpus.txt"), "-o", str(tmp_path / "made")])
+    assert ended.value.code == 0, capsys.readouterr().err
+    made = open_profile(tmp_path / "made")
+    model = load_model("induction")
+    assert made.sums.tokens == len(model.tokens("A B C A B C"))
+    assert len(made.heads) == sum(layer.heads for layer in model.trace("A B").attention)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -89,6 +103,8 @@ def test_a_recorded_file_holds_the_pass_of_its_text(
         ),
         (["record", "stories", "{folder}/good.txt", "-o", "{folder}"], "Is a directory"),
         (["record", "stories", "{folder}/good.txt"], "required: -o"),
+        (["profile", "stories", "{folder}/good.txt"], "profile: error: the following arguments"),
+        (["profile", "stories", "{folder}/none.txt", "-o", "{folder}/o"], "none.txt"),
     ],
 )
 def test_bad_input_gets_a_sentence_and_exit_code_2(

@@ -74,6 +74,11 @@ def test_a_statistic_is_a_number_for_each_head(trace: Trace) -> None:
     [
         (lambda trace: figures.weights(trace, PLACE, 8), "has heads 0 to 7, not 8"),
         (lambda trace: figures.weights(trace, "decoder.9.self", 0), "There is no attention"),
+        (lambda trace: figures.token_vectors(trace, PLACE, 0, "W_Q"), "There is no vector 'W_Q'"),
+        (
+            lambda trace: figures.matrix(np.eye(1), rows=["a"], columns=["b"], quantity="effect"),
+            "There is no quantity 'effect'; there are query, key, value, score, weight",
+        ),
         (lambda trace: figures.statistic(trace, "kindness"), "There is no statistic 'kindness'"),
         (
             lambda trace: figures.difference(
@@ -97,11 +102,17 @@ def test_a_statistic_that_the_text_cannot_tell_says_why() -> None:
         figures.statistic(load_model("house-gpt").trace("the cat sat"), "induction")
 
 
-def test_pictures_need_no_streamlit() -> None:
-    script = (
-        "import sys; from viz import figures; figures.weights; print('streamlit' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "False"
+@pytest.mark.parametrize(
+    "script",
+    [
+        "from viz import figures; figures.weights",
+        "from viz.notebook import show",
+        "from model.capture import capture",
+        "from model.analysis import score_parts",
+        "from model import load_model; load_model('stories').trace('Once')",
+    ],
+)
+def test_scripts_need_neither_streamlit_nor_duckdb(script: str) -> None:
+    asked = f"{script}; import sys; print({{'streamlit', 'duckdb'}} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -47,6 +47,14 @@ def test_a_page_that_cannot_be_written_is_refused_with_a_sentence(
     assert capsys.readouterr().err == f"{target} cannot be written: No such file or directory.\n"
 
 
+def test_an_output_that_no_page_can_show_is_named(tmp_path: Path) -> None:
+    output = nbformat.v4.new_output("display_data", data={"application/vnd.vega+json": {}})
+    file = tmp_path / "vega.ipynb"
+    cell = nbformat.v4.new_code_cell("chart", outputs=[output])
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), file)
+    assert "This output is left out here: application/vnd.vega+json." in offline_page(file)
+
+
 def test_lost_widgets_are_counted_and_the_notebook_is_read_once(
     notebook: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

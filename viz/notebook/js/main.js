@@ -59,7 +59,6 @@ class View {
     this.picker = new Picker(bar.root, channel);
     this.connect();
     this.theme = new Theme(this.host, () => this.dress());
-    this.dress();
   }
 
   connect() {
@@ -78,7 +77,7 @@ class View {
     this.listened.push([`change:${name}`, take]);
   }
 
-  /** Takes over the notebook's colours. */
+  /** Takes over the notebook's colours, and shows what the traits say. */
   dress() {
     this.heads ??= unpacked(bytes(this.model.get("_heads")));
     this.theme.dress(this.heads.theme);

@@ -35,13 +35,17 @@ function backgroundBehind(element) {
 }
 
 export class Theme {
-  /** `changed` is called when the notebook may have changed its colours. */
+  /** `changed` is called when the host is attached, and when the notebook has changed its colours. JupyterLab
+   *  attaches an output after it is made, and a detached element has neither colours nor a size. */
   constructor(host, changed) {
-    Object.assign(this, { host, changed });
+    this.host = host;
     const later = () => {
       cancelAnimationFrame(this.frame);
-      this.frame = requestAnimationFrame(() => this.isOld() && changed());
+      if (!host.isConnected) this.worn = null;
+      this.frame = requestAnimationFrame(() => host.isConnected && this.isOld() && changed());
     };
+    this.box = new ResizeObserver(later);
+    this.box.observe(host);
     this.until = new AbortController();
     this.observer = new MutationObserver(later);
     this.observer.observe(document.documentElement, { attributes: true });
@@ -90,6 +94,7 @@ export class Theme {
 
   close() {
     cancelAnimationFrame(this.frame);
+    this.box.disconnect();
     this.observer.disconnect();
     this.until.abort();
   }
