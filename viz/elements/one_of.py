@@ -1,6 +1,7 @@
 """A choice of one: among a few side by side, in a list, or in a table."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal, TypeVar
 
 import pandas as pd
@@ -8,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from viz.notation.csv_safe import sheltered_table
+from viz.state.session import switch
 
 Option = TypeVar("Option")
 
@@ -66,10 +68,16 @@ def one_step(
     key: str, last: int, boxes: Sequence[DeltaGenerator], go: Callable[[int], None], named: str
 ) -> int:
     """A step from 1 to the last: a slider, and buttons that go back and on by one. named: what the buttons'
-    keys begin with."""
-    st.session_state[key] = min(st.session_state[key], last)
-    slider, back, forward = boxes
-    step: int = slider.slider("Step", 1, last, key=key) if last > 1 else 1
+    keys begin with.
+
+    `key` holds the step, and not the slider: of it a request may tell where it stood before the last step.
+    """
+    state, (slider, back, forward) = st.session_state, boxes
+    step: int = min(state[key], last)
+    state[key] = step
+    if last > 1:
+        moved = switch(f"{key}-slider", step, partial(state.__setitem__, key))
+        slider.slider("Step", 1, last, **moved)
     back.button(
         "Back", f"{named}-back", on_click=go, args=(-1,), disabled=step == 1, width="stretch"
     )
