@@ -9,6 +9,9 @@ from pathlib import Path
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when the hub's library is first imported
 os.environ["ATTENTION_FETCH"] = "none"  # a server that starts downloads nothing
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# The smallest bounds with which SmolLM2 opens: each worker is a process, and a laptop runs six of them.
+os.environ.setdefault("ATTENTION_MODEL_MB", "600")
+os.environ.setdefault("ATTENTION_TRACE_MB", "300")
 
 import hypothesis
 import pytest
@@ -16,7 +19,9 @@ import torch
 from streamlit.components.v2 import manifest_scanner
 
 from deploy.wheel import build_wheel
+from tests import worker_memory
 from tests.once import once
+from viz.shell import background
 
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("house")
@@ -61,10 +66,25 @@ def ray_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def worker_stays_small() -> Iterator[None]:
+    """A laptop of 16 GB has room for six processes, whatever each has tested before."""
+    yield
+    if worker_memory.megabytes() > worker_memory.LARGE:
+        worker_memory.forget_models()
+    assert worker_memory.megabytes() <= worker_memory.MOST
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Each test starts from the same random state, whatever ran before it."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def pages_come_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page waits for the passes that it begins, however long they take: no browser asks again here."""
+    monkeypatch.setattr(background, "AT_FIRST", None)
 
 
 @pytest.fixture(autouse=True)

@@ -56,15 +56,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _experiments(*, resume: bool) -> int:
-    """resume: only what neither an earlier command nor the shipped file holds."""
-    file, shipped = WORK / experiments.RUNS, ASSETS / experiments.RUNS
-    if resume and shipped.is_file() and not file.is_file():
-        file.parent.mkdir(exist_ok=True)
-        shutil.copyfile(shipped, file)
-    for done in experiments.run_all(file, resume=resume):
-        print(done, flush=True)
-    shutil.copyfile(file, shipped)
-    print(f"All runs were written to {shipped}.")
+    """resume: only what neither an earlier command nor the shipped files hold."""
+    for name, seeds in experiments.files().items():
+        file, shipped = WORK / name, ASSETS / name
+        if resume and shipped.is_file() and not file.is_file():
+            file.parent.mkdir(exist_ok=True)
+            shutil.copyfile(shipped, file)
+        for done in experiments.run_all(file, seeds, resume=resume):
+            print(done, flush=True)
+        shutil.copyfile(file, shipped)
+        print(f"All runs were written to {shipped}.")
     return 0
 
 

@@ -29,7 +29,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Ending:
-    """Where the runs of one variant ended, a number a seed; NaN: the run had lost its numbers."""
+    """Where the runs of one variant ended, a number a run; NaN: the run had lost its numbers."""
 
     name: str
     values: Wide
@@ -40,7 +40,7 @@ class Ending:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The lowest and the highest seed."""
+        """The lowest and the highest."""
         return float(np.min(self.values)), float(np.max(self.values))
 
 
@@ -51,7 +51,7 @@ def ending(claim: Claim, name: str, runs: Runs, measure: str = "") -> Ending:
 
 
 def wins(claim: Claim, pair: tuple[str, str], runs: Runs) -> int:
-    """In how many seeds the first of a pair ended better. A run without numbers is worse than any."""
+    """In how many runs the first of a pair ended better. A run without numbers is worse than any."""
     first, second = (_badness(claim, ending(claim, name, runs).values) for name in pair)
     return int((first < second).sum())
 

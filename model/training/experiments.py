@@ -7,7 +7,7 @@ it was.
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,11 +20,13 @@ from model.trace.arrays import Wide
 from model.training import trainer, variants
 
 NAME = "experiments"  # of the command
-RUNS = "experiments.json"
+RUNS = "experiments.json"  # trained on one processor
+BY_PROCESSOR = "experiments_by_processor.json"
 SEEDS = (0, 1, 2, 3)
+REPEATED = 2  # the seed that was trained with the instructions of other processors too
 
 Measured = dict[str, float | None]  # a record of the trainer; None where a run had lost its numbers
-Runs = dict[str, dict[str, list[Measured]]]  # variant -> seed -> what was measured along the way
+Runs = dict[str, dict[str, list[Measured]]]  # variant -> seed, or processor -> what was measured
 
 
 def run(variant: str, seed: int, *, steps: int | None = None) -> list[Measured]:
@@ -36,19 +38,32 @@ def run(variant: str, seed: int, *, steps: int | None = None) -> list[Measured]:
     return [_rounded(record) for record in trained.history]
 
 
-def run_all(file: Path, *, resume: bool) -> Iterator[str]:
+def run_all(file: Path, seeds: Mapping[str, int], *, resume: bool) -> Iterator[str]:
     """Trains every variant from every seed and writes the file after each; yields what was done.
 
-    resume: whether runs that stand in the file already are left as they are.
+    seeds: by the names of their runs in the file. resume: whether the runs that stand there already are left
+    as they are.
     """
     runs = read(file) if resume and file.is_file() else {}
-    for seed in SEEDS:
+    for name, seed in seeds.items():
         for variant in variants.recipes():
             done = runs.setdefault(variant, {})
-            if str(seed) not in done:
-                done[str(seed)] = run(variant, seed)
+            if name not in done:
+                done[name] = run(variant, seed)
                 _write(file, runs)
                 yield f"{variant}, seed {seed}"
+
+
+def files() -> dict[str, dict[str, int]]:
+    """The files that this processor writes, each with its seeds by the names of their runs.
+
+    Rounding depends on the processor's instructions, and training magnifies it. PyTorch names them: DEFAULT,
+    AVX2 or AVX512, or those of `ATEN_CPU_CAPABILITY`.
+    """
+    return {
+        RUNS: {str(seed): seed for seed in SEEDS},
+        BY_PROCESSOR: {torch.backends.cpu.get_cpu_capability(): REPEATED},
+    }
 
 
 @cache
@@ -57,13 +72,23 @@ def shipped_runs() -> Runs:
     return read(ASSETS / RUNS)
 
 
+@cache
+def runs_by_processor() -> Runs:
+    """The shipped runs of the seed `REPEATED`, by the processor's instructions; "" are those of `RUNS`."""
+    others = read(ASSETS / BY_PROCESSOR)
+    return {
+        variant: {"": seeds[str(REPEATED)], **others[variant]}
+        for variant, seeds in shipped_runs().items()
+    }
+
+
 def read(file: Path) -> Runs:
     runs: Runs = json.loads(file.read_text(encoding="utf-8"))
     return runs
 
 
 def curves(runs: Runs, variant: str, measure: str) -> tuple[list[int], Wide]:
-    """The steps at which a variant was measured, and the values (seed, step), NaN where there is none."""
+    """The steps at which a variant was measured, and the values (run, step), NaN where there is none."""
     histories = list(runs[variant].values())
     measured = [
         [record.get(measure) for record in history if measure in record] for history in histories

@@ -37,12 +37,6 @@ MISSING = re.compile(r"\b(nan|inf)\b")
 ODD = dict(zip(ODD_TEXTS, ("stories", "minilm", "stories"), strict=True))
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ablations are waited for, however slow this machine is: no browser asks again here."""
-    monkeypatch.setattr(background, "AT_FIRST", 50)
-
-
 def opened(show: str, **parameters: str) -> AppTest:
     return visit("all_heads", **{"model": "stories", "text": TEXT, "show": show} | parameters)
 

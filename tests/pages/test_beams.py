@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import viz.shell.background as background
 from model.analysis.tokens.beams import BeamSearch, beam_search
 from tests.pages.reading import ODD_TEXTS, numbers, said, visit
 from viz.notation.labels import drawn_letters, token_label
@@ -15,12 +14,6 @@ from viz.state.engine import engine
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 SOURCE = "the black cat sees the dog"
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Passes are waited for, however slow this machine is: no browser asks again here."""
-    monkeypatch.setattr(background, "AT_FIRST", 50)
 
 
 def opened(model: str = "stories", text: str = TEXT, steps: int = 4) -> AppTest:

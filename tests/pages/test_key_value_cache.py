@@ -13,17 +13,10 @@ from model.analysis.tokens.shorter_caches import shorter_caches
 from model.serving.engine import Request
 from tests.pages.reading import control, numbers, said, visit
 from viz.notation.numbers import difference
-from viz.shell import background
 from viz.state.engine import engine
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 SOURCE = "the black cat sees the dog"
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is written is waited for, however slow this machine is."""
-    monkeypatch.setattr(background, "AT_FIRST", 50)
 
 
 def opened(**parameters: str) -> AppTest:

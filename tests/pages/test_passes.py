@@ -19,7 +19,6 @@ from tests.bench.server import numbers, serving
 from tests.bench.visitor import Visitor
 from tests.model.tiny import loaded
 from tests.pages.reading import control, visit
-from viz.shell import background
 from viz.state.engine import engine, forget_engine
 from viz.state.menu import PAGES
 
@@ -37,12 +36,6 @@ MORE = {
     "Padded batch": 2,
     "KV cache": 2,
 }
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ablations are waited for, however slow this machine is."""
-    monkeypatch.setattr(background, "AT_FIRST", 50)
 
 
 class Passes(list[tuple[Any, ...]]):

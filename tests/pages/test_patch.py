@@ -11,18 +11,12 @@ from model.analysis import patch_map
 from model.nn.patches import Patch
 from tests.pages.laboratory import assert_sound, intervention, linked, widget
 from tests.pages.reading import control, said
-from viz.shell import background
 from viz.state.engine import engine
 from viz.state.link import to_link
 from viz.state.presets import PATCH, PATCH_KIND, PATCHES, SURNAME
 from viz.views.laboratory.patch import KINDS
 
 A, B = PATCHES[0].view.text, PATCHES[0].view.second_text
-
-
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "AT_FIRST", 50)
 
 
 def opened(kind: str = "Heads", **parameters: str) -> AppTest:

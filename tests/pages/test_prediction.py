@@ -26,12 +26,6 @@ VIEWS = (
 )
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Passes are waited for, however slow this machine is: no browser asks again here."""
-    monkeypatch.setattr(background, "AT_FIRST", 50)
-
-
 def opened(view: str = "The next token", **parameters: str) -> AppTest:
     return visit("prediction", **{"model": "stories", "text": TEXT, "show": view} | parameters)
 

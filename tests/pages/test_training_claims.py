@@ -32,7 +32,7 @@ def unescaped(written: str) -> str:
 
 def test_each_claim_is_drawn_and_told_from_the_runs_that_ship() -> None:
     app = visit("training", show="Claims")
-    runs = experiments.shipped_runs()
+    runs, by_processor = experiments.shipped_runs(), experiments.runs_by_processor()
     for claim in CLAIMS:
         choose(app, "Which claim", claim.title)
         words, drawn = said(app), curves(app)
@@ -43,24 +43,32 @@ def test_each_claim_is_drawn_and_told_from_the_runs_that_ship() -> None:
             row = summary(app).loc[name]
             assert row["at the last step"] == f"{mean:.3f}"
             assert row["seeds"] == f"{low:.3f} to {high:.3f}"
+            anew = [history[-1][claim.measure] for history in by_processor[variant].values()]
+            assert row["seed 2, by processor"] == f"{min(anew):.3f} to {max(anew):.3f}"
             assert drawn[name]["y"][-1] == pytest.approx(mean)
             assert drawn[name]["customdata"][-1] == pytest.approx([low, high])
             turn = len(drawn[name]["x"])  # a band goes along the lowest and back along the highest
             assert [low, high] in [band["y"][turn - 1 : turn + 1] for band in bands(app)]
         counts = []
         for first, second in claim.better:
-            ends = [
-                [history[-1][claim.measure] for history in runs[claim.variants[name]].values()]
-                for name in (first, second)
-            ]
-            better = (
-                a > b if claim.measure == "repeat_accuracy" else a < b
-                for a, b in zip(*ends, strict=True)
-            )
-            counts.append(sum(better))
             order = "higher" if claim.measure == "repeat_accuracy" else "lower"
+            won = []
+            for trained in (runs, by_processor):
+                ends = [
+                    [
+                        history[-1][claim.measure]
+                        for history in trained[claim.variants[name]].values()
+                    ]
+                    for name in (first, second)
+                ]
+                better = (a > b if order == "higher" else a < b for a, b in zip(*ends, strict=True))
+                won.append(sum(better))
+            counts.append(won[0])
             told = summary(app).loc[first, "claimed order"]
-            assert f"ended {order} than “{second}” in {counts[-1]} of 4 seeds" in told
+            assert (
+                f"ended {order} than “{second}” in {won[0]} of 4 seeds and on {won[1]} of 3 processors"
+                in told
+            )
             if len(counts) == len(claim.variants) // 2 == len(claim.better) and not claim.beside:
                 assert drawn[first]["line"]["color"] == drawn[second]["line"]["color"]
                 assert drawn[second]["line"]["dash"] == "dash"

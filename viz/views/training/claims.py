@@ -7,7 +7,7 @@ import streamlit as st
 
 from model.training import claims, experiments, variants
 from model.training.claims import ACCURACY, CLAIMS, Claim
-from model.training.experiments import Runs
+from model.training.experiments import REPEATED, Runs
 from viz.elements.one_of import one_of
 from viz.figures.curves import COLOURS, Seeds, first_drawn, seed_curves
 from viz.notation.markdown import plain
@@ -33,7 +33,7 @@ def tried() -> None:
     title = one_of("Which claim", list(titles), KEY, bind="query-params")
     claim = titles[title]
     try:
-        runs = experiments.shipped_runs()
+        runs, by_processor = experiments.shipped_runs(), experiments.runs_by_processor()
     except (OSError, ValueError):
         st.error("The file of the runs is missing or damaged. Reinstall the app to repair it.")
         return
@@ -48,13 +48,13 @@ def tried() -> None:
         f"A line is the mean of {len(experiments.SEEDS)} seeds; its band reaches from the lowest to the "
         f"highest seed. {_dashes(claim)}{_begins(drawn)}"
     )
-    st.table(pd.DataFrame(measured(claim, runs)).set_index("variant"))
+    st.table(pd.DataFrame(measured(claim, runs, by_processor)).set_index("variant"))
     st.caption(f"What it does not show: {plain(claim.limits)}")
     _how(claim)
     _numbers(claim, runs)
 
 
-def measured(claim: Claim, runs: Runs) -> list[dict[str, str]]:
+def measured(claim: Claim, runs: Runs, by_processor: Runs) -> list[dict[str, str]]:
     """What was measured: a row for each variant, with each comparison of the claim."""
     rows = []
     for name, variant in claim.variants.items():
@@ -62,22 +62,29 @@ def measured(claim: Claim, runs: Runs) -> list[dict[str, str]]:
         low, high = end.spread
         row = {"variant": plain(name), "at the last step": f"{end.mean:.3f}"}
         row["seeds"] = f"{low:.3f} to {high:.3f}"
+        low, high = claims.ending(claim, name, by_processor).spread
+        row[f"seed {REPEATED}, by processor"] = f"{low:.3f} to {high:.3f}"
         if claim.beside:
             own = claims.ending(claim, name, runs, claim.beside).mean
             row["on the rows it learned from"] = f"{own:.3f}"
-        row["claimed order"] = plain("; ".join(_compared(claim, name, runs)) or "–")
+        row["claimed order"] = plain("; ".join(_compared(claim, name, runs, by_processor)) or "–")
         row["numbers that are learned"] = f"{experiments.parameters(variant):,}"
         rows.append(row)
     return rows
 
 
-def _compared(claim: Claim, name: str, runs: Runs) -> Iterator[str]:
+def _compared(claim: Claim, name: str, runs: Runs, by_processor: Runs) -> Iterator[str]:
     """How often a variant ended better than those that it should beat."""
+    processors = len(by_processor[claim.variants[name]])
     how = "higher" if claim.measure == ACCURACY else "lower"
     for pair in claim.better:
         if pair[0] == name:
             won = claims.wins(claim, pair, runs)
-            yield f"ended {how} than “{pair[1]}” in {won} of {len(experiments.SEEDS)} seeds"
+            also = claims.wins(claim, pair, by_processor)
+            yield (
+                f"ended {how} than “{pair[1]}” in {won} of {len(experiments.SEEDS)} seeds "
+                f"and on {also} of {processors} processors"
+            )
 
 
 def _drawn(claim: Claim, runs: Runs) -> list[Seeds]:
@@ -133,7 +140,10 @@ def _how(claim: Claim) -> None:
     first = variants.recipes()[next(iter(claim.variants.values()))]
     st.caption(
         f"{first.steps} steps each. Sizes and rates were chosen after trials with one seed at other "
-        "settings. This command makes all runs anew, in about a quarter of an hour on a free core:"
+        "settings. Processors round in different ways, and some runs magnify that. To show how much, seed "
+        f"{REPEATED} was also trained without AVX instructions and with AVX-512. This command makes all runs "
+        "anew, in about 20 minutes on a free core; with `ATEN_CPU_CAPABILITY=default` before it and `--resume` "
+        "after it, those without AVX:"
     )
     st.code(COMMAND, language="bash")
 

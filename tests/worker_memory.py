@@ -1,0 +1,33 @@
+"""How large a process of the unit tests is, and how it becomes small again between two files."""
+
+import functools
+import gc
+import sys
+from pathlib import Path
+
+import streamlit as st
+
+from model.system import allocator
+from viz.state.engine import forget_engine
+
+LARGE, MOST = 1_000, 1_500  # megabytes: from here on models are forgotten; and where a test fails
+_SIZES = Path("/proc/self/status")  # Linux only
+
+
+def megabytes() -> int:
+    """The memory of this process now; 0 where the system does not tell it."""
+    lines = _SIZES.read_text().splitlines() if _SIZES.is_file() else []
+    return sum(int(line.split()[1]) // 1000 for line in lines if line.startswith("VmRSS"))
+
+
+def forget_models() -> None:
+    """Forgets what the tests and the app keep of models and traces; both make it again."""
+    kept = functools._lru_cache_wrapper
+    tests = [module for name, module in sys.modules.items() if name.startswith("tests.")]
+    for cached in {one for module in tests for one in vars(module).values() if type(one) is kept}:
+        cached.cache_clear()
+    forget_engine()
+    st.cache_resource.clear()
+    gc.unfreeze()  # what was frozen when a model was loaded may be garbage by now
+    gc.collect()
+    allocator.give_back()
