@@ -7,8 +7,10 @@ from pathlib import Path
 
 import streamlit as st
 
+from model.serving.engine import Engine
 from model.system import allocator
 from viz.state.engine import forget_engine
+from viz.telemetry import metrics
 
 LARGE, MOST = 1_000, 1_500  # megabytes: from here on models are forgotten; and where a test fails
 _SIZES = Path("/proc/self/status")  # Linux only
@@ -27,6 +29,7 @@ def forget_models() -> None:
     for cached in {one for module in tests for one in vars(module).values() if type(one) is kept}:
         cached.cache_clear()
     forget_engine()
+    metrics.watch(Engine())  # /metrics would keep the one that was forgotten
     st.cache_resource.clear()
     gc.unfreeze()  # what was frozen when a model was loaded may be garbage by now
     gc.collect()
