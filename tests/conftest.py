@@ -23,6 +23,7 @@ from tests import worker_memory
 from tests.once import once
 from viz.shell import background
 
+worker_memory.return_large_tables()
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("house")
 

@@ -1,16 +1,21 @@
 """How large a process of the unit tests is, and how it becomes small again between two files."""
 
+import ctypes
 import functools
 import gc
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import streamlit as st
 
+from model.serving.engine import Engine
 from model.system import allocator
 from viz.state.engine import forget_engine
+from viz.telemetry import metrics
 
-LARGE, MOST = 1_000, 1_500  # megabytes: from here on models are forgotten; and where a test fails
+_MMAP_THRESHOLD = -3  # of malloc.h
+LARGE, MOST = 900, 1_500  # megabytes: from here on models are forgotten; and where a test fails
 _SIZES = Path("/proc/self/status")  # Linux only
 
 
@@ -20,6 +25,12 @@ def megabytes() -> int:
     return sum(int(line.split()[1]) // 1000 for line in lines if line.startswith("VmRSS"))
 
 
+def return_large_tables() -> None:
+    """From now on glibc returns each table of a megabyte once it is freed, and leaves no gaps."""
+    with suppress(OSError, AttributeError):  # another system
+        ctypes.CDLL("libc.so.6").mallopt(_MMAP_THRESHOLD, 2**20)
+
+
 def forget_models() -> None:
     """Forgets what the tests and the app keep of models and traces; both make it again."""
     kept = functools._lru_cache_wrapper
@@ -27,6 +38,7 @@ def forget_models() -> None:
     for cached in {one for module in tests for one in vars(module).values() if type(one) is kept}:
         cached.cache_clear()
     forget_engine()
+    metrics.watch(Engine())  # /metrics would keep the one that was forgotten
     st.cache_resource.clear()
     gc.unfreeze()  # what was frozen when a model was loaded may be garbage by now
     gc.collect()

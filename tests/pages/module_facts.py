@@ -6,7 +6,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from model import Model, load_model
+from tests.pages.reading import own
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,8 @@ class Facts:
 
 
 @cache
-def opened(name: str) -> Model:
-    return load_model(name, device="cpu")
-
-
-@cache
 def facts(name: str) -> Facts:
-    module = opened(name).module
+    module = own(name).module
     named = dict(module.named_modules())
     norms = [part for path, part in named.items() if type(part).__name__.endswith("Norm")]
     biases = [path for path, _ in module.named_parameters() if path.endswith(".bias")]

