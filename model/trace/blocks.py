@@ -33,7 +33,7 @@ def largest_of_blocks(values: NDArray[V], block: Block) -> NDArray[V]:
     if values.dtype == np.bool_:
         return _reduced(np.maximum, values, block)
     high, low = (_reduced(of, values, block) for of in (np.fmax, np.fmin))
-    return np.where(high >= -low, high, low)
+    return np.where(high >= np.negative(low), high, low)
 
 
 def in_blocks(
