@@ -1,8 +1,8 @@
 """What a few families need that no general rule gives.
 
 Falcon with ALiBi is the one whose eager attention, which every model is held against, is not its own fused
-one: the biases are added twice. So its attention is replaced, at load and in the loaded model alone, by the same
-steps with our function in the middle.
+one: the biases are added twice. So its attention is replaced, at load and in the loaded model alone, by the
+same steps with our function in the middle.
 Axes: B batch, T tokens, S keys, H heads, D width of a head, C width of the model.
 """
 
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from model.hub.attention import hub_attention
-from model.hub.inline_attention import is_led
+from model.hub.inline_attention import is_inline
 from model.nn.config import PositionKind
 
 Gave = tuple[Tensor, None]
@@ -37,7 +37,7 @@ def unadapted(body: nn.Module) -> Iterator[None]:
     found = {
         module: vars(module).pop("forward")
         for module in body.modules()
-        if is_led(module)
+        if is_inline(module)
         or getattr(vars(module).get("forward"), "__func__", None) in _ADAPTERS.values()
     }
     try:

@@ -235,8 +235,8 @@ def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -
     if not all(known.values()):
         raise ValueError(
             carries_a_state(body)
-            or "what the library hands out as its attention weights are other numbers: they are not rows that "
-            "sum to 1"
+            or "what the library hands out as its attention weights are other numbers: they are not rows "
+            "that sum to 1"
         )
     return Reference(source, target, known, result)
 
