@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from model.hub.attention import hub_attention
-from model.hub.inline_attention import is_led
+from model.hub.inline_attention import is_inline
 from model.nn.config import PositionKind
 
 Gave = tuple[Tensor, None]
@@ -37,7 +37,7 @@ def unadapted(body: nn.Module) -> Iterator[None]:
     found = {
         module: vars(module).pop("forward")
         for module in body.modules()
-        if is_led(module)
+        if is_inline(module)
         or getattr(vars(module).get("forward"), "__func__", None) in _ADAPTERS.values()
     }
     try:

@@ -28,9 +28,8 @@ from model.hub.attention import hub_attention
 from model.nn.recorder import current
 
 _COUNTED = PRODUCTS | SOFTMAX
-_HIDES = (
-    -9_999.0
-)  # what old code adds to a hidden score is -10,000; ALiBi adds less at the longest distance
+# Old code adds -10,000 to a hidden score; ALiBi adds less than 8,192 at the longest distance.
+_HIDES = -9_999.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class InlineForward:
         positions = named.get("position_ids")
         if isinstance(positions, Tensor) and not current().intervention.positions:
             named["position_ids"] = torch.zeros_like(positions)
-        with _Led(self._module, self.steps):
+        with _InlineRun(self._module, self.steps):
             return type(self._module).forward(self._module, *given, **named)
 
 
@@ -81,14 +80,14 @@ def lead_inline(body: nn.Module, run: Callable[[], object], known: Iterable[nn.M
     return search.reason
 
 
-def is_led(module: nn.Module) -> bool:
+def is_inline(module: nn.Module) -> bool:
     """Whether the attention of a module was led through `attend`."""
     return isinstance(vars(module).get("forward"), InlineForward)
 
 
 def adds_to_scores(module: nn.Module) -> bool:
     """Whether such a module adds more to its scores than a mask."""
-    return is_led(module) and bool(vars(module)["forward"].steps.bias_heads)
+    return is_inline(module) and bool(vars(module)["forward"].steps.bias_heads)
 
 
 class _Running:
@@ -191,7 +190,7 @@ class _Search(Watch):
         )
 
 
-class _Led(TorchFunctionMode):
+class _InlineRun(TorchFunctionMode):
     """One run of a module: its own operations, with `attend` in place of softmax(QKᵀ)V."""
 
     def __init__(self, module: nn.Module, steps: Steps) -> None:

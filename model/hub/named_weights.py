@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from model.analysis.attribution.modules import is_map, matrix_and_bias, weight_and_bias
 from model.hub.feed_forward import FeedForwardParts
-from model.hub.inline_attention import adds_to_scores, is_led
+from model.hub.inline_attention import adds_to_scores, is_inline
 from model.hub.parts import Anatomy, AttentionPart, BlockPart, NormPart, StackPart
 from model.hub.probe import is_norm
 from model.nn.config import TransformerConfig
@@ -120,7 +120,7 @@ def _attention(part: AttentionPart) -> Named:
         raise ValueError("its tokens attend to a window of the last ones only")
     inner = [(name.rpartition(".")[2], inner) for name, inner in part.module.named_modules()]
     maps = [(name, one) for name, one in inner if is_map(one) and one is not part.output]
-    if len(maps) == 1 and not is_led(part.module):
+    if len(maps) == 1 and not is_inline(part.module):
         yield from _fused(part, *maps[0])
     elif sorted(name[:1] for name, _ in maps) == sorted(_LETTERS):
         for name, one in maps:

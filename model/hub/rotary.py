@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from model.hub.hooks import unturned
-from model.hub.inline_attention import is_led
+from model.hub.inline_attention import is_inline
 from model.hub.probe import CLOSE, Probe, hooked, is_rotary, near
 from model.nn.attention import rotate
 from model.nn.config import RotaryPairs
@@ -27,7 +27,7 @@ def rotary_pairs(
     rotation these are halves of 0."""
     turns = next((call.gave for call in found.calls if is_rotary(call.module)), None)
     width = 0 if turns is None else turns.shape[-1] * (2 if turns.is_complex() else 1)
-    if not rotary and any(is_led(event.module) for event in found.attended):
+    if not rotary and any(is_inline(event.module) for event in found.attended):
         return _own_rotation(found, again)
     if not rotary or not width:
         return "halves", 0
@@ -41,7 +41,7 @@ def rotary_pairs(
 
 
 def _own_rotation(found: Probe, again: Callable[[], Probe]) -> tuple[RotaryPairs, int]:
-    """The same of modules that rotate queries and keys themselves (GPT-J): angles of position / base."""
+    """The same of modules that rotate queries and keys themselves (GPT-J)."""
     with recording(Recorder(Intervention(positions=False))):
         still = again()
     for turned, plain in zip(found.attended, still.attended, strict=True):

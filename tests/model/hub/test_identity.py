@@ -246,6 +246,8 @@ def test_what_does_not_follow_from_the_sizes_is_named() -> None:
         ("qwen3", "halves", 16),
         ("phi", "halves", 4),
         ("ernie", "neighbours", 8),
+        ("gptj", "neighbours", 4),
+        ("codegen", "neighbours", 4),
     ],
 )
 def test_which_dimensions_turn_together_is_told_from_the_pass(

@@ -1,4 +1,4 @@
-"""Odd models and configs: each opens, or is refused in a sentence that is no internal message."""
+"""Odd models and odd configs: each opens, or is refused in a sentence, without any internal message."""
 
 import json
 import re
