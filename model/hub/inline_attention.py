@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from model.capture.by_hand import OWN_FACTORS, WEIGHED, WrittenByHand, written_by_hand
-from model.capture.graph import Graph, Node, Operation, UnreadableError, nodes_in
+from model.capture.graph import Graph
+from model.capture.node import Node, Operation, UnreadableError, nodes_in
 from model.capture.operations import PRODUCTS, SOFTMAX
 from model.capture.products import Letters, Product, arranged, product_of
 from model.capture.record import recorded
@@ -65,10 +66,13 @@ class InlineForward:
             return type(self._module).forward(self._module, *given, **named)
 
 
-def lead_inline(body: nn.Module, run: Callable[[], object], known: Iterable[nn.Module]) -> str:
-    """Leads the attention of every module that computes it itself through `attend`. known: modules that call
-    the attention function. Returns why some attention of the pass cannot be led, or ""."""
-    search = _Search(body, known)
+def lead_inline(
+    body: nn.Module, run: Callable[[], object], inputs: list[Tensor], known: Iterable[nn.Module]
+) -> str:
+    """Leads the attention of every module that computes it itself through `attend`. inputs: the ids of the
+    pass. known: modules that call the attention function. Returns why some attention of the pass cannot be
+    led, or ""."""
+    search = _Search(body, inputs, known)
     with search.numbering(body), torch.inference_mode(), search:
         run()
     for module, steps in search.steps.items():
@@ -103,8 +107,8 @@ Numbers = dict[_Running, int]  # of an operation in each module that runs
 class _Search(Watch):
     """Finds the attention that modules compute themselves."""
 
-    def __init__(self, body: nn.Module, known: Iterable[nn.Module]) -> None:
-        super().__init__(body, 0)
+    def __init__(self, body: nn.Module, inputs: list[Tensor], known: Iterable[nn.Module]) -> None:
+        super().__init__(body, inputs, 0)
         self.steps: dict[nn.Module, set[Steps]] = {}
         self.reason = ""
         self._known = set(known)
@@ -217,7 +221,7 @@ class _InlineRun(TorchFunctionMode):
             return self._added.new_zeros(()).expand(self._added.shape)
         if number not in (self._steps.scores, self._steps.output):
             return function(*args, **named)
-        call = Graph().call(name, function, args, named)
+        call = Graph((), ()).call(name, function, args, named)
         product = product_of(Node(next(nodes_in(call.arguments)).tensor, call))
         if product is None:
             raise ValueError("its attention takes other steps than when it was checked")

@@ -134,7 +134,8 @@ def _proven(
     found = candidate.probed()
     if len(found.attended) < reference.layers:
         known = [event.module for event in found.attended]
-        reason = lead_inline(body, candidate.run, known)
+        ids = [one for one in (candidate.source, candidate.target) if one is not None]
+        reason = lead_inline(body, candidate.run, ids, known)
         found = candidate.probed()
         if len(found.attended) < reference.layers:
             raise ValueError(
