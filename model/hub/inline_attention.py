@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from model.capture.by_hand import OWN_FACTORS, WEIGHED, WrittenByHand, written_by_hand
-from model.capture.graph import Graph, Node, Operation, UnreadableError, nodes_in
+from model.capture.graph import Graph
+from model.capture.node import Node, Operation, UnreadableError, nodes_in
 from model.capture.operations import PRODUCTS, SOFTMAX
 from model.capture.products import Letters, Product, arranged, product_of
 from model.capture.record import recorded
@@ -104,7 +105,7 @@ class _Search(Watch):
     """Finds the attention that modules compute themselves."""
 
     def __init__(self, body: nn.Module, known: Iterable[nn.Module]) -> None:
-        super().__init__(body, 0)
+        super().__init__(body, [], 0)
         self.steps: dict[nn.Module, set[Steps]] = {}
         self.reason = ""
         self._known = set(known)
@@ -217,7 +218,7 @@ class _InlineRun(TorchFunctionMode):
             return self._added.new_zeros(()).expand(self._added.shape)
         if number not in (self._steps.scores, self._steps.output):
             return function(*args, **named)
-        call = Graph().call(name, function, args, named)
+        call = Graph((), ()).call(name, function, args, named)
         product = product_of(Node(next(nodes_in(call.arguments)).tensor, call))
         if product is None:
             raise ValueError("its attention takes other steps than when it was checked")
