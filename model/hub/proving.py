@@ -135,11 +135,11 @@ def _proven(
     if len(found.attended) < reference.layers:
         known = [event.module for event in found.attended]
         ids = [one for one in (candidate.source, candidate.target) if one is not None]
-        reason = lead_inline(body, candidate.run, ids, known)
+        unread = lead_inline(body, candidate.run, ids, known)
         found = candidate.probed()
         if len(found.attended) < reference.layers:
             raise ValueError(
-                reason
+                unread
                 or f"{reference.layers - len(found.attended)} of its {reference.layers} attention layers do "
                 "not compute softmax(queries · keys) · values over the whole text at once"
             )
@@ -304,7 +304,7 @@ def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -
         raise ValueError(
             f"Hugging Face's library cannot run it, and says “{first_line(error)}”"
         ) from error
-    weights: dict[Place, tuple[Tensor, ...] | None]
+    weights: dict[Place, tuple[Tensor | None, ...] | None]
     if shape == "encoder-decoder":
         weights = {
             Place("encoder", None, "self"): passed.encoder_attentions,

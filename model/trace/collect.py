@@ -105,9 +105,10 @@ def _known_bias(bias: Tensor, known: dict[object, Array | None]) -> Array | None
     that a place in memory tells tensors apart."""
     tensor = (bias.data_ptr(), bias.device, bias.shape, bias.stride(), bias.dtype)
     if tensor not in known:
-        made = _bias_of(bias)
-        equal = (one for one in known.values() if one is not None and np.array_equal(one, made))
-        known[tensor] = None if made is None else next(equal, made)
+        if (made := _bias_of(bias)) is not None:
+            others = (one for one in known.values() if one is not None)
+            made = next((one for one in others if np.array_equal(one, made)), made)
+        known[tensor] = made
     return known[tensor]
 
 
