@@ -78,7 +78,7 @@ def test_the_alignment_tells_the_share_on_the_reference_and_the_crossing() -> No
     assert "This head puts **0.99" in said(app)
     assert "“tired doctor” becomes “médecin fatigué”: the reference lines cross" in said(app)
     heads = next(box for box in app.selectbox if box.label.startswith("Layer and head"))
-    shares = [float(option.split()[1]) for option in heads.options]
+    shares = [float(option.split(": ")[1].split()[0]) for option in heads.options]
     assert shares == sorted(shares, reverse=True)
     assert heads.value == ("decoder.1.cross", 0)
     assert len(heads.options) == 8
@@ -219,7 +219,7 @@ def test_the_product_of_many_words_has_the_digits_that_all_of_them_leave() -> No
         unit = 10.0 ** -len(said.partition(".")[2])
         assert abs(float(said) - (less / (less + 1 - share)) ** words) <= 1.5 * unit
         assert unit <= 0.01
-    assert product_in_words([Given("a", 0.01, "a", 0.01)] * 40, 1e-2) == "1e-80"
+    assert product_in_words([Given("a", 0.01, "a", 0.01)] * 40, 1e-2) == "1e−80"
 
 
 def test_hovering_over_a_word_shows_the_digits_that_single_precision_settles() -> None:

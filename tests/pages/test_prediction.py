@@ -187,7 +187,7 @@ def test_an_encoder_decoder_writes_its_translation_and_stops_at_the_end() -> Non
     (html,) = [e.proto.body for e in app.get("html") if "<mark" in e.proto.body]
     assert f"{written[0].text} <b><u>{written[1].text}</u></b>" in html
     control(app, "Layer").set_value("decoder.1.cross").run()
-    assert f"its weights on {len(model.tokens(SOURCE))} tokens sum to 1.000000" in said(app)
+    assert f"its weights on {len(model.tokens(SOURCE))} tokens sum to 1.0000" in said(app)
     control(app, "Step").set_value(16).run()
     assert f"ended its text at step {len(written)}" in said(app)
 
