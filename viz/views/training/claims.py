@@ -142,8 +142,8 @@ def _how(claim: Claim) -> None:
         f"{first.steps} steps each. Sizes and rates were chosen after trials with one seed at other "
         "settings. Processors round in different ways, and some runs magnify that. To show how much, seed "
         f"{REPEATED} was also trained without AVX instructions and with AVX-512. This command makes all runs "
-        "anew, in about 20 minutes on a free core; with `ATEN_CPU_CAPABILITY=default` before it and `--resume` "
-        "after it, those without AVX:"
+        "anew, in about 20 minutes on a free core; with `ATEN_CPU_CAPABILITY=default` before it and "
+        "`--resume` after it, those without AVX:"
     )
     st.code(COMMAND, language="bash")
 
