@@ -32,6 +32,12 @@ ENDLESS = tiny(steps=100_000)
 LONG = 60.0  # seconds: no test waits for so long but where something hangs
 
 
+@pytest.fixture(autouse=True)
+def nobody_seems_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The patience with a visitor who does not look ends only where a test moves this clock."""
+    monkeypatch.setattr("model.system.jobs.monotonic", lambda: 0.0)
+
+
 @pytest.fixture
 def workshop() -> Iterator[Workshop]:
     """A workshop whose runs are over at the end of the test."""
