@@ -105,11 +105,12 @@ def head_picture(
     def apart(before: Attention, one: int) -> Array:
         if block == (1, 1):
             return difference_matrix(attention, before, one, stage, sink=sink)
-        parts = (by_queries(layer, rows_together(block)) for layer in (attention, before))
-        both = (
-            difference_matrix(*some, one, stage, sink=sink) for some in zip(*parts, strict=True)
-        )
-        return np.concatenate([largest_of_blocks(some, block) for some in both])
+        after, unchanged = (by_queries(each, rows_together(block)) for each in (attention, before))
+        parts = [
+            largest_of_blocks(difference_matrix(ours, theirs, one, stage, sink=sink), block)
+            for ours, theirs in zip(after, unchanged, strict=True)
+        ]
+        return np.concatenate(parts)
 
     shown = drawn(attention, head)
     runs, layers, heads = {UNCHANGED: shown}, [attention], range(attention.heads)

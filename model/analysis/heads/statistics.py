@@ -103,14 +103,15 @@ def mean_weights(layers: Sequence[Attention]) -> MeanWeights:
     block = block_of(queries, keys)
     cells, masked, sums, of_keys = [], [], [], np.zeros(keys)
     for some in zip(*(by_queries(one, rows_together(block)) for one in layers), strict=True):
-        total, allowed = 0.0, False
+        total: Wide = np.zeros(())
+        allowed: Mask = np.zeros((), np.bool_)
         for one in some:
             for head in range(one.heads):
                 total = total + one.weights(head).astype(np.float64)
                 allowed = allowed | allowed_cells(one, head)
-        mean = np.asarray(total) / sum(one.heads for one in some)
+        mean = total / sum(one.heads for one in some)
         cells.append(largest_of_blocks(mean, block))
-        masked.append(~largest_of_blocks(np.asarray(allowed), block))
+        masked.append(~largest_of_blocks(allowed, block))
         sums.append(mean.sum(-1))
         of_keys += mean.sum(0)
     return MeanWeights(

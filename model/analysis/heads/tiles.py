@@ -54,7 +54,8 @@ def _allowed(attention: Attention) -> Mask:
     mask = attention.mask
     if mask is None:
         return np.ones(attention.sizes[1:], np.bool_)
-    return mask if mask.ndim == 2 else mask.any(0)
+    of_any: Mask = mask if mask.ndim == 2 else np.any(mask, axis=0)
+    return of_any
 
 
 def chosen_tiles(found: Tiles, heads: Sequence[Head]) -> Tiles:
