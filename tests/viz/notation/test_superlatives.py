@@ -29,9 +29,9 @@ def test_one_head_alone_leads() -> None:
 
 
 def test_no_token_is_said_to_lead_where_several_are_equal() -> None:
-    even = np.full((2, 2), 0.5, dtype=np.float32)
+    even = np.full(2, 0.5)
     assert "No token stands out" in _look_for(ALL, even, ["a", "b"], False)
-    first = np.array([[1, 0], [1, 0]], dtype=np.float32)
+    first = np.array([1.0, 0.0])
     assert "**a** (position 0) gets a mean weight of 1.00" in _look_for(
         ALL, first, ["a", "b"], False
     )
