@@ -108,7 +108,8 @@ def opened(kind: str, page: str, show: str = "") -> AppTest:
         given["target"] = " ".join(words(TOKENS - 2))
     before = _reset()
     app = visit(page, **given)
-    check(app, before)
+    # A view of House GPT multiplies all pairs of its vocabulary, however long the text is.
+    check(app, before, most=2 * COMPUTED if kind == "house-gpt" else COMPUTED)
     return app
 
 
@@ -117,7 +118,7 @@ def _reset() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-def check(app: AppTest, before: int) -> None:
+def check(app: AppTest, before: int, most: int = COMPUTED) -> None:
     """The laws of a page with a long text."""
     computed = tracemalloc.get_traced_memory()[1] - before
     assert not app.exception
@@ -129,7 +130,7 @@ def check(app: AppTest, before: int) -> None:
         assert (
             "This picture would send" not in shown
         )  # the last resort: a view draws less of its own
-    assert computed <= COMPUTED, f"{computed:,} bytes"
+    assert computed <= most, f"{computed:,} bytes"
 
 
 @pytest.mark.parametrize("kind", KINDS)
