@@ -1,5 +1,7 @@
 """Words that try to be more than words, one of each kind that a page must show as mere text."""
 
+import re
+
 MARK = "hx"  # stands in most of them, so that a test can tell what a page made of it
 FLAG = "window.hx=1"  # what a script would do if it ran
 
@@ -69,3 +71,9 @@ ATTACKS = (*SHORT, *LARGE)
 INVISIBLE = "".join(
     sorted({letter for word in HIDDEN for letter in word if not letter.isprintable()})
 )
+
+
+def hidden_in(text: str) -> set[str]:
+    """Invisible characters of a text, but for whole pairs that isolate letters written from the right."""
+    bare = re.sub("\u2068([^\u2068\u2069]+)\u2069", r"\1", text)
+    return {letter for letter in INVISIBLE if letter in bare}

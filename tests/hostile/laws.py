@@ -16,7 +16,7 @@ from model import Model, Trace
 from model.run.tokenizers import GPT2Subset, clean
 from model.trace.trace_file import read_trace, trace_file
 from tests.csv_reading import read_matrix_csv
-from tests.hostile.attacks import FORMULAS, INVISIBLE
+from tests.hostile.attacks import FORMULAS, hidden_in
 from viz.explorer.message import payload
 from viz.explorer.packing import packed
 from viz.figures.bars import weights_row
@@ -56,7 +56,7 @@ def label_is_text(text: str) -> None:
     label, drawn, written = token_label(text), plotly_label(text), plain(text)
     for said in (label, html.unescape(drawn), written):
         said.encode()
-        assert not any(letter in said for letter in INVISIBLE), said[:80]
+        assert not hidden_in(said), said[:80]
     assert label.strip()
     assert len(label) <= LONGEST
     assert "<" not in drawn
@@ -70,7 +70,7 @@ def figure_is_text(figure: go.Figure) -> None:
     for text in strings(json.loads(figure.to_json())):
         bare = TAGS.sub("", text)
         assert "<" not in bare, bare[:80]
-        assert not any(letter in text for letter in INVISIBLE if letter != "\n"), text[:80]
+        assert hidden_in(text) <= {"\n"}, text[:80]
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -105,7 +105,7 @@ def pictures_are_text(trace: Trace, place: str, head: int, which: int) -> None:
     message = payload(attention, queries=queries, keys=keys, head=head, check=trace.check())
     packed(message)
     for text in strings(message):
-        assert not any(letter in text for letter in INVISIBLE), text[:80]
+        assert not hidden_in(text), text[:80]
 
 
 def picture_of(trace: Trace, place: str, head: int) -> HeadPicture:

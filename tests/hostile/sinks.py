@@ -13,7 +13,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from streamlit.testing.v1 import AppTest
 
-from tests.hostile.attacks import FORMULAS, HIDDEN, INVISIBLE, MARK, MARKDOWN, MARKUP, TEMPLATES
+from tests.hostile.attacks import FORMULAS, HIDDEN, MARK, MARKDOWN, MARKUP, TEMPLATES, hidden_in
 from tests.pages.reading import tables
 
 PLAIN = {  # shown as they are, or never shown
@@ -87,14 +87,10 @@ def _wrong(place: str, text: str) -> Iterator[str]:
         )
     elif place == "Html.body":
         yield from (attack for attack in MARKUP if attack in text)
-        yield from (
-            f"hidden {ord(letter):x}" for letter in INVISIBLE if letter in text and letter != "\n"
-        )
+        yield from (f"hidden {ord(letter):x}" for letter in hidden_in(text) if letter != "\n")
     elif place not in PLAIN and not NAMES.search(place):
         yield from (attack for attack in (*MARKUP, *MARKDOWN) if attack in text and attack != "-->")
-        yield from (
-            f"hidden {ord(letter):x} in {text[:60]}" for letter in INVISIBLE if letter in text
-        )
+        yield from (f"hidden {ord(letter):x} in {text[:60]}" for letter in hidden_in(text))
 
 
 def _drawn(spec: Any, key: str = "") -> Iterator[tuple[str, str]]:
@@ -118,9 +114,7 @@ def _active(key: str, text: str) -> bool:
         return True
     if key in READ_AS_TEMPLATES and any(attack in text for attack in TEMPLATES[:3]):
         return True
-    return any(letter in text for letter in INVISIBLE) or any(
-        word in text for word in HIDDEN if not word.isprintable()
-    )
+    return bool(hidden_in(text)) or any(word in text for word in HIDDEN if not word.isprintable())
 
 
 def unsafe_cells(app: AppTest) -> list[str]:
@@ -130,6 +124,5 @@ def unsafe_cells(app: AppTest) -> list[str]:
         f"{cell[:40]!r}"
         for frame in tables(app)
         for cell in [*frame.columns, *frame.to_numpy().ravel().tolist()]
-        if isinstance(cell, str)
-        and (cell.startswith(FORMULAS) or any(letter in cell for letter in INVISIBLE))
+        if isinstance(cell, str) and (cell.startswith(FORMULAS) or hidden_in(cell))
     ]
