@@ -42,6 +42,8 @@ class OfflineExporter(HTMLExporter):
         address = f"data:text/javascript;base64,{base64.b64encode(program).decode()}"
         own = dict.fromkeys(_FETCHED, "") | {"widget_renderer_url": address, "embed_images": True}
         super().__init__(**(own | given))
+        # nbconvert escapes "/" alone: a token "<!--<script>" would then hide the end of the script.
+        self.register_filter("escape_html_script", lambda text: text.replace("<", "\\u003c"))
 
     def from_notebook_node(  # type: ignore[override]
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kw: Any
