@@ -19,6 +19,7 @@ from model.hub.disentangled import disentangled_terms
 from model.hub.extra_parameters import extra_parameters
 from model.hub.head import head_of, headless, writes_logits
 from model.hub.hooks import hook_model
+from model.hub.inline_attention import is_inline
 from model.hub.named_weights import named_weights
 from model.hub.parts import Anatomy
 from model.hub.rotary import standard_angles
@@ -98,6 +99,7 @@ class HubTransformer(nn.Module):
         self.unproven: Reasons = anatomy.unproven
         self.logit_factor = 1.0
         self.rereads = False
+        self.rows_may_grow = not any(is_inline(part.module) for part in anatomy.attentions())
         self._anatomy = anatomy
         self.embedding = HubTables(body.get_input_embeddings(), anatomy, config)
         self._attentions = [

@@ -63,6 +63,7 @@ class Transformer(nn.Module):
     unproven: Reasons = MappingProxyType({})  # tests prove every part
     unused: tuple[str, ...] = ()
     rereads = False
+    rows_may_grow = True
     logit_factor = 1.0
 
     def __init__(self, config: TransformerConfig) -> None:

@@ -76,6 +76,12 @@ class Runnable(Protocol):
         classifier)."""
         ...
 
+    @property
+    def rows_may_grow(self) -> bool:
+        """Whether one row of a pass may become many before any of its layers. Not where the library's code
+        makes something for the number of texts before them (BLOOM's slopes)."""
+        ...
+
     def bias_table(self, place: Place) -> nn.Embedding | None:
         """The numbers that are added to a sub-layer's scores, by bucket and head; None without buckets."""
         ...

@@ -197,7 +197,8 @@ class PatchedRuns:
     def first_layer(self, spots: Sequence[Spot]) -> str | None:
         """The name of the first layer in which anything is put in; None where rows differ from the start.
         Before that layer all rows of a decoder are alike, and are computed once."""
-        if self.model.config.shape != "decoder" or not spots:
+        decodes = self.model.config.shape == "decoder" and self.model.module.rows_may_grow
+        if not decodes or not spots:
             return None
         return Place(
             "decoder", min(Place.named(spot.name).layer or 0 for spot in spots), "self"

@@ -75,7 +75,7 @@ def through_attend(body: Any) -> None:
     register()
     set_attention(body, NAME)
     adapt(body)
-    assert not lead_inline(body, lambda: body(IDS), ())
+    assert not lead_inline(body, lambda: body(IDS), [IDS], ())
 
 
 def result(made: Any) -> Tensor:
