@@ -10,6 +10,7 @@ Where the package is installed, nbconvert knows it as the format `attention_lens
 
 import argparse
 import base64
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -21,6 +22,7 @@ from nbformat import NotebookNode, ValidationError, read
 STATES = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
 FIGURE = "application/vnd.plotly.v1+json"
+_WRITTEN = re.compile(f'(<script type="{re.escape(STATES)}">)(.*?)(?=</script>)', re.DOTALL)
 _FETCHED = (
     "require_js_url",
     "mathjax_url",
@@ -60,7 +62,9 @@ class OfflineExporter(HTMLExporter):
                 output.data["text/plain"] = (
                     f"This output is left out here: {', '.join(output.data)}."
                 )
-        return super().from_notebook_node(shown, resources, **kw)
+        page, more = super().from_notebook_node(shown, resources, **kw)
+        # In HTML "<!--<script>" makes the next end of a script a part of it.
+        return _WRITTEN.sub(lambda found: found[1] + found[2].replace("<", "\\u003c"), page), more
 
 
 def offline_page(notebook: Path) -> str:
