@@ -53,7 +53,7 @@ def model_of(kind: str) -> str:
         sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
         body = build("BertForMaskedLM", "BertConfig", SMALL | sizes | {"num_attention_heads": 4})
         return str(save(folder, body, adds=True))
-    if kind == "encoder-decoder":
+    if kind in ("encoder-decoder", "translator"):
         sizes = {f"{stack}_layers": 2 for stack in ("encoder", "decoder")}
         sizes |= {f"{stack}_attention_heads": 4 for stack in ("encoder", "decoder")}
         sizes |= {f"{stack}_ffn_dim": 64 for stack in ("encoder", "decoder")}
@@ -152,7 +152,7 @@ def test_a_choice_within_a_view_is_bounded(page: str, show: str, label: str, opt
     check(app, before)
 
 
-@pytest.mark.parametrize("point", (*POINTS, DISTANCES))
+@pytest.mark.parametrize("point", [*POINTS, DISTANCES])
 def test_a_measured_point_is_bounded(point: str) -> None:
     before = _reset()
     given = {"model": model_of("llama"), "text": text_of("llama")}
@@ -162,7 +162,7 @@ def test_a_measured_point_is_bounded(point: str) -> None:
 
 
 def test_the_encoder_and_decoder_page_is_bounded() -> None:
-    opened("encoder-decoder", "encoder_decoder")
+    opened("translator", "encoder_decoder")
 
 
 def test_a_picture_that_forgets_the_bound_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
