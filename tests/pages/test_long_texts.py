@@ -18,7 +18,9 @@ from model import load_model
 from model.trace.trace import Trace
 from tests.model.hub_families import SPECIAL, WORDS
 from tests.model.hub_models import build, save
+from tests.pages.laboratory import linked
 from tests.pages.reading import choose, visit
+from tests.pages.test_measured_points import DISTANCES, POINTS, points_page
 from viz.state.menu import PAGES
 
 TOKENS = 1200
@@ -35,9 +37,6 @@ DEEPER = (  # choices within a view, each of which draws another matrix
     ("all_heads", "Averages and rollout", "Picture", "Rollout"),
     ("all_heads", "A head as matrices", "Picture", "W_V · W_O"),
     ("feed_forward", "Dropout", "Dropout on", "Attention weights"),
-    ("laboratory", "Measured points", "Experiment", "Two routes to a mask"),
-    ("laboratory", "Measured points", "Experiment", "Which mask value"),
-    ("laboratory", "Measured points", "Experiment", "Windows and distances"),
 )
 
 
@@ -54,7 +53,7 @@ def model_of(kind: str) -> str:
         sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
         body = build("BertForMaskedLM", "BertConfig", SMALL | sizes | {"num_attention_heads": 4})
         return str(save(folder, body, adds=True))
-    if kind == "encoder-decoder":
+    if kind in ("encoder-decoder", "translator"):
         sizes = {f"{stack}_layers": 2 for stack in ("encoder", "decoder")}
         sizes |= {f"{stack}_attention_heads": 4 for stack in ("encoder", "decoder")}
         sizes |= {f"{stack}_ffn_dim": 64 for stack in ("encoder", "decoder")}
@@ -62,6 +61,9 @@ def model_of(kind: str) -> str:
         ids |= {"decoder_start_token_id": 2, "forced_eos_token_id": 2}
         body = build(
             "BartForConditionalGeneration", "BartConfig", SMALL | sizes | ids | {"d_model": 32}
+        )
+        body.final_logits_bias[0, ids["eos_token_id"]] = (
+            1e4  # it ends at once where it writes itself
         )
         return str(save(folder, body, adds=True))
     if kind == "file":
@@ -104,7 +106,7 @@ def counted() -> Iterator[None]:
 
 def opened(kind: str, page: str, show: str = "") -> AppTest:
     given = {"model": model_of(kind), "text": text_of(kind)} | ({"show": show} if show else {})
-    if kind == "encoder-decoder":  # else it would write to the end of what it reads
+    if kind == "encoder-decoder":
         given["target"] = " ".join(words(TOKENS - 2))
     before = _reset()
     app = visit(page, **given)
@@ -150,8 +152,17 @@ def test_a_choice_within_a_view_is_bounded(page: str, show: str, label: str, opt
     check(app, before)
 
 
+@pytest.mark.parametrize("point", [*POINTS, DISTANCES])
+def test_a_measured_point_is_bounded(point: str) -> None:
+    before = _reset()
+    given = {"model": model_of("llama"), "text": text_of("llama")}
+    app = linked(given, AppTest.from_function(points_page, default_timeout=120))
+    app.segmented_control(key="laboratory-point").set_value(point).run()
+    check(app, before)
+
+
 def test_the_encoder_and_decoder_page_is_bounded() -> None:
-    opened("encoder-decoder", "encoder_decoder")
+    opened("translator", "encoder_decoder")
 
 
 def test_a_picture_that_forgets_the_bound_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
