@@ -28,9 +28,9 @@ def assert_each_is_as_alone(model: Model, first: str, second: str) -> None:
             assert not batched.weights(head)[:, ~one.padding].any()
             look_ahead = np.tri(len(one.tokens), dtype=bool)
             combined = one.padding & (look_ahead if attention.kind == "causal" else True)
-            assert np.array_equal(
-                batched.mask, np.broadcast_to(combined, (len(one.tokens), len(one.tokens)))
-            )
+            square = (len(one.tokens), len(one.tokens))
+            mask = np.ones(square, bool) if batched.mask is None else batched.mask
+            assert np.array_equal(mask, np.broadcast_to(combined, square))
 
 
 @pytest.mark.parametrize("name", [*of_shape("decoder", "encoder"), "notes-einsum"])

@@ -44,7 +44,8 @@ def hold(model: Model, trace: Trace, these: Iterable[Cell]) -> None:
     for attention, head, query, key in these:
         parts = score_parts(model, trace, attention.name, head, query, key)
         # One row of a product may be summed in another order than the whole of it.
-        assert parts.recorded == pytest.approx(attention.scores(head)[query, key], rel=1e-6, abs=1e-6)
+        scores = attention.scores(head)
+        assert abs(parts.recorded - scores[query, key]) < EXACT * max(1.0, np.abs(scores).max())
         assert apart(trace, parts, attention.name, head, query) < EXACT, (attention.name, head)
         allowed = attention.mask_of(head)
         row = attention.scores(head)[query][slice(None) if allowed is None else allowed[query]]
