@@ -42,7 +42,10 @@ export class Theme {
     const later = () => {
       cancelAnimationFrame(this.frame);
       if (!host.isConnected) this.worn = null;
-      this.frame = requestAnimationFrame(() => host.isConnected && this.isOld() && changed());
+      this.frame = requestAnimationFrame(() => {
+        if (!host.isConnected) this.box.observe(host); // anew: it tells of the next attachment, of whatever size
+        else if (this.isOld()) changed();
+      });
     };
     this.box = new ResizeObserver(later);
     this.box.observe(host);
