@@ -83,7 +83,9 @@ def test_heads_that_look_from_one_token_to_another_are_read_off_their_rows(trace
         query, key = len(family.queries(trace)) - 1, 1
         found = looking(trace, family, query, key)
         for (name, head), value in zip(family.heads(trace), found, strict=True):
-            assert value == trace.find(name).weights(head)[query, key]
+            # A row derived alone is rounded in another order.
+            expected = trace.find(name).weights(head)[query, key]
+            assert value == pytest.approx(expected, rel=1e-5, abs=1e-7)
 
 
 def test_labels_count_layers_and_heads_from_nought() -> None:
