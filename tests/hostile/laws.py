@@ -68,7 +68,7 @@ def label_is_text(text: str) -> None:
 def figure_is_text(figure: go.Figure) -> None:
     """No string of a picture holds a tag but ours, or anything hidden."""
     for text in strings(json.loads(figure.to_json())):
-        bare = TAGS.sub("", text)
+        bare = re.sub(r"<0\.0+1\b", "", TAGS.sub("", text))  # a small probability
         assert "<" not in bare, bare[:80]
         assert hidden_in(text) <= {"\n"}, text[:80]
 
