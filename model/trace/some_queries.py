@@ -1,7 +1,7 @@
 """An attention sub-layer some queries at a time: all rows of a long text at once take much memory."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields
 
 import numpy as np
 
@@ -20,20 +20,22 @@ def of_queries(attention: Attention, rows: slice) -> Attention:
         mask = read_only(keys <= np.arange(first, end)[:, None])
     elif mask is not None:
         mask = mask[..., rows, :]
-    return replace(
-        attention,
-        output=attention.output[:, rows],
-        vectors=(attention.query[:, rows], *attention.vectors[1:]),
-        own_mask=mask,
-        look_ahead=False,
-        steps={name: step[:, rows] for name, step in attention.steps.items()},
-        weights_set=tuple(
+    changed = {
+        "output": attention.output[:, rows],
+        "vectors": (attention.query[:, rows], *attention.vectors[1:]),
+        "own_mask": mask,
+        "look_ahead": False,
+        "steps": {name: step[:, rows] for name, step in attention.steps.items()},
+        "weights_set": tuple(
             (head, query - first, key, weight)
             for head, query, key, weight in attention.weights_set
             if first <= query < end
         ),
-        bias=bias if bias is None or bias.shape[1] == 1 else bias[:, rows],
-    )
+        "bias": bias if bias is None or bias.shape[1] == 1 else bias[:, rows],
+    }
+    # A record that lies on a cluster asks for what it lacks; one of some queries has it all.
+    whole = {one.name: getattr(attention, one.name) for one in fields(Attention)}
+    return Attention(**whole | changed)
 
 
 def of_query(attention: Attention, query: int) -> Attention:
