@@ -72,7 +72,7 @@ def test_a_row_whose_every_key_is_masked_is_never_said_to_sum_to_one(stage: Stag
 def test_a_mask_value_is_said_as_it_is(stage: Stage) -> None:
     played(stage, record(6, mask_value=-1.0), 2)
     assert beat(stage, 3)[3:] == [-1.0] * 3
-    expect(stage.part("beat-says")).to_contain_text("becomes -1")
+    expect(stage.part("beat-says")).to_contain_text("becomes −1")
     stage.send(record(6, mask_value=-1.0), Selection(1, "weights", 5, 0), revision=1)
     expect(stage.part("beat-says")).to_contain_text("No key is masked in this row")
 
