@@ -9,6 +9,7 @@ from pathlib import PurePath
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.hostile.laws import strings
 from tests.model.worked.test_equality import equations, holds, value_of
 from tests.pages.reading import numbers, visit
 from tests.words import shows, texts
@@ -45,26 +46,14 @@ def written(app: AppTest) -> Iterator[str]:
         text for text in texts(app) if not text.startswith("$$") and "import torch" not in text
     )
     for picture in app.get("plotly_chart"):
-        yield from _strings(json.loads(picture.proto.spec))
-
-
-def _strings(spec: object) -> Iterator[str]:
-    if isinstance(spec, dict):
-        for name, part in spec.items():
-            if name != "template":
-                yield from _strings(part)
-    elif isinstance(spec, list):
-        for part in spec:
-            yield from _strings(part)
-    elif isinstance(spec, str):
-        yield spec
+        yield from strings(json.loads(picture.proto.spec))
 
 
 def clipped(app: AppTest) -> Iterator[str]:
     """Pictures that leave out values, by their colours or the end of an axis, and do not say so."""
     for picture in app.get("plotly_chart"):
         spec = json.loads(picture.proto.spec)
-        layout, said = spec["layout"], " ".join(_strings(spec["layout"]))
+        layout, said = spec["layout"], " ".join(strings(spec["layout"]))
         for trace in spec["data"]:
             ends = [("z", [trace.get("zmin"), trace.get("zmax")])]
             from_nought = trace["type"] == "bar" and "base" not in trace
