@@ -13,8 +13,9 @@ from model.trace.records import Attention
 def placed(calls: Sequence[Call]) -> tuple[Attention, ...]:
     """The records in order of execution, each with its stack, its layer and the name of its module.
 
-    Self-attention before the first cross-attention belongs to the encoder, unless it shares a module with
-    cross-attention. Without cross-attention, the network is a decoder where some of its attention is causal.
+    Self-attention before the first cross-attention belongs to the encoder, unless it is causal, shares a
+    module with cross-attention, or reads another number of tokens in the same network. Without
+    cross-attention, the network is a decoder where some of its attention is causal.
     """
     stacks = _stacks(calls)
     modules, layers = Counter[str](), Counter[tuple[Stack, bool]]()
@@ -45,8 +46,16 @@ def _stacks(calls: Sequence[Call]) -> Iterator[Stack]:
     reading = 0
     for call in calls[:first]:
         beside = call.module.rpartition(".")[0] == layer and layer != ""
-        if call.record.kind == "causal" or beside or call.record.key.shape[1] != keys:
+        another = "." in call.module and layer != "" and _network(call.module) != _network(layer)
+        if call.record.kind == "causal" or beside:
+            break
+        if not another and call.record.key.shape[1] != keys:
             break
         reading += 1
     for number in range(len(calls)):
         yield "encoder" if number < reading else "decoder"
+
+
+def _network(module: str) -> str:
+    """The part of the whole that holds a module: "encoder" of "encoder.block.0"."""
+    return module.partition(".")[0]

@@ -13,6 +13,7 @@ from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
 from tests.pages.reading import visit
 from viz.shell.downloads import Download, entry_to_fetch, fetch_behind, fetching
+from viz.shell.model_notes import looked_up
 from viz.state.remembered import remembered, to_remember
 
 HOME = Path(__file__).parents[2] / "pages" / "home.py"
@@ -147,5 +148,6 @@ def test_a_browser_keeps_only_the_name_of_a_model_that_is_here(
 
 @pytest.mark.parametrize("name", ["smollm2-135m-instruct", "stories"])
 def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen(name: str) -> None:
+    looked_up.cache_clear()  # another test may have looked into a cache of its own
     unpacked = name != "stories" and is_unpacked(models[name])
     assert ("unpacked from 4-bit weights" in captions(visit("home", model=name))) == unpacked

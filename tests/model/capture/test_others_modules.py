@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from transformers import LongT5Config, LongT5ForConditionalGeneration
 
 from model.capture import capture
 from tests.model.capture.others_modules import MODULES, Made
@@ -50,3 +51,21 @@ def test_weights_are_those_that_the_library_returns(make: Callable[[], Made], te
         assert attention.heads == weights.shape[1]
         for head in range(attention.heads):
             assert abs(attention.weights(head) - weights[-1, head].numpy()).max() < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_encoder_that_reads_pieces_is_no_part_of_the_decoder() -> None:
+    sizes = {
+        "vocab_size": 60,
+        "d_model": 48,
+        "d_kv": 8,
+        "num_heads": 6,
+        "d_ff": 80,
+        "num_layers": 2,
+    }
+    module = LongT5ForConditionalGeneration(LongT5Config(**sizes, local_radius=4)).eval()
+    ids = torch.arange(7)[None]
+    trace = capture(module, input_ids=ids, decoder_input_ids=ids[:, :5])
+    stacks = ["encoder.0.self", "encoder.1.self"]
+    stacks += [f"decoder.{layer}.{kind}" for layer in range(2) for kind in ("self", "cross")]
+    assert [attention.name for attention in trace.attention] == stacks

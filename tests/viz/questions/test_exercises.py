@@ -1,7 +1,9 @@
 """Exercises for a class: answers as PyTorch gives them, and other numbers on every sheet."""
 
 import re
+from dataclasses import replace
 from functools import cache
+from random import Random
 
 import numpy as np
 import pytest
@@ -9,9 +11,10 @@ import torch
 from torch import Tensor
 
 from model.nn.places import head_label
+from model.trace.trace import Logits
 from tests.model.tiny import loaded, sentence, target
 from tests.viz.questions.recomputed_exercises import RECOMPUTED, told
-from viz.questions.exercises.exercise import Exercise, Source
+from viz.questions.exercises.exercise import Exercise, Kind, Source
 from viz.questions.exercises.kinds import KINDS, kinds_of
 from viz.questions.exercises.sheets import (
     PUPILS,
@@ -180,3 +183,15 @@ def test_a_sentence_too_short_for_exercises_is_refused() -> None:
     with pytest.raises(ValueError, match=r"give \d different sheets on this sentence, and 40"):
         sheets_of(three, rows, 1, 40)
     assert np.isfinite(sheets_of(three, rows, 1, 2)[0].exercises[0].answers[0].values).all()
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind.make.__module__.endswith("predictions")]
+)
+def test_logits_beyond_what_an_exponential_holds_are_refused_in_a_sentence(kind: Kind) -> None:
+    known = source("house-gpt")
+    tokens, vocabulary = known.trace.require_prediction().shape
+    apart = np.tile(np.arange(vocabulary, dtype=np.float32) * -1_000, (tokens, 1))
+    wide = replace(known, trace=replace(known.trace, prediction=Logits.of(apart)))
+    with pytest.raises(ValueError, match="larger than any number of float64"):
+        [kind.make(wide, Random(seed)) for seed in range(20)]  # the likeliest token may follow

@@ -18,6 +18,7 @@ from viz.questions.exercises.exercise import (
 from viz.questions.question import quoted, token_name
 
 _FIRST = 6  # likeliest tokens, of which two are compared
+_APART = 700.0  # nats: e to 709.8 is the largest number of float64
 
 
 def logit_difference(source: Source, random: Random) -> Exercise:
@@ -26,6 +27,10 @@ def logit_difference(source: Source, random: Random) -> Exercise:
     names = tuple(f"{quoted(token)} (id {token.id})" for token in source.named((one, other)))
     given = rounded("logit", (logits[one], logits[other]), 2)
     apart = given.values[0] - given.values[1]
+    if apart > _APART:
+        raise ValueError(
+            f"These logits lie {decimal(apart, 0)} apart, and e to that is larger than any number of float64."
+        )
     ratio, share = math.exp(apart), 1 / (1 + math.exp(-apart))
     exact = float(logits[one] - logits[other])
     return Exercise(
@@ -54,6 +59,11 @@ def loss_of_a_token(source: Source, random: Random) -> Exercise:
     total = float(logits.max() + np.log(np.exp(logits - logits.max()).sum()))
     given = rounded("number", (logits[wanted], total), 2)
     loss = given.values[1] - given.values[0]
+    if loss > _APART:
+        raise ValueError(
+            f"The loss of this token is {decimal(loss, 0)} nats, and e to that is larger than any number of "
+            "float64."
+        )
     exact = total - float(logits[wanted])
     return Exercise(
         f"Suppose that {quoted(followed)} (id {wanted}) follows after {after}. Calculate the loss of this "

@@ -153,9 +153,9 @@ _HEADS: dict[str, Arguments] = {
     "ranking:scores": lambda of: {"trace": of.trace, "family": of.family},
     "sinks:moved_weight": lambda of: of.twice(family=of.family, position=0),
     "sinks:token_as_key": lambda of: of.both(family=of.family),
-    "statistics:mean_weights": lambda of: {"trace": of.trace, "family": of.family},
+    "statistics:mean_weights": lambda of: {"layers": of.trace.attention[-1:]},
     "statistics:reachable": lambda of: {"layers": of.trace.attention[-1:]},
-    "statistics:readable": lambda of: {"layers": of.trace.attention[-1:]},
+    "statistics:rolled": lambda of: {"layers": of.trace.attention[-1:]},
     "statistics:sink_share": lambda of: {"layers": of.trace.attention[-1:]},
     "tiles:tiles": lambda of: {"trace": of.trace, "family": of.family},
 }
