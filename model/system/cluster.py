@@ -103,7 +103,9 @@ def _check_answers(host: str, port: int) -> None:
     try:
         socket.create_connection((host.strip("[]"), port), SECONDS_FOR_AN_ANSWER).close()
     except OSError as error:
-        raise ValueError(f"No cluster answers at {host}:{port}: {error}") from error
+        raise ValueError(
+            f"No cluster answers at {host}:{port} ({error.strerror or error})."
+        ) from error
 
 
 @contextmanager
