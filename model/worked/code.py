@@ -1,60 +1,222 @@
-"""The lines of PyTorch that compute the steps of a worked example, and each step as a script."""
+"""The lines of PyTorch that compute the steps of a worked example, in each style, and each step as a script.
 
+The lines are text, in `forms/`: `plain` computes a step; `einsum`, `loops` and `torch` compute it in other words, where
+they differ. Beside a line stands the shape of what it assigns, with names of inputs for sizes that a reader may
+change. Of loops the file has the line inside: `scores[i, j] += query[i, k] * key[j, k]`; the loops around it follow
+from the shapes.
+"""
+
+import ast
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from model.snippets import Snippet, Style
+from model.snippets import Line, Snippet, Style
 from model.worked.inputs import Input
-from model.worked.styles import LONGEST, StepCode, assigned_by, needed_before, read_by
 
+LONGEST = 40  # lines of a script
+Sizes = tuple[str, ...]  # ("3", "width // 2")
 _OPENING = ["import torch", "", "torch.set_default_dtype(torch.float64)"]
-Forms = Mapping[Style, StepCode]  # of one step
+_IMPORTS = {"math.": "import math", "F.": "import torch.nn.functional as F"}
+_CELL = re.compile(r"(\w+)\[([^\[\]]*)\] (?:\+|\*\*)?= (.+)")
+_SOFTMAX = re.compile(r"(.+ = )softmax\((.+), (\w)\)")
+_AXES = {1: ("each number",), 2: ("each row", "each column")}
+_KINDS = {"int": ", dtype=torch.long", "bool": ", dtype=torch.bool"}  # numbers of another kind
+_EINSUM = re.compile(r'einsum\("(.+?)->(.*?)"')
+_LETTERS = {
+    "q": "query",
+    "k": "key",
+    "d": "dimension",
+    "n": "token",
+    "c": "number of a token's vector",
+    "i": "row",
+    "j": "column",
+    "m": "what row and column share",
+    "p": "place in the vector",
+}
+_SUMMED = "A letter that the result lacks is summed over."
+_OF_IDENTITY = (
+    "nn.MultiheadAttention maps queries, keys and values itself; its maps are identities here, and "
+    "the values play no part."
+)
+
+
+@dataclass(frozen=True)
+class StepCode:
+    """A step in one style. result: the name of its result, which has so many axes."""
+
+    lines: tuple[Line, ...]
+    result: str
+    axes: int
+    remark: str = ""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line.code for line in self.lines)
+
+
+Forms = Mapping[Style, StepCode]  # of one step; none where nothing is computed
 
 
 @cache
-def code_of_steps() -> Mapping[str, Mapping[str, str]]:
-    """The lines of each step, by the example's name and the step's title."""
-    return {
-        example: {title: lines.strip() for title, lines in steps.items() if isinstance(lines, str)}
-        for example, steps in _listed().items()
-    }
+def written_forms() -> Mapping[str, Mapping[str, Mapping[Style, str]]]:
+    """The text of each form, by the example's name, the step's title and the style."""
+    found = {}
+    for file in sorted(Path(__file__).with_name("forms").glob("*.toml")):
+        found |= tomllib.loads(file.read_text(encoding="utf-8"))
+    return found
 
 
-@cache
-def own_forms() -> Mapping[str, Mapping[str, str]]:
-    """Lines by PyTorch's functions that cannot be told from the step's own, listed in the same way."""
-    return {example: steps["torch"] for example, steps in _listed().items() if "torch" in steps}
+def forms_of(
+    example: str, axes: Mapping[str, int], inputs: Sequence[Input]
+) -> tuple[Forms, ...]:
+    """The code of each step of an example in every style in which it has a form.
+
+    axes: how many its result has, by the title of the step.
+    """
+    texts, forms = written_forms().get(example, {}), list[Forms]()
+    sizes: dict[str, Sizes] = {item.name: tuple(map(str, item.value.shape)) for item in inputs}
+    for title, count in axes.items():
+        forms.append(step := {})
+        for style, text in texts.get(title, {}).items():
+            lines = tuple(_with_loops(text, sizes) if style == "loops" else _lines(text))
+            if style == "plain":
+                sizes |= sizes_of(lines)
+                result = re.findall(r"^(\w+) = ", text, re.MULTILINE)[-1]
+            remark = _letters(text, texts[title]["plain"]) if style == "einsum" else ""
+            if "MultiheadAttention(" in text:
+                remark = _OF_IDENTITY
+            step[style] = StepCode(_imported(lines), result, count, remark)
+    return tuple(forms)
 
 
-@cache
-def _listed() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads(Path(__file__).with_name("code.toml").read_text(encoding="utf-8"))
+def _lines(text: str) -> Iterator[Line]:
+    """Lines of a file: code, and what stands beside it."""
+    for line in text.strip().splitlines():
+        code, _, beside = line.partition("  # ")
+        yield Line(code, beside)
+
+
+def sizes_of(lines: Iterable[Line]) -> dict[str, Sizes]:
+    """The shape that stands beside a line, by each name that the line assigns."""
+    found = {}
+    for line in lines:
+        shape = re.search(r"\((.*)\)$", line.beside.rpartition(" → ")[2])
+        if shape or line.beside.endswith("one number"):
+            sizes = tuple(re.split(", ?", shape[1].removesuffix(","))) if shape else ()
+            found |= dict.fromkeys(_names_on_the_left(line), sizes)
+    return found
+
+
+def _names_on_the_left(line: Line) -> list[str]:
+    """["q", "k"] of `q, k = …` and of `q = k = …`."""
+    *left, _ = line.code.split(" = ")
+    return [name for names in left for name in names.split(", ")]
+
+
+def _imported(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    """With what the lines import."""
+    text = "\n".join(line.code for line in lines)
+    return (*(Line(line) for name, line in _IMPORTS.items() if name in text), *lines)
+
+
+def _letters(text: str, plain: str) -> str:
+    """What the letters of einsums mean that the plain lines do not have."""
+    equations = [one for one in _EINSUM.findall(text) if one not in _EINSUM.findall(plain)]
+    letters = dict.fromkeys(letter for pair in equations for letter in "".join(pair))
+    words = ", ".join(f"{one} {_LETTERS[one]}" for one in letters if one in _LETTERS)
+    sums = any(set(factors) - set(result) - set(",.") for factors, result in equations)
+    return f"{words}. {_SUMMED if sums else ''}".strip()
+
+
+def _with_loops(text: str, sizes: Mapping[str, Sizes]) -> Iterator[Line]:
+    """Each line about a number at its index, in its loops: over the axes of what is assigned, and over those
+    that are summed. `softmax(score, j)` goes over the scores along j. Other lines stay."""
+    known, made, opened = dict(sizes), set[str](), ""
+    for line in _lines(text):
+        cell = _CELL.fullmatch(line.code)
+        if cell is None:
+            opened = ""
+            made.update(_names_on_the_left(line))
+            known |= sizes_of([line])
+            yield line
+            continue
+        name, index, term = cell.groups()
+        axes = index.split(", ")
+        ends = _ends(axes, term, known, name)
+        if name not in made:
+            made.add(name)
+            known.setdefault(name, tuple(ends.get(axis, "1") for axis in axes))
+            kind = _KINDS.get(term.partition("(")[0], "")
+            yield Line(f"{name} = torch.zeros({', '.join(known[name])}{kind})")
+        around = f"{name} {ends}"
+        yield from _nested(line.code, axes, ends, opens=around != opened)
+        opened = around
+
+
+def _ends(
+    axes: Sequence[str], term: str, known: Mapping[str, Sizes], name: str
+) -> dict[str, str]:
+    """How far each letter goes: as the axis on the right that it stands for, else on the left."""
+    bound, ends = re.findall(r"(?:for|lambda) (\w)\b", term), dict[str, str]()
+    for tensor, index in [*re.findall(r"(\w+)\[([^\[\]]*)\]", term), (name, ", ".join(axes))]:
+        for letter, size in zip(index.split(", "), known.get(tensor, ()), strict=False):
+            if re.fullmatch("[a-z]", letter) and letter not in bound:
+                ends.setdefault(letter, size)
+    left = re.findall(r"\b[a-z]\b", " ".join(axes))
+    return {letter: ends[letter] for letter in [*left, *ends] if letter in ends}
+
+
+def _nested(
+    line: str, axes: Sequence[str], ends: Mapping[str, str], *, opens: bool
+) -> Iterator[Line]:
+    """A line in its loops. opens: whether they are not those of the line before."""
+    softmax, indent = _SOFTMAX.fullmatch(line), ""
+    words = dict(zip(axes, _AXES.get(len(axes), [""] * len(axes)), strict=True))
+    along = softmax[3] if softmax else ""
+    for letter in (one for one in ends if one != along):
+        inside = [words[axis] for axis in axes if letter in axis.split()] or ["summed over"]
+        if opens:
+            yield Line(f"{indent}for {letter} in range({ends[letter]}):", inside[0])
+        indent += "    "
+    if softmax is None:
+        yield Line(indent + line)
+        return
+    other = next(letter for letter in "ijkcm" if letter not in ends)
+    score, each = re.sub(rf"\b{along}\b", other, softmax[2]), f"for {other} in range({ends[along]})"
+    yield Line(f"{indent}largest = max({score} {each})")
+    yield Line(f"{indent}total = sum(math.exp({score} - largest) {each})")
+    yield Line(f"{indent}for {along} in range({ends[along]}):", words[along])
+    yield Line(f"{indent}    {softmax[1]}math.exp({softmax[2]} - largest) / total")
 
 
 def snippet(forms: Sequence[Forms], inputs: Sequence[Input], at: int, style: Style) -> Snippet:
     """The lines of a step, with slots for the row and the column of the chosen cell."""
     code = forms[at][style]
-    cell = ("", "[@column@]", "[@row@, @column@]")[len(code.shape)]
-    return Snippet(
-        code.lines, (*given_to(forms, inputs, at, style),), code.result + cell, (), code.remark
-    )
+    cell = ("", "[@column@]", "[@row@, @column@]")[code.axes]
+    given = tuple(given_to(forms, inputs, at, style))
+    return Snippet(code.lines, given, code.result + cell, (), code.remark)
 
 
 def given_to(
     forms: Sequence[Forms], inputs: Sequence[Input], at: int, style: Style
 ) -> dict[str, str]:
     """What the lines of a step read, each with its shape where that is known."""
-    shapes = {item.name: _shape(item.value.shape) for item in inputs}
+    sizes: dict[str, Sizes | None] = {item.name: tuple(map(str, item.value.shape)) for item in inputs}
     for step in forms[:at]:
         if step:
-            made = step["plain"].made.items()
-            shapes |= dict.fromkeys(assigned_by(step["plain"].text), "")
-            shapes |= {name: _shape(sizes) for name, sizes in made}
+            sizes |= dict.fromkeys(assigned_by(step["plain"].text)) | sizes_of(step["plain"].lines)
     read = read_by(forms[at][style].text)
-    return {name: shape for name, shape in shapes.items() if name in read}
+    return {name: _shape(shape) for name, shape in sizes.items() if name in read}
+
+
+def _shape(sizes: Sizes | None) -> str:
+    if not sizes:
+        return "" if sizes is None else "one number"
+    return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
 
 
 def script(forms: Sequence[Forms], inputs: Sequence[Input], at: int, style: Style = "plain") -> str:
@@ -76,15 +238,18 @@ def _script(
 ) -> list[str]:
     """before: the style of earlier steps, where they have it."""
     code = forms[at][style]
-    earlier = [step.get(before, step["plain"]).text if step else "" for step in forms[:at]]
-    parts = [*needed_before(earlier, code.text), code.text]
+    parts, needed, read = [code.text], read_by(code.text), read_by(code.text)
+    for step in reversed(forms[:at]):
+        text = step.get(before, step["plain"]).text if step else ""
+        if assigned_by(text) & needed:
+            parts.insert(0, text)
+            needed = (needed - assigned_by(text)) | read_by(text)
+            read |= read_by(text)
     lines = [line for part in parts for line in part.splitlines()]
-    needed = set[str]().union(*map(read_by, parts))
     imports = sorted({line for line in lines if line.startswith("import ")})
     body = [line for line in lines if not line.startswith("import ")]
-    values = [f"{item.name} = {_literal(item)}" for item in inputs if item.name in needed]
-    result = f"print(torch.as_tensor({code.result}).tolist())"
-    return [*imports, *_OPENING, *values, *body, result]
+    values = [f"{item.name} = {_literal(item)}" for item in inputs if item.name in read]
+    return [*imports, *_OPENING, *values, *body, f"print(torch.as_tensor({code.result}).tolist())"]
 
 
 def _literal(item: Input) -> str:
@@ -94,5 +259,21 @@ def _literal(item: Input) -> str:
     return f"torch.tensor({(item.value.astype(int) if item.whole else item.value).tolist()})"
 
 
-def _shape(sizes: tuple[int, ...]) -> str:
-    return str(sizes) if sizes else "one number"
+def assigned_by(code: str) -> set[str]:
+    """The names that lines leave behind."""
+    functions = {node.name for node in ast.parse(code).body if isinstance(node, ast.FunctionDef)}
+    return functions | {node.id for node in _names(code) if isinstance(node.ctx, ast.Store)}
+
+
+def read_by(code: str) -> set[str]:
+    """The names that lines read before they assign them."""
+    read, assigned = set[str](), set[str]()
+    for statement in ast.parse(code).body:
+        inner = ast.unparse(statement)
+        read |= {node.id for node in _names(inner) if isinstance(node.ctx, ast.Load)} - assigned
+        assigned |= assigned_by(inner)
+    return read
+
+
+def _names(code: str) -> list[ast.Name]:
+    return [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]

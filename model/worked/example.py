@@ -7,11 +7,10 @@ from functools import cached_property
 from numpy.typing import ArrayLike
 
 from model.arithmetic import Array
-from model.worked.code import Forms, code_of_steps, own_forms
+from model.worked.code import Forms, forms_of
 from model.worked.inputs import Input, Labels, given, numbered, read_only, token_ids, whole
 from model.worked.printed import printed_steps
 from model.worked.sheet import Sheet, Step
-from model.worked.styles import styled
 
 __all__ = [
     "Array",
@@ -54,26 +53,15 @@ class Example:
         sheet = Sheet({item.symbol: item.value for item in self.inputs if item.value.ndim == 2})
         self.recipe(sheet, **{item.name: item.argument for item in self.inputs})
         printed = {} if self.changed else printed_steps()
-        code = code_of_steps().get(self.name, {})
         return tuple(
-            replace(
-                step,
-                notes=printed.get((self.name, step.title)),
-                code=code.get(step.title),
-            )
-            for step in sheet.steps
+            replace(step, notes=printed.get((self.name, step.title))) for step in sheet.steps
         )
 
     @cached_property
     def code(self) -> tuple[Forms, ...]:
         """The code of each step in every style in which it has a form; none where nothing is computed."""
-        own = own_forms().get(self.name, {})
-        return styled(
-            [step.code for step in self.steps],
-            [step.result.shape for step in self.steps],
-            self.inputs,
-            [own.get(step.title) for step in self.steps],
-        )
+        axes = {step.title: step.result.ndim for step in self.steps}
+        return forms_of(self.name, axes, self.inputs)
 
     @property
     def changed(self) -> bool:

@@ -33,7 +33,7 @@ class Step:
     `result` has up to two axes and only finite numbers. `rows` and `columns` label its axes; along
     a single axis the labels stand in `columns`. `blocked` marks the cells a mask hides, in the
     shape of the result. `notes` is what the notes print; `comment` is a reason that holds for any
-    inputs. `code` is the lines of PyTorch that compute it; None where there is nothing to compute.
+    inputs.
     """
 
     title: str
@@ -46,7 +46,6 @@ class Step:
     notes: Printed | None = None
     comment: str | None = None
     blocked: NDArray[np.bool_] | None = None
-    code: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "result", read_only(self.result))

@@ -1,8 +1,9 @@
-"""The lines of code of each worked step in every style, and each script, give the result on the page."""
+"""The lines of each worked step in every style compute its result in a second way: PyTorch beside the app's NumPy."""
 
 import ast
 import contextlib
 import io
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,12 +12,10 @@ import pytest
 import torch
 
 from model.snippets import filled
-from model.worked import examples
-from model.worked.code import LONGEST, code_of_steps, given_to, own_forms, script, snippet
-from model.worked.example import Example
-from tests.model.worked.test_recomputed import shaken
+from model.worked import Example, examples
+from model.worked.code import LONGEST, StepCode, given_to, script, snippet, written_forms
 
-CLOSE = 1e-5
+CLOSE = 1e-11
 WITHOUT_CODE = {  # given, or taken over from another step
     ("the-cat-sat", "The rows that enter the softmax"),
     ("padding-mask", "Token ids"),
@@ -36,6 +35,29 @@ def in_float64() -> Iterator[None]:
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
+
+
+def shaken(example: Example) -> Example:
+    """Every input that takes fractions moved a little, within its bounds."""
+    generator = np.random.default_rng(7)
+    values = {
+        item.name: np.clip(
+            item.value + 0.1 * generator.uniform(-1, 1, item.value.shape), item.lowest, item.highest
+        )
+        for item in example.inputs
+        if not item.whole
+    }
+    return example.with_inputs(**values)
+
+
+def resized(example: Example) -> Iterator[Example]:
+    """The example with each size that a reader may change: larger, or smaller where that does not fit."""
+    for item in example.inputs:
+        if item.whole and not item.value.ndim:
+            for size in (2 * item.value, item.value + 1, item.value // 2, item.value - 1):
+                with contextlib.suppress(ValueError):
+                    yield example.with_inputs(**{item.name: size})
+                    break
 
 
 def inputs_of(example: Example) -> dict[str, Any]:
@@ -62,17 +84,41 @@ def printed(text: str) -> Any:
     return ast.literal_eval(out.getvalue())
 
 
+def run(code: StepCode, names: dict[str, Any]) -> None:
+    """Runs the lines, and reads every shape that stands beside one."""
+    for node in ast.parse(code.text).body:
+        parts: list[ast.expr] = []
+        match node:
+            case ast.Assign(value=ast.BinOp(left, ast.MatMult(), right)):
+                parts = [left, right]
+            case ast.Assign(value=ast.Call(ast.Attribute(attr="einsum"), [_, *operands])):
+                parts = operands
+        shapes = [np.shape(eval(ast.unparse(part), names)) for part in parts]
+        exec(compile(ast.Module([node], []), "<lines>", "exec"), names)
+        beside = code.lines[(node.end_lineno or 1) - 1].beside
+        if not isinstance(node, ast.Assign) or not beside:
+            continue
+        written = [eval(one, names) for one in re.findall(r"\((?:[^()]|\(\w+\))*\)", beside)]
+        first = node.targets[0]
+        made = [one.id for one in getattr(first, "elts", [first])]  # type: ignore[attr-defined]
+        for name in made:
+            result = np.shape(names[name])
+            wanted = [*shapes, result] if len(written) > 1 else [result]
+            assert written in ([], wanted), (ast.unparse(node), beside)
+            assert beside.endswith("one number") == (result == ()), (ast.unparse(node), beside)
+
+
 @pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
 def test_the_shown_lines_and_the_scripts_give_every_result(example: Example) -> None:
     found = []
-    for opened in (example, shaken(example)):
+    for opened in (example, shaken(example), *resized(example)):
         names: dict[str, Any] = {"torch": torch, **inputs_of(opened)}
         for at, (step, forms) in enumerate(zip(opened.steps, opened.code, strict=True)):
             before = dict(names)
             for style in forms:
                 known, place = dict(before), f"{step.title} ({style})"
                 code, own = forms[style], np.atleast_2d(step.result)
-                exec(code.text, known)
+                run(code, known)
                 found.append((off(known[code.result], step.result), place))
                 if style == "plain":
                     names = known
@@ -90,60 +136,41 @@ def test_the_shown_lines_and_the_scripts_give_every_result(example: Example) -> 
 
 
 def test_every_step_that_computes_something_has_lines() -> None:
-    without = {
-        (example.name, step.title)
-        for example in examples()
-        for step, forms in zip(example.steps, example.code, strict=True)
-        if not forms
-    }
-    assert without == WITHOUT_CODE
+    steps = {(example.name, step.title) for example in examples() for step in example.steps}
+    written = {(name, title) for name, titles in written_forms().items() for title in titles}
+    assert steps - written == WITHOUT_CODE
+    assert written <= steps
 
 
-def test_no_lines_are_kept_for_a_step_that_is_gone() -> None:
-    titles = {example.name: {step.title for step in example.steps} for example in examples()}
-    for listed in (code_of_steps(), own_forms()):
-        for name, steps in listed.items():
-            assert set(steps) <= titles[name]
-
-
-def forms(name: str, title: str) -> dict[str, str]:
+def forms(name: str, title: str) -> dict[str, StepCode]:
     """The code of a step by style."""
     example = {one.name: one for one in examples()}[name]
     at = [step.title for step in example.steps].index(title)
-    return {style: code.text for style, code in example.code[at].items()}
+    return dict(example.code[at])
 
 
-def test_products_sums_and_softmaxes_have_a_form_in_every_style_that_has_one() -> None:
+def test_loops_follow_from_the_line_inside_and_the_shapes() -> None:
+    scores = forms("the-cat-sat", "Scores")["loops"]
+    assert [f"{line.code}  # {line.beside}".removesuffix("  # ") for line in scores.lines] == [
+        "scores = torch.zeros(3, 3)",
+        "for i in range(3):  # each row",
+        "    for j in range(3):  # each column",
+        "        for k in range(4):  # summed over",
+        "            scores[i, j] += query[i, k] * key[j, k]",
+    ]
+    allowed = forms("look-ahead-mask", "Look-ahead mask")["loops"]
+    assert "for i in range(length):" in allowed.text  # a size that the reader may change
+
+
+def test_letters_of_einsums_and_the_module_are_explained() -> None:
     scores = forms("the-cat-sat", "Scores")
-    assert scores["plain"] == "scores = query @ key.T"
-    assert scores["einsum"] == 'scores = torch.einsum("qd,kd->qk", query, key)'
-    assert scores["loops"].endswith("scores[i, j] += query[i, k] * key[j, k]")
-    assert scores["torch"] == "scores = torch.mm(query, key.T)"
-    weights = forms("the-cat-sat", "Weights")
-    assert "torch.nn.MultiheadAttention(4, 1, bias=False)" in weights["torch"]
-    assert "einsum" not in weights  # nothing is multiplied or summed: the line would be the same
-    output = forms("ladder-causal-dropout", "Output in evaluation")
-    assert "F.scaled_dot_product_attention(query, key, value, is_causal=True)" in output["torch"]
-
-
-def test_attention_is_not_found_where_the_page_changed_the_weights() -> None:
-    """After dropout the kernel, which knows nothing of it, would give another number."""
-    in_training = forms("ladder-causal-dropout", "Output in training")
-    assert in_training["torch"] == "output = torch.mm(dropped, value)"
-
-
-def test_tensors_call_no_function_of_a_layer() -> None:
-    left = {
-        (example.name, step.title)
-        for example in examples()
-        for step, code in zip(example.steps, example.code, strict=True)
-        if code and "F." in code["plain"].text
-    }
-    assert left == {
-        ("padding-to-the-source", "The target filled up to the source's length"),
-        ("relu-and-gelu", "Their slopes"),
-        ("same-word-two-sentences", "Cosine similarity between the two sentences"),
-    }
+    assert scores["einsum"].remark.startswith("q query, d dimension, k key. A letter")
+    assert "einsum" not in forms("the-cat-sat", "Weights")  # nothing is multiplied or summed
+    for example in examples():
+        for step in example.code:
+            for code in step.values():
+                shown = "MultiheadAttention(" in code.text
+                assert ("nn.MultiheadAttention" in code.remark) == shown
 
 
 def test_what_the_lines_are_given_is_listed_with_its_shape() -> None:
@@ -156,12 +183,3 @@ def test_what_the_lines_are_given_is_listed_with_its_shape() -> None:
         "first": "(3, 3)",
         "second": "(3, 3)",
     }
-
-
-def test_a_remark_speaks_of_lines_that_are_shown() -> None:
-    for example in examples():
-        for forms in example.code:
-            for code in forms.values():
-                assert ("nn.MultiheadAttention" in code.remark) <= (
-                    "MultiheadAttention(" in code.text
-                )

@@ -69,8 +69,8 @@ def work_through(example: Example, moved: Callable[[int], None] | None = None) -
     with formula:
         stop = "" if example.title.endswith("?") else "."
         st.markdown(f"**{plain(example.title)}{stop}** {plain(example.idea)}")
-        chosen = any(one.code for one in example.steps) and reads_code(example.name)
-        if chosen and step.code:
+        chosen = any(example.code) and reads_code(example.name)
+        if chosen and example.code[position]:
             code_of_step(example, position)
         else:
             if chosen:
