@@ -11,7 +11,7 @@ from model.arithmetic.sizes import parameter_parts
 from model.download.entries import Entry
 from model.download.hub_folder import FLOAT_BYTES
 from model.nn.config import TransformerConfig
-from model.worked.source import GPT, MATRICES, PAPER, TWO_LAYERS, Source
+from model.worked.notes import GPT, MATRICES, PAPER, TWO_LAYERS, Source
 
 UNTRAINED_TITLE = "Untrained"  # how the title of each of them begins
 Tokens = Literal["house", "house with ends", "gpt2"]

@@ -3,10 +3,9 @@
 from functools import cache
 from importlib import import_module
 
-from model.worked import proofreading
+from model.worked.errata import Erratum, all_errata
 from model.worked.example import Example, Input, Step
-from model.worked.printed import Erratum
-from model.worked.source import DOCUMENTS, Document, Source
+from model.worked.notes import DOCUMENTS, Document, Source
 
 __all__ = [
     "DOCUMENTS",
@@ -21,12 +20,7 @@ __all__ = [
 ]
 
 # The modules with the examples; within a section of the notes the page lists them in this order.
-_TOPICS = (
-    "attention_by_hand", "scaling", "gradients", "softmax", "masks", "masked_attention",
-    "mask_values", "decoder_errata", "ladder", "multi_head", "heads", "induction_circuit", "shapes",
-    "positions", "word_order", "norms", "activation_curves", "feed_forward", "tokens", "encoder_decoder",
-    "parameters", "prediction", "design_choices",
-)  # fmt: skip
+_TOPICS = ("self_attention", "masks", "ladder", "heads", "positions", "layers", "models")
 
 
 @cache
@@ -42,4 +36,4 @@ def examples() -> tuple[Example, ...]:
 @cache
 def errata() -> tuple[Erratum, ...]:
     """Every erratum found in the notes, in figures, words and code, section by section."""
-    return proofreading.all_errata(examples())
+    return all_errata(examples())

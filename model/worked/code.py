@@ -1,9 +1,9 @@
 """The lines of PyTorch that compute the steps of a worked example, in each style, and each step as a script.
 
-The lines are text, in `forms/`: `plain` computes a step; `einsum`, `loops` and `torch` compute it in other words, where
-they differ. Beside a line stands the shape of what it assigns, with names of inputs for sizes that a reader may
-change. Of loops the file has the line inside: `scores[i, j] += query[i, k] * key[j, k]`; the loops around it follow
-from the shapes.
+The lines are text, in `forms/`: `plain` computes a step; `einsum`, `loops` and `torch` compute it in other
+words, where they differ. Beside a line stands the shape of what it assigns, with names of inputs for sizes
+that a reader may change. Of loops the file has the line inside, `scores[i, j] += query[i, k] * key[j, k]`; the
+loops around it follow from the shapes.
 """
 
 import ast
@@ -70,9 +70,7 @@ def written_forms() -> Mapping[str, Mapping[str, Mapping[Style, str]]]:
     return found
 
 
-def forms_of(
-    example: str, axes: Mapping[str, int], inputs: Sequence[Input]
-) -> tuple[Forms, ...]:
+def forms_of(example: str, axes: Mapping[str, int], inputs: Sequence[Input]) -> tuple[Forms, ...]:
     """The code of each step of an example in every style in which it has a form.
 
     axes: how many its result has, by the title of the step.
@@ -157,9 +155,7 @@ def _with_loops(text: str, sizes: Mapping[str, Sizes]) -> Iterator[Line]:
         opened = around
 
 
-def _ends(
-    axes: Sequence[str], term: str, known: Mapping[str, Sizes], name: str
-) -> dict[str, str]:
+def _ends(axes: Sequence[str], term: str, known: Mapping[str, Sizes], name: str) -> dict[str, str]:
     """How far each letter goes: as the axis on the right that it stands for, else on the left."""
     bound, ends = re.findall(r"(?:for|lambda) (\w)\b", term), dict[str, str]()
     for tensor, index in [*re.findall(r"(\w+)\[([^\[\]]*)\]", term), (name, ", ".join(axes))]:
@@ -205,7 +201,9 @@ def given_to(
     forms: Sequence[Forms], inputs: Sequence[Input], at: int, style: Style
 ) -> dict[str, str]:
     """What the lines of a step read, each with its shape where that is known."""
-    sizes: dict[str, Sizes | None] = {item.name: tuple(map(str, item.value.shape)) for item in inputs}
+    sizes: dict[str, Sizes | None] = {
+        item.name: tuple(map(str, item.value.shape)) for item in inputs
+    }
     for step in forms[:at]:
         if step:
             sizes |= dict.fromkeys(assigned_by(step["plain"].text)) | sizes_of(step["plain"].lines)

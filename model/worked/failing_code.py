@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from model.worked.source import Source, quoted
+from model.worked.notes import Source, quoted
 
 if TYPE_CHECKING:
     from torch import Tensor

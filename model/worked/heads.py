@@ -1,10 +1,13 @@
-"""How one product is cut into heads, and how wide a head is."""
+"""Heads: one product cut into heads, a circuit of two layers, shapes and what they cost (§7)."""
 
 import numpy as np
 
 from model.arithmetic import attention, sizes
-from model.worked.example import Array, Sheet, numbered, whole, worked
+from model.arithmetic.composition import composition, random_composition
+from model.worked import latex
+from model.worked.example import Array, Input, Quantity, Sheet, given, numbered, whole, worked
 from model.worked.ladder import Q_MATRIX, TOKENS, VECTORS
+from model.worked.notes import PAPER, TWO_LAYERS
 
 _MODELS = ("first model", "second model")
 _ENDS = ("first column", "last column")
@@ -59,3 +62,343 @@ def head_widths(sheet: Sheet, widths: Array, heads: Array) -> None:
     formula = r"h\,d_k\ \text{to}\ (h+1)\,d_k - 1"
     sheet.step(title, formula, table, "head", _ENDS)
     sheet.numbers(r"\text{head } @: @\ \text{to}\ @", len(table) - 1, *table[-1])
+
+
+_WORDS = ("start", "Tom", "Hill", "met")
+_WORD, _PLACE, _BEFORE = slice(0, 4), slice(4, 8), slice(8, 12)
+_DIMS = (*_WORDS, *numbered("pos", 4), *(f"({word})" for word in _WORDS))
+_WIDTH = len(_DIMS)
+_Head = tuple[Array, Array]  # W_QK and W_OV
+
+
+def _strength(name: str, label: str, value: float) -> Input:
+    return given(name, f"{label} (chosen here)", value, lowest=0.1)
+
+
+# A vector has one part for the word, one for the position, and one for the word before, which is empty until
+# layer 0 fills it. Each head is two matrices (Elhage et al. 2021, "A Mathematical Framework for Transformer
+# Circuits"): W_QK, with 1/√d_k in it, says where it looks, W_OV what it writes.
+@worked(
+    "§7",
+    "An induction circuit of two layers",
+    "The head of layer 0 writes beside each word the word before it. The head of layer 1 looks for its own "
+    "word there, and so finds what came next the last time.",
+    whole("ids", f"Token ids (0 to 3: {', '.join(_WORDS)})", [0, 1, 2, 1], 0, 3, "token"),
+    _strength("look", "Strength of attention to the token before", 6),
+    _strength("match", "Strength of the match", 6),
+    _strength("copy", "Strength of the copy", 5),
+)
+def induction_circuit(sheet: Sheet, ids: Array, look: float, match: float, copy: float) -> None:
+    words = [_WORDS[int(one)] for one in ids]
+    tokens = tuple(f"{at} {word}" for at, word in enumerate(words))
+    x = np.concatenate([np.eye(4)[ids.astype(int)], np.eye(4), np.zeros((4, 4))], axis=1)
+    formula = r"x = [\,\text{word},\ \text{position},\ \text{word before}\,]"
+    _rows(sheet, "Vectors", formula, x, tokens)
+    sheet.remark(
+        "One-hot, so that each number can be read. In brackets: the word before, still empty."
+    )
+    first = (
+        _matrix(sheet, 0, "QK", _PLACE, _PLACE, look * np.eye(4, k=-1)),
+        _matrix(sheet, 0, "OV", _WORD, _BEFORE, np.eye(4)),
+    )
+    written = _previous_token_head(sheet, x, tokens, first)
+    second = (
+        _matrix(sheet, 1, "QK", _WORD, _BEFORE, match * np.eye(4)),
+        _matrix(sheet, 1, "OV", _WORD, _WORD, copy * np.eye(4)),
+    )
+    _compose(sheet, first, second)
+    _induction_head(sheet, (x, written), tokens, second)
+    _predict(sheet, (x, written), words[-1], second)
+
+
+def _rows(sheet: Sheet, title: str, formula: str, rows: Array, tokens: tuple[str, ...]) -> None:
+    sheet.step(title, formula, rows, tokens, _DIMS, quantity="output")
+    sheet.numbers(r"\text{@: } @", tokens[-1], rows[-1])
+
+
+def _matrix(
+    sheet: Sheet, layer: int, letters: str, reads: slice, meets: slice, block: Array
+) -> Array:
+    """One matrix of a head: zeros but for one block."""
+    result = np.zeros((_WIDTH, _WIDTH))
+    result[reads, meets] = block
+    factors = r"W_Q W_K^\top / \sqrt{d_k}" if letters == "QK" else "W_V W_O"
+    formula = rf"W_{{\text{{{letters}}}}}^{{({layer})}} = {factors}"
+    quantity: Quantity = "score" if letters == "QK" else "value"
+    sheet.step(f"Layer {layer}: W_{letters}", formula, result, _DIMS, _DIMS, quantity=quantity)
+    row, column = (int(one) for one in np.argwhere(result)[0])
+    sheet.numbers(r"\text{(@, @): } @", _DIMS[row], _DIMS[column], result[row, column])
+    return result
+
+
+def _previous_token_head(sheet: Sheet, x: Array, tokens: tuple[str, ...], head: _Head) -> Array:
+    look, write = head
+    title, formula = "Layer 0: scores", r"S = x\, W_{\text{QK}}\, x^\top"
+    scores = sheet.scores(x @ look, x, tokens, cell=(-1, 2), title=title, formula=formula)
+    weights = _causal(sheet, 0, scores, tokens)
+    written = weights @ x @ write
+    _rows(sheet, "What layer 0 writes", r"h = A\, x\, W_{\text{OV}}", written, tokens)
+    sheet.remark("The last columns now say which word stood before each token.")
+    return written
+
+
+def _causal(sheet: Sheet, layer: int, scores: Array, tokens: tuple[str, ...]) -> Array:
+    allowed = attention.causal_mask(len(scores))
+    hidden, title = attention.masked(scores, allowed), f"Layer {layer}: weights"
+    return sheet.weights(hidden, tokens, row=len(scores) - 1, allowed=allowed, title=title)
+
+
+def _compose(sheet: Sheet, first: _Head, second: _Head) -> None:
+    match, copy = second
+    through = (match @ first[1].T)[_WORD, _WORD]
+    formula = r"W_{\text{QK}}^{(1)}\, (W_{\text{OV}}^{(0)})^\top"
+    sheet.step(
+        "Word by word, through both heads", formula, through, _WORDS, _WORDS, quantity="score"
+    )
+    sheet.numbers(r"\text{(@, @): } @", _WORDS[1], _WORDS[1], through[1, 1])
+    sheet.remark(
+        "How much a word (row) scores a token whose predecessor is a word (column): itself alone."
+    )
+    ratios = [composition(first[1], one) for one in (match, match.T, copy)]
+    formula = r"\frac{\|W_{\text{OV}}^{(0)}\, W\|_F}{\|W_{\text{OV}}^{(0)}\|_F\, \|W\|_F}"
+    names = ("Q: W = W_QK", "K: W = its transpose", "V: W = W_OV")
+    sheet.step("Composition of the two heads", formula, ratios, names)
+    sheet.numbers(r"\text{Q, K, V: } @", np.array(ratios))
+    sheet.remark(
+        "The later head reads the earlier one in its keys alone: K-composition. Random matrices of this "
+        f"width would give about 1/√{_WIDTH} = {random_composition(_WIDTH):.2f} for each."
+    )
+
+
+def _induction_head(
+    sheet: Sheet, parts: tuple[Array, Array], tokens: tuple[str, ...], head: _Head
+) -> None:
+    x, written = parts
+    queries = (x + written) @ head[0]
+    for letter, name, part in (("x", "the embeddings", x), ("h", "layer 0", written)):
+        formula = rf"(x + h)\, W_{{\text{{QK}}}}\, {letter}^\top"
+        title = f"Layer 1: scores, keys made of {name}"
+        sheet.scores(queries, part, tokens, cell=(-1, 2), title=title, formula=formula)
+    sheet.remark("The score is the sum of both; here all of it comes through layer 0.")
+    _causal(sheet, 1, queries @ (x + written).T, tokens)
+
+
+def _predict(sheet: Sheet, parts: tuple[Array, Array], word: str, head: _Head) -> None:
+    x, written = parts
+    logits = _logits(x + written, head)
+    formula = r"\ell = (x' + A\, x'\, W_{\text{OV}})_{\text{last},\ \text{word}}"
+    sheet.step("Logits", formula, logits, _WORDS, quantity="score")
+    sheet.numbers(r"\ell = @", logits)
+    shares = np.stack([attention.softmax(logits), attention.softmax(_logits(x, head))])
+    title, formula = "Probabilities with and without layer 0", r"p = \mathrm{softmax}(\ell)"
+    rows = ("both heads", "layer 1 alone")
+    sheet.step(title, formula, shares, rows, _WORDS, quantity="weight")
+    sheet.numbers(latex.softmax(logits, shares[0]))
+    best = [_WORDS[int(one)] for one in shares.argmax(1)]
+    sheet.remark(
+        f"After “{word}” the circuit predicts “{best[0]}”; without the head of layer 0, “{best[1]}”."
+    )
+
+
+def _logits(stream: Array, head: _Head) -> Array:
+    """(word,): the last token's logits after the induction head."""
+    look, write = head
+    allowed = attention.causal_mask(len(stream))
+    run = attention.attend(stream @ look, stream, stream @ write, allowed=allowed, scale=1.0)
+    result: Array = (stream + run.output)[-1, _WORD]
+    return result
+
+
+LONG_WALK = PAPER.at("MultiHeadAttention, the comment in forward")
+SHORT_WALK = TWO_LAYERS.at("Forward Function Walkthrough")
+_OPERATIONS: tuple[tuple[str, Quantity], ...] = (
+    (r"X", "other"),
+    (r"X W_Q,\ X W_K,\ X W_V", "query"),
+    (r"\text{split the width: } d_{\text{model}} = h \cdot d_k", "query"),
+    (r"\text{swap token and head}", "query"),
+    (r"Q K^\top", "score"),
+    (r"\mathrm{softmax}", "weight"),
+    (r"A V", "output"),
+    (r"\text{swap head and token}", "output"),
+    (r"\text{concat: } h \cdot d_k = d_{\text{model}}", "output"),
+    (r"\text{context} \cdot W_O", "output"),
+)
+
+
+def size_inputs(batch: int, length: int, width: int, heads: int) -> tuple[Input, ...]:
+    """Batch, length, width and number of heads of one attention layer."""
+    counts = {"Batch": batch, "Length": length, "Width": width, "Heads": heads}
+    return tuple(whole(label.lower(), label, n, 1, 1_000_000) for label, n in counts.items())
+
+
+def _walk(sheet: Sheet, batch: int, length: int, width: int, heads: int) -> None:
+    stages = sizes.shape_walk(batch, length, width, heads)
+    for stage, (formula, quantity) in zip(stages, _OPERATIONS, strict=True):
+        sheet.step(stage.name, formula, stage.shape, stage.axes, quantity=quantity)
+        sheet.numbers(latex.shape(stage.shape))
+
+
+@worked(
+    "§7",
+    "A walk through the shapes: batch 32, length 16",
+    "Every operation of multi-head attention changes the shape in a fixed way.",
+    *size_inputs(32, 16, 512, 8),
+)
+def shape_walk_c(sheet: Sheet, batch: int, length: int, width: int, heads: int) -> None:
+    _walk(sheet, batch, length, width, heads)
+
+
+@worked(
+    "§7",
+    "A walk through the shapes: batch 2, length 4",
+    "The same walk for two short sequences, with 8 heads of width 64.",
+    *size_inputs(2, 4, 512, 8),
+)
+def shape_walk_d(sheet: Sheet, batch: int, length: int, width: int, heads: int) -> None:
+    _walk(sheet, batch, length, width, heads)
+
+
+@worked(
+    "§7",
+    "Why contiguous() stands before the merge",
+    "Swapping two axes leaves the numbers where they are in memory, "
+    "so they are no longer in one unbroken run.",
+    whole("length", "Length", 3, 1, 16),
+    whole("heads", "Heads", 2, 1, 8),
+    whole("head_width", "Width of a head", 4, 1, 16),
+)
+def contiguous_before_merge(sheet: Sheet, length: int, heads: int, head_width: int) -> None:
+    laid_out = np.arange(length * heads * head_width).reshape(length, heads, head_width)
+    swapped = laid_out.swapaxes(0, 1)
+    strides = np.array([laid_out.strides, swapped.strides]) / laid_out.itemsize
+    sheet.step(
+        "Numbers to skip for one step along each axis",
+        r"\text{stride}",
+        strides,
+        ("token, head, d_k", "head, token, d_k"),
+        ("first axis", "second axis", "third axis"),
+    )
+    sheet.numbers(r"@ \to @", *strides)
+    sheet.remark("A transpose moves no numbers; it only swaps two strides.")
+
+    order = swapped.reshape(heads * length, head_width)
+    rows = tuple(f"head {head}, token {token}" for head in range(heads) for token in range(length))
+    title = "Where the numbers lie in memory, read head by head"
+    formula = r"\text{address of } (h, t, d)"
+    sheet.step(title, formula, order, rows, "dim")
+    sheet.numbers(r"\text{token 1 of head 0: } @", order[min(1, length - 1)])
+
+    arrays = (laid_out, swapped, np.ascontiguousarray(swapped))
+    flags = [array.flags.c_contiguous for array in arrays]
+    names = ("before the swap", "after the swap", "after contiguous()")
+    title, formula = "In one unbroken run? (1 = yes)", r"\text{strides fall as in a fresh array}"
+    sheet.step(title, formula, flags, names)
+    sheet.numbers("@", np.array(flags))
+    sheet.remark(
+        "view() needs an unbroken run, so contiguous() (or reshape, which copies) "
+        "stands before the merge."
+    )
+
+
+@worked(
+    "§7",
+    "Parameters of the four projections",
+    "W_Q, W_K, W_V and W_O are square, so their size grows with the square of the width.",
+    whole("width", "Width d_model", 512, 1, 16_384),
+)
+def projection_parameters(sheet: Sheet, width: int) -> None:
+    names, formula = ("W_Q", "W_K", "W_V", "W_O"), r"d_{\text{model}} \times d_{\text{model}}"
+    sheet.step("Parameters of each projection", formula, [width * width] * 4, names)
+    sheet.numbers(r"@ \times @ = @", width, width, width * width)
+    widths = (width, 2 * width, 4 * width)
+    counts = [sizes.projection_parameters(size) for size in widths]
+    sheet.step("All four together", r"4\, d_{\text{model}}^2", counts[0])
+    sheet.numbers(r"4 \cdot @^2 = @", width, counts[0])
+    sheet.remark("Biases, where there are any, add 4·d_model.")
+    title, columns = "At one, two and four times the width", tuple(f"width {n}" for n in widths)
+    sheet.step(title, r"4\, d_{\text{model}}^2", counts, columns)
+    sheet.numbers("@", np.array(counts))
+    sheet.remark("Quadratic: twice the width takes four times the parameters.")
+
+
+@worked(
+    "§7",
+    "Words and tokens",
+    "Cost grows with tokens, not words. A token is roughly three quarters of an English word.",
+    whole("tokens", "Tokens", 1024, 1, 1_000_000),
+    given("rate", "Words for one token", 0.75, lowest=0, highest=2),
+)
+def words_and_tokens(sheet: Sheet, tokens: int, rate: float) -> None:
+    sheet.step("Words for one token", "r", rate)
+    sheet.numbers("r = @", rate)
+    sheet.remark("A rough figure for English; other languages and code need more tokens.")
+    sheet.step("Words that fit", r"\text{tokens} \cdot r", tokens * rate)
+    sheet.numbers(r"@ \cdot @ = @", tokens, rate, tokens * rate)
+
+
+@worked(
+    "§7",
+    "Memory and operations, stage by stage",
+    "Scores and weights hold a number for every pair of tokens: "
+    "twice the length, four times as much.",
+    *size_inputs(32, 16, 512, 8),
+    whole("bytes", "Bytes for one number", 4, 1, 8),
+)
+def memory_and_operations(
+    sheet: Sheet, batch: int, length: int, width: int, heads: int, bytes: int
+) -> None:
+    costs = sizes.attention_costs(batch, length, width, heads)
+    names = tuple(cost.name for cost in costs)
+    kept = np.array([cost.numbers for cost in costs])
+    formula = r"\text{batch} \cdot h \cdot n^2\ \text{for scores}"
+    sheet.step("Numbers that each stage produces", formula, kept, names)
+    sheet.numbers(r"@ \cdot @ \cdot @^2 = @", batch, heads, length, kept[1])
+
+    memory = kept * float(bytes) / 2**20
+    formula = r"\frac{\text{numbers} \cdot \text{bytes}}{2^{20}}"
+    sheet.step("Memory of each stage, in MiB", formula, memory, names)
+    sheet.numbers(r"\text{scores: } @", memory[1])
+    sheet.remark(
+        "A fused kernel never keeps scores and weights; these are the costs of keeping every stage."
+    )
+    flops = np.array([cost.flops for cost in costs])
+    formula = r"2 \cdot \text{batch} \cdot n^2 \cdot d_{\text{model}}\ \text{for scores}"
+    sheet.step("Operations of each stage", formula, flops, names)
+    sheet.numbers(r"2 \cdot @ \cdot @^2 \cdot @ = @", batch, length, width, flops[1])
+    sheet.remark("A product and its addition count as two operations.")
+    sheet.step("Operations altogether", r"\sum", flops.sum())
+    sheet.numbers("@", flops.sum())
+
+    twice = sizes.attention_costs(batch, 2 * length, width, heads)
+    pairs = zip(costs, twice, strict=True)
+    growth = np.array([[b.numbers / a.numbers, b.flops / a.flops] for a, b in pairs])
+    title, formula = "Growth when the length doubles", r"\frac{\text{cost}(2n)}{\text{cost}(n)}"
+    sheet.step(title, formula, growth, names, ("numbers", "operations"))
+    sheet.numbers(r"\text{scores: } @", growth[1, 1])
+    sheet.remark("Scores and weights grow with n², the projections with n.")
+
+
+@worked(
+    "§7",
+    "Which heads share a key head?",
+    "In grouped-query attention several query heads use the same keys and values, so that fewer "
+    "have to be kept while the model writes.",
+    whole("key_heads", "Key heads", 3, 1, 128),
+    whole("group", "Query heads for each", 3, 1, 128),
+    whole("width", "Width of a head", 64, 1, 1_024),
+    whole("length", "Tokens kept", 1024, 1, 1_000_000),
+)
+def grouped_queries(sheet: Sheet, key_heads: int, group: int, width: int, length: int) -> None:
+    heads = key_heads * group
+    shared = np.arange(heads) // group
+    formula = r"\left\lfloor \frac{\text{head}}{h / g} \right\rfloor"
+    sheet.step("The key head of each query head", formula, shared, "head")
+    sheet.numbers(r"h / g = \frac{@}{@} = @", float(heads), float(key_heads), float(group))
+    sheet.remark("Neighbouring heads form a group: the same keys, each with its own queries.")
+    kept = 2 * width * np.array([heads, key_heads, 1.0])
+    names = ("a key head each", f"{key_heads} key heads", "one for all")
+    sheet.step("Numbers kept for each token", r"2\,g\,d_k", kept, names)
+    sheet.numbers(r"2 \cdot @ \cdot @ = @", float(key_heads), float(width), kept[1])
+    sheet.remark("Keys and values of earlier tokens are kept in each layer: the KV cache.")
+    sheet.step("Numbers kept for all tokens", r"2\,g\,d_k\,n", kept * length, names)
+    sheet.numbers(r"@ \cdot @ = @", kept[1], float(length), kept[1] * length)

@@ -1,13 +1,16 @@
-"""Self-attention in four steps: without weights, with weights, causal with dropout, multi-head."""
+"""Self-attention in four steps, the four multi-head classes of the notes, and what each choice gives (§6)."""
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from model.arithmetic import activations, attention
+from model.arithmetic import activations, attention, sizes
 from model.worked import latex
-from model.worked.example import Array, Input, Sheet, given, numbered, worked
-from model.worked.feed_forward import seeded
-from model.worked.source import GPT
+from model.worked.example import Array, Input, Sheet, given, numbered, whole, worked
+from model.worked.layers import seeded
+from model.worked.notes import GPT, MATRICES, PAPER, TWO_LAYERS
 
 TOKENS = numbered("token", 3)
 _CHAPTER = GPT.at("Chapter 3")
@@ -23,6 +26,7 @@ _SQUARE = {
     "V": [[0.2, 0.7, -0.1, 0.5], [0.6, -0.3, 0.4, 0.1], [-0.5, 0.1, 0.9, 0.2], [0.3, 0.5, 0.2, -0.4]],
     "O": [[0.4, -0.1, 0.2, 0.6], [0.1, 0.5, -0.3, 0.2], [0.7, 0.2, 0.3, -0.5], [-0.2, 0.6, 0.8, 0.1]],
 }  # fmt: skip
+
 VECTORS = given("x", "Token vectors X (chosen here)", _X, TOKENS, "dim")
 
 
@@ -31,6 +35,7 @@ def _matrix(letter: str, values: ArrayLike) -> Input:
 
 
 _NARROW_MATRICES = tuple(_matrix(letter, values) for letter, values in _NARROW.items())
+
 Q_MATRIX, *_ = SQUARE_MATRICES = tuple(
     _matrix(letter, values) for letter, values in _SQUARE.items()
 )
@@ -160,3 +165,162 @@ def ladder_multi_head(
     output, formula = context @ o_matrix, r"[\,z^{(0)},\ z^{(1)}\,]\, W_O"
     sheet.step("Mixed by W_O", formula, output, TOKENS, "dim", quantity="output")
     sheet.numbers(r"@\,W_O = @", context[0], output[0])
+
+
+class Projections(NamedTuple):
+    """Four matrices, each (d_model, d_model), and one bias used after each of them, (d_model,)."""
+
+    query: Array
+    key: Array
+    value: Array
+    output: Array
+    bias: Array
+
+
+def by_einsum(x: Array, weights: Projections, heads: int, allowed: Array) -> Array:
+    """Class (a): einsum "nqhd,nkhd->nhqk", −1e20 written before the scaling, no biases."""
+    length, width = x.shape
+    split = (1, length, heads, width // heads)
+    query, key, value = ((x @ matrix).reshape(split) for matrix in weights[:3])
+    energy = np.einsum("nqhd,nkhd->nhqk", query, key)
+    energy = np.where(allowed == 0, -1e20, energy)
+    share = attention.softmax(energy / math.sqrt(width // heads))
+    context = np.einsum("nhql,nlhd->nqhd", share, value).reshape(length, width)
+    return context @ weights.output
+
+
+def by_single_heads(x: Array, weights: Projections, heads: int, allowed: Array) -> Array:
+    """Class (b): one small self-attention for each head, on its own columns, without biases; then W_O."""
+    width = x.shape[1] // heads
+    outputs = []
+    for head in range(heads):
+        columns = slice(head * width, (head + 1) * width)
+        query, key, value = (x @ matrix[:, columns] for matrix in weights[:3])
+        outputs.append(attention.attend(query, key, value, allowed=allowed).output)
+    return np.concatenate(outputs, axis=1) @ weights.output
+
+
+def by_batched_products(
+    x: Array, weights: Projections, heads: int, allowed: Array, mask_value: float
+) -> Array:
+    """Classes (c) with −1e9 and (d) with −∞: heads as an axis, the mask value after scaling, biases."""
+    query, key, value = (
+        attention.split_heads(x @ matrix + weights.bias, heads) for matrix in weights[:3]
+    )
+    run = attention.attend(query, key, value, allowed=allowed, mask_value=mask_value)
+    return attention.merge_heads(run.output) @ weights.output + weights.bias
+
+
+_LETTERS = ("(a)", "(b)", "(c)", "(d)")
+
+
+@worked(
+    "§6",
+    "Four multi-head classes, one function",
+    "Multi-head attention is written in many ways. "
+    "Given the same weights four classes give the same numbers (here with a causal mask).",
+    VECTORS,
+    *SQUARE_MATRICES,
+    given("bias", "One bias for all projections of (c) and (d)", np.zeros(4), "dim"),
+    whole("heads", "Heads", 2, 1, 4),
+)
+def four_classes_agree(
+    sheet: Sheet,
+    x: Array,
+    q_matrix: Array,
+    k_matrix: Array,
+    v_matrix: Array,
+    o_matrix: Array,
+    bias: Array,
+    heads: int,
+) -> None:
+    sizes.head_width(x.shape[1], heads)
+    weights = Projections(q_matrix, k_matrix, v_matrix, o_matrix, bias)
+    allowed = attention.causal_mask(len(x))
+    classes = {
+        "(a) einsum, -1e20 before scaling, no biases": (
+            by_einsum(x, weights, heads, allowed),
+            MATRICES.at("class SelfAttention"),
+        ),
+        "(b) one small class per head": (
+            by_single_heads(x, weights, heads, allowed),
+            GPT.at("class SelfAttention_v2"),
+        ),
+        "(c) batched products, -1e9, biases": (
+            by_batched_products(x, weights, heads, allowed, -1e9),
+            PAPER.at("class MultiHeadAttention"),
+        ),
+        "(d) batched products, -∞, dropout off": (
+            by_batched_products(x, weights, heads, allowed, attention.HIDDEN),
+            TWO_LAYERS.at("class MultiHeadAttention"),
+        ),
+    }
+    for name, (output, source) in classes.items():
+        formula = r"\mathrm{concat}(z^{(0)}, \ldots)\, W_O"
+        sheet.step(f"Output of class {name}", formula, output, TOKENS, "dim", quantity="output")
+        sheet.numbers(r"\text{token 0: } @", output[0])
+        sheet.remark(f"As in {source}.")
+    outputs = [output for output, _ in classes.values()]
+    between = np.array([[np.abs(one - other).max() for other in outputs] for one in outputs])
+    title = "Largest difference between any two"
+    formula = r"\max |z^{(\text{one})} - z^{(\text{other})}|"
+    sheet.step(title, formula, between, _LETTERS, _LETTERS)
+    sheet.numbers(r"\max = @", between.max())
+    sheet.remark(
+        "With the same weights and zero biases all four compute the same function; "
+        "biases move (c) and (d) away from (a) and (b)."
+    )
+
+
+@worked(
+    "§6",
+    "Why are W_Q and W_K separate?",
+    "With one matrix for both, each pair of tokens would get the same score in both directions.",
+    VECTORS,
+    *SQUARE_MATRICES[:2],
+)
+def separate_queries_and_keys(sheet: Sheet, x: Array, q_matrix: Array, k_matrix: Array) -> None:
+    query = sheet.project(x, q_matrix, "Q", TOKENS)
+    key = sheet.project(x, k_matrix, "K", TOKENS)
+    two = sheet.scores(query, key, TOKENS, title="Scores with two matrices")
+    formula = r"S - S^\top"
+    sheet.step("These scores minus their transpose", formula, two - two.T, TOKENS, TOKENS)
+    sheet.numbers("@ - @ = @", two[0, 1], two[1, 0], two[0, 1] - two[1, 0])
+    sheet.remark("Token 0 may attend to token 1 while token 1 attends elsewhere.")
+    formula = r"S = Q Q^\top"
+    one = sheet.scores(
+        query, query, TOKENS, title="Scores with W_Q for both", formula=formula, cell=(0, 1)
+    )
+    sheet.difference(one, one.T, "These scores minus their transpose, again", TOKENS, TOKENS)
+    sheet.remark("Always 0: no pair of tokens could attend to each other by different amounts.")
+
+
+@worked(
+    "§6",
+    "Why several heads, and what with one?",
+    "One head has one row of weights for each token; two heads have two, from as many parameters.",
+    VECTORS,
+    *SQUARE_MATRICES,
+)
+def one_head_or_two(
+    sheet: Sheet, x: Array, q_matrix: Array, k_matrix: Array, v_matrix: Array, o_matrix: Array
+) -> None:
+    results = []
+    for heads, count in ((1, "One head"), (2, "Two heads")):
+        parts = [attention.split_heads(x @ each, heads) for each in (q_matrix, k_matrix, v_matrix)]
+        runs = [attention.attend(*part) for part in zip(*parts, strict=True)]
+        for head, run in enumerate(runs):
+            which = f": weights of head {head}" if heads > 1 else ": weights"
+            sheet.weights(run.scaled, TOKENS, title=count + which, row=2)
+        merged = attention.merge_heads(np.stack([run.output for run in runs]))
+        title = f"{count}: output through W_O"
+        formula = r"Z\,W_O" if heads == 1 else r"[\,z^{(0)},\ z^{(1)}\,]\, W_O"
+        sheet.step(title, formula, merged @ o_matrix, TOKENS, "dim", quantity="output")
+        sheet.numbers(r"@\,W_O = @", merged[2], merged[2] @ o_matrix)
+        results.append(merged @ o_matrix)
+    sheet.difference(results[0], results[1], "One head minus two", TOKENS, "dim")
+    sheet.remark("Two heads can read two places at once, each for its own part of the width.")
+    parameters = sizes.projection_parameters(len(x[0]))
+    sheet.step("Parameters", r"4\,d^2", [parameters] * 2, ("one head", "two heads"))
+    sheet.numbers(r"4 \cdot @ \cdot @ = @", float(len(x[0])), float(len(x[0])), parameters)
+    sheet.remark("The heads share the width, so that more of them cost nothing.")

@@ -1,9 +1,11 @@
-"""Masks by themselves: padding, look-ahead, and their product."""
+"""Masks: padding, look-ahead and their product, in attention; the number written into a masked score (§5)."""
 
 import numpy as np
 
 from model.arithmetic import attention
-from model.worked.example import Array, Sheet, token_ids, whole, worked
+from model.worked import latex
+from model.worked.example import Array, Sheet, given, numbered, token_ids, whole, worked
+from model.worked.notes import INTRODUCTION
 
 _SEQUENCES = ("first sequence", "second sequence")
 
@@ -106,3 +108,249 @@ def two_padding_masks(sheet: Sheet, ids: Array) -> None:
     title = "Look-ahead mask times the keys-only padding mask"
     product = keys_only * attention.causal_mask(len(ids))
     _mask(sheet, title, r"m_j\, M^{\text{causal}}_{ij}", product)
+
+
+_TOKENS = ("y1", "y2", "y3", "pad")
+_WORDS = ("The", "Cat", "Sat")
+_VECTORS = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1.0, 1.1, 1.2], [0.0] * 4]
+
+
+@worked(
+    "§5",
+    "Four tokens, one of them padding",
+    "The mask hides the future and the padding before the softmax; the other keys share the weight.",
+    given("vectors", "Inputs (Q = K = V)", _VECTORS, _TOKENS, "dim"),
+    whole("real", "1 for a real token, 0 for padding", [1, 1, 1, 0], 0, 1, _TOKENS),
+    given("mask_value", "Mask value", -1e9, lowest=-1e20, highest=0),
+)
+def four_by_four_masked(sheet: Sheet, vectors: Array, real: Array, mask_value: float) -> None:
+    allowed = attention.causal_mask(4) * real
+    blocked = allowed == 0
+    products = sheet.scores(vectors, vectors, _TOKENS, cell=(1, 1))
+    scaled = sheet.scaled(products, 4, _TOKENS, cell=(1, 1))
+    title, formula = "Mask: look-ahead times padded keys", r"M_{ij} = m_j\ \text{where } j \le i"
+    sheet.step(title, formula, allowed, _TOKENS, _TOKENS, blocked=blocked)
+    sheet.numbers(r"M_{\text{pad}} = @", allowed[3])
+    hidden = sheet.step(
+        "Masked scores",
+        r"\tilde s_{ij} = s_{ij}\ \text{where } M_{ij} = 1,\quad \text{the mask value where } M_{ij} = 0",
+        attention.masked(scaled, allowed, mask_value),
+        _TOKENS,
+        _TOKENS,
+        quantity="score",
+        blocked=blocked,
+    )
+    sheet.numbers(r"\tilde s_{\text{y1}} = @", hidden[0])
+    weights = sheet.weights(hidden, _TOKENS, row=2, allowed=allowed)
+    sheet.output(weights, vectors, _TOKENS, row=1)
+    hidden = attention.masked(products, allowed, mask_value)
+    title = "Weights without scaling, for comparison"
+    weights = sheet.weights(hidden, _TOKENS, row=2, allowed=allowed, title=title)
+    sheet.remark("Without the division by 2 the weights lie further apart.")
+    title = "Output without scaling, for comparison"
+    sheet.output(weights, vectors, _TOKENS, row=1, title=title)
+
+
+@worked(
+    "§5",
+    "Two routes to causal weights",
+    "Write −∞ into the future before the softmax, or set it to zero after the softmax and divide "
+    "each row by its sum: the weights are the same.",
+    given(
+        "scores",
+        "Scaled scores",
+        [[1, 0, 1], [0, 1, 1], [1, 1, 2]],
+        _WORDS,
+        _WORDS,
+        lowest=-30,
+        highest=30,
+    ),
+)
+def two_routes_to_causal(sheet: Sheet, scores: Array) -> None:
+    allowed = attention.causal_mask(3)
+    blocked = allowed == 0
+    hidden = attention.masked(scores, allowed)
+    title = "Route 1: −∞ in the future, then softmax"
+    first = sheet.weights(hidden, _WORDS, row=1, allowed=allowed, title=title)
+    title = "Route 2: softmax over everything first"
+    full = sheet.weights(scores, _WORDS, row=1, title=title)
+    zeroed = full * allowed
+    title = "Route 2: the future set to zero"
+    sheet.step(
+        title, r"a_{ij}\, M_{ij}", zeroed, _WORDS, _WORDS, quantity="weight", blocked=blocked
+    )
+    sheet.numbers(r"\text{Cat: } @", zeroed[1])
+    sums = zeroed.sum(axis=1)
+    title = "Route 2: what is left of each row"
+    sheet.step(title, r"\sum_j a_{ij}\, M_{ij}", sums, _WORDS)
+    sheet.numbers(r"\text{Cat: } @ = @", latex.total(zeroed[1]), sums[1])
+    again = zeroed / sums[:, None]
+    title = "Route 2: each row divided by its sum"
+    formula = r"\frac{a_{ij}\, M_{ij}}{\sum_m a_{im}\, M_{im}}"
+    sheet.step(title, formula, again, _WORDS, _WORDS, quantity="weight", blocked=blocked)
+    sheet.numbers(r"\text{Cat: } \frac{@}{@} = @", zeroed[1], sums[1], again[1])
+    sheet.difference(first, again, "Route 1 minus route 2", _WORDS, _WORDS)
+    sheet.remark("The sum over all keys cancels, so both routes give the same weights.")
+
+
+_WRITTEN = ("−∞ written", "−1e9 written", "−1e20 written", "0 written", "0 added")
+_MASK_VALUES = (attention.HIDDEN, -1e9, -1e20, 0.0)
+
+
+def _masked(scores: Array, mask: Array) -> Array:
+    """The scores under each mask value, (mask value, key); the last row adds 0 instead."""
+    return np.stack(
+        [*(attention.masked(scores, mask, mask_value) for mask_value in _MASK_VALUES), scores]
+    )
+
+
+@worked(
+    "§5",
+    "What to write into a masked score",
+    "A masked score must be so low that its exponential is 0. A score of 0 is not: e⁰ = 1.",
+    given("scores", "Scores (the last two chosen here)", [2.5, 1.3, 0.7, 1.9], "key"),
+    whole("mask", "Mask", [1, 1, 0, 0], 0, 1, "key"),
+    whole("d_k", "d_k", 4, 1, 512),
+)
+def fill_values(sheet: Sheet, scores: Array, mask: Array, d_k: int) -> None:
+    if not mask.any():
+        raise ValueError("The mask hides all 4 keys; leave at least 1 of them open.")
+    masked = _masked(scores, mask)
+    exponentials, weights = np.exp(masked), attention.softmax(masked)
+    hidden = (mask == 0) & (exponentials == 0)
+    formula = r"e^{-\infty} = 0,\quad e^{-10^9} = 0,\quad e^0 = 1"
+    title = "Exponentials under each mask value"
+    sheet.step(title, formula, exponentials, _WRITTEN, "key", blocked=hidden)
+    sheet.numbers("e^{@} = @", scores[0], np.exp(scores[0]))
+    sheet.remark("A mask value of 0 hides nothing: e⁰ = 1, and adding 0 changes no score.")
+
+    title, formula = "Weights with −∞", r"a = \mathrm{softmax}(\tilde s)"
+    sheet.step(title, formula, weights[0], "key", quantity="weight", blocked=mask == 0)
+    sheet.numbers(r"\mathrm{softmax}(@) = @", masked[0], weights[0])
+    title = "Weights under each mask value"
+    sheet.step(title, formula, weights, _WRITTEN, "key", quantity="weight", blocked=hidden)
+    sheet.numbers(r"\text{0 written: } @", latex.softmax(masked[3], weights[3]))
+    sheet.remark("−∞, −1e9 and −1e20 give the same weights; 0 lets the masked tokens in.")
+
+    root = np.sqrt(d_k)
+    scaled_after = attention.softmax(masked / root)
+    masked = _masked(scores / root, mask)
+    filled_after = attention.softmax(masked)
+    formula = (
+        r"\mathrm{softmax}\!\left(\frac{\mathrm{fill}(s)}{\sqrt{d_k}}\right) - "
+        r"\mathrm{softmax}\!\left(\mathrm{fill}\!\left(\frac{s}{\sqrt{d_k}}\right)\right)"
+    )
+    title, differences = "Filled before scaling, minus filled after it", scaled_after - filled_after
+    sheet.step(title, formula, differences, _WRITTEN, "key")
+    sheet.numbers(r"\sqrt{d_k} = @", root)
+    sheet.remark(
+        "With −∞ the order makes no difference, and with mask values this low none that can be seen."
+    )
+
+    title = "Weights with −∞, filled after scaling"
+    formula = r"a = \mathrm{softmax}\!\left(\mathrm{fill}\!\left(\frac{s}{\sqrt{d_k}}\right)\right)"
+    sheet.step(title, formula, filled_after[0], "key", quantity="weight", blocked=mask == 0)
+    sheet.numbers(r"\mathrm{softmax}(@) = @", masked[0], filled_after[0])
+
+
+@worked(
+    "§5",
+    "A row with every key masked",
+    "When every key is masked, −1e9 gives a uniform row and −∞ gives 0/0. This app gives zeros.",
+    given("scores", "Scores", [2.5, 1.3, 0.7], "key"),
+    given("mask_value", "Mask value", -1e9, lowest=-1e20, highest=0),
+)
+def fully_masked_row(sheet: Sheet, scores: Array, mask_value: float) -> None:
+    nothing = np.zeros_like(scores)
+    blocked = nothing == 0
+    written = attention.masked(scores, nothing, mask_value)
+    title, formula = "Every score replaced by the mask value", r"\tilde s_j = \text{mask value}"
+    sheet.step(title, formula, written, "key", quantity="score", blocked=blocked)
+    sheet.numbers(r"\tilde s = @", written)
+
+    uniform = attention.softmax(written)
+    title = "Weights: a uniform row"
+    sheet.step(title, r"\frac{e^{f}}{n\, e^{f}} = \frac{1}{n}", uniform, "key", quantity="weight")
+    sheet.numbers(r"\frac{1}{@} = @", len(scores), uniform[0])
+    sheet.remark(
+        "Equal scores give equal weights, so the row attends to keys that it should not see."
+    )
+
+    added = attention.softmax(scores + mask_value)
+    title = "The mask value added instead of written"
+    formula = r"\mathrm{softmax}(s_j + \text{mask value})"
+    sheet.step(title, formula, added, "key", quantity="weight")
+    sheet.numbers(r"\mathrm{softmax}(@ + @) = @", scores, mask_value, added)
+    sheet.remark(
+        "Adding the same number to every score keeps the differences between them, "
+        "so nothing is hidden (as long as float64 can hold those differences)."
+    )
+    hidden = attention.masked(scores, nothing)
+    exponentials = np.exp(hidden)
+    sheet.step("Exponentials with −∞", r"e^{-\infty} = 0", exponentials, "key", blocked=blocked)
+    sheet.numbers(r"e^{-\infty} + e^{-\infty} + \ldots = @", exponentials.sum())
+    sheet.remark("Their sum is 0, so plain arithmetic divides 0 by 0, and that gives NaN.")
+
+    title = "Weights with −∞, as this app defines them"
+    formula = r"a_j = 0\ \text{where no key is open}"
+    weights = attention.softmax(hidden)
+    sheet.step(title, formula, weights, "key", quantity="weight", blocked=blocked)
+    sheet.numbers(r"a = 0\ \text{instead of}\ \tfrac{0}{0}")
+    sheet.remark(
+        "A row with every key masked attends to nothing: all its weights and its output are 0."
+    )
+
+
+_DECODER = INTRODUCTION.at("Decoder in transformers")
+_NUMBERED = numbered("token", 3, start=1)
+_EMBEDDING = [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]]
+_Q_MATRIX = [[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]]
+
+
+@worked(
+    "§5",
+    "A query is a product, not a sum",
+    "The embedding is multiplied by W_Q; adding W_Q gives something quite different.",
+    given("embedding", "Embeddings (chosen here)", _EMBEDDING, _NUMBERED, "dim"),
+    given("q_matrix", "W_Q (chosen here)", _Q_MATRIX, "dim", "dim"),
+)
+def projection_is_a_product(sheet: Sheet, embedding: Array, q_matrix: Array) -> None:
+    query = sheet.project(embedding, q_matrix, "Q", _NUMBERED, "E")
+    sheet.remark("A projection is a product of matrices.")
+    added = embedding + q_matrix
+    sheet.step("What a plus sign would give", r"E + W_Q", added, _NUMBERED, "dim")
+    sheet.numbers("@ + @ = @", embedding[0], q_matrix[0], added[0])
+    sheet.remark(
+        "A sum needs as many tokens as dimensions, and would add row i of W_Q to token i "
+        f"alone. ({_DECODER} has the plus sign.)"
+    )
+    sheet.difference(query, added, "Product minus sum", _NUMBERED, "dim")
+
+
+@worked(
+    "§5",
+    "Padding the target to the source",
+    "A target may be padded with zeros to the length of its source. "
+    "Cross-attention works without that padding.",
+    token_ids("target", "Target ids", [1, 2, 3]),
+    token_ids("source", "Source ids", [4, 5, 6, 7]),
+)
+def padding_to_the_source(sheet: Sheet, target: Array, source: Array) -> None:
+    padded = np.concatenate([target, np.zeros(max(len(source) - len(target), 0))])
+    title, formula = "The target filled up to the source's length", r"y \to [y,\ 0,\ \ldots]"
+    sheet.step(title, formula, padded, "token")
+    sheet.numbers(r"@ \to @", target, padded)
+    sheet.remark(
+        "Padding makes the sequences of one batch equally long; source and target need not be."
+    )
+    mask, formula = attention.padding_mask(padded), r"m_j = 1\ \text{where token } j \ne 0"
+    sheet.step("Its padding mask", formula, mask, "token", blocked=padded == 0)
+    sheet.numbers(r"@ \to @", padded, mask)
+    tables = [(len(target), len(source)), (len(padded), len(source))]
+    title = "Size of the cross-attention table"
+    formula = r"(\text{target tokens}) \times (\text{source tokens})"
+    sheet.step(title, formula, tables, ("not padded", "padded"), ("queries", "keys"))
+    sheet.numbers(r"@\ \text{and}\ @", *map(latex.shape, tables))
+    sheet.remark("Queries and keys may differ in number, so the padding is not needed here.")
+    sheet.step("The source", "x", source, "token")
+    sheet.numbers("x = @", source)

@@ -1,4 +1,4 @@
-"""The lines of each worked step in every style compute its result in a second way: PyTorch beside the app's NumPy."""
+"""The lines of each worked step, in every style, compute its result in a second way: with PyTorch."""
 
 import ast
 import contextlib

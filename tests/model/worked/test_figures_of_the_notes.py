@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from model.worked import DOCUMENTS, Step, errata, examples
-from model.worked.printed import printed_steps
+from model.worked.notes import printed_steps
 
 QUOTATIONS: dict[tuple[str, str], dict[str, Any]] = {
     (entry["example"], entry["step"]): entry

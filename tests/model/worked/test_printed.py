@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from model.worked import DOCUMENTS, examples
-from model.worked.printed import Printed
+from model.worked.notes import Printed
 
 DISAGREEING = {
     ("the-cat-sat", "Scaled scores"),

@@ -7,7 +7,7 @@ import pytest
 
 from model.worked import DOCUMENTS, examples
 from model.worked.example import Step
-from model.worked.printed import Printed
+from model.worked.notes import Printed
 from viz.views.worked.printed_table import printed_table
 
 SOURCE = DOCUMENTS[0].at("a part")

@@ -5,7 +5,7 @@ import html
 import numpy as np
 
 from model.worked.example import Step
-from model.worked.printed import NOTHING
+from model.worked.notes import NOTHING
 from viz.figures.worked_step import labels
 from viz.notation.numbers import DECIMALS, numbers
 from viz.notation.theme import ERRATUM, rgba

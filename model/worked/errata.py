@@ -2,16 +2,34 @@
 which stand in wording.toml."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.worked.example import Example, Step
-from model.worked.printed import Erratum, Printed
-from model.worked.source import quoted
+from model.worked.notes import Printed, Source, quoted
 
 _MOST_CELLS = 4
 Texts = NDArray[np.str_]
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """One erratum: what the notes say, what the arithmetic gives, why, and the example that shows it.
+
+    `source` is where the notes say it, `quotation` their own words there; `step` is the title of the
+    step that holds both figures, None for an erratum of words or code.
+    """
+
+    section: str
+    source: Source
+    quotation: str
+    notes_say: str
+    arithmetic_gives: str
+    why: str
+    example: str
+    step: str | None = None
 
 
 def _plain(value: float, decimals: int) -> str:

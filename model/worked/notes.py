@@ -1,17 +1,79 @@
-"""What the notes print, kept in their digits, so that its precision is known; and their errata."""
+"""The notes that the worked examples come from: the documents, and what they print, kept in its digits."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model.worked.source import Source, quoted
-
 NOTHING = "_"  # a cell that the notes leave out
 _EXACT = 4
+
+
+@dataclass(frozen=True)
+class Document:
+    """One of the sets of notes. `about` says what it is and where its name comes from."""
+
+    title: str
+    about: str
+
+    def at(self, part: str) -> Source:
+        """A part of this document, by its heading or its class."""
+        return Source(self, part)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where in the notes something stands."""
+
+    document: Document
+    part: str
+
+    def __str__(self) -> str:
+        return f"“{self.document.title}”, {self.part}"
+
+
+MATRICES = Document(
+    "Matrix Calculation of Self-Attention",
+    "A notebook, called here by its first heading: self-attention and its heads as matrices, a "
+    "class SelfAttention written with einsum, layer norm, GELU, and a class TransformerBlock.",
+)
+INTRODUCTION = Document(
+    "Introduction to transformers",
+    "A notebook of sums done by hand: “The cat sat”, scaling, positions, layer norm, the masks of a "
+    "decoder, and the step from the last vector to a word.",
+)
+GPT = Document(
+    "Tokenization, attention, building a GPT model",
+    "Notes on three chapters of a book, 2 to 4, called here by the chapters' titles: windows and "
+    "embeddings, attention step by step up to several heads, and a GPT model.",
+)
+PAPER = Document(
+    "Original transformer architecture",
+    "A notebook on the paper “Attention is all you need”: one class MultiHeadAttention, with a walk "
+    "through its shapes in the comments.",
+)
+TWO_LAYERS = Document(
+    "TwoLayerTransformer",
+    "A notebook without a title, called here by its last class: a class MultiHeadAttention "
+    "explained name by name, a lesson on the softmax, and a model of two layers.",
+)
+DOCUMENTS = (MATRICES, INTRODUCTION, GPT, PAPER, TWO_LAYERS)
+
+
+def quoted(file: str) -> Iterator[dict[str, Any]]:
+    """The entries of a file beside this one that says what the notes have; each with its `source`."""
+    documents = {document.title: document for document in DOCUMENTS}
+    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
+    for entry in tomllib.loads(text)["quoted"]:
+        yield {"source": documents[entry.pop("document")].at(entry.pop("part")), **entry}
 
 
 @dataclass(frozen=True)
@@ -50,24 +112,6 @@ class Printed:
         distance = np.abs(result.ravel() - self.values)  # NaN, which no comparison finds too large
         wrong: NDArray[np.bool_] = distance > 0.5 * 10.0 ** -np.array(self.decimals, float) + 1e-12
         return wrong.reshape(result.shape)
-
-
-@dataclass(frozen=True)
-class Erratum:
-    """One erratum: what the notes say, what the arithmetic gives, why, and the example that shows it.
-
-    `source` is where the notes say it, `quotation` their own words there; `step` is the title of the
-    step that holds both figures, None for an erratum of words or code.
-    """
-
-    section: str
-    source: Source
-    quotation: str
-    notes_say: str
-    arithmetic_gives: str
-    why: str
-    example: str
-    step: str | None = None
 
 
 @cache

@@ -1,0 +1,388 @@
+"""Self-attention by hand, why scores are divided by √d_k, the softmax and its gradient (§1 to §4)."""
+
+import numpy as np
+
+from model.arithmetic import attention
+from model.worked import latex
+from model.worked.example import Array, Sheet, given, numbered, whole, worked
+from model.worked.notes import TWO_LAYERS
+
+_TOKENS = ("The", "Cat", "Sat")
+
+
+@worked(
+    "§1",
+    "The cat sat: self-attention by hand",
+    "Each token compares its query with every key, turns the scores into weights, and takes the "
+    "weighted sum of the values.",
+    given("embedding", "Embeddings E", [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]], _TOKENS, "dim"),
+    given("q_matrix", "W_Q", np.eye(4), "dim", "dim"),
+    given("k_matrix", "W_K", np.eye(4), "dim", "dim"),
+    given("v_matrix", "W_V", np.eye(4), "dim", "dim"),
+)
+def the_cat_sat(
+    sheet: Sheet, embedding: Array, q_matrix: Array, k_matrix: Array, v_matrix: Array
+) -> None:
+    query, key, value = (
+        _projected(sheet, embedding, matrix, letter)
+        for letter, matrix in (("Q", q_matrix), ("K", k_matrix), ("V", v_matrix))
+    )
+    scores = sheet.scores(query, key, _TOKENS)
+    scaled = sheet.scaled(scores, 4, _TOKENS, cell=(0, 1))
+    formula = r"\mathrm{softmax}\!\left(\frac{q_i K^\top}{\sqrt{d_k}}\right)"
+    title = "The rows that enter the softmax"
+    sheet.step(title, formula, scaled, _TOKENS, _TOKENS, quantity="score")
+    sheet.numbers(r"\mathrm{softmax}(@)\ \text{for Cat}", scaled[1])
+    weights = sheet.weights(scaled, _TOKENS)
+    _output_of_the(sheet, weights, value)
+
+
+def _projected(sheet: Sheet, embedding: Array, matrix: Array, letter: str) -> Array:
+    result = sheet.project(embedding, matrix, letter, _TOKENS, "E")
+    sheet.remark(
+        "The matrix is the identity here, so it changes nothing; "
+        "in a model it starts random and is learned by back-propagation."
+    )
+    return result
+
+
+def _output_of_the(sheet: Sheet, weights: Array, value: Array) -> None:
+    terms = weights[0][:, None] * value
+    formula, title = r"a_{\text{The},\,j}\; v_j", "The terms of The's output"
+    sheet.step(title, formula, terms, _TOKENS, "dim", quantity="value")
+    sheet.numbers(r"\text{dim 0: } @", latex.total(terms[:, 0]))
+    sheet.remark("Adding the three rows of this table gives the first row of the output.")
+    sheet.output(weights, value, _TOKENS)
+
+
+@worked(
+    "§1",
+    "One-hot inputs: the outputs are the weights",
+    "With one-hot inputs and W = I the output rows are the weights themselves, "
+    "so each must sum to 1.",
+    given("embedding", "One-hot inputs", np.eye(3), _TOKENS, "dim"),
+)
+def one_hot_picture(sheet: Sheet, embedding: Array) -> None:
+    formula = r"S = E E^\top"
+    scores = sheet.scores(embedding, embedding, _TOKENS, cell=(0, 0), formula=formula)
+    scaled = sheet.scaled(scores, 3, _TOKENS, cell=(0, 0))
+    weights = sheet.weights(scaled, _TOKENS)
+    output = sheet.output(weights, embedding, _TOKENS)
+    sums = sheet.step("Sum of each output row", r"\sum_d z_{id}", output.sum(axis=1), _TOKENS)
+    sheet.numbers("@ = @", latex.total(output[0]), sums[0])
+    sheet.remark("Each output row is a row of weights here, so every sum is 1.")
+
+
+@worked(
+    "§1",
+    "Query, key and value: a soft look-up",
+    "The query says what a token looks for, the key says what a token offers, and the value is "
+    "what it passes on. It works like a dictionary in which every key matches to some degree.",
+    given("query", "Query", [1, 0.5], "dim"),
+    given("keys", "Keys", [[1, 0], [0, 1], [1, 1]], "entry", "dim"),
+    given("values", "Values", [[10, 0], [0, 10], [5, 5]], "entry", "dim"),
+    given("sharpness", "Sharpness", 1, lowest=0, highest=100),
+)
+def soft_look_up(sheet: Sheet, query: Array, keys: Array, values: Array, sharpness: float) -> None:
+    queries, entries = ("the query",), numbered("entry", 3)
+    title = "How well each key matches the query"
+    scores = sheet.scores(query[None], keys, queries, entries, title=title)
+    title = "What a dict would return: the value of the best key alone"
+    sheet.output(np.eye(3)[[scores.argmax()]], values, queries, title=title)
+    sheet.remark("A dict gives one value; here that is the value whose key scores highest.")
+    weights = sheet.weights(
+        scores * sharpness,
+        queries,
+        entries,
+        title="The match as weights",
+        formula=r"a = \mathrm{softmax}(\text{sharpness} \cdot q K^\top)",
+    )
+    title = "What attention returns: the sum of all values, each times its weight"
+    sheet.output(weights, values, queries, title=title)
+    sheet.remark("The larger the sharpness, the closer this comes to the dict.")
+
+
+_QUERY = ("query",)
+_TWO_KEYS = numbered("key", 2, start=1)
+_SCORES = numbered("score", 2, start=1)
+_SCALINGS = ("not scaled", "divided by √d_k")
+
+
+@worked(
+    "§2",
+    "Two keys, with and without scaling",
+    "Dividing the scores by √d_k keeps the weights from piling up on one key.",
+    given("query", "Query", [2, 3, 4, 1], "dim"),
+    given("keys", "Keys", [[1, 0, 1, 0], [0, 1, 0, 1]], _TWO_KEYS, "dim"),
+)
+def two_keys_scaled(sheet: Sheet, query: Array, keys: Array) -> None:
+    scores = sheet.scores(query[None], keys, _QUERY, _TWO_KEYS)
+    sheet.weights(scores, _QUERY, _TWO_KEYS, title="Weights without scaling")
+    scaled = sheet.scaled(scores, len(query), _QUERY, _TWO_KEYS)
+    sheet.weights(scaled, _QUERY, _TWO_KEYS, title="Weights with scaling")
+    sheet.remark("Smaller scores leave more weight for the second key.")
+
+
+@worked(
+    "§2",
+    "A lead of nine: softmax of 10 and 1",
+    "The softmax depends only on differences of scores. A difference of 9 leaves almost nothing "
+    "for the smaller score.",
+    given("scores", "Scores", [10, 1], _SCORES),
+)
+def softmax_of_ten_and_one(sheet: Sheet, scores: Array) -> None:
+    exponentials = sheet.step("Exponentials", r"e^{s_j}", np.exp(scores), _SCORES)
+    sheet.numbers("e^{@} = @", scores[0], exponentials[0])
+    weights, formula = attention.softmax(scores), r"a_j = \frac{e^{s_j}}{\sum_m e^{s_m}}"
+    sheet.step("Weights", formula, weights, _SCORES, quantity="weight")
+    sheet.numbers(latex.softmax(scores, weights))
+
+
+def _sampled_scores(seed: int, queries: int, keys: int, width: int) -> Array:
+    """Scores (query, key) of random standard normal vectors; each query has keys of its own."""
+    generator = np.random.default_rng([seed, width])
+    query = generator.standard_normal((queries, 1, width))
+    key = generator.standard_normal((queries, keys, width))
+    return attention.dot_products(query, key)[:, 0, :]
+
+
+@worked(
+    "§2",
+    "The variance of a dot product is d_k",
+    "Random queries and keys of unit variance are drawn again and again. "
+    "The wider they are, the more their scores spread, unless they are scaled.",
+    whole("widths", "d_k", [4, 8, 16, 32, 64, 128, 256, 512], 1, 512, "size"),
+    whole("queries", "Queries drawn", 200, 20, 400),
+    whole("keys", "Keys for each query", 16, 2, 32),
+    whole("seed", "Seed", 0, 0, 9999),
+)
+def variance_of_a_dot_product(
+    sheet: Sheet, widths: Array, queries: int, keys: int, seed: int
+) -> None:
+    sampled = [_sampled_scores(seed, queries, keys, int(d)) for d in widths]
+    pairs = [(scores, scores / np.sqrt(d)) for scores, d in zip(sampled, widths, strict=True)]
+    columns = tuple(f"d_k {d:g}" for d in widths)
+    formula = r"\mathrm{Var}(q \cdot k) = \sum_{i=1}^{d_k} \mathrm{Var}(q_i k_i) = d_k"
+    law = np.stack([widths, widths / widths])
+    sheet.step("Variance the law gives", formula, law, _SCALINGS, columns)
+    sheet.numbers(r"d_k = @:\ \frac{@}{\sqrt{@}^2} = 1", *[widths[0]] * 3)
+    sheet.remark("A sum of d_k products of variance 1 each; dividing by √d_k brings it back to 1.")
+    for title, formula, statistic, comment in (
+        (
+            "Variance of the sampled scores",
+            r"\frac{1}{n}\sum (s - \bar s)^2",
+            lambda scores: scores.var(),
+            "Sampled scores follow the law, apart from chance.",
+        ),
+        (
+            "Entropy of the weights, in nats",
+            r"-\sum_j a_j \ln a_j",
+            lambda scores: attention.entropy(attention.softmax(scores)).mean(),
+            "Without scaling the entropy falls as d_k grows; with scaling it stays the same.",
+        ),
+        (
+            "Largest weight, on average",
+            r"\max_j a_j",
+            lambda scores: attention.softmax(scores).max(axis=-1).mean(),
+            "Without scaling one key takes nearly all the weight at large d_k.",
+        ),
+    ):
+        table = np.array([[statistic(scores) for scores in pair] for pair in pairs]).T
+        sheet.step(title, formula, table, _SCALINGS, columns)
+        sheet.numbers(r"d_k = @:\ @", widths[0], table[:, 0])
+        sheet.remark(comment)
+
+
+CLAIM = (0.1, 0.15)  # the mean slope that one document calls frequent
+
+
+@worked(
+    "§2",
+    "The slopes of the softmax, and saturation",
+    "How far a weight moves when a score moves is p(1−p). "
+    "Where a weight is near 0 or 1 almost nothing moves, and nothing is learned.",
+    given("scores", "Scores", [2, 4, 1], "score"),
+    given("stretch", "Factors c", [0.25, 0.5, 1, 2, 4, 8], "factor", lowest=0),
+)
+def softmax_slopes(sheet: Sheet, scores: Array, stretch: Array) -> None:
+    weights, formula = attention.softmax(scores), r"p_j = \frac{e^{s_j}}{\sum_m e^{s_m}}"
+    sheet.step("Weights", formula, weights, "score", quantity="weight")
+    sheet.numbers(latex.softmax(scores, weights))
+    sheet.remark("Positive numbers that sum to 1: a discrete distribution over the keys.")
+
+    formula = r"\frac{\partial p_i}{\partial s_i} = p_i\,(1 - p_i)"
+    own = attention.own_slopes(weights)
+    sheet.step("Slope of each weight with its own score", formula, own, "score")
+    sheet.numbers(r"@\,(1 - @) = @", weights[0], weights[0], own[0])
+    sheet.remark("It lies between 0 and 0.25, and reaches 0.25 where the weight is one half.")
+
+    formula = r"\frac{\partial p_i}{\partial s_j} = -p_i\,p_j \quad (i \ne j)"
+    slopes = attention.softmax_slopes(weights)
+    sheet.step("Slope of every weight with every score", formula, slopes, "weight", "score")
+    sheet.numbers(r"-@ \cdot @ = @", weights[0], weights[1], slopes[0, 1])
+    sheet.remark("Each row sums to 0: raising every score by the same amount changes no weight.")
+
+    formula = r"p_i\,(1 - p_i)\ \text{of}\ \mathrm{softmax}(c \cdot s)"
+    slopes = np.stack([attention.own_slopes(attention.softmax(scores * c)) for c in stretch])
+    rows = tuple(f"c = {factor:g}" for factor in stretch)
+    sheet.step("The same slopes with the scores multiplied", formula, slopes, rows, "score")
+    sheet.numbers(r"c = @:\ @", stretch[-1], slopes[-1])
+    sheet.remark("Large scores push weights to 0 or 1 and slopes to 0: the softmax saturates.")
+
+
+@worked(
+    "§2",
+    "How large the softmax gradient is on average",
+    "It depends on how many keys there are and how far their scores spread.",
+    whole("keys", "Numbers of keys", [2, 3, 4, 6, 8, 16, 64], 1, 512, "size"),
+    given(
+        "spreads",
+        "Standard deviations of the scores",
+        [0.5, 1, 2, 4],
+        "spread",
+        lowest=0,
+        highest=50,
+    ),
+)
+def average_gradient(sheet: Sheet, keys: Array, spreads: Array) -> None:
+    rows = tuple(f"{count:g} keys" for count in keys)
+    columns = tuple(f"spread {spread:g}" for spread in spreads)
+    formula, equal = r"\frac{1}{n}\left(1 - \frac{1}{n}\right)", (keys - 1) / keys**2
+    sheet.step("Slope with equal scores", formula, equal, rows)
+    sheet.numbers(r"n = @:\ @", keys[0], equal[0])
+    sheet.remark("The more keys share the weight, the smaller each one's slope.")
+
+    formula = r"\mathbb{E}\,[\,p_i\,(1 - p_i)\,],\quad s_j \sim \mathcal{N}(0,\ \text{spread}^2)"
+    means = np.array([[attention.mean_own_slope(int(n), float(s)) for s in spreads] for n in keys])
+    sheet.step("Average slope for random scores", formula, means, rows, columns)
+    sheet.numbers(r"n = @,\ \text{spread } @:\ @", keys[0], spreads[0], means[0, 0])
+    inside = (means >= CLAIM[0]) & (means <= CLAIM[1])
+    found = ", ".join(f"{rows[i]} at {columns[j]}" for i, j in np.argwhere(inside))
+    sheet.remark(
+        f"“{TWO_LAYERS.title}” calls {CLAIM[0]:g} to {CLAIM[1]:g} frequent: here it is so in "
+        f"{inside.sum()} of {means.size} cases{': ' if found else ''}{found}."
+    )
+
+
+_QUERIES, _KEYS = numbered("query", 3), numbered("key", 3)
+_SOFTMAX = r"a_j = \frac{e^{s_j}}{\sum_m e^{s_m}}"
+
+
+@worked(
+    "§3",
+    "Softmax of three scores",
+    "Raise e to each score, add up the results, and divide each by the sum.",
+    given("scores", "Scores", [0.9, -1.5, 3.2], "score"),
+)
+def softmax_of_three(sheet: Sheet, scores: Array) -> None:
+    exponentials = sheet.step("Exponentials", r"e^{s_j}", np.exp(scores), "score")
+    sheet.numbers("e^{@} = @", scores[0], exponentials[0])
+    total = sheet.step("Their sum", r"\sum_m e^{s_m}", exponentials.sum())
+    sheet.numbers("@ = @", latex.total(exponentials), total)
+    weights = attention.softmax(scores)
+    sheet.step("Weights", _SOFTMAX, weights, "score", quantity="weight")
+    sheet.numbers(r"\frac{@}{@} = @", exponentials[0], total, weights[0])
+    title = "The same with the largest score taken off first"
+    formula = r"a_j = \frac{e^{s_j - s_{\max}}}{\sum_m e^{s_m - s_{\max}}}"
+    lowered = scores - scores.max()
+    shares = np.exp(lowered) / np.exp(lowered).sum()
+    sheet.step(title, formula, shares, "score", quantity="weight")
+    sheet.numbers(r"@ \to @", lowered, shares)
+    sheet.remark("Computers do it this way: no exponential can then be too large.")
+
+
+@worked(
+    "§3",
+    "Twice the score is far more than twice the weight",
+    "Scores 4 and 2 differ by a factor 2, but their weights by a factor e².",
+    given("scores", "Scores", [2, 4, 1], "score"),
+)
+def twice_the_score(sheet: Sheet, scores: Array) -> None:
+    if scores[0] == 0:
+        raise ValueError(
+            f"Score 0 is {scores[0]:g}, and {scores[1]:g} / {scores[0]:g} has no value."
+        )
+    weights = attention.softmax(scores)
+    sheet.step("Weights", _SOFTMAX, weights, "score", quantity="weight")
+    sheet.numbers(latex.softmax(scores, weights))
+    ratio = sheet.step("Ratio of the scores", r"\frac{s_1}{s_0}", scores[1] / scores[0])
+    sheet.numbers(r"\frac{@}{@} = @", scores[1], scores[0], ratio)
+    lead, formula = scores[1] - scores[0], r"\frac{a_1}{a_0} = e^{s_1 - s_0}"
+    sheet.step("Ratio of the weights", formula, np.exp(lead), quantity="weight")
+    sheet.numbers("e^{@} = @", lead, np.exp(lead))
+    sheet.remark("The softmax turns differences of scores into factors between weights.")
+
+
+@worked(
+    "§3",
+    "Which axis the softmax runs along",
+    "Weights are shares of one query's attention, so the softmax runs over the keys.",
+    given("scores", "Scores", [[1, 0, 1], [0, 1, 1], [1, 1, 2]], _QUERIES, _KEYS),
+)
+def softmax_over_keys(sheet: Sheet, scores: Array) -> None:
+    title = "Softmax along the last axis: over the keys"
+    rows = sheet.weights(scores, _QUERIES, _KEYS, title=title)
+    sheet.remark("dim=-1 of (batch, heads, queries, keys): each query spreads 1 over its keys.")
+    title = "Softmax along the other axis: over the queries"
+    formula = r"\frac{e^{s_{ij}}}{\sum_m e^{s_{mj}}}"
+    columns = attention.softmax(scores, axis=0)
+    sheet.step(title, formula, columns, _QUERIES, _KEYS)
+    sheet.numbers(r"\text{column 0: } @", latex.softmax(scores[:, 0], columns[:, 0]))
+    sheet.remark("A common mistake: now the columns sum to 1 and the rows do not.")
+    sums = np.stack([rows.sum(axis=1), columns.sum(axis=1)])
+    ways = ("over the keys", "over the queries")
+    sheet.step("Sum of each query's row", r"\sum_j a_{ij}", sums, ways, _QUERIES)
+    sheet.numbers("@ = @", latex.total(columns[0]), sums[1, 0])
+
+
+@worked(
+    "§4",
+    "The new Cat: 30 % The, 38 % Cat, 32 % Sat",
+    "The output of attention is a mix of the values, each by its weight. "
+    "The weights are the notes' own; the values were chosen for this page.",
+    given("weights", "Weights of Cat", [0.3, 0.38, 0.32], _TOKENS, lowest=0, highest=1),
+    given("values", "Values V", [[1, 0, 2, 0], [0, 3, 0, 1], [1, 1, 1, 1]], _TOKENS, "dim"),
+)
+def weighted_sum_of_cat(sheet: Sheet, weights: Array, values: Array) -> None:
+    shares = 100.0 * weights
+    sheet.step("Shares in percent", r"100 \cdot a_j", shares, _TOKENS, quantity="weight")
+    sheet.numbers(r"100 \cdot @ = @", weights, shares)
+    sheet.step("Sum of the weights", r"\sum_j a_j", weights.sum(), quantity="weight")
+    sheet.numbers("@ = @", latex.total(weights), weights.sum())
+    sheet.remark("A softmax always gives weights that sum to 1.")
+    terms = weights[:, None] * values
+    title = "Each value times its weight"
+    sheet.step(title, r"a_j\, v_j", terms, _TOKENS, "dim", quantity="value")
+    sheet.numbers(r"@\,@ = @", weights[0], values[0], terms[0])
+    sheet.output(weights[None], values, ("Cat",), title="The new vector of Cat")
+    sheet.remark("The sum of the three rows above: each value contributes by its share.")
+
+
+@worked(
+    "§3",
+    "Why a softmax, and not plain shares?",
+    "A plain share is a score divided by the sum of the scores. That needs positive scores; the "
+    "softmax takes any.",
+    given("scores", "Scores", [2, -1, 1.5], "score"),
+    given("raised", "Added to every score", 10),
+)
+def softmax_or_plain_shares(sheet: Sheet, scores: Array, raised: float) -> None:
+    higher = scores + raised
+    if scores.sum() == 0 or higher.sum() == 0:
+        raise ValueError("Scores with the sum 0 have no plain shares: that is a division by 0.")
+    shares, formula = scores / scores.sum(), r"\frac{s_j}{\sum_m s_m}"
+    sheet.step("Plain shares", formula, shares, "score")
+    sheet.numbers(r"\frac{@}{@} = @", scores[0], scores.sum(), shares[0])
+    sheet.remark("Where scores differ in sign, some share is below 0.")
+    weights = attention.softmax(scores)
+    formula = r"\frac{e^{s_j}}{\sum_m e^{s_m}}"
+    sheet.step("Softmax", formula, weights, "score", quantity="weight")
+    sheet.numbers(latex.softmax(scores, weights))
+    sheet.remark("Every weight is positive, and all sum to 1.")
+    table = np.stack([higher / higher.sum(), attention.softmax(higher)])
+    names = ("plain shares", "softmax")
+    sheet.step("Both after the addition", r"s_j + c", table, names, "score")
+    sheet.numbers(r"@ + @ = @", scores[0], raised, higher[0])
+    sheet.remark(
+        "The softmax depends on differences of scores only; plain shares depend on their size."
+    )
