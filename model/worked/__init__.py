@@ -3,9 +3,9 @@
 from functools import cache
 from importlib import import_module
 
-from model.worked.errata import Erratum, all_errata
 from model.worked.example import Example, Input, Step
 from model.worked.notes import DOCUMENTS, Document, Source
+from model.worked.proofreading import Erratum, all_errata
 
 __all__ = [
     "DOCUMENTS",

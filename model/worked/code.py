@@ -2,8 +2,8 @@
 
 The lines are text, in `forms/`: `plain` computes a step; `einsum`, `loops` and `torch` compute it in other
 words, where they differ. Beside a line stands the shape of what it assigns, with names of inputs for sizes
-that a reader may change. Of loops the file has the line inside, `scores[i, j] += query[i, k] * key[j, k]`; the
-loops around it follow from the shapes.
+that a reader may change. Of loops the file has the line inside, `scores[i, j] += query[i, k] * key[j, k]`:
+the loops around it follow from the shapes.
 """
 
 import ast
@@ -64,7 +64,7 @@ Forms = Mapping[Style, StepCode]  # of one step; none where nothing is computed
 @cache
 def written_forms() -> Mapping[str, Mapping[str, Mapping[Style, str]]]:
     """The text of each form, by the example's name, the step's title and the style."""
-    found = {}
+    found: dict[str, Mapping[str, Mapping[Style, str]]] = {}
     for file in sorted(Path(__file__).with_name("forms").glob("*.toml")):
         found |= tomllib.loads(file.read_text(encoding="utf-8"))
     return found
@@ -100,7 +100,7 @@ def _lines(text: str) -> Iterator[Line]:
 
 def sizes_of(lines: Iterable[Line]) -> dict[str, Sizes]:
     """The shape that stands beside a line, by each name that the line assigns."""
-    found = {}
+    found: dict[str, Sizes] = {}
     for line in lines:
         shape = re.search(r"\((.*)\)$", line.beside.rpartition(" → ")[2])
         if shape or line.beside.endswith("one number"):

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.hostile.laws import strings
-from tests.model.worked.test_equality import equations, holds, value_of
+from tests.model.worked.test_latex import equations, holds, value_of
 from tests.pages.reading import numbers, visit
 from tests.words import shows, texts
 from viz.state.menu import PAGES

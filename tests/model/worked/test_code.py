@@ -140,6 +140,12 @@ def test_every_step_that_computes_something_has_lines() -> None:
     written = {(name, title) for name, titles in written_forms().items() for title in titles}
     assert steps - written == WITHOUT_CODE
     assert written <= steps
+    for example in examples():
+        known = {0.0, *(number for item in example.inputs for number in item.value.flat)}
+        for step in example.steps:
+            if (example.name, step.title) in WITHOUT_CODE:
+                assert set(step.result.flat) <= known, step.title
+            known |= set(step.result.flat)
 
 
 def forms(name: str, title: str) -> dict[str, StepCode]:

@@ -10,8 +10,8 @@ import streamlit as st
 from model.analysis.cost.operations import Lengths
 from model.analysis.cost.recorded_shapes import lengths_of
 from model.nn.config import TransformerConfig
+from model.worked.heads import LONG_WALK, SHORT_WALK
 from model.worked.notes import INTRODUCTION
-from model.worked.shapes import LONG_WALK, SHORT_WALK
 from viz.notation.markdown import plain
 from viz.state import url
 from viz.state.look import Look

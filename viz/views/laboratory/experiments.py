@@ -8,8 +8,8 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from model.analysis.softmax_experiments import Spread, slopes, slopes_by_spread, spread
-from model.worked.gradients import CLAIM
 from model.worked.notes import TWO_LAYERS
+from model.worked.self_attention import CLAIM
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.figures.logarithmic_curves import PLAIN, SCALED, Curve, curves
