@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from model.snippets import functions, loops, plain
 from model.snippets.snippet import Facts, Later, Origin, Snippet, Stage, Style, Vector, shape
-from model.snippets.vectors import vectors
+from model.snippets.templates import stage_snippets, vectors
 from model.trace.records import Attention
 from model.trace.trace import Trace
 
@@ -125,9 +124,9 @@ def code_of(
             snippets[stage] = {one: vectors(facts, still, side, one) for one in styles}
     stages: tuple[Stage, ...] = ("scores", "scaled", *facts.later, "weights", "output")
     by_hand = ("weights", "output") if attention.weights_set else ()
-    for stage in stages:
+    for stage, by_style in stage_snippets(facts, stages).items():
         if stage not in by_hand:
-            snippets[stage] = {style: _snippet(facts, stage, style) for style in styles}
+            snippets[stage] = by_style
     reads = {stage: _reads(facts, stage, origin) for stage in snippets}
     return Code(snippets, reads, _shapes(facts), origin)
 
@@ -152,14 +151,6 @@ def _given_shapes(vector: Vector) -> dict[str, str]:
         "w": "(the layer's weights by name)",
         "angles": shape(vector.rows, vector.turned // 2),
     }
-
-
-def _snippet(facts: Facts, stage: Stage, style: Style) -> Snippet:
-    if stage in ("scores", "output") and style in ("plain", "einsum"):
-        return {"scores": plain.scores, "output": plain.output}[stage](facts, style)
-    module = {"loops": loops, "torch": functions}.get(style, plain)
-    made: Snippet = getattr(module, stage)(facts)
-    return made
 
 
 def _made_as(stage: Stage) -> Stage:

@@ -196,6 +196,11 @@ class Facts:
         return ("scores", "scaled", *(one for one in self.later if one in through))
 
     @property
+    def fills(self) -> bool:
+        """Whether a masked score becomes a number."""
+        return self.mask != "none" and math.isfinite(self.mask_value)
+
+    @property
     def has_bias(self) -> bool:
         return bool(self.bias_shape)
 
