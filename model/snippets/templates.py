@@ -11,8 +11,8 @@ from model.snippets.snippet import STYLES, Facts, Line, Snippet, Stage, Style, V
 LETTERS: Mapping[Stage, str] = {"query": "q", "key": "k", "value": "v"}
 # What lines may be given, in the order in which a page lists it.
 _GIVEN = (
-    "x", "w", "angles", "scores", "scaled", "capped", "biased", "masked", "weights", "output",
-    "q", "k", "v", "mask", "bias", "sinks", "gamma", "beta", "table", "tokens",
+    "x", "output", "w", "angles", "scores", "scaled", "capped", "biased", "masked", "weights",
+    "q", "k", "v", "mask", "bias", "sinks", "gamma", "beta", "table",
 )  # fmt: skip
 _NAME = re.compile(r"(?<![\w.@])[a-z_]\w*(?![\w=])")
 _ONE_ROW = "One head and one query: the loops that all heads and queries run side by side."
