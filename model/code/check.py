@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.analysis.attribution.head_maps import CLOSE, Turn, read_by
-from model.code.line import logits_table
+from model.code.listing import logits_table
 from model.nn.biases import alibi_slopes
 from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Place

@@ -4,16 +4,92 @@ Run, it defines `forward(ids, w)`, or `forward(ids, w, target)` for an encoder�
 name. What the model does not have is not in the listing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from model.code import attention, layer
-from model.code.line import Length, Line, Plan, inside, logits_table
-from model.nn.config import Stack, TransformerConfig
-from model.nn.places import Place
+from model.nn.biases import alibi_slopes
+from model.nn.config import Activation, RotaryPairs, Stack, TransformerConfig
+from model.nn.places import Part, Place
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+Length = Literal["n", "m", "source", "target"]  # tokens: n of the queries, m of the keys
+
+Shape = tuple[int | Length, ...]
+
+INDENT = "    "
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of code. shape: of what it computes; None for a line that computes nothing. stage: the stage of
+    attention that it computes."""
+
+    code: str
+    shape: Shape | None = None
+    part: Part | None = None
+    stage: str = ""
+
+    def shaped(self, lengths: Mapping[Length, int] | None = None) -> str:
+        """The shape as it is written, (8, 13, 32); with letters for lengths that are not given."""
+        if self.shape is None:
+            return ""
+        known = lengths or {}
+        sizes = ", ".join(
+            str(size if isinstance(size, int) else known.get(size, size)) for size in self.shape
+        )
+        return f"({sizes},)" if len(self.shape) == 1 else f"({sizes})"
+
+    def written(self, lengths: Mapping[Length, int] | None = None) -> str:
+        """The line with its shape in a comment."""
+        shape = self.shaped(lengths)
+        return f"{self.code}  # {shape}" if shape else self.code
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a listing is written from: the config, and the names of the weights.
+
+    place: the attention sub-layer whose lengths are shown, where one function serves several.
+    """
+
+    config: TransformerConfig
+    names: Collection[str]
+    place: Place | None = None
+
+    def has(self, ending: str) -> bool:
+        """Whether a weight of the model has a name that ends so."""
+        return any(name == ending or name.endswith(f".{ending}") for name in self.names)
+
+    @property
+    def reads_two(self) -> bool:
+        """Whether it is an encoder–decoder."""
+        return self.config.shape == "encoder-decoder"
+
+
+def inside(part: Part) -> Callable[..., Line]:
+    """Lines of a function's body in one block: code, then the sizes of its result."""
+
+    def line(code: str, *shape: int | Length, stage: str = "") -> Line:
+        return Line(INDENT + code, shape or None, part, stage)
+
+    return line
+
+
+def linear(plan: Plan, read: str, name: str, within: str = "") -> str:
+    """x @ W.T + b in code. within: what stands before the name among the names of all weights."""
+    bias = f' + w["{name}.bias"]' if plan.has(f"{within}{name}.bias") else ""
+    return f'{read} @ w["{name}.weight"].T{bias}'
+
+
+def logits_table(names: Collection[str]) -> str:
+    """The name of the matrix that makes the logits: the token table where the two are tied. names: of all
+    weights."""
+    tables = ("output", "embedding.tokens", "decoder.embedding.tokens")
+    return next(name for name in tables if f"{name}.weight" in names)
+
 
 _PART = """
 def part(w, name):
@@ -49,11 +125,11 @@ def lines(
     if config.positions == "sinusoidal" and not plan.has("positions.weight"):
         functions.append(list(_sinusoids(config)))
     if config.turns_positions:
-        functions.append(list(attention.rotate(plan)))
-    functions += [list(layer.norm(plan)), list(attention.attention(plan))]
+        functions.append(list(rotate(plan)))
+    functions += [list(norm(plan)), list(attention(plan))]
     if config.d_mlp:
-        functions.append(list(layer.feed_forward(plan)))
-    functions += [list(layer.layer(plan, stack)) for stack in _stacks(config)]
+        functions.append(list(feed_forward(plan)))
+    functions += [list(layer(plan, stack)) for stack in _stacks(config)]
     functions += [list(_forward(plan)), _of_text(_PART)]
     listed = list(_imports(config))
     for function in functions:
@@ -85,7 +161,7 @@ def _stacks(config: TransformerConfig) -> tuple[Stack, ...]:
 def _imports(config: TransformerConfig) -> Iterator[Line]:
     yield Line("import torch")
     if config.d_mlp:
-        yield Line(f"from torch.nn.functional import {layer.ACTIVATION[config.activation][0]}")
+        yield Line(f"from torch.nn.functional import {ACTIVATION[config.activation][0]}")
 
 
 def _sinusoids(config: TransformerConfig) -> Iterator[Line]:
@@ -180,3 +256,257 @@ def _logits(plan: Plan) -> str:
     """The output matrix, and what is added."""
     bias = ' + w["output.bias"]' if "output.bias" in plan.names else ""
     return f'x @ w["{logits_table(plan.names)}.weight"].T{bias}'
+
+
+ACTIVATION: Mapping[Activation, tuple[str, str]] = {  # what is imported, and how it is called
+    "relu": ("relu", "relu({})"),
+    "relu2": ("relu", "relu({}) ** 2"),
+    "gelu": ("gelu", "gelu({})"),
+    "gelu_tanh": ("gelu", 'gelu({}, approximate="tanh")'),
+    "silu": ("silu", "silu({})"),
+    "swiglu": ("silu", "silu({})"),
+    "geglu": ("gelu", "gelu({})"),
+    "geglu_tanh": ("gelu", 'gelu({}, approximate="tanh")'),
+}
+
+
+def norm(plan: Plan) -> Iterator[Line]:
+    """The function `norm`, as the model has it."""
+    config, line = plan.config, inside("norm")
+    width, shift = config.d_model, ' + w["beta"]' if config.shifts else ""
+    yield Line("def norm(x, w):", None, "norm")
+    if config.centres:
+        yield line('"""Layer norm: each token\'s vector brought to mean 0 and variance 1."""')
+        yield line("mean = x.mean(-1, keepdim=True)", "n", 1)
+        yield line("variance = (x - mean).square().mean(-1, keepdim=True)", "n", 1)
+        root = f"(variance + {config.epsilon:.6g}).sqrt()"
+        yield line(f"normalized = (x - mean) / {root}", "n", width)
+    else:
+        yield line('"""RMS norm: each token\'s vector divided by the root of its mean square."""')
+        yield line("mean_square = x.square().mean(-1, keepdim=True)", "n", 1)
+        yield line(f"normalized = x / (mean_square + {config.epsilon:.6g}).sqrt()", "n", width)
+    yield line(f'return normalized * w["gamma"]{shift}', "n", width)
+
+
+def feed_forward(plan: Plan) -> Iterator[Line]:
+    """The function `feed_forward`, with the model's own activation and its gate if it has one."""
+    config, line = plan.config, inside("feed_forward")
+    within, activated = "feed_forward.", ACTIVATION[config.activation][1]
+    yield Line("def feed_forward(x, w):", None, "feed_forward")
+    yield line('"""Each token\'s vector goes through two linear maps by itself."""')
+    if config.is_gated:
+        yield line(f"gate = {linear(plan, 'x', 'gate', within)}", "n", config.d_mlp)
+        yield line(f"up = {linear(plan, 'x', 'w_in', within)}", "n", config.d_mlp)
+        yield line(f"hidden = {activated.format('gate')} * up", "n", config.d_mlp)
+    else:
+        yield line(f"hidden = {linear(plan, 'x', 'w_in', within)}", "n", config.d_mlp)
+        yield line(f"hidden = {activated.format('hidden')}", "n", config.d_mlp)
+    yield line(f"return {linear(plan, 'hidden', 'w_out', within)}", "n", config.d_model)
+
+
+def layer(plan: Plan, stack: Stack) -> Iterator[Line]:
+    """The function of one layer: `layer`, or one for each of two stacks."""
+    name, reads = ("layer", "x, w") if not plan.reads_two else (f"{stack}_layer", "x, w")
+    if plan.reads_two and stack == "decoder":
+        reads = "x, memory, w"
+    reads += ", window" * bool(plan.config.window)
+    yield Line(f"def {name}({reads}):")
+    yield Line('    """Each sub-layer adds what it computes to the residual stream x."""')
+    length: Length = "n" if not plan.reads_two else "source" if stack == "encoder" else "target"
+    steps = list(_sub_layers(plan, stack))
+    yield from _parallel(plan, steps) if plan.config.parallel else _in_turn(plan, steps, length)
+
+
+SubLayer = tuple[Part, str, str, str]  # its block, its norm, its result's name, and the call
+
+
+def _sub_layers(plan: Plan, stack: Stack) -> Iterator[SubLayer]:
+    """The sub-layers in order; {} is what each one reads."""
+    if not plan.reads_two:
+        window = ", window" * bool(plan.config.window)
+        own = f'attention({{}}, part(w, "self_attention"){window})'
+        yield "attention", "self_norm", "attended", own
+    else:
+        causal = ", causal=True" if stack == "decoder" else ""
+        own = 'attention({0}, {0}, part(w, "self_attention")' + f"{causal})"
+        yield "attention", "self_norm", "attended", own
+    if plan.reads_two and stack == "decoder":
+        cross = 'attention({}, memory, part(w, "cross_attention"))'
+        yield "cross", "cross_norm", "looked_up", cross
+    if plan.config.d_mlp:
+        own = 'feed_forward({}, part(w, "feed_forward"))'
+        yield "feed_forward", "feed_forward_norm", "computed", own
+
+
+def _in_turn(plan: Plan, steps: list[SubLayer], length: Length) -> Iterator[Line]:
+    """Sub-layer after sub-layer, with the norm before each (pre-norm) or after its sum (post-norm)."""
+    size = (length, plan.config.d_model)
+    pre = plan.config.norm_place == "pre"
+    for number, (part, norm_name, result, call) in enumerate(steps):
+        last = number == len(steps) - 1
+        if pre:
+            yield inside("norm")(f'normed = norm(x, part(w, "{norm_name}"))', *size)
+        yield inside(part)(f"{result} = {call.format('normed' if pre else 'x')}", *size)
+        ends = "return" if last and pre else "x ="
+        yield inside("add")(f"{ends} x + {result}", *size)
+        if not pre:
+            ends = "return" if last else "x ="
+            yield inside("norm")(f'{ends} norm(x, part(w, "{norm_name}"))', *size)
+
+
+def _parallel(plan: Plan, steps: list[SubLayer]) -> Iterator[Line]:
+    """All sub-layers read the same x, and one sum takes up their results."""
+    size = ("n", plan.config.d_model)
+    for number, (part, norm_name, result, call) in enumerate(steps):
+        if number == 0 or not plan.config.shared_norm:
+            yield inside("norm")(f'normed = norm(x, part(w, "{norm_name}"))', *size)
+        yield inside(part)(f"{result} = {call.format('normed')}", *size)
+    yield inside("add")(" + ".join(["return x", *(step[2] for step in steps)]), *size)
+
+
+def attention(plan: Plan) -> Iterator[Line]:
+    """The function `attention`. Queries come from x; so do keys and values, except in cross-attention."""
+    config, part = plan.config, _attention_part(plan)
+    given = "x, source, w, causal=False" if plan.reads_two else "x, w"
+    given += ", window" * bool(config.window)
+    line = inside(part)
+    yield Line(f"def attention({given}):", None, part)
+    yield line('"""Each token mixes the values of the tokens that it attends to."""')
+    yield from _vectors(plan)
+    heads, width, keys = config.heads, config.head_width, "m" if plan.reads_two else "n"
+    all_weights = (heads, "n", keys)
+    yield line("scores = q @ k.transpose(-2, -1)", *all_weights, stage="scores")
+    yield line(f"scaled = scores / {width}**0.5", *all_weights, stage="scaled")
+    read, later = _later_stages(plan)
+    yield from later
+    yield from _mask(plan, read)
+    masked = "masked" if config.shape == "decoder" else read
+    if config.sinks:
+        sinks = f'sinks = w["sinks"][:, None, None].expand({heads}, scores.shape[-2], 1)'
+        yield line(sinks, heads, "n", 1, stage="weights")
+        masked = f"torch.cat([{masked}, sinks], -1)"
+    kept = "[..., :-1]" if config.sinks else ""
+    yield line(f"weights = {masked}.softmax(-1){kept}", *all_weights, stage="weights")
+    yield line("output = weights @ v", heads, "n", width, stage="output")
+    joined = "output = output.transpose(-3, -2).flatten(-2)"
+    yield line(joined, "n", heads * width, stage="output")
+    result = linear(plan, "output", "output", "self_attention.")
+    yield line(f"return {result}", "n", config.d_model, stage="output")
+
+
+def _later_stages(plan: Plan) -> tuple[str, list[Line]]:
+    """What stands between scaled scores and the mask: the name of the last scores, and the lines."""
+    config, line, read, listed = plan.config, inside(_attention_part(plan)), "scaled", []
+    size = config.heads, "n", "n"
+    if config.cap:
+        capped = f"capped = {config.cap:g} * ({read} / {config.cap:g}).tanh()"
+        listed.append(line(capped, *size, stage="capped"))
+        read = "capped"
+    if config.positions == "alibi":
+        slopes = f"slopes = torch.tensor({alibi_slopes(config.heads)})[:, None, None]"
+        apart = "apart = torch.arange(len(x)) - torch.arange(len(x))[:, None]"
+        listed += [
+            line(slopes, config.heads, 1, 1, stage="biased"),
+            line(apart, "n", "n", stage="biased"),
+            line(f"biased = {read} - slopes * apart.abs()", *size, stage="biased"),
+        ]
+        read = "biased"
+    return read, listed
+
+
+def _attention_part(plan: Plan) -> Part:
+    return "cross" if plan.place is not None and plan.place.kind == "cross" else "attention"
+
+
+def _vectors(plan: Plan) -> Iterator[Line]:
+    """Queries, keys and values, split into heads, as the scores read them."""
+    config, line = plan.config, inside(_attention_part(plan))
+    heads, groups, width = config.heads, config.key_head_count, config.head_width
+    source = "source" if plan.reads_two else "x"
+    of_keys = "m" if plan.reads_two else "n"
+    rows = (
+        ("q", "x", "query", heads, "n"),
+        ("k", source, "key", groups, of_keys),
+        ("v", source, "value", groups, of_keys),
+    )
+    for letter, read, name, count, length in rows:
+        made = linear(plan, read, name, "self_attention.")
+        yield line(f"{letter} = {made}", length, count * width, stage=name)
+    for letter, _, name, count, length in rows:
+        split = f"{letter} = {letter}.unflatten(-1, ({count}, {width})).transpose(-3, -2)"
+        yield line(split, count, length, width, stage=name)
+    if config.projection.normed:
+        for letter, _, name, count, length in rows[:2]:
+            normed = f'{letter} = norm({letter}, part(w, "{name}_norm"))'
+            yield line(normed, count, length, width, stage=name)
+    if config.turns_positions:
+        before = "if source is x: " if plan.reads_two else ""
+        for letter, _, name, count, length in rows[:2]:
+            turned = f"{before}{letter} = rotate({letter})"
+            yield line(turned, count, length, width, stage=name)
+    if config.groups_keys:
+        shared = heads // groups
+        yield Line(
+            f"    # {shared} heads of queries share a head of keys and values",
+            None,
+            _attention_part(plan),
+        )
+        for letter, _, name, _, length in rows[1:]:
+            repeated = f"{letter} = {letter}.repeat_interleave({shared}, -3)"
+            yield line(repeated, heads, length, width, stage=name)
+
+
+def _mask(plan: Plan, read: str) -> Iterator[Line]:
+    """The look-ahead mask: none in an encoder; in an encoder–decoder where it is asked for. read: the scores
+    before it."""
+    line, heads = inside(_attention_part(plan)), plan.config.heads
+    future = "torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)"
+    filled = 'masked_fill(future, float("-inf"))'
+    if plan.config.shape == "decoder":
+        yield line(f"future = {future}", "n", "n", stage="masked")
+        if plan.config.window:
+            past = "torch.ones_like(future).tril(-(window or len(x)))"
+            yield line(f"past = {past}", "n", "n", stage="masked")
+            filled = 'masked_fill(future | past, float("-inf"))'
+        yield line(f"masked = {read}.{filled}", heads, "n", "n", stage="masked")
+    elif plan.reads_two:
+        masks = plan.place is not None and plan.place.kind == "causal"
+        sizes = ("n", "m") if masks else ()
+        yield line("if causal:")
+        yield line(f"    future = {future}", *sizes, stage="masked")
+        yield line(
+            f"    scaled = scaled.{filled}", *((heads, *sizes) if masks else ()), stage="masked"
+        )
+
+
+_HALVES: dict[RotaryPairs, tuple[str, str]] = {
+    "halves": ("{}.chunk(2, -1)", "torch.cat(turned, -1)"),
+    "neighbours": ("{0}[..., 0::2], {0}[..., 1::2]", "torch.stack(turned, -1).flatten(-2)"),
+}
+
+
+def rotate(plan: Plan) -> Iterator[Line]:
+    """The function `rotate`, where positions turn queries and keys. Raises ValueError for pairs of dimensions
+    that have no simple rule."""
+    config = plan.config
+    if config.rotary_pairs not in _HALVES:
+        raise ValueError(
+            "it turns its queries and keys in a way that this app cannot write as code"
+        )
+    halves, joined = _HALVES[config.rotary_pairs]
+    width, line = config.turned_width, inside("attention")
+    heads, part_turns = config.heads, config.turned_width < config.head_width
+    read = "turning" if part_turns else "x"
+    yield Line("def rotate(x):", None, "attention")
+    yield line('"""Turns each pair of dimensions by an angle that grows with the position."""')
+    power = f"torch.arange(0, {width}, 2) / {width}"
+    yield line(f"frequencies = 1 / {config.rotary_base:.10g} ** ({power})", width // 2)
+    where = "torch.arange(x.shape[-2])[:, None]"
+    yield line(f"angles = {where} * frequencies", "n", width // 2)
+    if part_turns:
+        yield line(f"turning, still = x[..., :{width}], x[..., {width}:]")
+    yield line(f"first, second = {halves.format(read)}", heads, "n", width // 2)
+    yield line("cosine, sine = angles.cos(), angles.sin()", "n", width // 2)
+    yield line("turned = first * cosine - second * sine, second * cosine + first * sine")
+    result = f"torch.cat([{joined}, still], -1)" if part_turns else joined
+    yield line(f"return {result}", heads, "n", config.head_width)

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from model.code.check import last_states
-from model.code.line import Length
-from model.code.listing import lines, written
+from model.code.listing import Length, lines, written
 from model.system.elsewhere import asked
 from model.trace.records import Token
 from model.trace.trace import Trace

@@ -64,9 +64,7 @@ def positions(kind: PositionCode, tokens: int, width: int, *, base: float = 10_0
     if kind == "table":
         return _styles("table", slots, "added")
     waves = kind == "sinusoidal"
-    return _styles(
-        "positions", slots, "added" if waves else "angles", {"waves"} if waves else ()
-    )
+    return _styles("positions", slots, "added" if waves else "angles", {"waves"} if waves else ())
 
 
 def with_positions(kind: PositionCode, parts: Sequence[str], tokens: int, width: int) -> Snippets:

@@ -185,17 +185,6 @@ class Facts:
         return next((one for one in reversed(ahead) if one in self.later), "scaled")
 
     @property
-    def before_softmax(self) -> Stage:
-        return self.before("weights")
-
-    def steps_before(self, stage: Later | Literal["weights"]) -> tuple[Stage, ...]:
-        """All stages before one, from the scores on."""
-        last = self.before(stage)
-        order = ("scaled", *get_args(Later))
-        through = order[: order.index(last) + 1]
-        return ("scores", "scaled", *(one for one in self.later if one in through))
-
-    @property
     def fills(self) -> bool:
         """Whether a masked score becomes a number."""
         return self.mask != "none" and math.isfinite(self.mask_value)

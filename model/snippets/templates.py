@@ -5,8 +5,9 @@ import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
-from model.snippets.snippet import STYLES, Facts, Line, Snippet, Stage, Style, Vector, shape
+from model.snippets.snippet import STYLES, Facts, Later, Line, Snippet, Stage, Style, Vector, shape
 
 LETTERS: Mapping[Stage, str] = {"query": "q", "key": "k", "value": "v"}
 # What lines may be given, in the order in which a page lists it.
@@ -85,8 +86,10 @@ def stage_snippets(facts: Facts, stages: Sequence[Stage]) -> dict[Stage, Mapping
     """The lines of attention's stages, in their order, in every style. Loops follow on plain tensors."""
     made: dict[Style, dict[Stage, Snippet]] = {style: {} for style in STYLES}
     written, slots, words = templates("stages.toml"), _slots(facts), _words(facts)
+    later: tuple[Later | Literal["weights"], ...] = (*facts.later, "weights")
+    before: dict[Stage, Stage] = {stage: facts.before(stage) for stage in later}
     for stage in stages:
-        slots["before"] = facts.before(stage) if stage in (*facts.later, "weights") else ""
+        slots["before"] = before.get(stage, "")
         last = "@dimension@" if stage == "output" else "@key@"
         for style in STYLES:
             result = f"{stage}[{last}]" if style == "loops" else f"{stage}[@head@, @query@, {last}]"

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from model.code.line import Length, Line
+from model.code.listing import Length, Line
 from viz.shell.model_map import PAGES
 
 STYLE = Path(__file__).with_name("listing.css")

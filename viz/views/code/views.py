@@ -8,8 +8,7 @@ from functools import lru_cache
 import streamlit as st
 
 from model.code.check import Weights, checked_difference
-from model.code.line import Line
-from model.code.listing import lines
+from model.code.listing import Line, lines
 from model.code.script import lengths, model_script, printed, stem, weights_of
 from model.serving.engine import Request
 from model.system.settings import MEGABYTE
