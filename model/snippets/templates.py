@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"(?<![\w.@])[a-z_]\w*(?![\w=])")
 _ONE_ROW = "One head and one query: the loops that all heads and queries run side by side."
 
 
-@cache
+@lru_cache(maxsize=2)
 def templates(file: str) -> Mapping[str, Mapping[Style, str]]:
     """The templates of a file beside this one, by stage and style."""
     return tomllib.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
