@@ -18,10 +18,9 @@ from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.figures.bars import part_bars
 from viz.figures.chart import Axis
-from viz.figures.head_grid import head_grid
-from viz.figures.head_map import head_map
+from viz.figures.head_tiles import head_grid, head_map
 from viz.figures.heatmap import heatmap, weights_of_head
-from viz.figures.token_rows import token_rows
+from viz.figures.vectors import token_rows
 from viz.notation.theme import QUANTITIES, QuantityName, printed
 
 Vectors = Literal["query", "key", "value", "output"]

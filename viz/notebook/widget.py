@@ -15,9 +15,9 @@ from viz.explorer.heads import THEME, all_heads
 from viz.explorer.message import SHOW_VALUES, Json
 from viz.explorer.packing import packed
 from viz.explorer.selection import Selection
+from viz.figures.svg import still
 from viz.notebook.library import Library, library, loader, parts, version
 from viz.notebook.run import Run
-from viz.notebook.still import still
 
 SMALL_MAPS = 2**20  # attention weights up to which the maps of all heads are sent at once
 LARGEST = 6_000_000  # bytes of a message with all layers and what stands around their heads

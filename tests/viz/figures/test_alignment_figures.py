@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from viz.figures.alignment import LEAST, REFERENCE_WIDTH, STEP, WIDEST, alignment
-from viz.figures.probabilities import Given, word_probabilities
+from viz.figures.bars import Given, word_probabilities
 
 SOURCE, TARGET = ["the", "<b>x</b>", "the"], ["le", "$y$"]
 WEIGHTS = np.array([[0.98, 0.01, 0.01], [0.0, 0.4, 0.6]], np.float32)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from viz.figures.arc_line import WIDEST, WIDTHS, arc_line
+from viz.figures.svg import WIDEST, WIDTHS, arc_line
 
 WEIGHTS = np.array([[1, 0, 0], [0.25, 0.75, 0], [0.5, 0.005, 0.495]], dtype=np.float32)
 

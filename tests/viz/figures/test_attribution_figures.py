@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from viz.figures.edge_bars import edge_bars, edge_lengths
-from viz.figures.score_parts import score_parts
+from viz.figures.bars import edge_bars, edge_lengths
+from viz.figures.head_tiles import score_parts
 from viz.notation.theme import LESS, MORE
 
 VALUES = np.array([[1.5, -0.001, 0.0], [2.0, -3.0, 0.25]])

@@ -1,6 +1,6 @@
 """Lines between heads: the widest is above the others and has its name."""
 
-from viz.figures.composition import Link, composition_graph
+from viz.figures.head_tiles import Link, composition_graph
 
 LINKS = [
     Link((0, 2), (1, 3), "K", 0.9, "long", "L1H3 reads L0H2 by K"),

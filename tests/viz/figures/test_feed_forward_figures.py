@@ -6,11 +6,15 @@ import pytest
 
 from model.analysis.stream.activation_curves import CURVES
 from model.analysis.stream.neurons import histogram
-from viz.figures.activation import ActivationLine, activation_curves, curve_over_values
-from viz.figures.contributions import contribution_lengths, contribution_rows
-from viz.figures.curves import gradient_by_depth
+from viz.figures.bars import contribution_lengths, contribution_rows
+from viz.figures.cells import CROSSED, after_dropout
+from viz.figures.curves import (
+    ActivationLine,
+    activation_curves,
+    curve_over_values,
+    gradient_by_depth,
+)
 from viz.figures.heatmap import Axis
-from viz.figures.marked_cells import CROSSED, after_dropout
 from viz.notation.theme import FEED_FORWARD, WEIGHT
 
 NAMES = ["L0 attention", "L0 feed-forward"]

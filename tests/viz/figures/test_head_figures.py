@@ -10,8 +10,7 @@ from model.analysis.heads.tiles import Tiles, tiles
 from model.trace.arrays import read_only
 from tests.model.tiny import loaded, run
 from viz.figures.bars import part_bars
-from viz.figures.head_grid import LEVELS, head_grid
-from viz.figures.head_map import head_map
+from viz.figures.head_tiles import LEVELS, head_grid, head_map
 from viz.figures.heatmap import NARROW, weights_of_head
 
 

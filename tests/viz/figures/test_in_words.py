@@ -6,15 +6,20 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figures.alignment import alignment
-from viz.figures.heatmap import queries_by_keys
+from viz.figures.heatmap import Axis, heatmap
 from viz.figures.in_words import in_words
+
+
+def weights_of(values: np.ndarray, tokens: list[str], **more: object) -> go.Figure:
+    axes = {"rows": Axis("query", tokens), "columns": Axis("key", tokens)}
+    return heatmap(values, **axes, quantity="weight", square=True, **more)  # type: ignore[arg-type]
 
 
 def test_a_heatmap_tells_where_its_largest_number_stands() -> None:
     values = np.array([[0.25, 0.0], [0.1, 0.75]])
     blocked = np.array([[False, True], [False, False]])
     words = ["the", "<b>&"]
-    said = in_words(queries_by_keys(values, words, words, blocked=blocked))
+    said = in_words(weights_of(values, words, blocked=blocked))
     assert "2 × 2 cells: rows query, columns key" in said
     assert "Largest 0.75 at query <b>&, key <b>&; smallest 0.1." in said
     assert "1 cell is masked" in said
@@ -42,7 +47,7 @@ def test_an_alignment_tells_what_each_word_reads_most() -> None:
 
 
 def test_a_picture_without_a_number_is_still_a_sentence() -> None:
-    empty = queries_by_keys(np.full((1, 1), np.nan), ["a"], ["a"])
+    empty = weights_of(np.full((1, 1), np.nan), ["a"])
     for figure in (go.Figure(), go.Figure(go.Bar()), empty):
         assert re.fullmatch(r".+\.", in_words(figure))
         assert "nan" not in in_words(figure)

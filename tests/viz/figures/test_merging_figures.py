@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from viz.figures.head_marks import hue_of
-from viz.figures.merging import merging, merging_of_tokens
+from viz.figures.head_tiles import hue_of
+from viz.figures.vectors import merging, merging_of_tokens
 
 DRAWS = np.random.default_rng(0)
 HEADS, WIDTH, OWN = 4, 24, 6

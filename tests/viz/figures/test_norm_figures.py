@@ -5,9 +5,9 @@ import plotly.graph_objects as go
 import pytest
 
 from viz.figures.curves import variance_gap
+from viz.figures.diagrams import norm_orders
 from viz.figures.heatmap import Axis
-from viz.figures.norm_order import norm_orders
-from viz.figures.token_rows import MARKED, colour_end, token_rows
+from viz.figures.vectors import MARKED, colour_end, token_rows
 
 HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]
 

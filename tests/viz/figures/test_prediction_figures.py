@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from model.analysis.tokens.prediction import Sampling
-from viz.figures.bars import weights_row
-from viz.figures.heatmap import INK, cell_text
-from viz.figures.lens import lens_table
-from viz.figures.probabilities import Bars, distribution
-from viz.notation.theme import PAPER
+from viz.figures.bars import Bars, distribution, weights_row
+from viz.figures.cells import lens_table
+from viz.figures.heatmap import cell_text
+from viz.notation.theme import INK, PAPER
 from viz.views.prediction.next_token import Row, with_numbers
 
 HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from viz.figures.projection import projection
+from viz.figures.vectors import projection
 
 DRAWS = np.random.default_rng(0)
 X, MATRIX, BIAS = DRAWS.normal(size=12), DRAWS.normal(size=(4, 12)), DRAWS.normal(size=4)

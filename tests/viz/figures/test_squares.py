@@ -8,8 +8,7 @@ import plotly.graph_objects as go
 import pytest
 
 from viz.figures.heatmap import Axis, heatmap
-from viz.figures.room import counted_margins, narrow_rules, without_anchor
-from viz.figures.squares import LARGEST, TALLEST
+from viz.figures.room import LARGEST, TALLEST, counted_margins, narrow_rules, without_anchor
 
 
 def drawn(rows: int, columns: int, value: float = 0.25, label: str = "cat") -> go.Figure:

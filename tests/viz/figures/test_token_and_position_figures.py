@@ -9,11 +9,12 @@ from model.run.token_bytes import pieces
 from model.trace.records import Token
 from viz.figures.bars import neighbours_bars
 from viz.figures.curves import likeness_lines, position_curves
-from viz.figures.token_rows import colour_end
+from viz.figures.diagrams import WRITTEN, sliding_windows
 from viz.figures.vectors import (
     AROUND,
     DIMENSIONS,
     PAIRS,
+    colour_end,
     likeness_map,
     look_up,
     position_map,
@@ -21,7 +22,6 @@ from viz.figures.vectors import (
     summands,
     word_pairs,
 )
-from viz.figures.windows import WRITTEN, sliding_windows
 from viz.views.positions.formulas import cell_in_numbers
 from viz.views.tokens.listing import token_strip
 from viz.views.tokens.windows import number_of_windows

@@ -6,7 +6,7 @@ import pytest
 
 from model.worked import examples
 from model.worked.example import Step
-from viz.figures.worked_step import worked_step
+from viz.figures.cells import worked_step
 from viz.notation.numbers import numbers
 
 STEPS = [
