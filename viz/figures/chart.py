@@ -101,11 +101,6 @@ def marks(
     return go.Scatter(x=x, y=y, mode=mode, **{"showlegend": False, **says, **more})
 
 
-def legend_entry(name: str, **look: object) -> go.Scatter:
-    """An entry of the legend without a point: what a colour or a line means."""
-    return go.Scatter(x=[None], y=[None], name=name, **look)
-
-
 def bars_across(values: Sequence[float], colour: object, *, hover: str, **more: object) -> go.Bar:
     """Horizontal bars, one a row. hover: the template of what hovering over one shows."""
     places = {"y": list(range(len(values))), "orientation": "h", "cliponaxis": False} | more
