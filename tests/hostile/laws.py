@@ -23,8 +23,14 @@ from viz.figures.bars import next_tokens, weights_row
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import LONGEST, plotly_label, token_label
 from viz.notation.markdown import plain
-from viz.saving.offline_page import HeadPicture, head_picture, picture_csv, picture_figures
-from viz.saving.report import Subject, report
+from viz.saving.offline_page import (
+    HeadPicture,
+    Subject,
+    head_picture,
+    picture_csv,
+    picture_figures,
+    report,
+)
 
 UNESCAPED = re.compile(r"(?<!\\)(?:\\\\)*[!-/:-@\[-`{-~]")
 REPLACED = re.compile(

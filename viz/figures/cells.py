@@ -12,7 +12,7 @@ from model.worked.example import Labels, Step
 from viz.figures.chart import Axis, chart, frame, line, marks, numbered, titled
 from viz.figures.heatmap import NUMBERED, Matrix, cell_text, heatmap, numbers_in_cells
 from viz.figures.room import ABOVE, BELOW, TITLE_LINE, counted_margins, height_of_labels
-from viz.notation.labels import plotly_label, plotly_words, tick_positions, token_label
+from viz.notation.labels import WORD_JOINER, plotly_label, plotly_words, tick_positions, token_label
 from viz.notation.numbers import numbers, probability
 from viz.notation.theme import (
     ERRATUM,
@@ -25,7 +25,6 @@ from viz.notation.theme import (
     QuantityName,
     rgba,
 )
-from viz.notation.visible import WORD_JOINER
 
 Mask = NDArray[np.bool_]
 CLICKED = 24  # up to so many queries and keys each edge has a mark

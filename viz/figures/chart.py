@@ -7,7 +7,7 @@ from typing import Any, Final
 import plotly.graph_objects as go
 
 from viz.notation.labels import LABELS, plotly_label, plotly_words, tick_positions
-from viz.notation.theme import MASKED
+from viz.notation.theme import MASKED, colours_on_white
 
 Look = dict[str, Any]  # arguments of Plotly's
 LABEL = 14  # characters beside a figure
@@ -31,6 +31,22 @@ def chart(
     Streamlit and a page on white each bring a template of their own."""
     shared = {"margin": _MARGIN, "legend": _LEGEND, "height": height}
     return go.Figure(traces, shared | {"xaxis": x, "yaxis": y} | layout)
+
+
+def on_white(figure: go.Figure) -> go.Figure:
+    """The figure for a page without a theme: in the colours of a light page, with room for its labels."""
+    colours = colours_on_white()
+
+    def printed(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {name: printed(one) for name, one in part.items()}
+        if isinstance(part, list | tuple):
+            return [printed(one) for one in part]
+        return colours.get(part, part) if isinstance(part, str) else part
+
+    traces = [printed(trace.to_plotly_json()) for trace in figure.data]
+    layout = printed(figure.layout.to_plotly_json()) | {"template": "plotly_white"}
+    return go.Figure(traces, layout)
 
 
 def titled(title: str, **more: object) -> dict[str, object]:

@@ -136,7 +136,7 @@ def weight_colours(theme: Literal["light", "dark"], weights: Sequence[float]) ->
 
 def colorscale(quantity: QuantityName, *, lowest: float = -1.0) -> list[list[float | str]]:
     """A Plotly colour scale for a picture on a page. Zero has the colour of the page, and the ends are
-    strong on a light and on a dark page. `printed` makes it ready for a file. lowest: where a diverging
+    strong on a light and on a dark page. `colours_on_white` are those of a file. lowest: where a diverging
     scale begins, from -1 to 0; each value keeps its colour.
 
     Plotly mixes neighbouring colours channel by channel, opacity too. A hue may fade out; but from a
@@ -170,12 +170,10 @@ def vector_scale(hue: str) -> list[list[float | str]]:
     ]
 
 
-def printed(drawn: str) -> str:
-    """A figure's JSON with the colours of a light page, which Streamlit would otherwise fill in."""
+def colours_on_white() -> dict[str, str]:
+    """The colours of a light page by their placeholders, which Streamlit would otherwise fill in."""
     colours = [*chart_colours("light"), *weight_steps("light")]
-    for number, colour in enumerate(colours):
-        drawn = drawn.replace(f'"{_place(number)}"', f'"{colour}"')
-    return drawn.replace(f'"{PAPER}"', f'"{WHITE}"')
+    return {_place(number): colour for number, colour in enumerate(colours)} | {PAPER: WHITE}
 
 
 def _place(number: int) -> str:

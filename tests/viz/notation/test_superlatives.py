@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from viz.notation.superlatives import leaders, led_by
+from viz.notation.numbers import leaders, led_by
 from viz.views.all_heads.means import ALL, _look_for
 from viz.views.laboratory.effects import _moved_most
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.model.tiny import loaded
-from viz.notation.words import word_numbers
+from viz.notation.labels import word_numbers
 
 
 @pytest.mark.parametrize(
