@@ -71,10 +71,7 @@ class HeadPicture:
     rows: tuple[str, ...]  # labels, each with its position: "3 ·cat"
     columns: tuple[str, ...]
     formula: Formula | None = None  # of a stage around the heads
-    block: Block = (
-        1,
-        1,
-    )  # rows and columns of each number, the largest of them, where they are many
+    block: Block = (1, 1)  # rows and columns of each number, the largest of them, where many
 
     @property
     def captions(self) -> Mapping[str, str]:
@@ -113,43 +110,40 @@ def head_picture(
     pairs = known[stage].columns == "key"
     block = block_of(len(queries), len(keys) + sink) if pairs else (1, 1)
 
-    def drawn(layer: Attention, one: int) -> Array:
-        return in_blocks(layer, block, lambda part: stage_matrix(part, one, stage, sink=sink))
+    def by_run(one: int) -> dict[str, Array]:
+        """The numbers of a head in each run."""
 
-    def apart(before: Attention, one: int) -> Array:
-        if block == (1, 1):
-            return difference_matrix(attention, before, one, stage, sink=sink)
-        after, unchanged = (by_queries(each, rows_together(block)) for each in (attention, before))
-        parts = [
+        def drawn(layer: Attention) -> Array:
+            return in_blocks(layer, block, lambda part: stage_matrix(part, one, stage, sink=sink))
+
+        if baseline is None:
+            return {UNCHANGED: drawn(attention)}
+        pieces = [(attention, baseline)]
+        if block != (1, 1):
+            rows = rows_together(block)
+            pieces = list(zip(by_queries(attention, rows), by_queries(baseline, rows), strict=True))
+        apart = [
             largest_of_blocks(difference_matrix(ours, theirs, one, stage, sink=sink), block)
-            for ours, theirs in zip(after, unchanged, strict=True)
+            for ours, theirs in pieces
         ]
-        return np.concatenate(parts)
+        changed = drawn(attention)
+        return {BASELINE: drawn(baseline), CHANGED: changed, DIFFERENCE: np.concatenate(apart)}
 
-    shown = drawn(attention, head)
-    runs, layers, heads = {UNCHANGED: shown}, [attention], range(attention.heads)
-    if baseline is not None:
-        runs = {
-            BASELINE: drawn(baseline, head),
-            CHANGED: shown,
-            DIFFERENCE: apart(baseline, head),
-        }
-        layers.append(baseline)
-    largest = max(_extent(drawn(layer, one)) for layer in layers for one in heads)
-    limits = dict.fromkeys(runs, largest)
-    if baseline is not None:
-        limits[DIFFERENCE] = max(_extent(apart(baseline, one)) for one in heads)
+    runs, largest = by_run(head), dict[str, float]()
+    for one in range(attention.heads):
+        for name, values in (runs if one == head else by_run(one)).items():
+            largest[name] = max(largest.get(name, 0.0), _extent(values))
     labels: dict[AxisName, tuple[str, ...]] = {
         "query": tuple(numbered_labels(queries)),
         "key": (*numbered_labels(keys), *(["sink"] if sink else [])),
-        "dimension": tuple(map(str, range(shown.shape[1]))),
+        "dimension": tuple(map(str, range(next(iter(runs.values())).shape[1]))),
     }
     return HeadPicture(
         stage=known[stage],
         name=attention.place.head(head),
         later=later_of(list(known.values())),
         runs=runs,
-        limits=limits,
+        limits=_limits(largest),
         rows=labels[known[stage].rows],
         columns=labels[known[stage].columns],
         block=block,
@@ -169,19 +163,22 @@ def _around_heads(
         runs = {BASELINE: old, CHANGED: shown, DIFFERENCE: read_only(shown - old)}
     elif part.before is not None:
         runs = {BEFORE: part.before(head), AFTER: shown}
-    limits = {name: _extent(values) for name, values in runs.items()}
-    if unchanged:
-        limits[BASELINE] = limits[CHANGED] = max(limits[BASELINE], limits[CHANGED])
     return HeadPicture(
         stage=part.stage,
         name=attention.place.head(head),
         later=(),
         runs=runs,
-        limits=limits,
+        limits=_limits({name: _extent(values) for name, values in runs.items()}),
         rows=tuple(numbered_labels(queries)),
         columns=tuple(map(str, range(shown.shape[1]))),
         formula=part.formula,
     )
+
+
+def _limits(largest: dict[str, float]) -> dict[str, float]:
+    """Where the colours of each run end: those of the baseline and of the changed run at one number."""
+    both = max(largest.get(run, 0.0) for run in (BASELINE, CHANGED))
+    return {run: both if run in (BASELINE, CHANGED) else end for run, end in largest.items()}
 
 
 def stage_matrix(attention: Attention, head: int, stage: StageName, *, sink: bool = False) -> Array:
