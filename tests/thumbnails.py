@@ -3,7 +3,7 @@
 import json
 
 from model import load_model
-from viz.figures.thumbnail import rows_of
+from viz.figures.svg import rows_of
 from viz.state.examples import EXAMPLES
 from viz.views.examples.thumbnails import FILE
 

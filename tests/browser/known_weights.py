@@ -16,7 +16,7 @@ from model.training.checkpoints import (
 )
 from tests.viz.explorer.records import labels, weighing
 from viz.elements.plot import plot
-from viz.figures.head_grid import head_grid
+from viz.figures.head_tiles import head_grid
 from viz.figures.heatmap import weights_of_head
 from viz.views.training.player import message, player
 

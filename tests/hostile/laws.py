@@ -19,13 +19,18 @@ from tests.csv_reading import read_matrix_csv
 from tests.hostile.attacks import FORMULAS, hidden_in
 from viz.explorer.message import payload
 from viz.explorer.packing import packed
-from viz.figures.bars import weights_row
+from viz.figures.bars import next_tokens, weights_row
 from viz.figures.heatmap import Axis, heatmap
-from viz.figures.probabilities import next_tokens
 from viz.notation.labels import LONGEST, plotly_label, token_label
 from viz.notation.markdown import plain
-from viz.saving.offline_page import HeadPicture, head_picture, picture_csv, picture_figures
-from viz.saving.report import Subject, report
+from viz.saving.offline_page import (
+    HeadPicture,
+    Subject,
+    head_picture,
+    picture_csv,
+    picture_figures,
+    report,
+)
 
 UNESCAPED = re.compile(r"(?<!\\)(?:\\\\)*[!-/:-@\[-`{-~]")
 REPLACED = re.compile(

@@ -17,9 +17,8 @@ from tests.hostile.attacks import ATTACKS, FORMULAS, MARK, MARKDOWN, SHORT
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.words import any_words
 from viz.notation.csv_safe import sheltered_table
-from viz.notation.labels import LONGEST, token_label
+from viz.notation.labels import LONGEST, MARKS, token_label, visible
 from viz.notation.markdown import plain
-from viz.notation.visible import MARKS, visible
 
 WORD_JOINER = "\u2060"
 

@@ -12,7 +12,7 @@ from model import load_model
 from model.training import grammar
 from model.training.alignment import reference_phrase, source_words, target_words
 from tests.pages.reading import said, tables, visit
-from viz.figures.probabilities import Given
+from viz.figures.bars import Given
 from viz.state.engine import engine
 from viz.views.translation.sentences import (
     FIRST,

@@ -7,8 +7,8 @@ from streamlit.testing.v1 import AppTest
 from model.training import experiments
 from model.training.claims import CLAIMS
 from tests.pages.reading import choose, said, traces, visit
+from viz.notation.labels import WORD_JOINER
 from viz.notation.theme import MASKED
-from viz.notation.visible import WORD_JOINER
 
 
 def curves(app: AppTest) -> dict[str, dict]:

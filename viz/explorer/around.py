@@ -9,8 +9,8 @@ import numpy as np
 
 from model.trace.arrays import Array, read_only
 from viz.explorer.stages import Stage
-from viz.notation import around_formulas
-from viz.notation.formula import Formula, StageName
+from viz.notation import formulas
+from viz.notation.formulas import Formula, StageName
 
 if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads
@@ -110,7 +110,7 @@ def _added(around: "AroundHeads") -> Group | None:
     )
     part = Part(
         stage,
-        around_formulas.added_positions(list(parts)),
+        formulas.added_positions(list(parts)),
         lambda head: read_only(np.stack(list(parts.values())).sum(axis=0)),
         lambda head: parts["tokens"],
     )
@@ -142,7 +142,7 @@ def _turned(around: "AroundHeads") -> Group | None:
     )
     part = Part(
         stage,
-        around_formulas.turned_positions(turn.pairs),
+        formulas.turned_positions(turn.pairs),
         lambda head: around.attention.query[head],
         around.turned_back,
     )
@@ -175,7 +175,7 @@ def _norm(around: "AroundHeads") -> Group | None:
     )
     part = Part(
         stage,
-        around_formulas.norm(record.kind, record.epsilon, shifts=shifts),
+        formulas.norm(record.kind, record.epsilon, shifts=shifts),
         lambda head: record.output,
         lambda head: record.input,
     )
@@ -219,7 +219,7 @@ def _head_norm(around: "AroundHeads", side: Literal["query", "key"]) -> Group | 
         group=name,
         captions=(f"x {map_}", f"after its {short}"),
     )
-    formula = around_formulas.norm("rms", config.epsilon, shifts=config.shifts, of=side)
+    formula = formulas.norm("rms", config.epsilon, shifts=config.shifts, of=side)
 
     def arrays() -> dict[str, Array]:
         width = attention.key.shape[-1]
@@ -282,9 +282,9 @@ def _merged(around: "AroundHeads") -> Group:
     def arrays() -> dict[str, Array]:
         return {"joined": around.joined, "weight": weight, "bias": bias, "written": added()}
 
-    sums = around_formulas.written(heads, bias=bool(bias.any()))
+    sums = formulas.written(heads, bias=bool(bias.any()))
     parts = (
-        Part(joined, around_formulas.concatenated(), lambda head: around.joined),
+        Part(joined, formulas.concatenated(), lambda head: around.joined),
         Part(written, sums, lambda head: added()),
     )
     size = 4 * (tokens * (heads * value_width + width) + weight.size)

@@ -23,11 +23,9 @@ from viz.explorer.layer import band_of, group_arrays, layer_arrays
 from viz.explorer.sent_heads import bytes_of, mask_bytes, sent_heads
 from viz.explorer.stages import Stage, stages
 from viz.notation.formulas import Formula, StageName, formulas
-from viz.notation.labels import plotly_label, token_label
+from viz.notation.labels import isolated, plotly_label, token_label, word_numbers
 from viz.notation.names import sublayer_name
 from viz.notation.theme import MASKED, QUANTITIES
-from viz.notation.visible import isolated
-from viz.notation.words import word_numbers
 
 if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads

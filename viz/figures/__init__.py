@@ -1,4 +1,4 @@
-"""Pictures: pure functions from arrays to a Plotly figure.
+"""Figures: pure functions from arrays to a Plotly figure.
 
 Scripts and notebooks find here, by name, those of a whole run (of_a_trace.py):
 `figures.weights(trace, "decoder.1.self", 7)`. They are imported when one is first used.

@@ -19,7 +19,6 @@ NAME = 12  # characters of a line above the words: both names stand side by side
 HOVERED = 600  # at most so many lines show their weight on hover
 _PALE = 0.4  # opacity of the lines of words that are not chosen
 _ROW = 38  # height of a row in pixels
-Places = NDArray[np.intp]
 
 
 def alignment(
@@ -32,29 +31,45 @@ def alignment(
     names: tuple[str, str] = ("source", "target"),
     rows: int = 0,
 ) -> go.Figure:
-    """weights (target word, source word) as lines, as wide as the weight, in steps of 0.05.
+    """The source stands on the left, the target on the right, both from the top down.
 
-    The source stands on the left, the target on the right, both from the top down. Weights under
-    0.02 are not drawn. reference: for each target word the source words that it says, drawn as pale
-    bands under the lines. chosen: one target word whose lines stand out. rows: room for at least so
-    many words. Raises ValueError if weights and words do not fit.
+    Args:
+        weights: (target word, source word) as lines, as wide as the weight, in steps of 0.05. Weights under
+            0.02 are not drawn.
+        source, target: the words.
+        reference: for each target word the source words that it says, drawn as pale bands under the lines.
+        chosen: one target word whose lines stand out.
+        names: of the two sentences.
+        rows: room for at least so many words.
+
+    Raises ValueError if weights and words do not fit.
     """
     if weights.shape != (len(target), len(source)):
         raise ValueError(
             f"{weights.shape} weights for {len(target)} target and {len(source)} source words."
         )
     lines = np.argwhere(weights >= LEAST)  # (target, source) each
-    clear = np.ones(len(lines), bool) if chosen is None else lines[:, 0] == chosen
-    traces = [
-        *([] if reference is None else [_reference(reference, chosen)]),
-        *_drawn(lines[~clear], weights, _PALE),
-        *_drawn(lines[clear], weights, 1.0),
-        _entry("line width = weight", WEIGHT, WIDEST / 2),
-        *(
-            []
-            if reference is None
-            else [_entry("reference, from the grammar", rgba(REFERENCE, 0.5), REFERENCE_WIDTH)]
-        ),
+    is_clear = np.ones(len(lines), bool) if chosen is None else lines[:, 0] == chosen
+    traces, entries = [], [("line width = weight", WEIGHT, WIDEST / 2)]
+    if reference is not None:
+        bands = [
+            (place, said)
+            for place, links in enumerate(reference)
+            for said in links
+            if chosen is None or place == chosen
+        ]
+        traces.append(_segments(bands, rgba(REFERENCE, 0.4), REFERENCE_WIDTH))
+        entries.append(("reference, from the grammar", rgba(REFERENCE, 0.5), REFERENCE_WIDTH))
+    for drawn, strength in ((lines[~is_clear], _PALE), (lines[is_clear], 1.0)):
+        # One trace for each width: Plotly draws all lines of a trace alike.
+        steps = np.maximum(np.round(weights[*drawn.T] / STEP).astype(int), 1)
+        for step in np.unique(steps):
+            colour = rgba(WEIGHT, strength * (0.35 + 0.6 * step * STEP))
+            traces.append(_segments(drawn[steps == step].tolist(), colour, WIDEST * step * STEP))
+    for name, colour, width in entries:
+        look = {"color": colour, "width": width}
+        traces.append(go.Scatter(x=[None], y=[None], mode="lines", line=look, name=name))
+    traces += [
         _words(source, 0.0, "middle left", KEY),
         _words(target, 1.0, "middle right", QUERY, chosen),
         _hovered(lines, weights, source, target),
@@ -63,67 +78,46 @@ def alignment(
     titles = [f"<b>{'<br>'.join(textwrap.wrap(name, NAME))}</b>" for name in names]
     ticks = {"tickvals": [0, 1], "ticktext": titles}
     across = BARE | ticks | {"range": [-0.55, 1.55], "side": "top", "fixedrange": True}
+    most = weights.argmax(axis=1) if weights.size else []
+    pairs = (
+        f"{plotly_label(target[at])} attends to {plotly_label(source[of])} ({weights[at, of]:.2f})"
+        for at, of in enumerate(most)
+    )
     return chart(
         traces,
         across,
         {"range": [longest - 0.4, -0.6], "visible": False, "fixedrange": True},
         height=min(100 + _ROW * longest, 900),
         legend={"orientation": "h", "y": -0.02, "yanchor": "top", "x": 0.5, "xanchor": "center"},
-        meta=_in_words(weights, source, target, names),
+        meta=f"Lines from {names[0]} to {names[1]}, as wide as the weight. {'; '.join(pairs)}.",
     )
 
 
-def _in_words(
+def _segments(lines: Sequence[tuple[int, int]], colour: str, width: float) -> go.Scatter:
+    """Lines (target, source) of one look."""
+    across: list[float | None] = [0.03, 0.97, None] * len(lines)
+    down = [place for target, source in lines for place in (source, target, None)]
+    return marks(across, down, mode="lines", line={"color": colour, "width": width})
+
+
+def _hovered(
+    lines: NDArray[np.intp],
     weights: NDArray[np.floating],
     source: Sequence[str],
     target: Sequence[str],
-    names: tuple[str, str],
-) -> str:
-    """The source word that each target word attends to most, for those who cannot see the lines."""
-    most = weights.argmax(axis=1) if weights.size else []
-    pairs = (
-        f"{plotly_label(target[at])} attends to {plotly_label(source[of])} ({weights[at, of]:.2f})"
-        for at, of in enumerate(most)
+) -> go.Scatter:
+    """Points on the lines, nearer to the target word, that show the weight on hover."""
+    shown = lines[np.argsort(-weights[*lines.T], kind="stable")[:HOVERED]]
+    return marks(
+        [0.7] * len(shown),
+        shown @ [0.7, 0.3],
+        marker={"size": 18, "color": rgba(WEIGHT, 0)},
+        hovertext=[
+            f"{plotly_label(target[one])} ← {plotly_label(source[other])}: weight {weights[one, other]:.4f}"
+            for one, other in shown.tolist()
+        ],
+        hover="%{hovertext}",
     )
-    return f"Lines from {names[0]} to {names[1]}, as wide as the weight. {'; '.join(pairs)}."
-
-
-def _drawn(lines: Places, weights: NDArray[np.floating], strength: float) -> list[go.Scatter]:
-    """One trace for each width: Plotly draws all lines of a trace alike."""
-    steps = np.maximum(np.round(weights[*lines.T] / STEP).astype(int), 1)
-    return [
-        _segments(
-            lines[steps == step],
-            rgba(WEIGHT, strength * (0.35 + 0.6 * step * STEP)),
-            WIDEST * step * STEP,
-        )
-        for step in sorted(set(steps.tolist()))
-    ]
-
-
-def _reference(reference: Sequence[Sequence[int]], chosen: int | None) -> go.Scatter:
-    pairs = [
-        (target, source)
-        for target, links in enumerate(reference)
-        for source in links
-        if chosen is None or target == chosen
-    ]
-    return _segments(
-        np.array(pairs, dtype=int).reshape(-1, 2), rgba(REFERENCE, 0.4), REFERENCE_WIDTH
-    )
-
-
-def _segments(lines: Places, colour: str, width: float) -> go.Scatter:
-    across: list[float | None] = [0.03, 0.97, None] * len(lines)
-    down = [place for target, source in lines.tolist() for place in (source, target, None)]
-    look = {"color": colour, "width": width}
-    return go.Scatter(x=across, y=down, mode="lines", line=look, hoverinfo="skip", showlegend=False)
-
-
-def _entry(name: str, colour: str, width: float) -> go.Scatter:
-    """An entry of the legend: what a line or a band means."""
-    look = {"color": colour, "width": width}
-    return go.Scatter(x=[None], y=[None], mode="lines", line=look, name=name)
 
 
 def _words(
@@ -144,22 +138,4 @@ def _words(
         textposition=where,
         textfont=MONOSPACED | {"size": 15},
         cliponaxis=False,
-    )
-
-
-def _hovered(
-    lines: Places, weights: NDArray[np.floating], source: Sequence[str], target: Sequence[str]
-) -> go.Scatter:
-    """Points on the lines, nearer to the target word, that show the weight on hover."""
-    shown = lines[np.argsort(-weights[*lines.T], kind="stable")[:HOVERED]]
-    share = 0.7
-    return marks(
-        [share] * len(shown),
-        shown @ [share, 1 - share],
-        marker={"size": 18, "color": rgba(WEIGHT, 0)},
-        hovertext=[
-            f"{plotly_label(target[one])} ← {plotly_label(source[other])}: weight {weights[one, other]:.4f}"
-            for one, other in shown.tolist()
-        ],
-        hover="%{hovertext}",
     )

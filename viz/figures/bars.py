@@ -1,16 +1,54 @@
-"""Bars: amounts, nearest tokens, parts of a sum, one row of weights."""
+"""Bars: amounts, parts of a sum, rows of weights, probabilities, edges, lengths and spreads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from viz.figures.chart import Axis, bars_across, chart, titled
+from viz.figures.chart import (
+    CLICKED,
+    DOTTED,
+    MONOSPACED,
+    SLANTED,
+    SMALL,
+    STEADY,
+    Axis,
+    bars_across,
+    chart,
+    ends_around,
+    line,
+    marks,
+    titled,
+)
+from viz.figures.heatmap import NARROW, NUMBERED, heatmap
+from viz.figures.vectors import colour_end
 from viz.notation.labels import plotly_label, plotly_words
-from viz.notation.numbers import signed
-from viz.notation.theme import LESS, MASKED, MORE, STREAM, WEIGHT
+from viz.notation.numbers import fixed, probability, settled, signed
+from viz.notation.theme import (
+    FEED_FORWARD,
+    LESS,
+    MASKED,
+    MORE,
+    SCORE,
+    STREAM,
+    WEIGHT,
+    colorscale,
+    rgba,
+    rising_scale,
+)
+
+Numbers = NDArray[np.floating]
+_LONG = 0.6  # of the longest bar: a longer one has its words inside
+_INSIDE: Final = {
+    "insidetextanchor": "end",
+    "insidetextfont": {"color": "white"},
+    "constraintext": "none",
+}
+_ZERO: Final = {"zeroline": True, "zerolinecolor": MASKED}
+_SHARES = {"range": [0, 1], "tickvals": [0, 0.5, 1]}
 
 
 @dataclass(frozen=True)
@@ -27,16 +65,13 @@ def amounts(rows: Sequence[Amount], *, unit: str) -> go.Figure:
     """One bar a row, the first row on top."""
     values = [row.value for row in rows]
     largest = max(values)
-    carries_words = [value > 0.6 * largest for value in values]
     bars = bars_across(
         values,
         [row.colour for row in rows],
         text=[plotly_words(row.words).replace(" (", "<br>(") for row in rows],
-        textposition=["inside" if inside else "outside" for inside in carries_words],
-        insidetextanchor="end",
-        insidetextfont={"color": "white"},
-        constraintext="none",
-        textfont={"family": "monospace", "size": 11},
+        textposition=["inside" if value > _LONG * largest else "outside" for value in values],
+        **_INSIDE,
+        textfont=SMALL,
         customdata=[[plotly_words(row.name), row.value] for row in rows],
         hover="%{customdata[0]}: %{customdata[1]:,}",
     )
@@ -77,17 +112,12 @@ def part_bars(names: Sequence[str], values: Sequence[float], *, title: str) -> g
         textposition="outside",
         hover="%{x:+.4f}",
     )
-    low, high = min([0.0, *values]), max([0.0, *values])
-    room = 0.18 * (max(-low, high) or 1.0)
-    ends = [low - room if low < 0 else 0, high + room]
-    across = titled(title, range=ends, zeroline=True, zerolinecolor=MASKED)
+    across = titled(title, range=ends_around(values, 0.18), **_ZERO)
     rows = Axis("", names, tokens=False).down(tickfont=None)
     return chart(bars, across, rows, height=22 * len(names) + 70)
 
 
-def weights_row(
-    weights: NDArray[np.floating], tokens: Sequence[str], *, written: int = 0
-) -> go.Figure:
+def weights_row(weights: Numbers, tokens: Sequence[str], *, written: int = 0) -> go.Figure:
     """weights (key,) of one query as upright bars, one a token, from the first to the last.
 
     written: how many of the last tokens the model wrote itself; a dotted line stands before them.
@@ -102,9 +132,380 @@ def weights_row(
         hovertext=[f"{place} {plotly_label(text, 24)}" for place, text in enumerate(tokens)],
         hovertemplate="key %{hovertext}<br>weight %{y:.4f}<extra></extra>",
     )
-    across = Axis("key token", tokens).across(tickangle=-60)
-    figure = chart(bars, across, titled("weight", range=[0, 1], tickvals=[0, 0.5, 1]), height=330)
+    across = Axis("key token", tokens).across(tickangle=SLANTED)
+    figure = chart(bars, across, titled("weight", **_SHARES), height=330)
     if 0 < written < len(tokens):
-        dotted = {"dash": "dot", "width": 1, "color": MASKED}
-        figure.add_vline(len(tokens) - written - 0.5, line=dotted)
+        figure.add_vline(len(tokens) - written - 0.5, line=DOTTED | {"width": 1})
     return figure
+
+
+_BESIDE = 0.35  # of the longest bar, for its number
+
+
+def edge_bars(
+    tokens: Sequence[str], weights: Numbers, carried: Numbers, *, title: str, is_signed: bool
+) -> go.Figure:
+    """The edges of one row: each key's weight, and beside it what that edge carries. The points of both
+    traces are numbered as the keys.
+
+    Args:
+        tokens: some keys, from the top down.
+        weights, carried: of each key, (key,).
+        title: what is carried.
+        is_signed: whether it adds to a number, red above 0 and blue below; else it is the length of a vector.
+
+    Raises ValueError if tokens and numbers do not fit.
+    """
+    if weights.shape != (len(tokens),) or carried.shape != weights.shape:
+        raise ValueError(f"{weights.shape} weights, {carried.shape} edges, {len(tokens)} tokens.")
+    colours = [MORE if value >= 0 else LESS for value in carried] if is_signed else STREAM
+    traces = [
+        bars_across(
+            values.tolist(),
+            colour,
+            # One that would be written "0.00" is left out.
+            text=[signed(f"{one:{form}}") if round(one, 2) else "" for one in values.tolist()],
+            textposition="outside",
+            hovertext=[plotly_label(text) for text in tokens],
+            hover=f"%{{hovertext}}<br>{name} %{{x:.4f}}",
+            xaxis=axis,
+            **STEADY,
+        )
+        for values, colour, form, name, axis in (
+            (weights, WEIGHT, ".2f", "weight", None),
+            (carried, colours, "+.2f" if is_signed else ".2f", title, "x2"),
+        )
+    ]
+    look = _ZERO | {"nticks": 4, "fixedrange": True}
+    ends = ends_around(carried.tolist(), _BESIDE)
+    return chart(
+        traces,
+        titled("weight", **look | _SHARES | {"range": [0.0, 1.0 + _BESIDE], "domain": [0.0, 0.46]}),
+        Axis("", tokens).down(len(tokens), fixedrange=True),
+        xaxis2=titled(title, **look | {"range": ends, "domain": [0.54, 1.0]}),
+        height=24 * len(tokens) + 70,
+        bargap=0.25,
+        showlegend=False,
+        **CLICKED,
+    )
+
+
+def edge_lengths(
+    lengths: Numbers,
+    *,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    blocked: NDArray[np.bool_] | None,
+) -> go.Figure:
+    """lengths (query, key) of what every edge of a head carries, as a heatmap from 0 to the largest. blocked:
+    True where a cell is masked. Raises ValueError if labels and lengths do not fit."""
+    figure = heatmap(
+        lengths,
+        rows=Axis("query", queries),
+        columns=Axis("key", keys),
+        quantity="stream",
+        blocked=blocked,
+        words=() if NARROW < len(keys) <= NUMBERED else None,
+        square=True,
+    )
+    scale = {"zmin": 0, "colorscale": rising_scale(STREAM)}
+    return figure.update_traces(**scale, selector={"showscale": True})
+
+
+_LABEL = 18  # characters of a token
+
+
+@dataclass(frozen=True)
+class Bars:
+    """The probabilities of the listed tokens, and of all others together, in one distribution."""
+
+    shares: Sequence[float]
+    others: float
+    error: float = 0.0  # rounding error of their logarithms
+
+    @property
+    def all(self) -> list[float]:
+        return [*self.shares, self.others]
+
+
+@dataclass(frozen=True)
+class Given:
+    """A word and its probability, and the model's most probable word and its probability."""
+
+    word: str
+    share: float
+    first: str
+    first_share: float
+
+    @property
+    def agrees(self) -> bool:
+        return self.word == self.first
+
+
+def next_tokens(
+    labels: Sequence[str],
+    before: Sequence[float],
+    after: Sequence[float] | None,
+    *,
+    decimals: int = 4,
+) -> go.Figure:
+    """What a model expects next, the most probable on top; `after` None draws the unchanged model alone.
+    decimals: of the numbers on hovering; the bars bear three at most."""
+    pairs = [("unchanged", before, MASKED if after is not None else WEIGHT)]
+    if after is not None:
+        pairs.append(("changed", after, WEIGHT))
+    bars = [
+        bars_across(
+            shares,
+            colour,
+            name=name,
+            text=[fixed(share, min(decimals, 3)) for share in shares],
+            textposition="outside",
+            customdata=[fixed(share, decimals) for share in shares],
+            hover=f"{name} %{{customdata}}",
+        )
+        for name, shares, colour in pairs
+    ]
+    across = titled("probability", **_SHARES | {"range": [0, 1.12]})
+    return _grouped(bars, across, Axis("", labels, longest=_LABEL).down(), 90 + 44 * len(labels))
+
+
+def word_probabilities(words: Sequence[Given], error: float = 0.0) -> go.Figure:
+    """One row a word from the top down: its probability, and beneath it the model's first choice
+    where that is another word. error: how far rounding may move the logarithm of a probability."""
+    shares = [word.share for word in words]
+    texts = [probability(share, error) for share in shares]
+    look: dict[str, object] = {"textfont": MONOSPACED}
+    traces = [_shares(shares, texts, "the word in the text", WEIGHT, error, **look)]
+    others = {row: word for row, word in enumerate(words) if not word.agrees}
+    if others:
+        shares = [word.first_share for word in others.values()]
+        name = "the model's first choice, where it differs"
+        texts = [
+            f"{plotly_label(word.first)} {probability(word.first_share, error)}"
+            for word in others.values()
+        ]
+        look["y"] = list(others)
+        traces.append(_shares(shares, texts, name, MASKED, error, **look))
+    rows = Axis("word", [word.word for word in words], longest=16).down(40)
+    across = titled("probability, given the words before", **_SHARES)
+    height = min(110 + 44 * len(words), 900)
+    return _grouped(traces, across, rows, height, showlegend=True)
+
+
+def distribution(
+    labels: Sequence[str],
+    logits: Sequence[float],
+    model: Bars,
+    drawn: Bars | None = None,
+    *,
+    chosen: int | None = None,
+) -> go.Figure:
+    """Left the logits, right the probabilities, the first label on top and "other" at the bottom.
+
+    Args:
+        labels, logits: of the listed tokens.
+        model: the model's own distribution.
+        drawn: the one after temperature, top-k and top-p, beside it; a token with no share left is marked
+            "cut".
+        chosen: the row of a token that was chosen.
+    """
+    below = colorscale("score")[0][1]  # the colour of its lower end
+    decimals = settled(model.error)
+    traces = [
+        bars_across(
+            logits,
+            [SCORE if logit >= 0 else below for logit in logits],
+            text=[signed(f"{logit:.{min(decimals, 2)}f}") for logit in logits],
+            textposition="auto",
+            showlegend=False,
+            width=0.7,
+            hover=f"logit %{{x:.{decimals}f}}",
+        )
+    ]
+    named = [("the model's own", model, WEIGHT if drawn is None else MASKED)]
+    if drawn is not None:
+        named.append(("after temperature, top-k and top-p", drawn, WEIGHT))
+    for name, bars, colour in named:
+        texts = [probability(share, bars.error) if share else "cut" for share in bars.all]
+        place = {"xaxis": "x2", "yaxis": "y2"}
+        traces.append(_shares(bars.all, texts, name, colour, bars.error, **place))
+    ticks = [*(plotly_label(label, _LABEL) for label in labels), "<i>other</i>"]
+    if chosen is not None:
+        ticks[chosen] = f"<b>→ {ticks[chosen]}</b>"
+    rows = Axis("", ticks).down() | {"tickvals": list(range(len(ticks))), "ticktext": ticks}
+    return _grouped(
+        traces,
+        titled("logit", domain=[0.0, 0.35], range=ends_around(logits, 0.3)),
+        rows,
+        110 + (34 if drawn is None else 42) * len(ticks),
+        xaxis2=titled("probability", domain=[0.38, 1.0], anchor="y2", **_SHARES),
+        yaxis2={**rows, "anchor": "x2", "matches": "y", "showticklabels": False},
+    )
+
+
+def _grouped(
+    bars: Sequence[go.Bar],
+    x: dict[str, object],
+    y: dict[str, object],
+    height: int,
+    **layout: object,
+) -> go.Figure:
+    """Bars of the same row one below the other."""
+    named = {"showlegend": sum(bar.showlegend is not False for bar in bars) > 1}
+    shared = {"barmode": "group", "bargap": 0.25}
+    return chart(bars, x, y, height=height, **shared | named | layout)
+
+
+def _shares(
+    shares: Sequence[float],
+    texts: Sequence[str],
+    name: str,
+    colour: str,
+    error: float,
+    **more: object,
+) -> go.Bar:
+    """Bars of probabilities. Hovering shows all digits that are certain."""
+    return bars_across(
+        shares,
+        colour,
+        name=name,
+        text=texts,
+        textposition=["inside" if share > _LONG else "outside" for share in shares],
+        **_INSIDE,
+        hovertext=[f"{name}: {probability(share, error, most=6)}" for share in shares],
+        hover="%{hovertext}",
+        **more,
+    )
+
+
+class Spread(NamedTuple):
+    """Where the numbers of each token's vector lie, (token,) each: from centre − reach to centre + reach."""
+
+    centre: Numbers
+    reach: Numbers
+
+
+_WRITTEN = 24  # up to so many tokens each bar of a spread has its number beside it
+
+
+def spread_bars(
+    before: Spread, after: Spread, *, tokens: Sequence[str], chosen: int, measure: str
+) -> go.Figure:
+    """How widely the numbers of each token's vector are spread: a bar for each token, on the left before a
+    norm, on the right after it. Each side has a scale of its own.
+
+    chosen: the token whose bars are dark. measure: what the reach is, in words. The points of each trace are
+    numbered as the tokens.
+    """
+    names = [f"{place} {plotly_label(text, 24)}" for place, text in enumerate(tokens)]
+    bars, axes = [], []
+    for spread, title, domain, axis in (
+        (before, f"before the norm:<br>{measure}", [0.0, 0.47], "x"),
+        (after, "after it,<br>normalized", [0.53, 1.0], "x2"),
+    ):
+        low, high = spread.centre - spread.reach, spread.centre + spread.reach
+        bars.append(
+            bars_across(
+                (2 * spread.reach).tolist(),
+                [rgba(STREAM, 1 if row == chosen else 0.5) for row in range(len(tokens))],
+                base=low.tolist(),
+                xaxis=axis,
+                text=[f"{reach:.2f}" for reach in spread.reach]
+                if len(tokens) <= _WRITTEN
+                else None,
+                textposition="outside",
+                textfont=SMALL,
+                **STEADY,
+                customdata=list(zip(names, spread.centre, spread.reach, strict=True)),
+                hover="choose token %{customdata[0]}<br>%{customdata[1]:.4f} ± %{customdata[2]:.4f}",
+            )
+        )
+        first, last = float(low.min()), float(high.max())
+        room = (last - first) or 1.0
+        ends = [first - 0.05 * room, last + 0.25 * room]  # on the right for its number
+        look = {"domain": domain, "range": ends, "side": "top", "nticks": 5}
+        axes.append(titled(title, **look, zeroline=True, fixedrange=True))
+    reaches = [
+        f"{spread.reach.min():.2f} to {spread.reach.max():.2f}" for spread in (before, after)
+    ]
+    return chart(
+        bars,
+        axes[0],
+        Axis("token", tokens).down(),
+        xaxis2=axes[1],
+        height=min(max(26 * len(tokens) + 110, 200), 620),
+        bargap=0.3,
+        showlegend=False,
+        **CLICKED,
+        meta=f"Two rows of bars, one per token. {measure[0].upper()}{measure[1:]}: "
+        f"{reaches[0]} before the norm, {reaches[1]} after it.",
+    )
+
+
+_ADDED_BY = (WEIGHT, FEED_FORWARD)  # attention, feed-forward
+_WORDS_ON = {WEIGHT: "white", FEED_FORWARD: "black"}  # numbers that can be read on these colours
+
+
+def contribution_lengths(
+    names: Sequence[str], added: Numbers, stream: Numbers, *, token: int | None
+) -> go.Figure:
+    """Bars: the length of what each sub-layer adds to the residual stream; a line: the length of the stream
+    that it reads.
+
+    added, stream: (sub-layer, token). token: whose lengths are drawn, with the mean of all tokens
+    as diamonds; None: the mean.
+    """
+    positions = list(range(len(names)))
+    means, lengths = added.mean(1), stream.mean(1) if token is None else stream[:, token]
+    whose = "mean of all tokens" if token is None else "this token"
+    colours = [_ADDED_BY[name.endswith("feed-forward")] for name in names]
+    bars = go.Bar(
+        x=positions,
+        y=means if token is None else added[:, token],
+        name=f"added, {whose}",
+        marker={"color": colours},
+        insidetextfont={"color": [_WORDS_ON[colour] for colour in colours]},
+        texttemplate="%{y:.3g}",
+        textposition="auto",
+        insidetextanchor="start",  # at the foot of a bar: above it the line would cross its number
+        cliponaxis=False,
+        hovertemplate="adds %{y:.4f}<extra></extra>",
+        showlegend=False,
+    )
+    mean = marks(
+        positions,
+        means,
+        name="added, mean of all tokens",
+        marker={"symbol": "diamond", "size": 11, "color": MASKED},
+        hover="mean %{y:.4f}",
+        showlegend=True,
+    )
+    stream_line = line(
+        *(positions, lengths, f"the stream before it, {whose}", STREAM),
+        mode="lines+markers",
+        width=2,
+        hover="stream %{y:.4f}",
+    )
+    meanings = [
+        go.Bar(x=[None], y=[None], name=f"{name} adds", marker={"color": colour})
+        for name, colour in zip(("attention", "feed-forward"), _ADDED_BY, strict=True)
+    ]
+    ticks = {"tickvals": positions, "ticktext": [name.replace(" ", "<br>", 1) for name in names]}
+    return chart(
+        [bars, *([] if token is None else [mean]), stream_line, *meanings],
+        titled("sub-layer, in order", **ticks),
+        titled("length of the vector", rangemode="tozero"),
+        height=430,
+        barmode="overlay",
+    )
+
+
+def contribution_rows(names: Sequence[str], added: Numbers, tokens: Sequence[str]) -> go.Figure:
+    """added (sub-layer, token) as a heatmap, a row a token; colours start at 0."""
+    end = colour_end(added, 95)
+    title = "length of what each sub-layer adds"
+    columns = Axis(title, names, tokens=False)
+    figure = heatmap(added.T, rows=Axis("token", tokens), columns=columns, quantity="stream")
+    figure.data[-1].update(zmin=0, zmax=end.value or 1.0, colorscale=rising_scale(STREAM))
+    return figure.update_xaxes(title={"text": f"{title}<br>{end.words.replace('±', '')}"})

@@ -1,5 +1,6 @@
-"""Curves over the depth of a model, over positions, training steps and widths."""
+"""Curves: over depth, positions, tokens, training steps, lengths and widths; activation functions."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
@@ -8,22 +9,32 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from model.analysis.cost.cost import Growth
+from model.analysis.stream.activation_curves import ActivationCurve, Function
+from model.analysis.stream.neurons import Histogram
 from model.arithmetic.normalization import shrinkage
-from viz.figures.chart import chart, line, marks, titled
-from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, STREAM, WEIGHT, rgba
+from viz.figures.chart import DOTTED, SLANTED, Axis, chart, line, marks, note, titled
+from viz.notation.labels import plotly_label, plotly_words
+from viz.notation.numbers import fixed, signed
+from viz.notation.theme import (
+    CURVES,
+    FEED_FORWARD,
+    KEY,
+    LESS,
+    MASKED,
+    MORE,
+    OUTPUT,
+    STREAM,
+    WEIGHT,
+    rgba,
+)
 
+Values = NDArray[np.floating]
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-# Okabe and Ito's palette without the colours that stand for query, key and value; without grey, which is
-# what is masked.
-COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#8A5A44", "#8E6BBF", "#B2A000")
-_LOOKS = ((WEIGHT, "solid"), (WEIGHT, "dash"), (FEED_FORWARD, "solid"), (FEED_FORWARD, "dot"))
-_WIDTHS = np.unique(np.round(np.geomspace(2, 4096, 120)))
-_OTHERS = (4, 512)  # widths that are marked beside the model's own
+_MARKED = 32  # up to so many points each has a mark
 
 
-def likeness_lines(
-    word: NDArray[np.floating], others: NDArray[np.floating] | None, *, states: Sequence[str]
-) -> go.Figure:
+def likeness_lines(word: Values, others: Values | None, *, states: Sequence[str]) -> go.Figure:
     """Cosines (state,) of one word's vectors in two sentences, and the mean with other tokens, if there
     are any. Raises ValueError if states and cosines are not equally many."""
     if word.shape != (len(states),):
@@ -34,10 +45,7 @@ def likeness_lines(
     places = list(range(len(states)))
     lines = [
         line(
-            places,
-            cosines,
-            name,
-            colour,
+            *(places, cosines, name, colour),
             dash=dash,
             mode="lines+markers",
             hovertext=list(states),
@@ -55,10 +63,7 @@ def gradient_by_depth(with_shortcuts: Sequence[float], without: Sequence[float])
     """The gradient at each state of a deep stack, in powers of ten; entry 0 is the input of the stack."""
     lines = [
         line(
-            list(range(len(sizes))),
-            list(sizes),
-            name,
-            colour,
+            *(list(range(len(sizes))), list(sizes), name, colour),
             dash=dash,
             mode="lines+markers",
             marker={"size": 5},
@@ -74,7 +79,7 @@ def gradient_by_depth(with_shortcuts: Sequence[float], without: Sequence[float])
 
 
 def position_curves(
-    table: NDArray[np.floating], columns: Sequence[int], *, column_name: str, value_name: str
+    table: Values, columns: Sequence[int], *, column_name: str, value_name: str
 ) -> go.Figure:
     """table (position, column): one curve for each of the chosen columns."""
     lines = [
@@ -82,9 +87,9 @@ def position_curves(
             list(range(len(table))),
             table[:, column],
             f"{column_name} {column}",
-            COLOURS[number % len(COLOURS)],
+            CURVES[number % len(CURVES)],
             dash=_DASHES[number % len(_DASHES)],
-            mode="lines+markers" if len(table) <= 32 else "lines",
+            mode="lines+markers" if len(table) <= _MARKED else "lines",
             marker={"size": 4},
             width=2,
             hover=f"{column_name} {column}, position %{{x}}<br>%{{y:.4f}}",
@@ -97,7 +102,7 @@ def position_curves(
 
 def bias_curves(
     distances: Sequence[int],
-    values: NDArray[np.floating],
+    values: Values,
     *,
     chosen: int,
     first: int = 0,
@@ -113,8 +118,8 @@ def bias_curves(
             distances,
             curve,
             f"head {first + head}",
-            COLOURS[head % len(COLOURS)],
-            dash=_DASHES[head // len(COLOURS) % len(_DASHES)],
+            CURVES[head % len(CURVES)],
+            dash=_DASHES[head // len(CURVES) % len(_DASHES)],
             width=4 if first + head == chosen else 1.5,
             hover=f"head {first + head}, distance %{{x}}<br>bias %{{y:.4f}}",
         ).update(line_shape="hvh" if stairs else "linear")
@@ -122,9 +127,99 @@ def bias_curves(
     ]
     across = titled("distance: position of the key − position of the query")
     figure = chart(lines, across, titled("added to the score"), height=430, showlegend=True)
-    if mark is not None:
-        figure.add_vline(mark, line={"dash": "dot", "color": MASKED})
-    return figure
+    return figure if mark is None else figure.add_vline(mark, line=DOTTED)
+
+
+@dataclass(frozen=True)
+class TokenLine:
+    """A value for each token, in order."""
+
+    name: str
+    values: Sequence[float]
+    colour: str
+    dash: str = "solid"
+
+
+def token_lines(
+    tokens: Sequence[str],
+    drawn: Sequence[TokenLine],
+    *,
+    unit: str,
+    mark: float | None = None,
+    zero: bool = False,
+) -> go.Figure:
+    """mark: a place among the tokens at which a dotted line stands. zero: whether the axis begins at 0."""
+    named = [f"{place} {plotly_label(text)}" for place, text in enumerate(tokens)]
+    lines = [
+        line(
+            list(range(len(tokens))),
+            list(one.values),
+            one.name,
+            one.colour,
+            dash=one.dash,
+            mode="lines+markers" if len(tokens) <= _MARKED else "lines",
+            marker={"size": 5},
+            width=2,
+            hovertext=named,
+            hover=f"{one.name}<br>%{{hovertext}}: %{{y:.3f}}",
+        )
+        for one in drawn
+    ]
+    across = Axis("token", list(tokens)).across(tickangle=SLANTED)
+    up = titled(unit, **({"rangemode": "tozero"} if zero else {}))
+    figure = chart(lines, across, up, height=320, showlegend=True)
+    return figure if mark is None else figure.add_vline(mark, line=DOTTED)
+
+
+def before_and_after(
+    tokens: Sequence[str],
+    before: Values,
+    after: Values,
+    *,
+    unit: str,
+    colour: str,
+    first: int = 0,
+    top: float | None = None,
+    decimals: int = 4,
+) -> go.Figure:
+    """One number for each token, before and after a change: two marks joined by a line, red up, blue down.
+
+    Args:
+        tokens: all tokens of the text.
+        before, after: (token,) of the tokens from `first` on.
+        unit: what the numbers are.
+        colour: of the marks after the change.
+        top: end of the axis; None: what the values need.
+        decimals: of the numbers on hovering.
+
+    Raises ValueError if values and tokens do not fit.
+    """
+    places = np.arange(first, first + len(before))
+    if before.shape != after.shape or first + len(before) > len(tokens):
+        raise ValueError(f"{len(before)} and {len(after)} values for {len(tokens)} tokens.")
+    traces = []
+    for name, hue, moved in (("more", MORE, after > before), ("less", LESS, after < before)):
+        gap = np.full(moved.sum(), None)
+        ends = [(places, places, gap), (before, after, gap)]
+        x, y = (
+            np.stack([one[moved], other[moved], empty], 1).ravel() for one, other, empty in ends
+        )
+        traces.append(marks(x, y, name=name, mode="lines", line={"color": hue, "width": 3}))
+    for name, values, shade, symbol in (
+        ("unchanged", before, MASKED, "circle-open"),
+        ("changed", after, colour, "circle"),
+    ):
+        look = {"color": shade, "size": 9, "symbol": symbol, "line": {"width": 2}}
+        hover = f"{name} %{{customdata}}"
+        drawn = values.astype(np.float32)
+        points = marks(places, drawn, name=name, marker=look, hover=hover, showlegend=True)
+        traces.append(points.update(customdata=[fixed(float(one), decimals) for one in values]))
+    limit = top or 1.08 * float(max(before.max(initial=0), after.max(initial=0))) or 1.0
+    up = titled(unit, range=[-0.03 * limit, limit], nticks=6)
+    return chart(traces, Axis("token", tokens).across(), up, height=360)
+
+
+_LOOKS = ((WEIGHT, "solid"), (WEIGHT, "dash"), (FEED_FORWARD, "solid"), (FEED_FORWARD, "dot"))
 
 
 @dataclass(frozen=True)
@@ -140,10 +235,7 @@ def training_curves(losses: Mapping[str, Curve], scores: Mapping[str, Curve]) ->
     looks = [(OUTPUT, dash) for _, dash in _LOOKS]
     traces = [
         line(
-            curve.steps,
-            curve.values,
-            name,
-            colour,
+            *(curve.steps, curve.values, name, colour),
             dash=dash,
             mode="lines+markers",
             marker={"size": 5},
@@ -165,13 +257,13 @@ class Seeds:
 
     name: str
     steps: Sequence[int]
-    values: NDArray[np.floating]  # (seed, step); NaN where a run had lost its numbers
+    values: Values  # (seed, step); NaN where a run had lost its numbers
     colour: str
     dash: str = "solid"
 
 
 def first_drawn(drawn: Sequence[Seeds]) -> int:
-    """Which of the measured steps a picture begins with, if it is to be hardly higher than its last two
+    """Which of the measured steps a figure begins with, if it is to be hardly higher than its last two
     thirds need. The fall of the first steps would press the ends of the lines together."""
     values = np.concatenate([runs.values for runs in drawn])
     late = values[:, values.shape[1] // 3 :]
@@ -191,30 +283,23 @@ def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
     traces = []
     for runs in drawn:
         low, mean, high = runs.values.min(0), runs.values.mean(0), runs.values.max(0)
-        traces.append(
-            go.Scatter(
-                x=[*runs.steps, *reversed(runs.steps)],
-                y=[*low.tolist(), *reversed(high.tolist())],
+        traces += [
+            marks(
+                [*runs.steps, *reversed(runs.steps)],
+                [*low.tolist(), *reversed(high.tolist())],
                 mode="lines",
                 fill="toself",
                 fillcolor=rgba(runs.colour, 0.22),
                 line={"width": 0},
-                hoverinfo="skip",
-                showlegend=False,
-            )
-        )
-        traces.append(
+            ),
             line(
-                runs.steps,
-                mean.tolist(),
-                runs.name,
-                runs.colour,
+                *(runs.steps, mean.tolist(), runs.name, runs.colour),
                 dash=runs.dash,
                 customdata=np.stack([low, high], 1).tolist(),
                 hover=f"{runs.name}, step %{{x}}<br>mean %{{y:.4f}}, "
                 "seeds %{customdata[0]:.4f} to %{customdata[1]:.4f}",
-            )
-        )
+            ),
+        ]
     ends = "; ".join(f"{runs.name}: {runs.values[:, -1].mean():.3f}" for runs in drawn)
     return chart(
         traces,
@@ -225,6 +310,10 @@ def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
     )
 
 
+_WIDTHS = np.unique(np.round(np.geomspace(2, 4096, 120)))
+_OTHERS = (4, 512)  # widths that are marked beside the model's own
+
+
 def variance_gap(width: int) -> go.Figure:
     """The change in percent against the width d, with this model's width and two others marked."""
     hover = "d = %{x:.0f}: %{y:.3f} %"
@@ -233,6 +322,7 @@ def variance_gap(width: int) -> go.Figure:
     others = [other for other in _OTHERS if other != width]
     for name, widths, colour in (("other widths", others, MASKED), ("this model", [width], STREAM)):
         gaps = 100 * shrinkage(np.array(widths, np.float64))
+        close = [any(d < other < 8 * d for other in (*_OTHERS, width)) for d in widths]
         traces.append(
             marks(
                 widths,
@@ -241,7 +331,7 @@ def variance_gap(width: int) -> go.Figure:
                 mode="markers+text",
                 marker={"color": colour, "size": 11},
                 text=[f"d = {d}: {gap:.2f} %" for d, gap in zip(widths, gaps, strict=True)],
-                textposition=[_beside(d, (*_OTHERS, width)) for d in widths],
+                textposition=["top left" if one else "top right" for one in close],
                 cliponaxis=False,
                 hover="%{text}",
                 showlegend=True,
@@ -255,12 +345,207 @@ def variance_gap(width: int) -> go.Figure:
         ticktext=[str(tick) for tick in ticks],
         range=[np.log10(1.7), np.log10(9000)],
     )
+    up = titled("unbiased result smaller by, %", rangemode="tozero")
+    return chart(traces, across, up, height=360)
+
+
+PLAIN, SCALED, LINEAR = KEY, WEIGHT, MASKED  # of what is not scaled, what is, what grows with n
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Measured values at some points. `law`: what theory predicts, drawn dotted."""
+
+    name: str
+    values: Sequence[float]
+    colour: str
+    law: Sequence[float] | None = None
+
+
+def curves(
+    points: Sequence[float],
+    drawn: Sequence[Measured],
+    *,
+    axis: str,
+    unit: str,
+    logarithmic: bool = False,
+    band: tuple[float, float] | None = None,
+    mark: float | None = None,
+) -> go.Figure:
+    """One line a curve over the points, on a logarithmic axis.
+
+    Args:
+        points: where the values were measured.
+        drawn: the curves.
+        axis, unit: titles of the points and of the values.
+        logarithmic: whether the values' axis is, too.
+        band: two values to shade between.
+        mark: a point at which a dotted line stands.
+    """
+    traces = []
+    for number, curve in enumerate(drawn):
+        if curve.law is not None:  # wide, so that it shows under the measured line
+            law = marks(points, curve.law, mode="lines", line=DOTTED | {"width": 6})
+            traces.append(law.update(name="what the formula gives", showlegend=number == 0))
+        hover = f"{curve.name}<br>%{{x:.4g}}: %{{y:.4g}}"
+        known = (points, curve.values, curve.name, curve.colour)
+        traces.append(line(*known, hover=hover, mode="lines+markers", width=3))
+    # A tick for each point if there are few, else ticks at 1 and 3 times each power of ten.
+    ticks = list(points) if len(points) <= 10 else [0.1, 0.3, 1, 3, 10, 30]
+    scale: dict[str, object] = (
+        {"type": "log", "dtick": 1} if logarithmic else {"rangemode": "tozero"}
+    )
+    across = titled(axis, type="log", tickvals=ticks)
+    figure = chart(traces, across, titled(unit, **scale), height=360)
+    if band is not None:
+        figure.add_hrect(*band, fillcolor=LESS, opacity=0.12, line_width=0)
+    return figure if mark is None else figure.add_vline(mark, line=DOTTED)
+
+
+def growth_lines(cost: Growth, *, length: int, unit: str) -> go.Figure:
+    """Both axes are logarithmic, so the square is the steeper line. A dotted line marks `length`, a
+    cross the length beyond which the square costs more."""
+    far = max(4 * length, 4 * (cost.crossing or 1), 64)
+    lengths = np.geomspace(1, far, 60)
+    traces = [
+        line(
+            *(lengths, values, name, colour),
+            width=3,
+            hover=f"{name}<br>length %{{x:,.0f}}: %{{y:.3s}}",
+        )
+        for name, values, colour in (
+            ("pairs of tokens: grows with n²", cost.quadratic * lengths**2, WEIGHT),
+            ("everything else: grows with n", cost.linear * lengths, LINEAR),
+        )
+    ]
+    if cost.crossing:
+        traces.append(
+            marks(
+                [cost.crossing],
+                [cost.linear * cost.crossing],
+                name=f"equal at {cost.crossing:,.1f} tokens",
+                marker={"color": WEIGHT, "size": 12, "symbol": "x"},
+                hover="equal at %{x:,.1f} tokens",
+                showlegend=True,
+            )
+        )
+    figure = _logarithmic(traces, unit, range=[0, math.log10(far)]).add_vline(length, line=DOTTED)
+    at = math.log10(length)  # a note on a logarithmic axis is placed by its exponent
+    return figure.add_annotation(note(f"{length:,} tokens", at, 0.02, yref="paper"))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Measured seconds at some lengths."""
+
+    name: str
+    lengths: Sequence[int]
+    seconds: Sequence[float]
+    colour: str
+
+
+def time_lines(timed: Sequence[Timed], expected: Timed) -> go.Figure:
+    """Measured milliseconds, and as a dashed line what the number of operations predicts."""
+    by_operations = "%{x:,} tokens: %{y:.3f} ms by the operations"
+    drawn = [(expected, by_operations, "lines", "dash")]
+    for row in timed:
+        hover = f"{row.name}<br>%{{x:,}} tokens: %{{y:.3f}} ms"
+        drawn.append((row, hover, "lines+markers", "solid"))
+    traces = [
+        line(
+            row.lengths,
+            [1_000 * seconds for seconds in row.seconds],
+            row.name,
+            row.colour,
+            hover=hover,
+            mode=mode,
+            dash=dash,
+            width=2,
+        )
+        for row, hover, mode, dash in drawn
+    ]
+    return _logarithmic(traces, "milliseconds of one pass", tickvals=list(expected.lengths))
+
+
+def _logarithmic(traces: Sequence[go.Scatter], unit: str, **lengths: object) -> go.Figure:
+    across = titled("length in tokens", type="log", tickformat=",", dtick=1, **lengths)
+    return chart(traces, across, titled(unit, type="log", exponentformat="SI", dtick=1), height=360)
+
+
+_ACTIVATIONS = ((STREAM, "solid"), (MASKED, "dash"), (FEED_FORWARD, "solid"), (OUTPUT, "solid"))
+
+
+@dataclass(frozen=True)
+class ActivationLine:
+    """One curve to draw: its name and its value or slope."""
+
+    name: str
+    function: Function
+
+
+def activation_curves(lines: Sequence[ActivationLine], *, what: str) -> go.Figure:
+    """Up to four curves over x from -5 to 5; `what` names the vertical axis."""
+    points = np.linspace(-5, 5, 401)
+    drawn = [_curve(points, one, *look) for one, look in zip(lines, _ACTIVATIONS, strict=False)]
+    across = titled("x, before the activation", zeroline=True)
+    return chart(drawn, across, titled(what, zeroline=True), height=400)
+
+
+def points_on_the_curve(curve: ActivationCurve, points: Mapping[str, float]) -> go.Figure:
+    """The curve beside the line that changes nothing, and on it some named values."""
+    x = list(points.values())
+    ends = np.linspace(min(-4.0, *x) - 0.5, max(4.0, *x) + 0.5, 401)
+    same = line(ends, ends, "unchanged", MASKED, dash="dot", width=1.5, hover="%{x:.2f}")
+    y = curve.value(np.array(x))
+    named = marks(
+        x,
+        y,
+        mode="markers+text",
+        marker={"color": STREAM, "size": 9},
+        text=[plotly_words(name) for name in points],
+        textposition=["top left" if value > 0 else "top center" for value in x],
+        hover="%{text}<br>x = %{x:.4f}: %{y:.4f}",
+    )
+    name = curve.title.partition(",")[0]  # short: on a phone the legend would lie on the curve
+    drawn = [same, _curve(ends, ActivationLine(name, curve.value), FEED_FORWARD, "solid")]
+    across = titled("before the activation", zeroline=True)
+    after = titled("after it", zeroline=True, range=[float(y.min()) - 1, float(y.max()) + 1])
+    return chart([*drawn, named], across, after, height=250)
+
+
+def curve_over_values(curve: ActivationCurve, met: Histogram) -> go.Figure:
+    """The curve and its slope as lines, in front of a histogram of the values that reached it in a layer."""
+    points = np.linspace(met.edges[0], met.edges[-1], 401)
+    bars = go.Bar(
+        x=(met.edges[:-1] + met.edges[1:]) / 2,
+        y=100 * met.shares,
+        width=np.diff(met.edges),
+        name="values of this run",
+        marker={"color": rgba(MASKED, 0.45), "line": {"width": 0}},
+        yaxis="y2",
+        hovertemplate="around %{x:.2f}: %{y:.2f} % of the values<extra></extra>",
+    )
+    lines = [
+        _curve(points, ActivationLine(curve.title, curve.value), STREAM, "solid"),
+        _curve(points, ActivationLine("its slope", curve.slope), OUTPUT, "dot"),
+    ]
+    low, high = (signed(f"{end:.2f}") for end in met.reach)
+    outside = (
+        f"{met.outside:,} of {met.total:,} values lie outside;<br>all run from {low} to {high}"
+    )
+    shares = titled("share of the values, %", side="right", showgrid=False, tickmode="auto")
     return chart(
-        traces, across, titled("unbiased result smaller by, %", rangemode="tozero"), height=360
+        [bars, *lines],
+        titled(f"before the activation<br>{outside}"),
+        titled("after it; slope", overlaying="y2", tickmode="auto"),
+        yaxis2=shares | {"rangemode": "tozero"},
+        height=430,
+        bargap=0,
     )
 
 
-def _beside(width: int, all_widths: tuple[int, ...]) -> str:
-    """A label is on the right of its mark, or on the left if another mark is close by."""
-    close = any(width < other < 8 * width for other in all_widths)
-    return "top left" if close else "top right"
+def _curve(
+    points: NDArray[np.float64], drawn: ActivationLine, colour: str, dash: str
+) -> go.Scatter:
+    hover = f"{drawn.name}<br>x = %{{x:.2f}}: %{{y:.4f}}"
+    return line(points, drawn.function(points), drawn.name, colour, dash=dash, hover=hover)

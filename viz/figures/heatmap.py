@@ -1,5 +1,6 @@
 """A matrix as a heatmap: rows from the top down, positions labelled with tokens."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,18 +9,16 @@ from numpy.typing import NDArray
 
 from model.trace.blocks import Block, block_of, largest_of_blocks, shown_weights
 from model.trace.records import Attention
-from viz.figures.chart import MONOSPACED, Axis, chart, marks
-from viz.figures.room import TITLE_LINE
-from viz.figures.squares import BELOW, LARGE, MARGIN, SCALE, SLANTED, TALLEST, squares
+from viz.figures.chart import MONOSPACED, SLANTED, Axis, chart, frame, marks, note
+from viz.figures.room import BELOW, LARGE, MARGIN, SCALE, TALLEST, TITLE_LINE, Squares
 from viz.notation.numbers import signed
-from viz.notation.theme import MASKED, PAPER, QUANTITIES, QuantityName, colorscale, rgba
+from viz.notation.theme import INK, MASKED, PAPER, QUANTITIES, QuantityName, colorscale, rgba
 
 Matrix = NDArray[np.floating]
 NUMBERED = 12  # up to so many columns the cells show their numbers
-NARROW = 7  # the same for a narrow picture
+NARROW = 7  # the same for a narrow figure
 HOVERED = 64 * 64  # up to so many cells hovering names the row and column
 STRONG = 0.55  # of the full colour: on stronger cells, text has the colour of the page
-INK = "#000037"  # Streamlit puts the colour of its headings here; elsewhere it is nearly black
 _TILE = rgba(MASKED, 0.1)
 ON_DIVERGING = 0.7  # the same as STRONG for diverging scales, which are steepest at their ends
 _NEAR_ZERO = 0.5  # of a scale's end
@@ -46,15 +45,22 @@ def heatmap(
 ) -> go.Figure:
     """values (row, column) as a heatmap. Weights lie on 0-1; all else diverges around 0.
 
-    A matrix of more cells than a picture shows is drawn in blocks, each as its number of largest size; the
-    picture says so, and its axes still count rows and columns. block: of values that come in blocks already.
+    A matrix of more cells than a figure shows is drawn in blocks, each as its number of largest size; the
+    figure says so, and its axes still count rows and columns. The last trace is the heatmap itself.
 
-    quantity None draws plain tiles, for numbers that no colour can compare. blocked: True where a
-    cell is masked: drawn grey and hatched, without a number. limit: end of a diverging scale; None: the
-    largest value. words: what stands in the cells, as Plotly may draw it; None: the numbers, where
-    they fit; (): nothing. square: cells as high as wide, with the colour scale below them, as in the
-    explorer; else they fill the width. Equal labels keep their own rows and columns. The last trace is the
-    heatmap itself. Raises ValueError if labels and values do not fit.
+    Args:
+        rows, columns: the axes. Equal labels keep their own rows and columns.
+        quantity: whose colours; None draws plain tiles, for numbers that no colour can compare.
+        blocked: True where a cell is masked: drawn grey and hatched, without a number.
+        limit: end of a diverging scale; None: the largest value.
+        decimals: of the numbers in the cells.
+        words: what stands in the cells, as Plotly may draw it; None: numbers, where they fit; (): nothing.
+        height: in pixels; None: as many rows need.
+        square: cells as high as wide, with the colour scale below them, as in the explorer; else they fill
+            the width.
+        block: rows and columns of each value, where values come in blocks already.
+
+    Raises ValueError if labels and values do not fit.
     """
     shape = len(rows.labels), len(columns.labels)
     if values.shape != tuple(-(-size // of) for size, of in zip(shape, block, strict=True)):
@@ -69,21 +75,31 @@ def heatmap(
     diverging = quantity is None or QUANTITIES[quantity].diverging
     end = (limit or float(np.nanmax(np.abs(shown), initial=0.0)) or 1.0) if diverging else 1.0
     if words is None and max(shape) <= NUMBERED:
-        words = [[_number(value, decimals) for value in row] for row in shown.tolist()]
+        words = numbers_in_cells(shown, decimals)
     above = columns.across(range=[-0.5, len(columns.labels) - 0.5], side="top")
     down = rows.down()
-    layout = squares(shape, above, down) if square else None
+    layout = Squares.of(shape, above, down) if square else None
     traces = _masked(blocked, block)
     if words:
         strength = shown * 0 if quantity is None else np.abs(shown) / end
         strong = ON_DIVERGING if quantity and diverging else STRONG
         size = layout.number_size(words) if layout else LARGE
         traces += cell_text(words, strength, strong=strong, size=size) if size else []
-    scale: dict[str, object] = {"zmin": -end if diverging else 0.0, "zmax": end}
-    hover = _hover(shown, rows, columns) if block == (1, 1) else _hover_of_blocks(block)
-    traces.append(_open_cells(shown, quantity, scale | hover | _places(block)))
+    traces.append(
+        _cells(
+            shown,
+            colorscale(quantity) if quantity else [[0, _TILE], [1, _TILE]],
+            zmin=-end if diverging else 0.0,
+            zmax=end,
+            showscale=quantity is not None,
+            colorbar=(SCALE if layout else {}) | {"thickness": 10, "outlinewidth": 0, "nticks": 5},
+            xgap=TILES_APART if quantity is None else 0,
+            ygap=TILES_APART if quantity is None else 0,
+            **_hover(shown, rows, columns, block),
+            **_places(block),
+        )
+    )
     if layout:
-        traces[-1].colorbar.update(SCALE)
         above, down = layout.axes(above, down)
         figure = chart(traces, above, down, height=layout.height, margin=MARGIN)
         return _in_blocks(figure, block, BELOW, is_positive=not diverging)
@@ -92,33 +108,6 @@ def heatmap(
     height = height or min(max(26 * len(rows.labels) + 110, 200), TALLEST)
     figure = chart(traces, above, down, height=height)
     return _in_blocks(figure, block, figure.layout.margin.b, is_positive=not diverging)
-
-
-def queries_by_keys(
-    values: Matrix,
-    queries: Sequence[str],
-    keys: Sequence[str],
-    *,
-    quantity: QuantityName | None = "weight",
-    blocked: NDArray[np.bool_] | None = None,
-    limit: float | None = None,
-    decimals: int = 2,
-    words: Sequence[Sequence[str]] | None = None,
-    block: Block = (1, 1),
-) -> go.Figure:
-    """values (query, key) as a heatmap of square cells. All else as in `heatmap`."""
-    return heatmap(
-        values,
-        rows=Axis("query", queries),
-        columns=Axis("key", keys),
-        quantity=quantity,
-        blocked=blocked,
-        limit=limit,
-        decimals=decimals,
-        words=words,
-        square=True,
-        block=block,
-    )
 
 
 def headed(figure: go.Figure, title: str) -> go.Figure:
@@ -161,13 +150,19 @@ def weights_of_head(
         weights = np.column_stack([weights, largest_of_blocks(taken, (block[0], 1))])
         blocked = None if blocked is None else np.pad(blocked, ((0, 0), (0, 1)))
         keys = [*keys, *[""] * (-len(keys) % block[1]), *[SINK] * block[1]]
-    crowded = fitting < len(keys) <= NUMBERED
-    words = () if crowded else None
-    figure = queries_by_keys(weights, queries, keys, blocked=blocked, words=words, block=block)
+    figure = heatmap(
+        weights,
+        rows=Axis("query", queries),
+        columns=Axis("key", keys),
+        quantity="weight",
+        blocked=blocked,
+        words=() if fitting < len(keys) <= NUMBERED else None,
+        square=True,
+        block=block,
+    )
     if has_sink:
         left, right = len(keys) - block[1] - 0.5, len(keys) - 0.5
-        edges = {"x0": left, "x1": right, "y0": -0.5, "y1": len(queries) - 0.5}
-        figure.add_shape(type="rect", line={"color": MASKED, "width": 1.5, "dash": "dash"}, **edges)
+        frame(figure, (left, right, -0.5, len(queries) - 0.5), MASKED, 1.5, "dash")
     return figure
 
 
@@ -198,23 +193,12 @@ def cell_text(
     ]
 
 
-def _number(value: float, decimals: int) -> str:
-    """A cell's number with a true minus sign, never "-0.00"."""
-    return signed(f"{value:,.{decimals}f}")
-
-
-def _open_cells(
-    shown: Matrix, quantity: QuantityName | None, more: dict[str, object]
-) -> go.Heatmap:
-    return _cells(
-        shown,
-        colorscale(quantity) if quantity else [[0, _TILE], [1, _TILE]],
-        showscale=quantity is not None,
-        colorbar={"thickness": 10, "outlinewidth": 0, "nticks": 5},
-        xgap=TILES_APART if quantity is None else 0,
-        ygap=TILES_APART if quantity is None else 0,
-        **more,
-    )
+def numbers_in_cells(values: Matrix, decimals: int) -> list[list[str]]:
+    """The numbers of cells (row, column) with a true minus sign, never "-0.00"; "" for what is not finite."""
+    return [
+        [signed(f"{value:,.{decimals}f}") if math.isfinite(value) else "" for value in row]
+        for row in values.tolist()
+    ]
 
 
 def _cells(values: Matrix, colours: object, **more: object) -> go.Heatmap:
@@ -223,39 +207,36 @@ def _cells(values: Matrix, colours: object, **more: object) -> go.Heatmap:
 
 
 def _masked(blocked: NDArray[np.bool_] | None, block: Block) -> list[go.Heatmap | go.Scatter]:
-    """Grey cells, and lines over them; nothing where no cell is masked."""
+    """Grey cells, and slanting lines over them as in the explorer, so that colour alone need not say it;
+    nothing where no cell is masked. More runs of masked cells than `HATCHED` are narrower than the lines:
+    those stay grey."""
     if blocked is None or not blocked.any():
         return []
-    return [_not_allowed(blocked).update(_places(block)), _hatching(blocked, block)]
-
-
-def _not_allowed(blocked: NDArray[np.bool_]) -> go.Heatmap:
     grey = rgba(MASKED, 0.14)
-    closed = np.where(blocked, np.float32(1), np.float32("nan"))
     says = {"showscale": False, "hovertemplate": "masked<extra></extra>"}
-    return _cells(closed, [[0, grey], [1, grey]], **says)
-
-
-def _hatching(blocked: NDArray[np.bool_], block: Block) -> go.Scatter:
-    """Slanting lines over the masked cells, as in the explorer, so that colour alone need not say it. More
-    runs of masked cells than `HATCHED` are narrower than the lines: those stay grey."""
+    closed = np.where(blocked, np.float32(1), np.float32("nan"))
+    cells = _cells(closed, [[0, grey], [1, grey]], **says, **_places(block))
     edges = np.diff(np.pad(blocked, ((0, 0), (1, 1))).astype(np.int8))
     starts, ends = np.argwhere(edges == 1)[:HATCHED], np.argwhere(edges == -1)[:HATCHED, 1]
     left, right = starts[:, 1] * block[1] - 0.5, ends * block[1] - 0.5
     top = starts[:, 0] * block[0] - 0.5
     bottom, gap = top + block[0], np.full(len(top), np.nan)
     lines = {"shape": "/", "size": 6, "solidity": 0.16, "fgcolor": rgba(MASKED, 0.55)}
-    return marks(
+    hatching = marks(
         np.stack([left, right, right, left, gap], 1).ravel(),
         np.stack([top, top, bottom, bottom, gap], 1).ravel(),
         mode="none",
         fill="toself",
         fillpattern=lines | {"bgcolor": rgba(MASKED, 0.0)},
     )
+    return [cells, hatching]
 
 
-def _hover(shown: Matrix, rows: Axis, columns: Axis) -> dict[str, object]:
+def _hover(shown: Matrix, rows: Axis, columns: Axis, block: Block) -> dict[str, object]:
     """What hovering shows: the number and, if there are not too many cells, its row and column."""
+    if block != (1, 1):
+        of = f"of {block[0]} × {block[1]} positions"
+        return {"hovertemplate": f"%{{z:.4f}}<br>{of}<extra></extra>"}
     if shown.size > HOVERED:
         return {"hovertemplate": "%{z:.4f}<extra></extra>"}
     down = [f"{rows.name} {rows.label(row)}" for row in range(len(rows.labels))]
@@ -272,10 +253,6 @@ def _places(block: Block) -> dict[str, float]:
     return {"y0": (rows - 1) / 2, "dy": rows, "x0": (columns - 1) / 2, "dx": columns}
 
 
-def _hover_of_blocks(block: Block) -> dict[str, object]:
-    return {"hovertemplate": f"%{{z:.4f}}<br>of {block[0]} × {block[1]} positions<extra></extra>"}
-
-
 def _in_blocks(figure: go.Figure, block: Block, below: float, *, is_positive: bool) -> go.Figure:
     """The figure with a sentence under it where its cells are blocks, in the explorer's words. below: pixels
     below the cells so far."""
@@ -283,15 +260,6 @@ def _in_blocks(figure: go.Figure, block: Block, below: float, *, is_positive: bo
         return figure
     most = "their maximum" if is_positive else "the value of largest size"
     figure.update_layout(height=figure.layout.height + _SENTENCE, margin_b=below + _SENTENCE)
-    return figure.add_annotation(
-        text=f"One cell = {block[0]} × {block[1]} positions,<br>{most}.",
-        showarrow=False,
-        align="left",
-        xref="paper",
-        yref="paper",
-        x=0,
-        y=0,
-        xanchor="left",
-        yanchor="top",
-        yshift=8 - below,
-    )
+    words = f"One cell = {block[0]} × {block[1]} positions,<br>{most}."
+    place = {"xref": "paper", "yref": "paper", "yanchor": "top", "yshift": 8 - below}
+    return figure.add_annotation(note(words, 0, 0, align="left", **place))

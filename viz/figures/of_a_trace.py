@@ -5,7 +5,7 @@ from 0, and raises ValueError, with a sentence, for a layer, head or statistic t
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,12 +17,11 @@ from model.analysis.heads.tiles import tiles
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.figures.bars import part_bars
-from viz.figures.chart import Axis
-from viz.figures.head_grid import head_grid
-from viz.figures.head_map import head_map
+from viz.figures.chart import Axis, numbered, on_white
+from viz.figures.head_tiles import head_grid, head_map
 from viz.figures.heatmap import heatmap, weights_of_head
-from viz.figures.token_rows import token_rows
-from viz.notation.theme import QUANTITIES, QuantityName, printed
+from viz.figures.vectors import token_rows
+from viz.notation.theme import QUANTITIES, QuantityName
 
 Vectors = Literal["query", "key", "value", "output"]
 
@@ -32,7 +31,7 @@ def weights(trace: Trace, place: str, head: int) -> go.Figure:
     hatched; of a head with a learned sink that is one more column."""
     attention = _head_of(trace, place, head)
     queries, keys = _tokens(trace, attention)
-    return _on_white(weights_of_head(attention, head, queries=queries, keys=keys))
+    return on_white(weights_of_head(attention, head, queries=queries, keys=keys))
 
 
 def difference(trace: Trace, other: Trace, place: str, head: int) -> go.Figure:
@@ -53,9 +52,9 @@ def token_vectors(trace: Trace, place: str, head: int, which: Vectors = "query")
     attention = _head_of(trace, place, head)
     queries, keys = _tokens(trace, attention)
     values: NDArray[np.float32] = getattr(attention, which)[head]
-    columns = Axis("dimension", [str(one) for one in range(values.shape[1])], tokens=False)
+    columns = numbered("dimension", values.shape[1])
     tokens = queries if which in ("query", "output") else keys
-    return _on_white(token_rows(values, tokens=tokens, columns=columns, quantity=which))
+    return on_white(token_rows(values, tokens=tokens, columns=columns, quantity=which))
 
 
 def heads(trace: Trace, place: str | None = None) -> go.Figure:
@@ -63,7 +62,7 @@ def heads(trace: Trace, place: str | None = None) -> go.Figure:
     the same stack, or cross-attention). place: None: like the first layer."""
     family = _family(trace, place)
     names = [trace.find(name).place.head(head) for name, head in family.heads(trace)]
-    return _on_white(head_grid(tiles(trace, family), chosen=None, words=names))
+    return on_white(head_grid(tiles(trace, family), chosen=None, words=names))
 
 
 def statistic(trace: Trace, name: str, place: str | None = None) -> go.Figure:
@@ -86,7 +85,7 @@ def statistic(trace: Trace, name: str, place: str | None = None) -> go.Figure:
     of = known[name]
     quantity: QuantityName = "score" if of.name in ("distance", "entropy") else "weight"
     title = f"{of.title}: {of.unit}"
-    return _on_white(head_map(table, quantity=quantity, title=title, chosen=None, words=words))
+    return on_white(head_map(table, quantity=quantity, title=title, chosen=None, words=words))
 
 
 def matrix(
@@ -102,12 +101,12 @@ def matrix(
     and values do not fit."""
     _check_name("quantity", quantity, QUANTITIES)
     axes = Axis(names[0], rows), Axis(names[1], columns)
-    return _on_white(heatmap(values, rows=axes[0], columns=axes[1], quantity=quantity, square=True))
+    return on_white(heatmap(values, rows=axes[0], columns=axes[1], quantity=quantity, square=True))
 
 
 def parts(names: Sequence[str], values: Sequence[float], *, title: str) -> go.Figure:
     """What each part adds to a sum (part,), from the top down, for instance to a score or a logit."""
-    return _on_white(part_bars(names, values, title=title))
+    return on_white(part_bars(names, values, title=title))
 
 
 def _check_name(of: str, name: str, known: Iterable[str]) -> None:
@@ -131,20 +130,3 @@ def _tokens(trace: Trace, attention: Attention) -> tuple[list[str], list[str]]:
 
 def _family(trace: Trace, place: str | None) -> Family:
     return families(trace)[0] if place is None else family_of(trace, trace.find(place))
-
-
-def _on_white(figure: go.Figure) -> go.Figure:
-    """The figure with the colours of a light page, which Streamlit fills in elsewhere, and with room for its
-    labels."""
-    traces = [_printed(one.to_plotly_json()) for one in figure.data]
-    layout = _printed(figure.layout.to_plotly_json()) | {"template": "plotly_white"}
-    return go.Figure(traces, layout)
-
-
-def _printed(part: Any) -> Any:
-    """A part of a figure, each placeholder of a colour replaced."""
-    if isinstance(part, dict):
-        return {name: _printed(one) for name, one in part.items()}
-    if isinstance(part, list | tuple):
-        return [_printed(one) for one in part]
-    return printed(f'"{part}"')[1:-1] if isinstance(part, str) else part

@@ -1,23 +1,27 @@
-"""Room for labels, numbers and the legend of a picture, computed from their number of characters.
+"""Room for labels, numbers, square cells and the legend of a figure, computed from the letters of its words.
 
-Plotly draws all labels, measures each and draws the picture again, which takes longer than all the rest.
-Where letters have one width, their number is enough, and others have the room of the widest. Only the browser
-knows how wide a picture is, so rules of CSS leave out what does not fit a narrow one; the numbers stay on
-hover and in the table.
+Plotly draws all labels, measures each and draws the figure again, which takes longer than all the rest, and
+cells are square only in a figure whose margins are known. Where letters have one width, their number is
+enough, and others have the room of the widest. Only the browser knows how wide a figure is, so rules of CSS
+leave out what does not fit a narrow one; the numbers stay on hover and in the table.
 """
 
 import html
 import math
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.figures.letters import letters_wide
+from viz.figures.chart import SLANTED
+from viz.notation.labels import drawn_letters
+from viz.notation.theme import MASKED, rgba
 
 LETTER = 7.3  # pixels of a letter of tick labels: 12 pixels high, of one width
 LINE = 15.6  # pixels of a line of them
@@ -25,7 +29,7 @@ RIGHT = 8.0  # pixels of that edge
 LEFT, TOP = 60.0, 53.0  # pixels of an edge without its labels: tick, gap and a title of one line
 TITLE_LINE = 18.2  # pixels of each additional line of a title
 SCALE_BELOW = 190.0  # width of a colour scale below the cells, with its last number
-PHONE = 270.0  # width of a picture on a phone in pixels
+PHONE = 270.0  # width of a figure on a phone in pixels
 KEY_LETTER, KEY_SAMPLE, KEY_ROW, KEY_EDGE = 6.5, 52.0, 19.0, 30.0  # pixels, of a legend
 _SIZE = 12  # pixels of letters that have no size of their own
 PER_SIZE = 0.61  # width of a letter of one width, for each pixel of its size
@@ -33,22 +37,112 @@ _AROUND_NUMBER, _AROUND_LABEL, _LINE = 3.0, 5.0, 13.0  # pixels
 _NUMBER = 26.0  # pixels of a number above an upright bar
 _EDGE, _TITLE, _SCALE = 8.0, 30.0, 62.0  # pixels: of an edge, an upright title, a colour scale
 _LABELS_EVERY = (2, 4, 8, 16, 32)
+# Letters of one width: Latin, Greek and Cyrillic (the face has them, or another one of its width); dashes,
+# quotes and dots; pictures of blanks and ends of lines; the sign of an empty token.
+_ONE_WIDTH = {*range(0x0530), *range(0x2010, 0x2070), *range(0x2400, 0x2440), ord("∅")}
+_FULL, _WIDEST = 1.65, 2.1  # a letter of Chinese, Japanese or Korean; any other of another face
+_WITHOUT_WIDTH = {"Mn", "Me", "Cf"}  # drawn over the letter before it, or not at all
+
+
+def letters_wide(drawn: str) -> float:
+    """The width of what one sees when Plotly draws this, in letters of one width, rounded up."""
+    letters = drawn_letters(drawn)
+    if letters.isascii():
+        return len(letters)
+    width = 0.0
+    for letter in letters:
+        category = unicodedata.category(letter)
+        if category in _WITHOUT_WIDTH:
+            continue
+        if ord(letter) in _ONE_WIDTH:
+            width += 1
+        else:
+            is_full = unicodedata.east_asian_width(letter) in "WF" and category == "Lo"
+            width += _FULL if is_full else _WIDEST
+    return width
+
+
+def _longest(labels: Sequence[str] | None) -> float:
+    """The width of the longest label in pixels; 0 without labels."""
+    return LETTER * max(map(letters_wide, labels or ()), default=0)
+
+
+def height_of_labels(labels: Sequence[str] | None, angle: float) -> float | None:
+    """Pixels above the cells, with the title. None without labels."""
+    turn = math.radians(abs(angle))
+    if not labels:
+        return None
+    return TOP + _longest(labels) * math.sin(turn) + LINE * math.cos(turn)
+
+
+LARGEST = 64  # pixels of a cell
+TALLEST = 620  # pixels of a figure
+ABOVE, BELOW = 120, 54  # pixels above cells that have no labels; of the scale below them
+FLATTEST, STEEPEST = 0.25, 2.0  # height by width of all cells: beyond, they are not quite square
+LARGE, SMALL = 12, 9  # size of the numbers in the cells, and the smallest that can be read
+SCALE: dict[str, object] = {  # below the cells, at their left
+    **{"orientation": "h", "len": 170, "lenmode": "pixels"},
+    **{"x": 0, "xanchor": "left", "xpad": 0, "y": 0, "yanchor": "top", "ypad": 8},
+}
+MARGIN: dict[str, object] = {"l": 8, "r": 8, "t": 8, "b": BELOW, "pad": 0}
+_OUTLINE: dict[str, object] = {"showline": True, "mirror": True, "linecolor": rgba(MASKED, 0.5)}
+_AROUND, _BETWEEN = 4, 5  # pixels around a number, and between labels
+
+AxisLayout = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Squares:
+    """The layout of square cells in a figure that is wide enough, as the explorer draws them.
+
+    side: a cell's width in pixels. steep: its height by its width. height: of the figure, in pixels.
+    """
+
+    side: float
+    steep: float
+    angle: int  # of the labels above the columns, in degrees
+    height: int
+
+    @staticmethod
+    def of(shape: tuple[int, int], above: AxisLayout, down: AxisLayout) -> "Squares":
+        """The layout of so many rows and columns. above, down: their axes."""
+        rows, columns = shape
+        share = float(np.clip(rows / columns, FLATTEST, STEEPEST))
+        steep = share * columns / rows
+        over, beside = (cast("list[str]", axis["ticktext"]) for axis in (above, down))
+        on_a_phone = min(LARGEST, (PHONE - LEFT - _longest(beside)) / columns)
+        angle = 0 if _longest(over) + _BETWEEN <= on_a_phone else SLANTED
+        around = (height_of_labels(over, angle) or ABOVE) + BELOW
+        side = min(LARGEST, LARGEST / steep, (TALLEST - around) / (rows * steep))
+        return Squares(side, steep, angle, round(side * steep * rows + around))
+
+    def number_size(self, words: Sequence[Sequence[str]]) -> float:
+        """The size of letters at which all words fit their cells; 0 if it is too small to be read."""
+        longest = max((len(drawn_letters(word)) for row in words for word in row), default=0)
+        fits = (self.side - _AROUND) / (max(longest, 1) * PER_SIZE)
+        size = min(LARGE, fits, self.side * self.steep / 1.3)
+        return size if size >= SMALL else 0
+
+    def axes(self, above: AxisLayout, down: AxisLayout) -> tuple[AxisLayout, AxisLayout]:
+        """The axes of such cells, which stand at the left where there is more room."""
+        both = _OUTLINE | {"constrain": "domain"}
+        across = both | {"constraintoward": "left", "tickangle": self.angle}
+        return above | across, down | both | {"scaleanchor": "x", "scaleratio": self.steep}
 
 
 def counted_margins(figure: go.Figure) -> dict[str, float] | None:
     """The margins for a heatmap with labels on its left and top. None for other figures: those margins Plotly
     finds itself."""
     columns, rows = figure.layout.xaxis, figure.layout.yaxis
-    if columns.side != "top" or columns.tickangle is None:
+    if columns.side != "top" or columns.tickangle is None or not rows.ticktext:
         return None
     above = height_of_labels(columns.ticktext, columns.tickangle)
-    beside = _longest(rows.ticktext)
-    if above is None or beside is None:
+    if above is None:
         return None
     lines = str(columns.title.text or "").count("<br>")
-    margins = {"l": LEFT + beside, "t": above + TITLE_LINE * lines}
+    margins = {"l": LEFT + _longest(rows.ticktext), "t": above + TITLE_LINE * lines}
     if not _has_scale_beside(figure):  # for the last label to lean over
-        last = _longest(columns.ticktext[-1:]) or 0.0
+        last = _longest(columns.ticktext[-1:])
         margins["r"] = RIGHT + last * math.cos(math.radians(columns.tickangle))
         if rows.scaleratio is not None:  # few cells are narrower than the scale below them
             around = margins["t"] + figure.layout.margin.b
@@ -57,29 +151,25 @@ def counted_margins(figure: go.Figure) -> dict[str, float] | None:
     return margins
 
 
-def height_of_labels(labels: Sequence[str] | None, angle: float) -> float | None:
-    """Pixels above the cells, with the title. None without labels."""
-    longest, turn = _longest(labels), math.radians(abs(angle))
-    return None if longest is None else TOP + longest * math.sin(turn) + LINE * math.cos(turn)
-
-
 def _has_scale_beside(figure: go.Figure) -> bool:
     """Whether a colour scale stands on the right."""
-    scaled = [
-        trace for trace in figure.data if trace.type == "heatmap" and trace.showscale is not False
-    ]
-    return any(trace.colorbar.orientation != "h" for trace in scaled)
+    return any(
+        trace.type == "heatmap"
+        and trace.showscale is not False
+        and trace.colorbar.orientation != "h"
+        for trace in figure.data
+    )
 
 
 def room_above(figure: go.Figure) -> float:
-    """Pixels for a legend above the picture on a phone, 0 without one. Plotly makes room only for the rows
+    """Pixels for a legend above the figure on a phone, 0 without one. Plotly makes room only for the rows
     that the legend has at first, not for those it gets when the page becomes narrower."""
     names, widest = _legend_above(figure)
     return KEY_ROW * math.ceil(names / max(1, PHONE // widest)) + KEY_EDGE if names else 0.0
 
 
 def _legend_above(figure: go.Figure) -> tuple[int, float]:
-    """How many names the legend above the picture has, 0 without one, and the width of the widest."""
+    """How many names the legend above the figure has, 0 without one, and the width of the widest."""
     legend = figure.layout.legend
     names = [trace.name for trace in figure.data if trace.name and trace.showlegend is not False]
     if figure.layout.showlegend is False or legend.yanchor != "bottom" or len(names) < 2:
@@ -87,48 +177,27 @@ def _legend_above(figure: go.Figure) -> tuple[int, float]:
     return len(names), max(KEY_SAMPLE + KEY_LETTER * len(html.unescape(name)) for name in names)
 
 
-def _legend_of_fewer_rows(figure: go.Figure, place: str, beside: float) -> str:
-    """Takes away, where the picture is wide, the room for rows that the legend has on a phone alone."""
-    names, widest = _legend_above(figure)
-    if (
-        not names or figure.layout.yaxis.automargin is False
-    ):  # margins that are counted have no such room
-        return ""
-    most = math.ceil(names / max(1, PHONE // widest))
-    # What is taken away is clipped too: it would lie on the buttons above, and catch what is clicked there.
-    fit = f"{place}{{flex-basis:auto!important;height:auto!important;overflow:clip}}"
-    rules = [fit] if most > 1 else []
-    for rows in range(most - 1, 0, -1):
-        width = math.ceil(names / rows) * widest + beside
-        spare = KEY_ROW * (most - rows)
-        rules.append(
-            f"@container (min-width:{width:.0f}px){{{place}>*{{margin-top:-{spare:.0f}px}}}}"
-        )
-    return "".join(rules)
-
-
-def _longest(labels: Sequence[str] | None) -> float | None:
-    """The width of the longest label in pixels; None without labels."""
-    return LETTER * max(map(letters_wide, labels)) if labels else None
-
-
 def narrow_rules(figure: go.Figure, place: str) -> str:
-    """CSS rules for the picture in the container that `place` selects; empty if everything always fits."""
+    """CSS rules for the figure in the container that `place` selects; empty if everything always fits."""
     beside = _beside(figure)
     rules = [
         _size_of_squares(figure, place),
         _legend_of_fewer_rows(figure, place, beside),
         _numbers(figure, place, beside),
     ]
-    for number, axis in _columns(figure):
-        rules += _ticks(axis, number, place, beside)
-    rules += _rows(figure, place, beside)
+    for name in figure.layout:
+        if re.fullmatch(r"xaxis\d*", name):
+            rules += _columns(
+                figure.layout[name], f"x{name.removeprefix('xaxis')}tick", place, beside
+            )
+    if _has_squares_of_known_size(figure):
+        rules += _rows(figure, place, beside)
     written = "".join(filter(None, rules))
     return f"{place}{{container-type:inline-size}}{written}" if written else ""
 
 
 def _size_of_squares(figure: go.Figure, place: str) -> str:
-    """The width and height at which cells are square. Streamlit draws a picture as large as its place."""
+    """The width and height at which cells are square. Streamlit draws a figure as large as its place."""
     margin = figure.layout.margin
     if not _has_squares_of_known_size(figure):
         return ""
@@ -137,7 +206,7 @@ def _size_of_squares(figure: go.Figure, place: str) -> str:
     widest = beside + (figure.layout.height - above) / share
     cells = f"{share:.5f}*(100cqi*var(--larger,1) - {beside:.1f}px)"
     height = f"min({figure.layout.height}px,calc({cells} + {above:.1f}px))"
-    # The lecture view shows all larger. Streamlit measures that, and draws beyond the picture's place.
+    # The lecture view shows all larger. Streamlit measures that, and draws beyond the figure's place.
     measured = "calc(var(--height)/var(--larger,1))"
     return (
         f"{place}{{flex-basis:auto!important;height:auto!important}}"
@@ -166,13 +235,12 @@ def without_anchor(figure: go.Figure) -> Iterator[None]:
     between visitors.
 
     Where Plotly sees to it, it writes the narrower axes into the layout that it was given, and Streamlit
-    gives it that layout again when the place has another size: the picture shrinks each time.
+    gives it that layout again when the place has another size: the figure shrinks each time.
     """
-    if not _has_squares_of_known_size(figure):
-        yield
-        return
     shaped = [(figure.layout.yaxis, name) for name in ("scaleanchor", "scaleratio", "constrain")]
     shaped += [(figure.layout.xaxis, name) for name in ("constrain", "constraintoward")]
+    if not _has_squares_of_known_size(figure):
+        shaped = []
     before = [axis[name] for axis, name in shaped]
     for axis, name in shaped:
         axis[name] = None
@@ -181,6 +249,24 @@ def without_anchor(figure: go.Figure) -> Iterator[None]:
     finally:
         for (axis, name), value in zip(shaped, before, strict=True):
             axis[name] = value
+
+
+def _legend_of_fewer_rows(figure: go.Figure, place: str, beside: float) -> str:
+    """Takes away, where the figure is wide, the room for rows that the legend has on a phone alone."""
+    names, widest = _legend_above(figure)
+    if not names or figure.layout.yaxis.automargin is False:  # counted margins have no such room
+        return ""
+    most = math.ceil(names / max(1, PHONE // widest))
+    # What is taken away is clipped too: it would lie on the buttons above, and catch what is clicked there.
+    fit = f"{place}{{flex-basis:auto!important;height:auto!important;overflow:clip}}"
+    rules = [fit] if most > 1 else []
+    for rows in range(most - 1, 0, -1):
+        width = math.ceil(names / rows) * widest + beside
+        spare = KEY_ROW * (most - rows)
+        rules.append(
+            f"@container (min-width:{width:.0f}px){{{place}>*{{margin-top:-{spare:.0f}px}}}}"
+        )
+    return "".join(rules)
 
 
 def _numbers(figure: go.Figure, place: str, beside: float) -> str:
@@ -193,14 +279,14 @@ def _numbers(figure: go.Figure, place: str, beside: float) -> str:
                 continue
             size = trace.textfont.size or _SIZE
             longest = max((_width(word, size) for word in trace.text), default=0.0)
-            needed = max(needed, _picture(axis, longest + _AROUND_NUMBER, 1.0))
+            needed = max(needed, _plot_width(axis, longest + _AROUND_NUMBER, 1.0))
         if trace.type == "bar" and trace.orientation != "h" and trace.texttemplate:
             needed = max(needed, len(trace.x) * _NUMBER)
     return _hidden(place, ":is(.textpoint,.bartext)", needed + beside) if needed else ""
 
 
-def _ticks(axis: Any, number: str, place: str, beside: float) -> Iterator[str]:
-    """Keeps only every second label, every fourth, … where they would touch."""
+def _columns(axis: Any, ticks: str, place: str, beside: float) -> Iterator[str]:
+    """Keeps only every second label, every fourth, … where they would touch. ticks: their class."""
     if not axis.ticktext or not axis.tickvals or len(axis.ticktext) < 2:
         return
     size = axis.tickfont.size or _SIZE
@@ -213,37 +299,28 @@ def _ticks(axis: Any, number: str, place: str, beside: float) -> Iterator[str]:
     for more in _LABELS_EVERY:
         if every >= len(axis.ticktext):
             return
-        width = _picture(axis, apart / every, step) + beside
-        shown = f"g.x{number}tick:not(:nth-child({more}n + 1 of g.x{number}tick))"
-        yield _hidden(place, shown, width)
+        yield _every(more, ticks, place, _plot_width(axis, apart / every, step) + beside)
         every = more
 
 
 def _rows(figure: go.Figure, place: str, beside: float) -> Iterator[str]:
     """The same for the rows of cells that are square, and so lower where they are narrower."""
     down = figure.layout.yaxis
-    if not _has_squares_of_known_size(figure) or len(down.ticktext or ()) < 2:
+    if len(down.ticktext or ()) < 2:
         return
     step = min(abs(after - before) for before, after in pairwise(down.tickvals)) * down.scaleratio
     every = 1
     for more in _LABELS_EVERY:
-        width = _picture(figure.layout.xaxis, _LINE / every, step) + beside
-        yield _hidden(place, f"g.ytick:not(:nth-child({more}n + 1 of g.ytick))", width)
+        width = _plot_width(figure.layout.xaxis, _LINE / every, step) + beside
+        yield _every(more, "ytick", place, width)
         every = more
 
 
-def _picture(axis: Any, room: float, units: float) -> float:
+def _plot_width(axis: Any, room: float, units: float) -> float:
     """The width of the plot at which so many units of the axis have so many pixels."""
     low, high = axis.range or (min(axis.tickvals) - 0.5, max(axis.tickvals) + 0.5)
     start, end = axis.domain or (0.0, 1.0)
     return room / units * abs(high - low) / (end - start)
-
-
-def _columns(figure: go.Figure) -> Iterator[tuple[str, Any]]:
-    """The horizontal axes, each with its number as Plotly writes it."""
-    for name in figure.layout:
-        if re.fullmatch(r"xaxis\d*", name):
-            yield name.removeprefix("xaxis"), figure.layout[name]
 
 
 def _beside(figure: go.Figure) -> float:
@@ -257,6 +334,11 @@ def _beside(figure: go.Figure) -> float:
 
 def _width(label: object, size: float) -> float:
     return max(map(letters_wide, str(label).split("<br>"))) * size * PER_SIZE
+
+
+def _every(number: int, ticks: str, place: str, width: float) -> str:
+    """Below this width only every second label, every fourth, …"""
+    return _hidden(place, f"g.{ticks}:not(:nth-child({number}n + 1 of g.{ticks}))", width)
 
 
 def _hidden(place: str, what: str, width: float) -> str:

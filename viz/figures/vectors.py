@@ -1,23 +1,162 @@
-"""Vectors as rows of a heatmap with numbered columns: sums, tables, pairs of rows."""
+"""Vectors as rows of a heatmap: of tokens, tables, sums, pairs, of heads side by side and times a matrix.
+Each figure says where its colours end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from viz.figures.heatmap import Axis, heatmap
-from viz.figures.token_rows import ColourEnd, colour_end, frame_row
-from viz.notation.labels import tick_positions, token_label
-from viz.notation.theme import QuantityName
+from viz.figures.chart import (
+    BARE,
+    CLICKED,
+    LABEL,
+    MONOSPACED,
+    SLANTED,
+    STEADY,
+    Axis,
+    chart,
+    frame,
+    marks,
+    note,
+    numbered,
+    titled,
+)
+from viz.figures.head_tiles import hue_of
+from viz.figures.heatmap import heatmap
+from viz.notation.labels import (
+    LABELS,
+    dimension_ticks,
+    plotly_words,
+    tick_positions,
+    token_label,
+)
+from viz.notation.numbers import signed
+from viz.notation.theme import MASKED, QUANTITIES, QuantityName, rgba, vector_scale
 
 Vectors = NDArray[np.floating]
+MARKED = 64  # up to so many rows each has a mark; more marks would touch
+LYING = 60  # up to so many letters, gaps included, labels are written level
+WIDE_LABELS = 8  # labels of many dimensions: so few that they can be written level
+OUTLIERS = 2.0  # the colours end early if the largest value is so many times a high percentile
+_TICKS = 6  # numbers on one axis
+
+
+@dataclass(frozen=True)
+class ColourEnd:
+    """Where the colours of a figure end, and how many values lie beyond."""
+
+    value: float
+    beyond: int
+    total: int
+    signed: bool = True  # whether the scale has a negative end too
+
+    @property
+    def words(self) -> str:
+        """The note on the figure."""
+        if not self.signed:
+            return f"the colour scale goes from 0 to {self.value:.3g}"
+        if not self.beyond:
+            return f"the colour scale ends at ±{self.value:.3g}, the largest value"
+        return (
+            f"the colour scale ends at ±{self.value:.3g}; {self.beyond:,} of {self.total:,} "
+            "values lie beyond it"
+        )
+
+    @property
+    def short(self) -> str:
+        """The same in a few words, where several kinds of rows have colours of their own."""
+        beyond = f", {self.beyond:,} values beyond" if self.beyond else ""
+        return f"colours end at ±{self.value:.3g}{beyond}"
+
+    @property
+    def lines(self) -> str:
+        """The same in two lines, short enough for a phone."""
+        return self.words.replace("; ", ";<br>").replace(", ", ",<br>")
+
+    @staticmethod
+    def several(ends: Iterable["ColourEnd"]) -> str:
+        """The note on a figure whose parts have scales of their own."""
+        beyond = sum(end.beyond for end in ends)
+        return f";<br>{beyond:,} values lie beyond the ends of theirs" if beyond else ""
+
+
+def colour_end(values: Vectors, percentile: float = 99.5) -> ColourEnd:
+    """The largest |value|, or this percentile if a few large values would leave all others pale."""
+    sizes = np.abs(values)
+    largest, usual = float(sizes.max()), float(np.percentile(sizes, percentile))
+    end = usual if 0 < usual * OUTLIERS < largest else largest
+    return ColourEnd(end, int((sizes > end).sum()), sizes.size)
+
+
+def token_rows(
+    values: Vectors,
+    *,
+    tokens: Sequence[str],
+    columns: Axis,
+    quantity: QuantityName,
+    end: ColourEnd | None = None,
+    chosen: int | None = None,
+) -> go.Figure:
+    """values (token, column) as a heatmap with a row for each token.
+
+    chosen: the row that is framed; with it each of up to 64 rows gets a mark on its left that can
+    be clicked: trace "marks", whose points are numbered as the rows.
+    """
+    end = end or colour_end(values)
+    rows = Axis("token", tokens)
+    figure = heatmap(values, rows=rows, columns=columns, quantity=quantity, limit=end.value)
+    width = values.shape[1]
+    cells = figure.data[-1]
+    if cells.hovertext is None:
+        cells.hovertemplate = "token %{y}, %{x}<br>%{z:.4f}<extra></extra>"
+    axis = figure.layout.xaxis
+    axis.title.text = f"{columns.name}<br>{end.lines}"
+    if width > LABELS:
+        ticks = tick_positions(width, WIDE_LABELS)
+        axis.tickvals, axis.ticktext = ticks, [columns.label(tick) for tick in ticks]
+        axis.tickangle = 0
+    elif width * (1 + max(len(columns.label(column)) for column in range(width))) > LYING:
+        axis.tickangle = SLANTED
+    if chosen is None:
+        return figure
+    frame_row(figure, chosen, width)
+    if len(tokens) > MARKED:
+        return figure
+    gutter = 0.07 * width
+    places = list(range(len(tokens)))
+    look = {
+        "size": 11 if len(places) <= 32 else 7,
+        "color": [MASKED if row == chosen else rgba(MASKED, 0.15) for row in places],
+        "line": {"color": MASKED, "width": 1.5},
+    }
+    figure.add_trace(
+        marks(
+            [-0.5 - gutter / 2] * len(places),
+            places,
+            name="marks",
+            marker=look,
+            **STEADY,
+            text=[f"{row} {rows.label(row)}" for row in places],
+            hover="choose token %{text}",
+        )
+    )
+    axis.range = [-0.5 - gutter, width - 0.5]
+    figure.layout.update(CLICKED)
+    return figure
+
+
+def frame_row(figure: go.Figure, row: int, width: int, *, inset: float = 0.0) -> None:
+    """A frame around one row of so many columns."""
+    frame(figure, (-0.5, width - 0.5, row - 0.5 + inset, row + 0.5 - inset), MASKED)
+
+
 NAMES = {"tokens": "token", "positions": "+ position", "segments": "+ segment"}
 AROUND = 3  # rows of a table that are drawn above and below the chosen one
 PAIRS = 10  # at most so many pairs of vectors are drawn
 DIMENSIONS = 48  # at most so many are drawn: more columns would be too thin to compare
-_LABEL = 10  # characters of a token
-_TICKS = 6  # numbers on one axis
+_LETTERS = 10  # of a token
 
 
 def summands(parts: Mapping[str, Vectors], total: Vectors) -> go.Figure:
@@ -41,7 +180,7 @@ def look_up(table: Vectors, texts: Sequence[str], *, id_: int, product: Vectors)
     """
     ids, width = rows_around(id_, len(table)), len(product)
     labels = [
-        f"{int(other == id_)} × {other} {token_label(text, _LABEL)}"
+        f"{int(other == id_)} × {other} {token_label(text, _LETTERS)}"
         for other, text in zip(ids, texts, strict=True)
     ]
     drawn = table[ids.start : ids.stop]
@@ -56,12 +195,12 @@ def word_pairs(
 ) -> go.Figure:
     """first, second (token, d_model), token beside token: two rows a token, then a gap.
 
-    end: where the colours end, so that several pictures can share one scale.
+    end: where the colours end, so that several figures can share one scale.
     """
     width = min(first.shape[1], DIMENSIONS)
     rows, labels = [], []
     for left, right, text in list(zip(first, second, texts, strict=True))[:PAIRS]:
-        label = token_label(text, _LABEL)
+        label = token_label(text, _LETTERS)
         rows += [left[:width], right[:width], np.full(width, np.nan)]
         labels += [f"{label} · first", f"{label} · second", ""]
     height = min(130 + 22 * len(labels), 560)
@@ -77,22 +216,10 @@ def order_differences(
     for way, apart in ways.items():
         width = min(apart.shape[1], DIMENSIONS)
         rows += [*apart[:PAIRS, :width], np.full(width, np.nan)]
-        labels += [f"{token_label(text, _LABEL)} · {way}" for text in texts[:PAIRS]] + [""]
+        labels += [f"{token_label(text, _LETTERS)} · {way}" for text in texts[:PAIRS]] + [""]
     height = min(130 + 24 * len(labels), 560)
     name = "token and setting"
     return _stacked(rows[:-1], labels[:-1], name, end, height=height, quantity="difference")
-
-
-def position_map(table: Vectors, *, column_name: str, value_name: str) -> go.Figure:
-    """table (position, column): one row a position."""
-    hover = f"position %{{y}}, {column_name} %{{x}}<br>{value_name} %{{z:.4f}}"
-    return _counted(table, "position", column_name, hover, end=colour_end(table))
-
-
-def likeness_map(alike: Vectors) -> go.Figure:
-    """alike (position, position) from -1 to 1."""
-    hover = "positions %{y} and %{x}<br>likeness %{z:.4f}"
-    return _counted(alike, "position", "position", hover, quantity="score", square=True)
 
 
 def _stacked(
@@ -106,52 +233,239 @@ def _stacked(
 ) -> go.Figure:
     """Vectors one below the other."""
     values = np.array(rows)
+    width = values.shape[1]
     figure = heatmap(
         values,
         rows=Axis(name, labels, tokens=False),
-        columns=_numbered("dimension", values.shape[1]),
+        columns=numbered("dimension", width),
         quantity=quantity,
         limit=end.value,
         height=height,
     )
-    return figure.update_xaxes(_count("dimension", values.shape[1], end))
+    return figure.update_xaxes(_few_numbers(f"dimension<br>{end.lines}", width))
 
 
-def _counted(
-    values: Vectors,
-    row: str,
-    column: str,
-    hover: str,
-    *,
-    end: ColourEnd | None = None,
-    quantity: QuantityName = "stream",
-    square: bool = False,
-) -> go.Figure:
-    """A large table with numbered rows and columns."""
+def position_map(table: Vectors, *, column_name: str, value_name: str) -> go.Figure:
+    """table (position, column): one row a position."""
+    end = colour_end(table)
     figure = heatmap(
-        values,
-        rows=_numbered(row, len(values)),
-        columns=_numbered(column, values.shape[1]),
-        quantity=quantity,
-        limit=end.value if end else 1.0,
+        table,
+        rows=numbered("position", len(table)),
+        columns=numbered(column_name, table.shape[1]),
+        quantity="stream",
+        limit=end.value,
         height=440,
-        square=square,
     )
-    figure.data[-1].update(hovertext=None, hovertemplate=f"{hover}<extra></extra>")
-    figure.update_xaxes(_count(column, values.shape[1], end))
-    return figure.update_yaxes(_count(row, len(values)))
+    hover = f"position %{{y}}, {column_name} %{{x}}<br>{value_name} %{{z:.4f}}<extra></extra>"
+    figure.data[-1].update(hovertext=None, hovertemplate=hover)
+    figure.update_xaxes(_few_numbers(f"{column_name}<br>{end.lines}", table.shape[1]))
+    return figure.update_yaxes(_few_numbers("position", len(table)))
 
 
-def _numbered(name: str, count: int) -> Axis:
-    return Axis(name, [str(number) for number in range(count)], tokens=False)
+def likeness_map(alike: Vectors) -> go.Figure:
+    """alike (position, position) from -1 to 1."""
+    axis = numbered("position", len(alike))
+    figure = heatmap(alike, rows=axis, columns=axis, quantity="score", limit=1.0, square=True)
+    hover = "positions %{y} and %{x}<br>likeness %{z:.4f}<extra></extra>"
+    figure.data[-1].update(hovertext=None, hovertemplate=hover)
+    both = _few_numbers("position", len(alike))
+    return figure.update_xaxes(both).update_yaxes(both)
 
 
-def _count(name: str, count: int, end: ColourEnd | None = None) -> dict[str, object]:
-    """A few numbers along an axis and, below its name, where the colours end."""
+def _few_numbers(title: str, count: int) -> dict[str, object]:
+    """A few numbers along an axis, under its title."""
     ticks = tick_positions(count, _TICKS)
-    return {
-        "title": {"text": name if end is None else f"{name}<br>{end.lines}"},
-        "tickvals": ticks,
-        "ticktext": [str(tick) for tick in ticks],
-        "tickangle": 0,
+    return titled(title, tickvals=ticks, ticktext=[str(tick) for tick in ticks], tickangle=0)
+
+
+_FEW, _MANY = 22, 15  # pixels of a row, where rows are few and where they are many
+_LENGTHS = 112  # pixels of the lengths
+_THICK = 2  # rows of the figure that one token's outputs take
+
+
+def merging(
+    outputs: Vectors,
+    written: Vectors,
+    sums: dict[str, Vectors],
+    *,
+    groups: int,
+    chosen: int,
+) -> go.Figure:
+    """One token: the outputs of all heads side by side, and what they become through W_O, one colour a head.
+    The length of each vector stands at its right, that of the longest head in bold.
+
+    Args:
+        outputs: (head, d_v), side by side at the top.
+        written: what each head writes (head, d_model), below them.
+        sums: vectors (d_model,) by their names, at the bottom.
+        groups: heads of keys and values.
+        chosen: the head that is framed.
+    """
+    heads, width = written.shape
+    drawn = {"outputs": outputs, "heads": written, "sums": np.array(list(sums.values()))}
+    end = {name: colour_end(values) for name, values in drawn.items()}
+    first = _THICK + 1  # the row of the first head
+    after = first + heads + 1
+    rows = [
+        *(
+            (first + head, row, hue_of(head, heads, groups), end["heads"], f"head {head}")
+            for head, row in enumerate(written)
+        ),
+        *(
+            (after + number, row, QUANTITIES["stream"].hue, end["sums"], name)
+            for number, (name, row) in enumerate(sums.items())
+        ),
+    ]
+    traces = list(_strips(outputs[:, None], width, groups, end["outputs"], height=_THICK))
+    traces += [_cells(row[None], hue, e, name, y0=y, dy=1) for y, row, hue, e, name in rows]
+    labels = ["side by side", "", "", *(f"head {head}" for head in range(heads)), "", *sums]
+    figure = _side_by_side(traces, labels, width, end.values())
+    lengths = [float(np.linalg.norm(row)) for _, row, *_ in rows]
+    longest = max(lengths[:heads])
+    words = {first - 1: "length"}
+    for at, ((place, *_), length) in enumerate(zip(rows, lengths, strict=True)):
+        is_longest = at < heads and length == longest
+        words[place] = f"<b>{length:.2f} longest</b>" if is_longest else f"{length:.2f}"
+    for place, word in words.items():
+        figure.add_annotation(note(word, 1, place, xref="paper", font=MONOSPACED))
+    figure.update_layout(margin={"r": _LENGTHS})
+    frame_row(figure, first + chosen, width)
+    return figure
+
+
+def merging_of_tokens(
+    outputs: Vectors, total: Vectors, *, tokens: Sequence[str], groups: int
+) -> go.Figure:
+    """The whole sentence: the outputs (head, token, d_v) side by side; below them what the sub-layer writes,
+    total (token, d_model)."""
+    count, width = total.shape
+    end = {"outputs": colour_end(outputs), "sums": colour_end(total)}
+    traces = list(_strips(outputs, width, groups, end["outputs"], height=1))
+    hue = QUANTITIES["stream"].hue
+    traces.append(_cells(total, hue, end["sums"], "sum", y0=count + 1, dy=1))
+    names = [token_label(token, LABEL) for token in tokens]
+    return _side_by_side(traces, [*names, "", *names], width, end.values())
+
+
+def _strips(
+    outputs: Vectors, width: int, groups: int, end: ColourEnd, *, height: int
+) -> Iterator[go.Heatmap]:
+    """Each head's outputs (token, d_v), side by side over so many columns, from the first row down."""
+    heads, _, own = outputs.shape
+    share = width / (heads * own)  # 1, unless heads are wider or narrower than the stream together
+    for head, rows in enumerate(outputs):
+        places = {"x0": (head * own + 0.5) * share - 0.5, "dx": share}
+        places |= {"y0": (height - 1) / 2, "dy": height}
+        name = f"output of head {head}"
+        yield _cells(rows, hue_of(head, heads, groups), end, name, **places)
+
+
+def _cells(values: Vectors, hue: str, end: ColourEnd, words: str, **places: object) -> go.Heatmap:
+    """Rows of a vector's numbers in a colour."""
+    return go.Heatmap(
+        z=values.astype(np.float32),
+        zmin=-end.value,
+        zmax=end.value,
+        colorscale=vector_scale(hue),
+        showscale=False,
+        hovertemplate=f"{words}<br>%{{z:.4f}}<br>{end.short}<extra></extra>",
+        **places,
+    )
+
+
+def _side_by_side(
+    traces: Sequence[go.Heatmap], labels: Sequence[str], width: int, ends: Iterable[ColourEnd]
+) -> go.Figure:
+    """labels: one a row, "" for a gap. ends: of all colours."""
+    ticks = dimension_ticks(width, _TICKS)
+    title = f"dimension (each block has its own scale){ColourEnd.several(ends)}"
+    look = BARE | {"tickfont": MONOSPACED, "tickangle": 0}
+    texts = [str(tick) for tick in ticks]
+    across = titled(title, range=[-0.5, width - 0.5], tickvals=ticks, ticktext=texts) | look
+    named = {place: plotly_words(label) for place, label in enumerate(labels) if label}
+    down = look | {"tickvals": list(named), "ticktext": list(named.values())}
+    row = _FEW if len(labels) <= _FEW else _MANY
+    height = row * len(labels) + 74
+    return chart(list(traces), across, down | {"range": [len(labels) - 0.5, -0.5]}, height=height)
+
+
+_HIGH = 460  # pixels
+_STRIP, _GAP = 0.09, 0.045  # height of x and of the products, and between them, by the matrix's
+_BESIDE, _COLUMN = 0.02, 0.05  # between the columns on the right, and their width, by that of x
+
+
+def projection(
+    x: Vectors,
+    matrix: Vectors,
+    bias: Vectors,
+    sums: Vectors,
+    *,
+    dimension: int,
+    marked: Sequence[int],
+    quantity: QuantityName,
+    letters: tuple[str, str],
+) -> go.Figure:
+    """One token's vector times one head's matrix. Each column of the matrix stands below the number of x that
+    it is multiplied by. A bias of zero is not drawn.
+
+    Args:
+        x: (d_model,), at the top.
+        matrix, bias: a head's, (d_k, d_model) and (d_k,).
+        sums: what they make of x, (d_k,).
+        dimension: the entry whose row is framed and whose products stand at the bottom.
+        marked: the columns of products that get a small triangle.
+        quantity: of the result.
+        letters: of the result and of the matrix: "q", "W_Q".
+    """
+    letter, name = letters
+    width, wide = len(sums), len(x)
+    strip, first = _STRIP * width, (_STRIP + _GAP) * width  # first: the matrix's upper edge
+    bottom = first + (1 + _GAP) * width + strip / 2
+    products = matrix[dimension] * x
+    beside = {"b": bias, letter: sums} if bias.any() else {letter: sums}
+    values = {"x": x, name: matrix, "products": products, **beside}
+    ends = {each: colour_end(numbers) for each, numbers in values.items()}
+    columns = {
+        each: wide * (1 + (_BESIDE + _COLUMN) * number) - _COLUMN * wide / 2 - 0.5
+        for number, each in enumerate(beside, 1)
     }
+
+    def cells(of: str, table: Vectors, **places: float) -> go.Heatmap:
+        hue = QUANTITIES["stream" if of == "x" else quantity].hue
+        return _cells(table, hue, ends[of], of, name=of, showlegend=False, **places)
+
+    rows = {"y0": first + 0.5, "dy": 1}
+    above = bottom - (strip + _GAP * width) / 2
+    traces = [
+        cells("x", x[None], y0=strip / 2, dy=strip),
+        cells(name, matrix, **rows),
+        cells("products", products[None], y0=bottom, dy=strip),
+        *(
+            cells(each, numbers[:, None], x0=columns[each], dx=_COLUMN * wide, **rows)
+            for each, numbers in beside.items()
+        ),
+        marks(
+            list(marked),
+            [above] * len(marked),
+            name="written out",
+            text=[signed(f"{products[column]:.4f}") for column in marked],
+            hover="dimension %{x}, in the formula<br>%{text}",
+            marker={"symbol": "triangle-down", "size": 9, "color": MASKED},
+        ),
+    ]
+    chosen, right = first + dimension + 0.5, columns[letter] + _COLUMN * wide / 2
+    names = {strip / 2: "x", chosen: f"{name}, {dimension}", bottom: "products"}
+    down = {"tickvals": list(names), "ticktext": list(names.values()), "tickfont": MONOSPACED}
+    ticks = list(dimension_ticks(wide, _TICKS))
+    across = titled(
+        f"dimension of x (each strip has its own scale){ColourEnd.several(ends.values())}",
+        tickvals=[*ticks, *columns.values()],
+        ticktext=[*map(str, ticks), *columns],
+        tickfont=MONOSPACED,
+        tickangle=0,
+        range=[-0.5, right],
+    )
+    down = BARE | down | {"range": [bottom + strip / 2, 0]}
+    figure = chart(traces, BARE | across, down, height=_HIGH)
+    frame(figure, (-0.5, right, chosen - 0.5, chosen + 0.5), MASKED, 1.5)
+    return figure

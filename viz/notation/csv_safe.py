@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 
-from viz.notation.visible import WORD_JOINER
+from viz.notation.labels import WORD_JOINER
 
 _FORMULA_STARTS = tuple("=+-@")  # a spreadsheet reads such a cell as a formula
 _NUMBER = re.compile(r"[+-][\d.,]+(e[+-]?\d+)?( ?%)?", re.IGNORECASE)

@@ -2,8 +2,7 @@
 
 import re
 
-from viz.notation.labels import token_label
-from viz.notation.visible import WORD_JOINER, isolated, visible
+from viz.notation.labels import WORD_JOINER, isolated, token_label, visible
 
 _SIGNS = re.compile(r"([!-/:-@\[-`{-~])")
 # Streamlit makes links, icons, emoji and arrows of these even where each sign is escaped.

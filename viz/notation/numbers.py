@@ -5,11 +5,11 @@ They have a true minus sign, as in the explorer (viz/explorer/js/numbers.js).
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from model.analysis.run_comparison import probability_rounding
 
@@ -18,6 +18,7 @@ _MOST_DECIMALS = 8
 _ROUNDING = 1e-9  # rounding error of float64 arithmetic
 _SMALLEST, _LARGEST = 5e-5, 1e12  # beyond these a number is written as a power of ten
 _MINUS = "−"
+NAMED = 3  # of several equal ones
 
 
 def number(value: float) -> str:
@@ -138,3 +139,19 @@ def _decimals(value: float) -> int:
         if _is_whole(value) or round(value, decimals) != round(value):
             return decimals
     return DECIMALS
+
+
+def leaders(values: ArrayLike, *, decimals: int) -> tuple[int, ...]:
+    """The positions of the largest values. Values that are printed alike count as equal."""
+    printed = np.round(np.asarray(values, dtype=np.float64), decimals)
+    return tuple(map(int, np.flatnonzero(printed == printed.max())))
+
+
+def led_by(names: Sequence[str], values: ArrayLike, *, decimals: int) -> tuple[str, bool]:
+    """Who has the largest value, in Markdown, and whether that is more than one."""
+    places = leaders(values, decimals=decimals)
+    if len(places) == len(names) > 1:
+        return f"**all {len(names)} alike**", True
+    if len(places) > NAMED:
+        return f"**{len(places)} of {len(names)} alike**", True
+    return " and ".join(f"**{names[place]}**" for place in places), len(places) > 1

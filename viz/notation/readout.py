@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 from model.trace.records import Attention
 from model.trace.some_queries import of_query
-from viz.notation.labels import token_label
+from viz.notation.labels import isolated, token_label
 from viz.notation.numbers import power_of_ten, signed
-from viz.notation.visible import isolated
 
 _LABEL = 14  # characters of a token
 _DECIMALS = 4

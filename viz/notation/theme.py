@@ -7,6 +7,7 @@ Query blue, key vermillion and value green are of Okabe and Ito's palette. Weigh
 background up to one purple; scores, vectors and differences diverge around 0.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +25,11 @@ MORE, LESS = "#B2182B", "#2166AC"  # differences: red where the changed run has 
 MASKED = "#8C8C94"
 REFERENCE = "#C9A227"  # the reference alignment
 ERRATUM = "#E5354B"  # frames an erratum of the notes
+INPUT, TARGET, DARK = "#DDA6C3", "#C6C6CD", "#1B1B20"  # two pale areas, and dark letters on them
+BLACK, WHITE = "#222222", "#FFFFFF"  # letters and background of a page that has no theme
+# Curves without a meaning of their own: Okabe and Ito's palette without the colours that stand for query, key
+# and value; without grey, which is what is masked.
+CURVES = ("#CC79A7", "#56B4E9", "#E69F00", "#8A5A44", "#8E6BBF", "#B2A000")
 # Heads, or groups of heads, side by side (Paul Tol's bright scheme, and six hues between its own); after the
 # last the first comes again.
 HEADS = (
@@ -96,8 +102,8 @@ QUANTITIES: dict[QuantityName, Quantity] = {
 }
 
 # Streamlit replaces these by colours of the theme in which the page is shown: the chart colours of
-# .streamlit/config.toml, and the page's background.
-PAPER = "#000038"
+# .streamlit/config.toml, the page's background, and the colour of its headings, elsewhere nearly black.
+PAPER, INK = "#000038", "#000037"
 # The places of a theme's ten colours on the scale of weights: its stops, and places between them.
 _STEPS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
 _NEGATIVE: dict[QuantityName, str] = {"score": "#B35806", "difference": LESS}
@@ -116,16 +122,21 @@ def chart_colours(theme: Literal["light", "dark"]) -> list[str]:
 
 def weight_steps(theme: Literal["light", "dark"]) -> list[str]:
     """Ten colours of the scale of weights, from 0.1 to 1. At 0 it has the page's background."""
-    stops = getattr(QUANTITIES["weight"], theme)[1:]
+    return weight_colours(theme, _STEPS)
+
+
+def weight_colours(theme: Literal["light", "dark"], weights: Sequence[float]) -> list[str]:
+    """The colours of weights (weight,). Below 0.1 they run up from white."""
+    stops = getattr(QUANTITIES["weight"], theme)
     places = [place for place, _ in stops]
-    channels = np.array([[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for _, colour in stops])
-    mixed = np.array([np.interp(_STEPS, places, channel) for channel in channels.T]).T
+    channels = np.array([list(bytes.fromhex((hue or WHITE)[1:])) for _, hue in stops])
+    mixed = np.array([np.interp(weights, places, channel) for channel in channels.T]).T
     return ["#" + "".join(f"{round(channel):02X}" for channel in colour) for colour in mixed]
 
 
 def colorscale(quantity: QuantityName, *, lowest: float = -1.0) -> list[list[float | str]]:
     """A Plotly colour scale for a picture on a page. Zero has the colour of the page, and the ends are
-    strong on a light and on a dark page. `printed` makes it ready for a file. lowest: where a diverging
+    strong on a light and on a dark page. `colours_on_white` are those of a file. lowest: where a diverging
     scale begins, from -1 to 0; each value keeps its colour.
 
     Plotly mixes neighbouring colours channel by channel, opacity too. A hue may fade out; but from a
@@ -144,6 +155,11 @@ def colorscale(quantity: QuantityName, *, lowest: float = -1.0) -> list[list[flo
     return [*below, [zero, rgba(hue, 0.0)], [1.0, _place(_ENDS.index((quantity, -1)))]]
 
 
+def rising_scale(hue: str) -> list[list[float | str]]:
+    """A scale that begins at 0, without colour."""
+    return [[0.0, rgba(hue, 0.0)], [1.0, rgba(hue, 1.0)]]
+
+
 def vector_scale(hue: str) -> list[list[float | str]]:
     """The same scale in a colour of no quantity: grey below 0."""
     return [
@@ -154,12 +170,10 @@ def vector_scale(hue: str) -> list[list[float | str]]:
     ]
 
 
-def printed(drawn: str) -> str:
-    """A figure's JSON with the colours of a light page, which Streamlit would otherwise fill in."""
+def colours_on_white() -> dict[str, str]:
+    """The colours of a light page by their placeholders, which Streamlit would otherwise fill in."""
     colours = [*chart_colours("light"), *weight_steps("light")]
-    for number, colour in enumerate(colours):
-        drawn = drawn.replace(f'"{_place(number)}"', f'"{colour}"')
-    return drawn.replace(f'"{PAPER}"', '"#FFFFFF"')
+    return {_place(number): colour for number, colour in enumerate(colours)} | {PAPER: WHITE}
 
 
 def _place(number: int) -> str:
@@ -169,5 +183,5 @@ def _place(number: int) -> str:
 
 def rgba(colour: str, alpha: float) -> str:
     """A colour "#RRGGBB" with an opacity between 0 and 1, as CSS and Plotly read it."""
-    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    red, green, blue = bytes.fromhex(colour[1:])
     return f"rgba({red},{green},{blue},{alpha:g})"

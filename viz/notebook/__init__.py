@@ -16,21 +16,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from viz.notebook.showing import compare, show
-    from viz.notebook.widget import AttentionExplorer
+    from viz.notebook.widget import AttentionExplorer, compare, show
 
 __all__ = ["AttentionExplorer", "compare", "show"]
-_HOMES = {
-    "AttentionExplorer": "viz.notebook.widget",
-    "compare": "viz.notebook.showing",
-    "show": "viz.notebook.showing",
-}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    if name in __all__:
+        return getattr(import_module("viz.notebook.widget"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

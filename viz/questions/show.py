@@ -9,7 +9,7 @@ import streamlit as st
 from model.analysis.heads.families import family_of
 from model.analysis.heads.tiles import chosen_tiles, tiles
 from viz.elements.plot import plot
-from viz.figures.head_grid import tiles_in_a_row
+from viz.figures.head_tiles import tiles_in_a_row
 from viz.notation.markdown import plain
 from viz.questions.kinds import MAKERS
 from viz.questions.question import Maker, Question, Scene, first_clear

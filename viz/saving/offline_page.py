@@ -1,10 +1,11 @@
-"""The picture of one head as files: its matrices, CSV, and a page that opens without a network. Pure.
+"""The picture of one head as files: its matrices, CSV, a page that opens without a network, a report. Pure.
 
 Token text is data in every file: escaped in HTML, in JSON that no `</script>` can end, and in CSV where a
 spreadsheet would take it for a formula.
 """
 
 import html
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,20 +17,32 @@ import plotly.graph_objects as go
 from plotly.io import to_json
 from plotly.offline import get_plotlyjs
 
+from model.analysis.run_comparison import (
+    divergence_rounding,
+    divergences,
+    largest_difference,
+    losses,
+    rounding,
+    row_statistics,
+)
 from model.snippets import Later
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.blocks import Block, block_of, in_blocks, largest_of_blocks, rows_together
 from model.trace.matrix_csv import matrix_csv
 from model.trace.records import Attention
 from model.trace.some_queries import by_queries
+from model.trace.trace import Trace
 from viz.explorer.around import Part, between, offered, parts_of
-from viz.explorer.message import later_of, stages_of
+from viz.explorer.message import formulas_of, later_of, stages_of
 from viz.explorer.stages import Axis as AxisName
 from viz.explorer.stages import Stage
+from viz.figures.chart import on_white
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.formulas import Formula, StageName
-from viz.notation.labels import numbered_labels
-from viz.notation.theme import printed
+from viz.notation.labels import numbered_labels, token_label
+from viz.notation.numbers import difference, nats
+from viz.notation.theme import BLACK, QUANTITIES
+from viz.state.intervention_words import COUNTERFACTUAL, parts
 
 if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads
@@ -43,6 +56,7 @@ CAPTIONS = {
 }
 _TEMPLATE = Path(__file__).with_name("offline_page.html")
 _LABEL = 18  # characters beside a picture
+_INK = re.compile(r"@ink:(\w+)@")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +71,7 @@ class HeadPicture:
     rows: tuple[str, ...]  # labels, each with its position: "3 ·cat"
     columns: tuple[str, ...]
     formula: Formula | None = None  # of a stage around the heads
-    block: Block = (
-        1,
-        1,
-    )  # rows and columns of each number, the largest of them, where they are many
+    block: Block = (1, 1)  # rows and columns of each number, the largest of them, where many
 
     @property
     def captions(self) -> Mapping[str, str]:
@@ -99,43 +110,40 @@ def head_picture(
     pairs = known[stage].columns == "key"
     block = block_of(len(queries), len(keys) + sink) if pairs else (1, 1)
 
-    def drawn(layer: Attention, one: int) -> Array:
-        return in_blocks(layer, block, lambda part: stage_matrix(part, one, stage, sink=sink))
+    def by_run(one: int) -> dict[str, Array]:
+        """The numbers of a head in each run."""
 
-    def apart(before: Attention, one: int) -> Array:
-        if block == (1, 1):
-            return difference_matrix(attention, before, one, stage, sink=sink)
-        after, unchanged = (by_queries(each, rows_together(block)) for each in (attention, before))
-        parts = [
+        def drawn(layer: Attention) -> Array:
+            return in_blocks(layer, block, lambda part: stage_matrix(part, one, stage, sink=sink))
+
+        if baseline is None:
+            return {UNCHANGED: drawn(attention)}
+        pieces = [(attention, baseline)]
+        if block != (1, 1):
+            rows = rows_together(block)
+            pieces = list(zip(by_queries(attention, rows), by_queries(baseline, rows), strict=True))
+        apart = [
             largest_of_blocks(difference_matrix(ours, theirs, one, stage, sink=sink), block)
-            for ours, theirs in zip(after, unchanged, strict=True)
+            for ours, theirs in pieces
         ]
-        return np.concatenate(parts)
+        changed = drawn(attention)
+        return {BASELINE: drawn(baseline), CHANGED: changed, DIFFERENCE: np.concatenate(apart)}
 
-    shown = drawn(attention, head)
-    runs, layers, heads = {UNCHANGED: shown}, [attention], range(attention.heads)
-    if baseline is not None:
-        runs = {
-            BASELINE: drawn(baseline, head),
-            CHANGED: shown,
-            DIFFERENCE: apart(baseline, head),
-        }
-        layers.append(baseline)
-    largest = max(_extent(drawn(layer, one)) for layer in layers for one in heads)
-    limits = dict.fromkeys(runs, largest)
-    if baseline is not None:
-        limits[DIFFERENCE] = max(_extent(apart(baseline, one)) for one in heads)
+    runs, largest = by_run(head), dict[str, float]()
+    for one in range(attention.heads):
+        for name, values in (runs if one == head else by_run(one)).items():
+            largest[name] = max(largest.get(name, 0.0), _extent(values))
     labels: dict[AxisName, tuple[str, ...]] = {
         "query": tuple(numbered_labels(queries)),
         "key": (*numbered_labels(keys), *(["sink"] if sink else [])),
-        "dimension": tuple(map(str, range(shown.shape[1]))),
+        "dimension": tuple(map(str, range(next(iter(runs.values())).shape[1]))),
     }
     return HeadPicture(
         stage=known[stage],
         name=attention.place.head(head),
         later=later_of(list(known.values())),
         runs=runs,
-        limits=limits,
+        limits=_limits(largest),
         rows=labels[known[stage].rows],
         columns=labels[known[stage].columns],
         block=block,
@@ -155,19 +163,22 @@ def _around_heads(
         runs = {BASELINE: old, CHANGED: shown, DIFFERENCE: read_only(shown - old)}
     elif part.before is not None:
         runs = {BEFORE: part.before(head), AFTER: shown}
-    limits = {name: _extent(values) for name, values in runs.items()}
-    if unchanged:
-        limits[BASELINE] = limits[CHANGED] = max(limits[BASELINE], limits[CHANGED])
     return HeadPicture(
         stage=part.stage,
         name=attention.place.head(head),
         later=(),
         runs=runs,
-        limits=limits,
+        limits=_limits({name: _extent(values) for name, values in runs.items()}),
         rows=tuple(numbered_labels(queries)),
         columns=tuple(map(str, range(shown.shape[1]))),
         formula=part.formula,
     )
+
+
+def _limits(largest: dict[str, float]) -> dict[str, float]:
+    """Where the colours of each run end: those of the baseline and of the changed run at one number."""
+    both = max(largest.get(run, 0.0) for run in (BASELINE, CHANGED))
+    return {run: both if run in (BASELINE, CHANGED) else end for run, end in largest.items()}
 
 
 def stage_matrix(attention: Attention, head: int, stage: StageName, *, sink: bool = False) -> Array:
@@ -266,8 +277,7 @@ def standalone(title: str, body: str, figures: Mapping[str, go.Figure]) -> bytes
 
 def _data(figure: go.Figure) -> str:
     """A figure as JSON that cannot end the script it stands in."""
-    on_white = go.Figure(figure).update_layout(template="plotly_white")
-    data = printed(to_json(on_white, validate=False, pretty=False))
+    data = to_json(on_white(figure), validate=False, pretty=False)
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -276,3 +286,96 @@ def _katex() -> str:
     """KaTeX's script, which writes MathML; nothing where the file is missing."""
     file = Path(__file__).parents[2] / "static" / "katex" / "katex.min.js"
     return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What a report is about: a run, the unchanged run where it is changed, a place, a link."""
+
+    title: str  # the model's
+    trace: Trace
+    baseline: Trace | None
+    attention: Attention
+    link: str
+    look_for: str = ""
+
+
+def report(subject: Subject, picture: HeadPicture) -> bytes:
+    said = html.escape(subject.look_for)
+    own, whole = (difference(part.check()) for part in (subject.attention, subject.trace))
+    body = [
+        f"<p><strong>What to look for.</strong> {said}</p>" if said else "",
+        _settings(subject),
+        _formula(subject.attention, picture),
+        _effect(subject),
+        f"<p>Check: weights · V of {html.escape(subject.attention.name)}, recomputed from the recorded "
+        f"Q, K and V, differ from the model's own output by at most {own}; over the whole run, norms "
+        f"too, the largest difference is {whole}. Row = query, column = key; a row of weights sums to "
+        "1; grey cells are masked.</p>",
+    ]
+    return standalone(picture.title, "".join(body), picture_figures(picture))
+
+
+def _settings(subject: Subject) -> str:
+    trace = subject.trace
+    labels = tuple(token_label(token.text) for token in trace.tokens)
+    changed = [part.words for part in parts(trace.intervention, labels)]
+    rows = {
+        "Model": html.escape(subject.title),
+        "Sentence": html.escape(trace.text),
+        "Tokens": _tokens(labels),
+        "Target": _tokens([token_label(token.text) for token in trace.target_tokens]),
+        "Layer": html.escape(f"{subject.attention.name}, {subject.attention.heads} heads"),
+        "Scores times": f"{subject.attention.scale:.6g}",
+        "Ran on": html.escape(trace.device),
+        "Changed": html.escape("; ".join(changed) or "nothing"),
+        "Link": f"<code>{html.escape(subject.link)}</code>",
+    }
+    listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items() if value)
+    return f"<dl>{listed}</dl>{f'<p>{COUNTERFACTUAL}</p>' if changed else ''}"
+
+
+def _tokens(labels: Sequence[str]) -> str:
+    return " ".join(f'<span class="token">{html.escape(label)}</span>' for label in labels)
+
+
+def _formula(attention: Attention, picture: HeadPicture) -> str:
+    formula = picture.formula
+    if formula is None:
+        formula = formulas_of(attention, picture.later)[picture.stage.name]
+    inks: dict[str, str] = {name: quantity.ink[0] for name, quantity in QUANTITIES.items()}
+    inked = _INK.sub(lambda found: inks.get(found[1], BLACK), formula.general)
+    return (
+        f'<div class="formula" data-latex="{html.escape(inked)}">{html.escape(formula.plain)}</div>'
+        f"<p>{html.escape(picture.stage.look)}</p>"
+    )
+
+
+def _effect(subject: Subject) -> str:
+    """What the intervention did, in a table; nothing without an intervention."""
+    before, after = subject.baseline, subject.trace
+    if before is None:
+        return ""
+    layers = (before.find(subject.attention.name), subject.attention)
+    found = [row_statistics(layer) for layer in layers]
+    rows = {
+        "entropy of a row in nats, mean over the layer": [
+            f"{run.entropy.mean():.4f}" for run in found
+        ],
+        "largest weight of a row, mean": [f"{run.largest.mean():.4f}" for run in found],
+    }
+    said = f"Largest difference of any state: {largest_difference(before, after):.3g}."
+    if before.prediction is not None and after.prediction is not None:
+        error = max(rounding(before), rounding(after))
+        if len(losses(before)):
+            rows["loss of the sentence, in nats"] = [
+                nats(losses(run).mean(), error) for run in (before, after)
+            ]
+        apart = float(divergences(before, after)[-1])
+        moved = nats(apart, divergence_rounding(apart, 2 * error))
+        said += f" KL divergence of the next-token prediction: {moved} nats."
+    lines = "".join(
+        f"<tr><td>{name}</td><td>{old}</td><td>{new}</td></tr>" for name, (old, new) in rows.items()
+    )
+    head = "<tr><th></th><th>unchanged</th><th>changed</th></tr>"
+    return f"<table>{head}{lines}</table><p>{said}</p>"

@@ -24,12 +24,13 @@ from model.trace.trace_file import trace_file
 from viz.notation.formulas import StageName
 from viz.saving.offline_page import (
     HeadPicture,
+    Subject,
     head_picture,
     picture_csv,
     picture_figures,
+    report,
     standalone,
 )
-from viz.saving.report import Subject, report
 from viz.state.embedded import frame_line
 from viz.state.examples import example_claim
 from viz.state.held import loaded, traced

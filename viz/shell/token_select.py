@@ -10,7 +10,7 @@ from model.trace.records import Token
 from viz.elements.one_of import one_listed
 from viz.elements.plot import plot
 from viz.figures.heatmap import Axis
-from viz.figures.token_rows import MARKED, ColourEnd, token_rows
+from viz.figures.vectors import MARKED, ColourEnd, token_rows
 from viz.notation.labels import numbered_labels
 from viz.notation.theme import QuantityName
 

@@ -9,8 +9,8 @@ from model.nn.intervention import Intervention
 from model.nn.mask_choices import MASKS
 from model.nn.patches import Patch, PatchPart
 from model.nn.places import head_label, layer_label
+from viz.notation.labels import visible
 from viz.notation.numbers import counted, power_of_ten, signed
-from viz.notation.visible import visible
 
 MASK_VALUES = (-math.inf, -1e9, -1e20, 0.0)  # what is offered for a masked score
 COUNTERFACTUAL = "A counterfactual: the model was not trained with this change."

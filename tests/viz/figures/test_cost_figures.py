@@ -5,8 +5,8 @@ import pytest
 
 from model.analysis.cost.cost import Growth
 from viz.figures.bars import Amount, amounts, percent
-from viz.figures.blocks import WIDE, Block, blocks
-from viz.figures.logarithmic_curves import Timed, growth_lines, time_lines
+from viz.figures.curves import Timed, growth_lines, time_lines
+from viz.figures.diagrams import WIDE, Block, blocks
 
 ROWS = [Amount("Scores", 1_000_000, "one <million>"), Amount("View", 0, "none")]
 

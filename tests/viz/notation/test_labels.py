@@ -1,4 +1,4 @@
-"""Every token has a label that can be seen, and none becomes markup."""
+"""Every token has a label that can be seen, and none becomes markup; tokens of one word have one number."""
 
 import html
 import unicodedata
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.notation.labels import LABELS, plotly_label, tick_positions, token_label
+from tests.model.tiny import loaded
+from viz.notation.labels import LABELS, plotly_label, tick_positions, token_label, word_numbers
 from viz.notation.markdown import bold_token, plain
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=30)  # lone surrogates too
@@ -89,3 +90,30 @@ def test_a_right_to_left_token_keeps_its_place_in_a_sentence() -> None:
     assert plain(f"{hebrew} → {arabic}") == f"\u2068{hebrew}\u2069 → \u2068{arabic}\u2069"
     assert plain("\u2068x") == "‹U\\+2068›x"  # what is typed hides nothing
     assert plain("Привет, 東京") == "Привет\\, 東京"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "numbers"),
+    [
+        (["The", " un", "account", "able", " cat", "."], [0, 1, 1, 1, 2, 3]),
+        (["[CLS]", "un", "##account", "##able", "cat", "##", "[SEP]"], [0, 1, 1, 1, 2, 3, 4]),
+        (["the", "black", "cat"], [0, 1, 2]),
+        (["a", " 12", "34", "\n", "b"], [0, 1, 1, 2, 3]),
+        (["a", " ", "b", "c", " d"], [0, 1, 1, 1, 2]),
+        (["", "##x", ""], [0, 1, 2]),
+        ([], []),
+    ],
+)
+def test_a_word_is_one_number(tokens: list[str], numbers: list[int]) -> None:
+    assert word_numbers(tokens) == numbers
+
+
+@pytest.mark.parametrize("name", ["house-gpt", "minilm"])
+def test_the_words_of_a_sentence_are_those_that_spaces_part(name: str) -> None:
+    text = "the unaccountable bookkeeper quietly rearranged everything"
+    tokens = [token for token in loaded(name).tokenizer.tokens(text) if not token.special]
+    assert len(tokens) > len(text.split())
+    words = dict[int, str]()
+    for token, number in zip(tokens, word_numbers([one.text for one in tokens]), strict=True):
+        words[number] = words.get(number, "") + token.text.strip().removeprefix("##")
+    assert list(words.values()) == text.split()

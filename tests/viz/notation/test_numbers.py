@@ -1,17 +1,24 @@
-"""Numbers as text: exact to four decimals, and never made to look like another number."""
+"""Numbers as text: exact to four decimals, never made to look like another number; who leads; bounds."""
 
+import re
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streamlit.testing.v1 import AppTest
 
 from model.analysis.tokens.prediction import probabilities
+from tests.model.tiny import loaded
 from viz.notation.numbers import (
     agreeing,
     counted,
+    difference,
     fixed,
+    leaders,
+    led_by,
     moves,
     nats,
     number,
@@ -22,6 +29,8 @@ from viz.notation.numbers import (
     signed,
     significant,
 )
+from viz.views.all_heads.means import ALL, _look_for
+from viz.views.laboratory.effects import _moved_most
 
 
 @pytest.mark.parametrize(
@@ -123,3 +132,70 @@ def test_a_large_number_keeps_the_digits_that_hold() -> None:
     assert rounded(12_345.67, 300.0, 1) == "12,000"
     assert rounded(12_345.67, 0.7, 1) == "12,346"
     assert rounded(12.34, 0.001, 1) == "12.3"
+
+
+NAMES = ["L0H0", "L0H1", "L0H2", "L0H3", "L1H0"]
+
+
+@pytest.mark.parametrize(
+    ("values", "said", "several"),
+    [
+        ([0.1, 0.9, 0.2, 0.3, 0.4], "**L0H1**", False),
+        ([0.1, 0.9001, 0.2, 0.9002, 0.4], "**L0H1** and **L0H3**", True),  # printed alike
+        ([0.9, 0.9, 0.9, 0.9, 0.4], "**4 of 5 alike**", True),
+        ([0.0] * 5, "**all 5 alike**", True),
+    ],
+)
+def test_equal_values_share_the_first_place(values: list[float], said: str, several: bool) -> None:
+    assert led_by(NAMES, values, decimals=3) == (said, several)
+
+
+def test_one_head_alone_leads() -> None:
+    assert led_by(["L0H0"], [0.0], decimals=2) == ("**L0H0**", False)
+    assert leaders([-0.0, 0.0, -1.0], decimals=2) == (0, 1)
+
+
+def test_no_token_is_said_to_lead_where_several_are_equal() -> None:
+    even = np.full(2, 0.5)
+    assert "No token stands out" in _look_for(ALL, even, ["a", "b"], False)
+    first = np.array([1.0, 0.0])
+    assert "**a** (position 0) gets a mean weight of 1.00" in _look_for(
+        ALL, first, ["a", "b"], False
+    )
+
+
+def test_predictions_that_did_not_move_moved_most_after_no_token() -> None:
+    assert "most after" not in _moved_most(["a", "b"], np.zeros(2), 0.0)
+    assert "most after **b** (position 1): **0.2000**" in _moved_most(
+        ["a", "b"], np.array([0, 0.2]), 0.0
+    )
+
+
+HOME = Path(__file__).resolve().parents[3] / "pages" / "home.py"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0, "0"), (1.49e-6, "2e−6"), (7e-7, "7e−7"), (9.01e-7, "1e−6"), (np.float32(0.5), "5e−1")],
+)
+def test_a_bound_is_rounded_up_to_one_digit(value: float, said: str) -> None:
+    assert difference(value) == said
+
+
+def test_a_bound_holds_and_is_the_least_of_one_digit() -> None:
+    for value in 10 ** np.random.default_rng(0).uniform(-12, 0, 1000):
+        bound = float(difference(value).replace("−", "-"))
+        digit = 10.0 ** np.floor(np.log10(value))
+        assert value <= bound < value + digit * (1 + 1e-9)
+
+
+def test_a_page_says_no_less_than_the_check_of_its_run() -> None:
+    text = "the black cat sleeps"
+    app = AppTest.from_file(str(HOME), default_timeout=120)
+    app.query_params.update({"model": "translate-en-fr", "text": text})
+    app.run()
+    (said,) = [one.value for one in app.caption if one.value.startswith("Check:")]
+    found = re.search(r"at most (\de−\d+)\.", said)
+    assert found is not None
+    check = loaded("translate-en-fr").trace(text).check()
+    assert check <= float(found[1].replace("−", "-"))

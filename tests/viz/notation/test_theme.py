@@ -1,4 +1,4 @@
-"""Colours mean one thing, can be read, and fit both kinds of page."""
+"""Colours mean one thing, stand in one place, can be read, and fit both kinds of page."""
 
 import re
 import tomllib
@@ -8,20 +8,19 @@ from typing import Literal
 import plotly.graph_objects as go
 import pytest
 
+from viz.figures.chart import on_white
 from viz.notation.theme import (
     PAGE,
     PAPER,
     QUANTITIES,
-    QuantityName,
     chart_colours,
     colorscale,
-    printed,
     rgba,
     weight_steps,
 )
 
-CONFIG = Path(__file__).resolve().parents[3] / ".streamlit" / "config.toml"
-NAMES: tuple[QuantityName, ...] = tuple(QUANTITIES)
+REPOSITORY = Path(__file__).resolve().parents[3]
+CONFIG = REPOSITORY / ".streamlit" / "config.toml"
 
 
 def luminance(colour: str) -> float:
@@ -36,39 +35,47 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("which", "page"), [(0, "#FFFFFF"), (1, "#16161A")])
-def test_letters_in_a_quantitys_ink_can_be_read_on_the_page(
-    name: QuantityName, which: int, page: str
-) -> None:
-    assert contrast(QUANTITIES[name].ink[which], page) >= 4.5
+def test_no_colour_of_python_stands_anywhere_but_in_the_theme() -> None:
+    written = {
+        f"{path.relative_to(REPOSITORY)}: {colour}"
+        for room in ("viz", "pages", "model")
+        for path in (REPOSITORY / room).rglob("*.py")
+        if path.name != "theme.py"
+        for colour in re.findall(r"[\"'>:( ](#[0-9A-Fa-f]{6})\b", path.read_text())
+    }
+    assert written == {"viz/notation/labels.py: #000001"}  # of a sentence about Streamlit
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_scale_starts_at_the_page_and_moves_away_from_it(name: QuantityName) -> None:
-    quantity = QUANTITIES[name]
-    for stops in (quantity.light, quantity.dark):
-        places = [place for place, _ in stops]
-        assert places[0] == 0
-        assert places[-1] == 1
-        assert places == sorted(places)
-        assert [place for place, colour in stops if colour == PAGE] == [
-            0.5 if quantity.diverging else 0.0
-        ]
-    lightness = [luminance(colour) for _, colour in quantity.light if colour != PAGE]
-    half = len(lightness) // 2 if quantity.diverging else 0
-    assert lightness[half:] == sorted(lightness[half:], reverse=True)
-    assert lightness[:half] == sorted(lightness[:half])
+def test_letters_in_a_quantitys_ink_can_be_read_on_the_page() -> None:
+    for quantity in QUANTITIES.values():
+        for ink, page in zip(quantity.ink, ("#FFFFFF", "#16161A"), strict=True):
+            assert contrast(ink, page) >= 4.5, ink
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_plotly_takes_every_colour_scale_and_its_zero_shows_the_page(name: QuantityName) -> None:
-    scale = colorscale(name)
-    go.Heatmap(z=[[0, 1]], colorscale=scale)  # refuses a scale it cannot read
-    if QUANTITIES[name].diverging:
-        assert all(str(colour).endswith(",0)") for place, colour in scale if place == 0.5)
-    else:
-        assert scale[0] == [0.0, PAPER]
+def test_a_scale_starts_at_the_page_and_moves_away_from_it() -> None:
+    for quantity in QUANTITIES.values():
+        for stops in (quantity.light, quantity.dark):
+            places = [place for place, _ in stops]
+            assert (places[0], places[-1]) == (0, 1)
+            assert places == sorted(places)
+            assert [place for place, colour in stops if colour == PAGE] == [
+                0.5 if quantity.diverging else 0.0
+            ]
+        lightness = [luminance(colour) for _, colour in quantity.light if colour != PAGE]
+        half = len(lightness) // 2 if quantity.diverging else 0
+        assert lightness[half:] == sorted(lightness[half:], reverse=True)
+        assert lightness[:half] == sorted(lightness[:half])
+    assert len({quantity.hue for quantity in QUANTITIES.values()}) == len(QUANTITIES)
+
+
+def test_plotly_takes_every_colour_scale_and_its_zero_shows_the_page() -> None:
+    for name, quantity in QUANTITIES.items():
+        scale = colorscale(name)
+        go.Heatmap(z=[[0, 1]], colorscale=scale)  # refuses a scale it cannot read
+        if quantity.diverging:
+            assert all(str(colour).endswith(",0)") for place, colour in scale if place == 0.5)
+        else:
+            assert scale[0] == [0.0, PAPER]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -82,18 +89,15 @@ def test_a_page_draws_the_strong_ends_and_the_steps_of_the_weights_in_its_own_th
     assert all(contrast(end, written["backgroundColor"]) > 4.5 for end in chart_colours(theme))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_has_no_colour_left_for_the_page_to_fill(name: QuantityName) -> None:
-    heatmap = go.Heatmap(z=[[0, 1]], colorscale=colorscale(name))
-    drawn = go.Figure(heatmap, {"template": "none"}).to_json()
-    assert "#0000" in drawn
-    assert "#0000" not in printed(drawn)
-    assert QUANTITIES[name].light[-1][1] in printed(drawn)
-    assert printed(f'"{PAPER}"') == '"#FFFFFF"'
-
-
-def test_all_hues_differ() -> None:
-    assert len({quantity.hue for quantity in QUANTITIES.values()}) == len(QUANTITIES)
+def test_a_file_has_no_colour_left_for_the_page_to_fill() -> None:
+    for name, quantity in QUANTITIES.items():
+        heatmap = go.Heatmap(z=[[0, 1]], colorscale=colorscale(name))
+        figure = go.Figure(heatmap, {"font": {"color": PAPER}, "template": "none"})
+        assert figure.to_json().count("#0000") > 1
+        drawn = on_white(figure).update_layout(template="none").to_json()
+        assert "#0000" not in drawn
+        assert quantity.light[-1][1] in drawn
+        assert "#FFFFFF" in drawn
 
 
 def test_an_opacity_joins_a_colour() -> None:

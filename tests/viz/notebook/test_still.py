@@ -2,59 +2,58 @@
 
 import base64
 import re
-import zlib
-from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
 from model import load_model
+from viz.notation.theme import weight_colours
 from viz.notebook import show
-from viz.notebook.still import _palette
 
 PLACE = "decoder.1.self"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def html_of(text: str, **more: object) -> str:
+    widget = show(load_model("house-gpt").trace(text), **more)
+    data, _ = widget._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert f"weight {widget.weight:.4f}" in data["text/html"]
+    return data["text/html"]
+
+
+def picture_of(html: str) -> ElementTree.Element:
+    (svg,) = re.findall(r"svg\+xml;base64,([\w+/=]+)", html)
+    return ElementTree.fromstring(base64.b64decode(svg))
 
 
 def test_without_widgets_the_weights_of_the_head_are_a_picture() -> None:
-    trace = load_model("house-gpt").trace("The cat sat on the mat")
-    widget = show(trace, place=PLACE, head=3)
-    data, _ = widget._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in data
-    html = data["text/html"]
-    assert f"weight {widget.weight:.4f}" in html
-    (svg,) = re.findall(r"svg\+xml;base64,([\w+/=]+)", html)
-    picture = base64.b64decode(svg).decode()
-    assert all(f">{label}<" in picture for label in ("The", "·cat", "·sat", "·on", "·the", "·mat"))
-    np.testing.assert_array_equal(
-        pixels(picture), np.rint(trace.find(PLACE).weights(3) * 255).astype(np.uint8)
-    )
-
-
-def pixels(picture: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The levels of the PNG inside an SVG."""
-    (found,) = re.findall(r"png;base64,([\w+/=]+)", picture)
-    png = base64.b64decode(found)
-    columns, rows = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
-    start = png.index(b"IDAT")
-    length = int.from_bytes(png[start - 4 : start], "big")
-    lines = zlib.decompress(png[start + 4 : start + 4 + length])
-    return np.frombuffer(lines, np.uint8).reshape(rows, columns + 1)[:, 1:]
+    text = "The cat sat on the mat"
+    picture = picture_of(html_of(text, place=PLACE, head=3))
+    labels = {label.text for label in picture.iter(f"{SVG}text")}
+    assert labels >= {"The", "·cat", "·sat", "·on", "·the", "·mat"}
+    weights = load_model("house-gpt").trace(text).find(PLACE).weights(3)
+    shades = weight_colours("light", np.linspace(0, 1, 65).tolist())
+    drawn = np.zeros(weights.shape)
+    for path in picture.iter(f"{SVG}path"):
+        for column, row in re.findall(r"M(\d+) (\d+)h1v1h-1z", path.get("d", "")):
+            drawn[int(row), int(column)] = shades.index(path.get("fill", "")) / 64
+    np.testing.assert_allclose(drawn, weights, atol=0.5 / 64 + 1e-6)
 
 
 def test_a_picture_of_a_long_text_stays_small() -> None:
-    trace = load_model("house-gpt").trace("the cat sat on the mat and " * 30)
-    html = show(trace)._repr_mimebundle_()[0]["text/html"]
-    assert len(html) < 60_000
+    assert len(html_of("the cat sat on the mat and " * 30)) < 60_000
 
 
 def test_the_colours_of_weights_begin_at_white_and_grow_darker() -> None:
-    colours = np.frombuffer(_palette(), np.uint8).reshape(256, 3).astype(int).sum(1)
-    assert colours[0] == 3 * 255
-    assert (np.diff(colours) <= 0).all()
+    shades = weight_colours("light", np.linspace(0, 1, 65).tolist())
+    sums = [sum(bytes.fromhex(shade[1:])) for shade in shades]
+    assert sums[0] == 3 * 255
+    assert len(set(shades)) == 65
+    assert sums == sorted(sums, reverse=True)
 
 
 def test_a_token_never_becomes_markup() -> None:
-    trace = load_model("house-gpt").trace('<img src=x onerror="alert(1)"> & so on')
-    html = show(trace)._repr_mimebundle_()[0]["text/html"]
+    html = html_of('<img src=x onerror="alert(1)"> & so on')
     assert html.count("<img") == 1
-    (svg,) = re.findall(r"svg\+xml;base64,([\w+/=]+)", html)
-    assert "<img" not in base64.b64decode(svg).decode()
+    assert not list(picture_of(html).iter(f"{SVG}img"))

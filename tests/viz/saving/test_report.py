@@ -18,14 +18,15 @@ from tests.model.tiny import loaded, run, sentence
 from viz.explorer.stages import stages
 from viz.saving.offline_page import (
     HeadPicture,
+    Subject,
     difference_matrix,
     head_picture,
     picture_csv,
     picture_figures,
+    report,
     stage_matrix,
     standalone,
 )
-from viz.saving.report import Subject, report
 
 STAGES = [stage.name for stage in stages(kind="causal", masked=True, leaks=False, scale=1)]
 HOSTILE = (

@@ -10,7 +10,7 @@ from model import Intervention, Model, Trace, load_model
 from model.loading.registry import models
 from model.trace.arrays import Array
 from tests import weights
-from viz.figures.thumbnail import LEVELS
+from viz.figures.svg import LEVELS
 from viz.state.examples import EXAMPLES, SentenceExample, example_claim
 from viz.state.link import from_link, to_link
 from viz.views.examples.thumbnails import thumbnails

@@ -12,7 +12,7 @@ from model.loading.shipped import DamagedError
 from model.run.tokenizers import gpt2, gpt2_ids
 from model.trace.arrays import Array
 from model.worked import examples
-from viz.figures.miniature import miniature
+from viz.figures.svg import miniature
 from viz.state.menu import PAGES
 from viz.views.glossary.glossary import TERMS, Term, by_letter, glossary_link, matching, term
 from viz.views.glossary.miniatures import MADE, picture

@@ -1,5 +1,5 @@
 // Where the colours of a picture end: at its largest number, or early where a few large ones would leave all others
-// pale. As `colour_end` of viz/figures/token_rows.py.
+// pale. As `colour_end` of viz/figures/vectors.py.
 
 import { extent } from "./derive.js";
 

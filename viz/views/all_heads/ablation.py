@@ -17,8 +17,7 @@ from viz.elements.one_of import one_listed, one_of
 from viz.notation.head_formulas import ABLATION
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
-from viz.notation.numbers import moves, settled, signed
-from viz.notation.superlatives import led_by
+from viz.notation.numbers import led_by, moves, settled, signed
 from viz.shell.background import Offer, run_or_offer
 from viz.shell.pictures import look_for
 from viz.state.look import Look

@@ -15,8 +15,7 @@ from model.analysis.heads.families import Family, families, family_of
 from model.nn.places import Head
 from viz.elements.one_of import choosable_table, one_of
 from viz.elements.plot import plot
-from viz.figures.head_map import head_map
-from viz.figures.head_marks import Cell
+from viz.figures.head_tiles import Cell, head_map
 from viz.figures.heatmap import NARROW, headed, weights_of_head
 from viz.notation.theme import QuantityName
 from viz.saving.save import save_figure

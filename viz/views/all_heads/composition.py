@@ -19,7 +19,7 @@ from model.nn.places import Head, layer_label
 from model.serving.engine import Request
 from model.trace.trace import Trace
 from viz.elements.one_of import one_of
-from viz.figures.composition import Link, composition_graph
+from viz.figures.head_tiles import Link, composition_graph
 from viz.shell.background import Offer, run_or_offer
 from viz.shell.pictures import chart, look_for, table
 from viz.state.held import loaded, traced

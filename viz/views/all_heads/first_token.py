@@ -17,8 +17,7 @@ from viz.elements.one_of import one_listed, one_of
 from viz.notation.head_formulas import weights_and_lengths
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import counted
-from viz.notation.superlatives import led_by
+from viz.notation.numbers import counted, led_by
 from viz.notation.theme import QuantityName
 from viz.shell.pictures import checked, look_for, table
 from viz.state.held import loaded, traced

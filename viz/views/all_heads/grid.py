@@ -9,7 +9,7 @@ from model.analysis.heads.ranking import STATISTICS, Scores, scores
 from model.analysis.heads.tiles import Tiles, tiles
 from model.nn.places import Head
 from model.serving.engine import Request
-from viz.figures.head_grid import head_grid
+from viz.figures.head_tiles import head_grid
 from viz.shell.pictures import checked, look_for, of_all_pairs, table
 from viz.state.held import traced
 from viz.state.look import Look

@@ -28,8 +28,7 @@ from viz.notation.head_formulas import concatenation, logit
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import ADDED_BY
-from viz.notation.numbers import difference, probability, sign_of_sum, signed
-from viz.notation.superlatives import led_by
+from viz.notation.numbers import difference, led_by, probability, sign_of_sum, signed
 from viz.shell.alternatives import say_encoder
 from viz.shell.pictures import chart, look_for, table
 from viz.state.held import loaded, traced

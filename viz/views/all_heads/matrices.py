@@ -24,7 +24,7 @@ from model.serving.engine import Request
 from model.trace.arrays import Wide
 from model.trace.records import Token
 from viz.elements.one_of import keep_within, one_of
-from viz.figures.composition import singular_curves
+from viz.figures.head_tiles import singular_curves
 from viz.figures.heatmap import Axis, headed, heatmap
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain

@@ -21,8 +21,7 @@ from viz.figures.heatmap import Axis, heatmap
 from viz.notation.head_formulas import MEAN, ROLLOUT
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import difference
-from viz.notation.superlatives import leaders
+from viz.notation.numbers import difference, leaders
 from viz.shell.pictures import TABLED, chart, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look

@@ -9,11 +9,10 @@ from model.code.check import within_weights
 from model.code.script import saves
 from model.snippets.layers import concatenation
 from viz.elements.one_of import one_listed, one_of
-from viz.figures.merging import merging, merging_of_tokens
+from viz.figures.vectors import merging, merging_of_tokens
 from viz.notation.head_formulas import concatenation as formula
 from viz.notation.labels import numbered_labels
-from viz.notation.numbers import difference
-from viz.notation.superlatives import led_by
+from viz.notation.numbers import difference, led_by
 from viz.shell.code import code_behind
 from viz.shell.pictures import chart, look_for, table
 from viz.shell.token_select import LISTED

@@ -14,7 +14,7 @@ from model.trace.some_queries import of_query
 from viz.notation.head_formulas import PAIR
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
-from viz.notation.superlatives import led_by
+from viz.notation.numbers import led_by
 from viz.shell.pictures import look_for
 from viz.state.look import Look
 from viz.state.session import change_view, control, current, write_link

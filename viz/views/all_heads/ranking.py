@@ -9,7 +9,7 @@ from model.analysis.heads.labels import SEVERAL
 from model.analysis.heads.ranking import STATISTICS, Scores, Statistic
 from model.analysis.heads.statistics import NOTHING_COMES_BACK
 from viz.notation.markdown import plain
-from viz.notation.superlatives import NAMED, led_by
+from viz.notation.numbers import NAMED, led_by
 from viz.shell.pictures import of_all_pairs
 from viz.state.look import Look
 from viz.state.navigation import view_link

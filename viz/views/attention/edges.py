@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from viz.elements.one_of import one_of
 from viz.elements.plot import plot
-from viz.figures.edge_bars import edge_bars, edge_lengths
+from viz.figures.bars import edge_bars, edge_lengths
 from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.head_formulas import EDGE, EDGE_BEFORE
 from viz.notation.labels import numbered_labels, token_label

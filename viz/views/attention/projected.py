@@ -8,7 +8,7 @@ from model.analysis.attribution.projected import Projected, projected
 from model.worked.equality import sign
 from model.worked.latex import factor, number
 from viz.elements.one_of import keep_within, one_listed, one_of
-from viz.figures.projection import projection
+from viz.figures.vectors import projection
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference

@@ -16,7 +16,7 @@ from model.trace.arrays import Wide
 from model.trace.some_queries import of_query
 from viz.elements.one_of import one_of
 from viz.elements.plot import plot
-from viz.figures import score_parts as figures
+from viz.figures import head_tiles as figures
 from viz.notation.labels import plotly_words, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import part_name

@@ -10,9 +10,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from viz.elements.one_of import one_of
 from viz.elements.rules import rules
-from viz.figures.heatmap import Axis, queries_by_keys
-from viz.figures.tensor_cells import equal_cells, memory_cells, tensor_cells
-from viz.figures.token_rows import colour_end, token_rows
+from viz.figures.cells import equal_cells, memory_cells, tensor_cells
+from viz.figures.heatmap import Axis, heatmap
+from viz.figures.vectors import colour_end, token_rows
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
@@ -229,7 +229,9 @@ def _scores(seen: Look, pictures: DeltaGenerator, words: DeltaGenerator) -> None
     weights = found.outcome.made.values[0, head]
     queries, keys = (labels[:MOST_TOKENS] for labels in labels_of(seen.trace, attention))
     with pictures:
-        chart(queries_by_keys(weights, queries, keys), "axes-softmax")
+        down, across = Axis("query", queries), Axis("key", keys)
+        figure = heatmap(weights, rows=down, columns=across, quantity="weight", square=True)
+        chart(figure, "axes-softmax")
         columns = dict(zip(numbered_labels(keys), weights.T, strict=True))
         sums = {"query": numbered_labels(queries), "sum of the row": weights.sum(-1)}
         table(sums | columns, "axes-softmax")

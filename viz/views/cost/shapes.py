@@ -14,7 +14,7 @@ from model.nn.config import TransformerConfig
 from model.nn.places import Kind, Place
 from viz.elements.one_of import one_of
 from viz.figures.bars import Amount, amounts, percent
-from viz.figures.blocks import Block, blocks
+from viz.figures.diagrams import Block, blocks
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.notation.theme import (

@@ -19,7 +19,7 @@ from model.analysis.cost.timing import (
 )
 from model.arithmetic.sizes import attention_costs
 from viz.figures.bars import Amount, amounts
-from viz.figures.logarithmic_curves import LINEAR, Curve, Timed, curves, time_lines
+from viz.figures.curves import LINEAR, Measured, Timed, curves, time_lines
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
 from viz.notation.theme import QUERY, WEIGHT
@@ -60,7 +60,7 @@ def _counted(kept: list[tuple[int, int]]) -> None:
     """The memory of both ways by length."""
     unit, short, long = fitting(FLOAT * kept[-1][1], MEMORY_UNITS)
     fused, steps = ([FLOAT * count / unit for count in way] for way in zip(*kept, strict=True))
-    drawn = (Curve(STEPS, steps, QUERY), Curve(FUSED, fused, WEIGHT))
+    drawn = (Measured(STEPS, steps, QUERY), Measured(FUSED, fused, WEIGHT))
     name = f"{long} kept, counted"
     chart(curves(LENGTHS, drawn, axis="length in tokens", unit=name, logarithmic=True), "cost-kept")
     columns = {"length": LENGTHS, f"{FUSED}, {short}": fused, f"{STEPS}, {short}": steps}

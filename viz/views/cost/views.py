@@ -15,7 +15,7 @@ from model.analysis.cost.cost import (
 )
 from model.analysis.cost.operations import Lengths
 from viz.figures.bars import Amount, amounts, percent
-from viz.figures.logarithmic_curves import growth_lines
+from viz.figures.curves import growth_lines
 from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, WEIGHT
 from viz.shell.pictures import beside_words, chart, look_for, table
 from viz.state.look import Look

@@ -10,7 +10,7 @@ import streamlit as st
 from model.loading.registry import may_be_linked, models
 from model.nn.places import Head, head_label
 from model.profile.shipped import shipped_profile
-from viz.figures.thumbnail import thumbnail
+from viz.figures.svg import thumbnail
 from viz.notation.head_labels import labels_by_head
 from viz.notation.markdown import plain
 from viz.state.examples import SentenceExample

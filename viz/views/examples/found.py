@@ -8,7 +8,7 @@ from model.nn.config import Shape
 from model.nn.places import Head
 from model.serving.engine import Request
 from model.trace.trace import Trace
-from viz.figures.thumbnail import rows_of
+from viz.figures.svg import rows_of
 from viz.state.examples import SentenceExample, view_of
 from viz.state.held import loaded, traced
 

@@ -12,6 +12,6 @@ FILE = Path(__file__).with_name("thumbnails.json")
 
 @cache
 def thumbnails() -> dict[str, list[str]]:
-    """The rows of each example's head, by the example's title, as `viz.figures.thumbnail` takes them."""
+    """The rows of each example's head, by the example's title, as `viz.figures.svg` takes them."""
     rows: dict[str, list[str]] = json.loads(FILE.read_text(encoding="utf-8"))
     return rows

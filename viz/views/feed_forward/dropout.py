@@ -26,8 +26,8 @@ from model.serving.engine import Request
 from model.trace.arrays import Array, Mask
 from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_of
+from viz.figures.cells import after_dropout
 from viz.figures.heatmap import Axis, fitted_scale, heatmap
-from viz.figures.marked_cells import after_dropout
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import signed

@@ -8,7 +8,7 @@ from model.trace.experts import ExpertsRecord
 from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_listed
 from viz.figures.heatmap import Axis
-from viz.figures.token_rows import ColourEnd, colour_end
+from viz.figures.vectors import ColourEnd, colour_end
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token
 from viz.shell.pictures import look_for, table

@@ -20,14 +20,14 @@ from model.nn.places import Place
 from model.trace.records import FeedForwardRecord
 from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_listed, one_of
-from viz.figures.activation import (
+from viz.figures.curves import (
     ActivationLine,
     activation_curves,
     curve_over_values,
     points_on_the_curve,
 )
 from viz.figures.heatmap import Axis
-from viz.figures.token_rows import colour_end
+from viz.figures.vectors import colour_end
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted, difference, signed

@@ -10,7 +10,7 @@ from model.nn.config import Stack
 from model.trace.unproven import NotShownError
 from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_listed, one_of
-from viz.figures.contributions import contribution_lengths, contribution_rows
+from viz.figures.bars import contribution_lengths, contribution_rows
 from viz.figures.curves import gradient_by_depth
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain

@@ -15,7 +15,7 @@ from model.loading.shipped import DamagedError
 from model.system.files import NotReadError
 from model.trace.stages import soft_capped
 from model.training.checkpoints import shipped_training_run
-from viz.figures.miniature import miniature
+from viz.figures.svg import miniature
 from viz.notation.theme import QuantityName
 from viz.views.glossary.glossary import Term
 from viz.views.worked.by_hand import worked_example

@@ -8,8 +8,8 @@ import streamlit as st
 from model.analysis.tokens.prediction import probabilities
 from model.serving.engine import Request
 from viz.elements.drawing import drawing
-from viz.figures.arc_line import WIDTHS, arc_line
 from viz.figures.heatmap import weights_of_head
+from viz.figures.svg import WIDTHS, arc_line
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.saving.save import save_figure

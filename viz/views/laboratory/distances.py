@@ -6,7 +6,7 @@ import streamlit as st
 from model.analysis.distance_masks import Preview, alibi, chunked, slopes, windowed
 from model.analysis.heads.statistics import distance
 from viz.elements.one_of import one_of
-from viz.figures.heatmap import queries_by_keys
+from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
@@ -114,10 +114,11 @@ def _biased(seen: Look, kind: str) -> tuple[Preview, str]:
 def _draw(seen: Look, found: Preview, kind: str, *, weights: bool) -> None:
     queries, keys = seen.labels
     drawn = found.weights if weights else found.added if kind == ALIBI else found.allowed
-    figure = queries_by_keys(
+    figure = heatmap(
         drawn.astype(np.float32),
-        queries,
-        keys,
+        rows=Axis("query", queries),
+        columns=Axis("key", keys),
+        square=True,
         quantity="weight" if weights else "score" if kind == ALIBI else None,
         blocked=~found.allowed,
         decimals=2 if weights or kind == ALIBI else 0,

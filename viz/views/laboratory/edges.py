@@ -10,7 +10,7 @@ from model.trace.arrays import Mask
 from model.trace.some_queries import of_query
 from viz.elements.one_of import one_listed
 from viz.elements.plot import plot
-from viz.figures.marked_cells import CLICKED, edges
+from viz.figures.cells import CLICKED, edges
 from viz.notation.labels import numbered_labels
 from viz.state.held import traced
 from viz.state.look import Look

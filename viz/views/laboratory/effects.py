@@ -12,8 +12,8 @@ from model.trace.arrays import Array
 from model.trace.trace import Trace
 from viz.elements.one_of import one_listed, one_of
 from viz.elements.paired_bars import paired_bars
-from viz.figures.before_after import before_and_after
-from viz.figures.probabilities import next_tokens
+from viz.figures.bars import next_tokens
+from viz.figures.curves import before_and_after
 from viz.notation.csv_safe import sheltered_table
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token

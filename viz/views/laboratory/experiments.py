@@ -11,8 +11,8 @@ from model.analysis.softmax_experiments import Spread, slopes, slopes_by_spread,
 from model.worked.notes import TWO_LAYERS
 from model.worked.self_attention import CLAIM
 from viz.elements.one_of import one_of
+from viz.figures.curves import PLAIN, SCALED, Measured, curves
 from viz.figures.heatmap import Axis, heatmap
-from viz.figures.logarithmic_curves import PLAIN, SCALED, Curve, curves
 from viz.notation.numbers import difference
 from viz.notation.theme import WEIGHT
 from viz.shell.pictures import chart, look_for, table
@@ -101,8 +101,8 @@ def _by_width(found: list[Spread], name: str, unit: str, own: int) -> Figure:
     return curves(
         WIDTHS,
         (
-            Curve("not scaled", plain, PLAIN, WIDTHS if spreads else None),
-            Curve("divided by √dₖ", scaled, SCALED, [1.0] * len(WIDTHS) if spreads else None),
+            Measured("not scaled", plain, PLAIN, WIDTHS if spreads else None),
+            Measured("divided by √dₖ", scaled, SCALED, [1.0] * len(WIDTHS) if spreads else None),
         ),
         axis="width of a head, dₖ",
         unit=unit,
@@ -130,7 +130,7 @@ def _by_spread() -> None:
             "is saturated."
         )
     with picture:
-        drawn = Curve(f"{keys} keys", found.tolist(), WEIGHT)
+        drawn = Measured(f"{keys} keys", found.tolist(), WEIGHT)
         axis = "standard deviation of the scores"
         chart(curves(DEVIATIONS, (drawn,), axis=axis, unit=unit, band=CLAIM), "laboratory-slopes")
     st.caption(

@@ -7,7 +7,7 @@ import streamlit as st
 from model.analysis.softmax_experiments import MaskValueEffect, Precision, mask_value_effect, routes
 from model.trace.arrays import Array, Mask
 from viz.elements.one_of import one_of
-from viz.figures.heatmap import queries_by_keys
+from viz.figures.heatmap import Axis, heatmap
 from viz.notation.numbers import counted, difference, power_of_ten
 from viz.shell.pictures import chart, look_for, of_all_pairs, table
 from viz.state.intervention_words import MASK_VALUES, mask_value_name
@@ -74,10 +74,11 @@ def two_routes(seen: Look) -> None:
     drawn = {BEFORE: found.before, AFTER: found.after, APART: apart}[kind]
     queries, keys = seen.labels
     with picture:
-        figure = queries_by_keys(
+        figure = heatmap(
             drawn,
-            queries,
-            keys,
+            rows=Axis("query", queries),
+            columns=Axis("key", keys),
+            square=True,
             quantity="difference" if kind == APART else "weight",
             blocked=~mask,
             limit=max(float(np.abs(drawn).max()), 1e-7),

@@ -9,8 +9,8 @@ from plotly.graph_objects import Figure
 
 from model.analysis.padded_batch import Sentence, padded_batch
 from model.trace.arrays import Mask
+from viz.figures.cells import panels
 from viz.figures.heatmap import NARROW
-from viz.figures.panels import panels
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference

@@ -16,8 +16,8 @@ from model.trace.records import Token
 from model.trace.trace import Trace
 from viz.elements.one_of import one_of
 from viz.elements.plot import plot
+from viz.figures.head_tiles import patch_map_figure
 from viz.figures.heatmap import Axis
-from viz.figures.patch_map import patch_map_figure
 from viz.notation.labels import plotly_words, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import signed

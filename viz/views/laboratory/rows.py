@@ -12,7 +12,7 @@ from model.analysis.run_comparison import (
 )
 from model.nn.places import layer_label
 from viz.elements.one_of import one_of
-from viz.figures.before_after import before_and_after
+from viz.figures.curves import before_and_after
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import numbered_labels
 from viz.notation.names import state_names

@@ -14,9 +14,9 @@ from model.trace.arrays import Array
 from model.trace.records import NormRecord
 from viz.elements.one_of import keep_within, one_listed
 from viz.elements.plot import plot
+from viz.figures.bars import Spread, spread_bars
 from viz.figures.heatmap import Axis
-from viz.figures.spread import Spread, spread_bars
-from viz.figures.token_rows import ColourEnd
+from viz.figures.vectors import ColourEnd
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token
 from viz.notation.names import norm_name

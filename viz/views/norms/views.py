@@ -16,8 +16,8 @@ from model.trace.arrays import Array
 from model.trace.records import NormRecord
 from viz.elements.one_of import choosable_table, one_of
 from viz.figures.curves import variance_gap
-from viz.figures.norm_order import norm_orders
-from viz.figures.token_rows import colour_end
+from viz.figures.diagrams import norm_orders
+from viz.figures.vectors import colour_end
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
 from viz.notation.numbers import difference, signed

@@ -16,8 +16,8 @@ from model.nn.config import TransformerConfig
 from model.nn.places import layer_label
 from model.trace.records import Attention
 from viz.elements.one_of import one_listed
+from viz.figures.cells import panels
 from viz.figures.curves import bias_curves
-from viz.figures.panels import panels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
 from viz.shell.pictures import chart, look_for, table

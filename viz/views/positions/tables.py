@@ -13,10 +13,11 @@ from model.nn.config import PositionKind
 from model.snippets.layers import positions
 from model.trace.arrays import Array
 from viz.elements.one_of import one_of
-from viz.figures.curves import COLOURS, position_curves
+from viz.figures.curves import position_curves
 from viz.figures.vectors import likeness_map, position_map
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
+from viz.notation.theme import CURVES
 from viz.shell.alternatives import offer_model
 from viz.shell.code import code_behind
 from viz.shell.pictures import chart, look_for, table, without_sentence
@@ -216,7 +217,7 @@ def _drawn_columns(found: PositionTable) -> list[int] | None:
         f"{found.column.capitalize()}s",
         range(count),
         [column for column in FIRST_COLUMNS if column < count],
-        max_selections=len(COLOURS),
+        max_selections=len(CURVES),
         key=f"positions-columns-{count}",
     )
     return chosen

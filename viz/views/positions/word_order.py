@@ -12,8 +12,7 @@ from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
 from model.serving.engine import Request
 from viz.elements.one_of import one_of
-from viz.figures.token_rows import colour_end
-from viz.figures.vectors import DIMENSIONS, PAIRS, order_differences, word_pairs
+from viz.figures.vectors import DIMENSIONS, PAIRS, colour_end, order_differences, word_pairs
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference

@@ -10,7 +10,7 @@ from model.analysis.run_comparison import rounding
 from model.analysis.tokens.beams import BeamSearch, BeamStep, Continuation, beam_search
 from model.analysis.tokens.prediction import log_probabilities
 from model.serving.engine import Request
-from viz.figures.beam_tree import Leaf, Path, beam_tree
+from viz.figures.diagrams import Leaf, Path, beam_tree
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
 from viz.notation.numbers import (

@@ -10,7 +10,7 @@ from model.analysis.tokens.sampling import Choice
 from model.analysis.tokens.shorter_caches import Shorter, ShorterCaches, shorter_caches
 from model.serving.engine import Request
 from viz.elements.one_of import one_of
-from viz.figures.token_lines import TokenLine, token_lines
+from viz.figures.curves import TokenLine, token_lines
 from viz.notation.labels import token_label
 from viz.notation.numbers import counted, signed
 from viz.notation.theme import HEADS, KEY

@@ -10,7 +10,7 @@ from model.analysis.tokens.live_writing import GrowingRows, Writing
 from model.trace.blocks import block_of
 from model.trace.records import Token
 from viz.elements.plot import plot
-from viz.figures.heatmap import queries_by_keys
+from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import token_label
 from viz.notation.names import sublayer_name
 from viz.notation.theme import WEIGHT, rgba
@@ -68,8 +68,15 @@ def _matrix(
         return
     queries, keys = weights.shape
     future = None if name.endswith("cross") else ~np.tri(queries, keys, dtype=bool)
-    labels = [token.text for token in written[:queries]], [token.text for token in read[:keys]]
-    figure = queries_by_keys(weights, *labels, blocked=future, words=())
+    figure = heatmap(
+        weights,
+        rows=Axis("query", [token.text for token in written[:queries]]),
+        columns=Axis("key", [token.text for token in read[:keys]]),
+        quantity="weight",
+        blocked=future,
+        words=(),
+        square=True,
+    )
     plot(figure, "prediction-growing")
     head = min(current().head, seen.model.layer(name).heads - 1)
     st.caption(f"{sublayer_name(name)}, head {head}: each written token adds a row.")

@@ -16,7 +16,7 @@ from model.analysis.tokens.live_writing import WrittenToken
 from model.nn.places import Place
 from model.trace.trace import Trace
 from viz.elements.one_of import one_of
-from viz.figures.staircase import staircase
+from viz.figures.diagrams import staircase
 from viz.notation.markdown import bold_token
 from viz.notation.names import SUBLAYERS, sublayer_name
 from viz.notation.numbers import counted, difference, number

@@ -5,7 +5,7 @@ import streamlit as st
 
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import lens
-from viz.figures.lens import lens_table
+from viz.figures.cells import lens_table
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.names import state_names
 from viz.notation.numbers import counted, difference, significant

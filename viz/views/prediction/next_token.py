@@ -19,7 +19,7 @@ from model.trace.arrays import Array
 from model.trace.trace import Trace
 from model.worked.equality import sign
 from viz.elements.one_of import one_listed
-from viz.figures.probabilities import Bars, distribution
+from viz.figures.bars import Bars, distribution
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import nats, probability, rounded, settled, sign_of_sum, significant

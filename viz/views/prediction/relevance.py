@@ -17,8 +17,7 @@ from viz.elements.one_of import one_listed, one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import sign_of_sum, signed
-from viz.notation.superlatives import led_by
+from viz.notation.numbers import led_by, sign_of_sum, signed
 from viz.shell.background import Offer, Passes, PassesOf, run_or_offer
 from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look

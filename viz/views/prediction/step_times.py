@@ -5,7 +5,7 @@ import streamlit as st
 from model.analysis.cost.timing import machine
 from model.analysis.tokens.live_writing import Writing
 from model.analysis.tokens.sampling import Choice
-from viz.figures.token_lines import TokenLine, token_lines
+from viz.figures.curves import TokenLine, token_lines
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference

@@ -8,11 +8,10 @@ import streamlit as st
 from model.analysis.tokens.windows import Window, windows
 from model.run.token_bytes import Piece, pieces
 from model.run.tokenizers import Tokenizer, spelled
-from viz.figures.windows import sliding_windows
+from viz.figures.diagrams import sliding_windows
 from viz.notation.csv_safe import sheltered_table
-from viz.notation.labels import token_label
+from viz.notation.labels import token_label, visible
 from viz.notation.numbers import counted
-from viz.notation.visible import visible
 from viz.shell.pictures import beside_words, chart, table
 from viz.state.look import Look
 

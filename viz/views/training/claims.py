@@ -9,8 +9,9 @@ from model.training import claims, experiments, variants
 from model.training.claims import ACCURACY, CLAIMS, Claim
 from model.training.experiments import REPEATED, Runs
 from viz.elements.one_of import one_of
-from viz.figures.curves import COLOURS, Seeds, first_drawn, seed_curves
+from viz.figures.curves import Seeds, first_drawn, seed_curves
 from viz.notation.markdown import plain
+from viz.notation.theme import CURVES
 from viz.shell.pictures import chart, look_for, table
 
 KEY = "claim"  # of the choice, and of the link's parameter
@@ -116,11 +117,11 @@ def _looks(claim: Claim) -> dict[str, tuple[str, str]]:
     """Colour and dashes of each variant: one colour a pair, or one a variant."""
     if not _in_pairs(claim):
         return {
-            name: (colour, "solid") for name, colour in zip(claim.variants, COLOURS, strict=False)
+            name: (colour, "solid") for name, colour in zip(claim.variants, CURVES, strict=False)
         }
     return {
         name: (colour, dash)
-        for pair, colour in zip(claim.better, COLOURS, strict=False)
+        for pair, colour in zip(claim.better, CURVES, strict=False)
         for name, dash in zip(pair, ("solid", "dash"), strict=True)
     }
 

@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from model.training.recurrent import Comparison, compare
-from viz.figures.recurrence import paths_and_gradients
+from viz.figures.diagrams import paths_and_gradients
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference

@@ -10,7 +10,7 @@ from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import probabilities
 from model.training.alignment import links_of, source_words, target_words
 from viz.figures.alignment import alignment
-from viz.figures.probabilities import Given, word_probabilities
+from viz.figures.bars import Given, word_probabilities
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import nats, power_of_ten, probability, significant

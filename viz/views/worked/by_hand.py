@@ -9,7 +9,7 @@ import streamlit as st
 
 from model.worked import examples
 from model.worked.example import Example, Step
-from viz.figures.worked_step import labels, worked_step
+from viz.figures.cells import labels, worked_step
 from viz.notation.markdown import plain
 from viz.notation.numbers import number, numbers
 from viz.shell.pictures import chart, table

@@ -7,7 +7,7 @@ from model.snippets import STYLES, Style
 from model.worked.code import given_to, script, snippet
 from model.worked.example import Example
 from viz.elements.one_of import one_listed
-from viz.figures.worked_step import labels
+from viz.figures.cells import labels
 from viz.shell.code import lines_of, script_of
 
 FORMULA, CODE = "Formula", "Code"

@@ -6,7 +6,7 @@ import numpy as np
 
 from model.worked.example import Step
 from model.worked.notes import NOTHING
-from viz.figures.worked_step import labels
+from viz.figures.cells import labels
 from viz.notation.numbers import DECIMALS, numbers
 from viz.notation.theme import ERRATUM, rgba
 

@@ -1,19 +1,23 @@
-"""The pictures of tokens and positions: what is drawn is what was given, and text is only text."""
+"""Figures of tokens, positions and predictions: text is only text, every token has its row."""
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from model.analysis.tokens.prediction import Sampling
 from model.analysis.tokens.windows import windows
 from model.run.token_bytes import pieces
 from model.trace.records import Token
-from viz.figures.bars import neighbours_bars
+from viz.figures.bars import Bars, distribution, neighbours_bars, weights_row
+from viz.figures.cells import lens_table
 from viz.figures.curves import likeness_lines, position_curves
-from viz.figures.token_rows import colour_end
+from viz.figures.diagrams import WRITTEN, sliding_windows
+from viz.figures.heatmap import cell_text
 from viz.figures.vectors import (
     AROUND,
     DIMENSIONS,
     PAIRS,
+    colour_end,
     likeness_map,
     look_up,
     position_map,
@@ -21,12 +25,13 @@ from viz.figures.vectors import (
     summands,
     word_pairs,
 )
-from viz.figures.windows import WRITTEN, sliding_windows
+from viz.notation.theme import INK, PAPER
 from viz.views.positions.formulas import cell_in_numbers
+from viz.views.prediction.next_token import Row, with_numbers
 from viz.views.tokens.listing import token_strip
 from viz.views.tokens.windows import number_of_windows
 
-HOSTILE = "<b>x</b>"
+MARKUP = "<b>x</b>"
 
 
 def cells(figure: go.Figure) -> np.ndarray:
@@ -43,7 +48,7 @@ def test_one_row_has_factor_one_and_the_sum_is_that_row(id_: int) -> None:
     ids = rows_around(id_, 20)
     assert id_ in ids
     assert len(ids) <= 2 * AROUND + 1
-    figure = look_up(values, [HOSTILE] * len(ids), id_=id_, product=values[id_])
+    figure = look_up(values, [MARKUP] * len(ids), id_=id_, product=values[id_])
     np.testing.assert_array_equal(cells(figure)[-1], values[id_])
     labels = figure.layout.yaxis.ticktext
     assert [label.startswith("1 ×") for label in labels].index(True) == ids.index(id_)
@@ -52,7 +57,7 @@ def test_one_row_has_factor_one_and_the_sum_is_that_row(id_: int) -> None:
 
 
 def test_the_nearest_stands_on_top_and_equal_texts_keep_their_bars() -> None:
-    figure = neighbours_bars([HOSTILE, "a", "a"], [0.9, 0.5, -0.25])
+    figure = neighbours_bars([MARKUP, "a", "a"], [0.9, 0.5, -0.25])
     (bars,) = figure.data
     assert list(bars.x) == [0.9, 0.5, -0.25]
     assert list(bars.y) == [0, 1, 2]
@@ -64,7 +69,7 @@ def test_the_nearest_stands_on_top_and_equal_texts_keep_their_bars() -> None:
 @pytest.mark.parametrize("count", [6, WRITTEN + 4])
 def test_the_bar_of_a_target_is_that_of_its_window_moved_by_one(count: int) -> None:
     found = windows(range(count), 3, 2)
-    figure = sliding_windows(found, [HOSTILE] * count, chosen=0)
+    figure = sliding_windows(found, [MARKUP] * count, chosen=0)
     inputs, targets = figure.data[:2]
     assert list(inputs.x) == list(targets.x) == [3] * len(found)
     assert [end - start for start, end in zip(inputs.base, targets.base, strict=True)] == [1] * len(
@@ -108,7 +113,7 @@ def test_maps_of_positions_keep_every_cell() -> None:
 
 def test_the_two_rows_of_a_token_stand_together() -> None:
     first, second = table(PAIRS + 2, DIMENSIONS + 9), table(PAIRS + 2, DIMENSIONS + 9) + 1
-    figure = word_pairs(first, second, texts=[HOSTILE] * len(first), end=colour_end(first))
+    figure = word_pairs(first, second, texts=[MARKUP] * len(first), end=colour_end(first))
     assert cells(figure).shape == (3 * PAIRS - 1, DIMENSIONS)
     np.testing.assert_array_equal(cells(figure)[0::3], first[:PAIRS, :DIMENSIONS])
     np.testing.assert_array_equal(cells(figure)[1::3], second[:PAIRS, :DIMENSIONS])
@@ -127,7 +132,7 @@ def test_the_sum_stands_below_its_parts() -> None:
 def test_boxes_escape_their_text_and_mark_what_is_special() -> None:
     tokens = [
         Token(1, "[CLS]", special=True),
-        Token(2, HOSTILE, HOSTILE.encode()),
+        Token(2, MARKUP, MARKUP.encode()),
         Token(3, "�", b"\xc3"),
         Token(4, "�", b"\xa9"),
     ]
@@ -154,3 +159,79 @@ def test_formulas_hold_the_numbers_they_are_given() -> None:
                 found = len(windows(range(count), length, stride))
                 assert found == -((length - count) // stride)
                 assert f"= {found}" in number_of_windows(count, length, stride, found)
+
+
+HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]
+SHARES = Bars([0.4, 0.3, 0.1, 0.05, 0.05], 0.1)
+
+
+def test_every_token_has_a_row_of_its_own_and_other_is_the_last() -> None:
+    figure = distribution(HOSTILE, [2, 1, 0, -1, -2], SHARES)
+    logits, shares = figure.data
+    assert list(logits.y) == [0, 1, 2, 3, 4]
+    assert list(shares.x) == pytest.approx([0.4, 0.3, 0.1, 0.05, 0.05, 0.1])
+    ticks = figure.layout.yaxis.ticktext
+    assert ticks[0] == "&lt;b&gt;x&lt;/b&gt;"
+    assert ticks[-1] == "<i>other</i>"
+    assert "logit" in figure.layout.xaxis.title.text
+    assert "probability" in figure.layout.xaxis2.title.text
+
+
+def test_a_token_without_a_share_is_marked_cut_and_the_chosen_one_too() -> None:
+    drawn = Bars([0.6, 0.4, 0, 0, 0], 0)
+    figure = distribution(HOSTILE, [2, 1, 0, -1, -2], SHARES, drawn, chosen=1)
+    assert list(figure.data[-1].text) == ["0.6000", "0.4000", "cut", "cut", "cut", "cut"]
+    assert "cut" not in figure.data[1].text
+    tiny = distribution(["a"], [1], Bars([1 - 1e-7], 1e-7))
+    assert list(tiny.data[1].text) == ["1.0000", "<0.0001"]
+    assert figure.layout.yaxis.ticktext[1].startswith("<b>→")
+
+
+def test_the_bold_tokens_of_the_lens_are_those_of_the_last_state() -> None:
+    predicted = [["cat", "<i>"], ["dog", "cat"], ["dog", "<i>"]]
+    figure = lens_table(
+        np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]),
+        predicted,
+        states=["embedding", "L0 attention", "L0 feed-forward"],
+        tokens=["the", "the"],
+    )
+    *written, heat = figure.data
+    text = {
+        (row, column): word
+        for trace in written
+        for row, column, word in zip(trace.y, trace.x, trace.text, strict=True)
+    }
+    bold = {cell for cell, word in text.items() if word.startswith("<b>")}
+    assert bold == {(0, 1), (1, 0), (2, 0), (2, 1)}
+    assert len(text) == 6
+    assert text[0, 1] == "<b>&lt;i&gt;</b>"
+    assert (heat.zmin, heat.zmax) == (0, 1)
+
+
+def test_words_have_the_pages_own_colour_only_where_the_cell_is_strong() -> None:
+    faint, strong = cell_text([["a", "b", "c"]], np.array([[0.1, 0.9, np.nan]]))
+    assert (list(faint.text), faint.textfont.color) == (["a"], INK)
+    assert (list(strong.text), strong.textfont.color) == (["b"], PAPER)
+
+
+def test_reading_shows_every_key_and_where_the_models_own_words_begin() -> None:
+    weights = np.array([0.2, 0.5, 0.3])
+    figure = weights_row(weights, ["the", "the", "<b>"], written=1)
+    assert list(figure.data[0].y) == [0.2, 0.5, 0.3]
+    assert list(figure.layout.xaxis.ticktext) == ["the", "the", "&lt;b&gt;"]
+    assert figure.layout.shapes[0].x0 == 1.5
+    assert not weights_row(weights, ["a", "b", "c"]).layout.shapes
+    with pytest.raises(ValueError, match="2 tokens"):
+        weights_row(weights, ["a", "b"])
+
+
+def test_the_formula_holds_the_numbers_of_one_token() -> None:
+    logits = np.array([2.0, 1.0, 0.0], dtype=np.float32)
+    written = with_numbers(Row(logits, Sampling(temperature=0.5, top_k=2), 0.0), 1)
+    # exp(-2) = 0.1353 of 1 + exp(-2) + exp(-4) = 1.1536; the two that stay hold 0.9841 of it
+    for part in ("1.0000 - 2.0000", "/ 0.5", "{1.1537}", "0.1173", r"{0.9841}", r"\mathbf{0.1192}"):
+        assert part in written
+    assert "cut" in with_numbers(Row(logits, Sampling(top_k=2), 0.0), 2)
+    whole = with_numbers(Row(-1 - logits, Sampling(), 0.0), 2)
+    assert "then" not in whole
+    assert "(-1.0000)" in whole

@@ -1,4 +1,4 @@
-"""All heads in one picture: small enough, on one scale, each tile where its mark is."""
+"""Figures of heads: every number, frame and mark at its place, nothing drawn that is not there."""
 
 import math
 
@@ -9,10 +9,19 @@ from model.analysis.heads.families import families
 from model.analysis.heads.tiles import Tiles, tiles
 from model.trace.arrays import read_only
 from tests.model.tiny import loaded, run
-from viz.figures.bars import part_bars
-from viz.figures.head_grid import LEVELS, head_grid
-from viz.figures.head_map import head_map
+from viz.figures.bars import edge_bars, edge_lengths, part_bars
+from viz.figures.head_tiles import (
+    LEVELS,
+    Link,
+    composition_graph,
+    head_grid,
+    head_map,
+    hue_of,
+    score_parts,
+)
 from viz.figures.heatmap import NARROW, weights_of_head
+from viz.figures.vectors import merging, merging_of_tokens
+from viz.notation.theme import LESS, MORE
 
 
 def drawn_tiles(layers: int, heads: int, cells: int = 32) -> Tiles:
@@ -161,3 +170,137 @@ def test_bars_are_in_order_with_their_numbers_and_no_live_markup() -> None:
     assert figure.layout.yaxis.ticktext == ("&lt;b&gt;L0H1&lt;/b&gt;", "bias")
     assert list(figure.data[0].text) == ["+2.00", "−1.00"]
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
+
+
+PAIRS = np.array([[1.5, -0.001, 0.0], [2.0, -3.0, 0.25]])
+PART_NAMES = {"query_parts": ["token", "L0H0"], "key_parts": ["token", "L0H0", "biases"]}
+
+
+def test_each_pair_of_parts_has_its_point_and_unless_it_is_small_its_number() -> None:
+    hovered = [f"cell {number}" for number in range(6)]
+    figure = score_parts(PAIRS, query="<b>", key=" Hill", words=hovered, **PART_NAMES)
+    cells = next(trace for trace in figure.data if trace.type == "heatmap")
+    np.testing.assert_allclose(cells.z, PAIRS)
+    points = figure.data[-1]
+    assert list(zip(points.x, points.y, points.text, strict=True))[4] == (1, 1, "cell 4")
+    drawn = figure.select_traces({"type": "scatter", "mode": "text"})
+    written = [text for trace in drawn for text in trace.text]
+    assert sorted(written) == sorted(["1.50", "", "", "2.00", "−3.00", "0.25"])
+    assert figure.layout.yaxis.title.text == "query of &lt;b&gt;"
+    assert figure.layout.xaxis.title.text == "key of ·Hill"
+
+
+def test_a_bar_for_each_key_beside_its_weight() -> None:
+    weights, added = np.array([0.748, 0.25, 0.002]), np.array([-0.5, 1.25, -0.001])
+    figure = edge_bars(["a", "a", "b"], weights, added, title="adds", is_signed=True)
+    left, right = figure.data
+    assert (list(left.x), list(right.x), right.xaxis) == (
+        [0.748, 0.25, 0.002],
+        [-0.5, 1.25, -0.001],
+        "x2",
+    )
+    assert list(left.y) == list(right.y) == [0, 1, 2]
+    assert (list(right.text), list(right.marker.color)) == (
+        ["−0.50", "+1.25", ""],
+        [LESS, MORE, LESS],
+    )
+    assert list(left.text) == ["0.75", "0.25", ""]
+    assert figure.layout.xaxis2.range[0] < -0.5
+    assert figure.layout.xaxis2.title.text == "adds"
+    with pytest.raises(ValueError, match="2 tokens"):
+        edge_bars(["a", "b"], weights, added, title="adds", is_signed=True)
+
+
+def test_lengths_run_from_nothing_to_the_longest() -> None:
+    blocked = np.array([[False, True], [False, False]])
+    figure = edge_lengths(
+        np.array([[2.0, 0.0], [0.5, 1.0]]), queries=["a", "b"], keys=["a", "b"], blocked=blocked
+    )
+    cells = figure.data[-1]
+    assert (cells.zmin, cells.zmax) == (0, 2)
+    assert np.isnan(cells.z[0][1])
+
+
+LINKS = [
+    Link((0, 2), (1, 3), "K", 0.9, "long", "L1H3 reads L0H2 by K"),
+    Link((0, 1), (1, 3), "V", 0.4, "long", "L1H3 reads L0H1 by V"),
+    Link((0, 2), (1, 3), "Q", 0.5, "long", "L1H3 reads L0H2 by Q"),
+]
+
+
+def test_the_widest_line_is_drawn_last_and_named() -> None:
+    figure = composition_graph(["L0", "L1"], 4, LINKS, chosen=(1, 3))
+    lines = [trace for trace in figure.data if trace.mode == "lines"]
+    assert lines[-1].name == "read by K"
+    assert lines[-1].line.width == max(one.line.width for one in lines)
+    assert lines[-1].opacity > max(one.opacity for one in lines[:-1])
+    assert len({one.x[-1] for one in lines}) == 3  # each side by side where the head reads
+    (ring,) = (trace for trace in figure.data if trace.name == "widest")
+    (named,) = figure.layout.annotations
+    assert list(zip(ring.x, ring.y, strict=True)) == [(2, 0), (3, 1)]
+    assert (named.x, named.y) == (2, 0)
+    assert "L1H3 reads L0H2 by K" in named.text
+
+
+def test_where_rows_are_many_no_name_lies_on_another_row() -> None:
+    figure = composition_graph([f"L{layer}" for layer in range(30)], 4, LINKS, chosen=(1, 3))
+    assert not figure.layout.annotations
+    assert any(trace.name == "widest" for trace in figure.data)
+
+
+def test_without_lines_nothing_is_named() -> None:
+    assert not composition_graph(["L0"], 2, [], chosen=(0, 0)).layout.annotations
+
+
+DRAWS = np.random.default_rng(0)
+HEADS, D_MODEL, D_V = 4, 24, 6
+
+
+def test_the_outputs_stand_side_by_side_and_each_row_is_what_a_head_writes() -> None:
+    outputs, written = DRAWS.normal(size=(HEADS, D_V)), DRAWS.normal(size=(HEADS, D_MODEL))
+    sums = {"= sum": written.sum(0), "recorded": written.sum(0)}
+    figure = merging(outputs, written, sums, groups=HEADS, chosen=2)
+    strips, rows = figure.data[:HEADS], figure.data[HEADS:]
+    for head, strip in enumerate(strips):
+        places = strip.x0 + strip.dx * np.arange(D_V)
+        assert np.allclose(places, np.arange(head * D_V, (head + 1) * D_V))
+        assert np.allclose(strip.z, outputs[head])
+    assert np.allclose([row.z[0] for row in rows], [*written, *sums.values()], atol=1e-6)
+    axis = figure.layout.yaxis
+    labels = dict(zip(axis.tickvals, axis.ticktext, strict=True))
+    said = [labels[row.y0] for row in rows]
+    assert said == [*(f"head {head}" for head in range(HEADS)), "= sum", "recorded"]
+    (frame,) = figure.layout.shapes
+    assert frame.y0 < rows[2].y0 < frame.y1
+
+
+def test_narrow_heads_fill_the_same_width() -> None:
+    outputs, total = DRAWS.normal(size=(2, 3, 5)), DRAWS.normal(size=(3, D_MODEL))
+    figure = merging_of_tokens(outputs, total, tokens=["a", " b", "c"], groups=2)
+    first, second, below = figure.data
+    assert np.isclose(first.x0 - first.dx / 2, -0.5)
+    assert np.isclose(second.x0 + 4.5 * second.dx, D_MODEL - 0.5)
+    assert np.allclose(below.z, total)
+    assert list(figure.layout.yaxis.ticktext) == ["a", "·b", "c"] * 2
+
+
+def test_heads_that_share_keys_have_one_colour() -> None:
+    colours = [hue_of(head, 9, 3) for head in range(9)]
+    assert [len(set(colours[at : at + 3])) for at in (0, 3, 6)] == [1, 1, 1]
+    assert len(set(colours)) == 3
+    assert len({hue_of(head, 6, 6) for head in range(6)}) == 6
+
+
+def test_each_row_ends_in_its_length_and_the_longest_head_is_marked() -> None:
+    written = DRAWS.normal(size=(HEADS, D_MODEL)) * np.array([[1], [5], [2], [3]])
+    sums = {"= sum": written.sum(0) * 9}
+    figure = merging(DRAWS.normal(size=(HEADS, D_V)), written, sums, groups=HEADS, chosen=2)
+    rows = figure.data[HEADS:]
+    said = {one.y: one.text for one in figure.layout.annotations}
+    lengths = [f"{np.sqrt((row.z[0] ** 2).sum()):.2f}" for row in rows]
+    lengths[1] = f"<b>{lengths[1]} longest</b>"
+    assert [said[row.y0] for row in rows] == lengths
+
+
+def test_twelve_heads_have_twelve_colours() -> None:
+    assert len({hue_of(head, 12, 12) for head in range(12)}) == 12

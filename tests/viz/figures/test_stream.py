@@ -1,0 +1,234 @@
+"""Figures of norms, the feed-forward layers and the projections of one token."""
+
+from itertools import pairwise
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from model.analysis.stream.activation_curves import CURVES
+from model.analysis.stream.neurons import histogram
+from viz.figures.bars import contribution_lengths, contribution_rows
+from viz.figures.cells import CROSSED, after_dropout
+from viz.figures.curves import (
+    ActivationLine,
+    activation_curves,
+    curve_over_values,
+    gradient_by_depth,
+    variance_gap,
+)
+from viz.figures.diagrams import norm_orders
+from viz.figures.heatmap import Axis
+from viz.figures.vectors import MARKED, colour_end, projection, token_rows
+from viz.notation.theme import FEED_FORWARD, WEIGHT
+
+HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]
+
+
+def only_heatmap(figure: go.Figure) -> go.Heatmap:
+    (found,) = [trace for trace in figure.data if trace.type == "heatmap"]
+    return found
+
+
+def columns(count: int) -> Axis:
+    return Axis("dimension", [str(column) for column in range(count)], tokens=False)
+
+
+def test_equal_tokens_keep_their_rows_and_each_row_has_its_mark() -> None:
+    values = np.arange(20.0).reshape(5, 4)
+    figure = token_rows(values, tokens=HOSTILE, columns=columns(4), quantity="stream", chosen=2)
+    assert next(figure.select_traces({"type": "heatmap"})).z.shape == (5, 4)
+    assert figure.layout.yaxis.ticktext[0] == "&lt;b&gt;x&lt;/b&gt;"
+    marks = figure.data[-1]
+    assert marks.name == "marks"
+    assert list(marks.y) == [0, 1, 2, 3, 4]
+    assert marks.x[0] < -0.5
+    assert len({marks.marker.color[row] for row in (0, 1, 3, 4)}) == 1
+    assert marks.marker.color[2] != marks.marker.color[0]
+
+
+def test_marks_that_would_touch_are_left_out_and_nothing_else_is() -> None:
+    count = MARKED + 1
+    figure = token_rows(
+        np.ones((count, 3)), tokens=["a"] * count, columns=columns(3), quantity="stream", chosen=1
+    )
+    assert [trace.type for trace in figure.data] == ["heatmap"]
+    assert len(figure.layout.shapes) == 1
+
+
+def test_a_picture_says_how_many_values_lie_beyond_its_colours() -> None:
+    values = np.ones((10, 100))
+    values[0, 0] = 50.0
+    end = colour_end(values)
+    assert end.value == pytest.approx(1)
+    assert end.beyond == 1
+    figure = token_rows(values, tokens=["t"] * 10, columns=columns(100), quantity="stream", end=end)
+    assert "1 of 1,000 values lie beyond" in figure.layout.xaxis.title.text
+    assert next(figure.select_traces({"type": "heatmap"})).zmax == pytest.approx(1)
+
+
+def test_without_outliers_the_colours_reach_the_largest_value() -> None:
+    end = colour_end(np.array([[1.0, -3.0], [2.0, 2.5]]))
+    assert end.value == 3
+    assert end.beyond == 0
+    assert "largest value" in end.words
+
+
+def test_values_that_are_all_zero_are_drawn() -> None:
+    figure = token_rows(np.zeros((1, 2)), tokens=["a"], columns=columns(2), quantity="output")
+    assert next(figure.select_traces({"type": "heatmap"})).zmax > 0
+
+
+def test_the_models_own_order_is_the_one_in_bold() -> None:
+    for own, other in (("pre", "post"), ("post", "pre")):
+        texts = [note.text for note in norm_orders(own).layout.annotations]  # type: ignore[arg-type]
+        assert any(text.startswith(f"<b>{own}-norm") and "this model" in text for text in texts)
+        assert any(text.startswith(f"{other}-norm") for text in texts)
+
+
+@pytest.mark.parametrize(("width", "gap"), [(4, 13.40), (128, 0.39), (512, 0.10), (576, 0.09)])
+def test_the_gap_of_a_width_is_marked(width: int, gap: float) -> None:
+    own = variance_gap(width).data[-1]
+    assert list(own.x) == [width]
+    assert own.y[0] == pytest.approx(gap, abs=0.005)
+    assert own.y[0] == pytest.approx(100 * (1 - ((width - 1) / width) ** 0.5))
+
+
+NAMES = ["L0 attention", "L0 feed-forward"]
+ADDED = np.array([[1.0, 3.0, 2.0], [4.0, 0.0, 8.0]])
+LENGTHS = np.array([[5.0, 5.0, 5.0], [6.0, 7.0, 8.0]])
+
+
+def named(figure: go.Figure, start: str) -> go.Scatter:
+    return next(trace for trace in figure.data if (trace.name or "").startswith(start))
+
+
+def heat(figure: go.Figure) -> go.Heatmap:
+    return [trace for trace in figure.data if trace.type == "heatmap"][-1]
+
+
+def test_the_lines_are_the_functions_they_are_named_after() -> None:
+    curves = [CURVES[name] for name in ("gelu", "gelu_tanh", "relu", "silu")]
+    lines = [ActivationLine(curve.title, curve.slope) for curve in curves]
+    figure = activation_curves(lines, what="slope")
+    assert [trace.name for trace in figure.data] == [curve.title for curve in curves]
+    for trace, curve in zip(figure.data, curves, strict=True):
+        np.testing.assert_allclose(trace.y, curve.slope(np.array(trace.x)))
+    assert figure.layout.yaxis.title.text == "slope"
+
+
+def test_the_bars_behind_the_curve_are_shares_of_all_values() -> None:
+    values = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
+    met = histogram(values)
+    figure = curve_over_values(CURVES["gelu"], met)
+    assert np.sum(named(figure, "values of this run").y) == pytest.approx(100 * met.shares.sum())
+    assert f"{met.outside:,} of {met.total:,}" in figure.layout.xaxis.title.text
+
+
+def test_bars_are_the_mean_or_the_tokens_own_beside_the_mean() -> None:
+    mean = contribution_lengths(NAMES, ADDED, LENGTHS, token=None)
+    np.testing.assert_allclose(named(mean, "added").y, [2, 4])
+    np.testing.assert_allclose(named(mean, "the stream").y, [5, 7])
+    own = contribution_lengths(NAMES, ADDED, LENGTHS, token=2)
+    np.testing.assert_allclose(named(own, "added, this token").y, [2, 8])
+    np.testing.assert_allclose(named(own, "added, mean").y, [2, 4])
+    np.testing.assert_allclose(named(own, "the stream").y, [5, 8])
+    assert list(named(own, "added, this").marker.color) == [WEIGHT, FEED_FORWARD]
+
+
+def test_lengths_of_every_token_start_at_zero() -> None:
+    cells = heat(contribution_rows(NAMES, ADDED, ["<b>", "a", "a"]))
+    np.testing.assert_allclose(cells.z, ADDED.T)
+    assert (cells.zmin, cells.zmax) == (0, 8)
+
+
+def test_gradients_are_drawn_on_powers_of_ten() -> None:
+    figure = gradient_by_depth([4.0, 2.0, 1.0], [1e-9, 1e-4, 1.0])
+    assert list(named(figure, "with ").y) == [4, 2, 1]
+    assert list(named(figure, "without").y) == [1e-9, 1e-4, 1]
+    assert figure.layout.yaxis.type == "log"
+
+
+def test_each_value_set_to_zero_carries_a_cross_and_a_closed_cell_none() -> None:
+    values = np.array([[1.2, 0.0], [0.0, 0.5]])
+    kept, blocked = values > 0, np.array([[False, True], [False, False]])
+    axis = Axis("key", ["a", "b"])
+    figure = after_dropout(
+        values, kept, rows=axis, columns=axis, quantity="weight", blocked=blocked
+    )
+    crosses = named(figure, "set to 0")
+    assert (list(crosses.x), list(crosses.y)) == ([0], [1])
+    title = figure.layout.xaxis.title.text
+    assert "×: set to 0" in title
+    assert "the colour scale ends at 1;<br>1 of 3 values lie beyond it" in title
+
+
+def test_values_beyond_the_colours_are_counted_on_the_picture() -> None:
+    axis = Axis("neuron", ["a", "b"])
+    values, kept = np.array([[9.0, 1.0], [-7.0, 0.0]]), np.ones((2, 2), bool)
+    drawn = {"rows": axis, "columns": axis, "quantity": "stream"}
+    clipped = after_dropout(values, kept, limit=2.0, **drawn)  # type: ignore[arg-type]
+    assert (
+        "the colour scale ends at 2;<br>2 of 4 values lie beyond it"
+        in clipped.layout.xaxis.title.text
+    )
+    whole = after_dropout(values, kept, **drawn)  # type: ignore[arg-type]
+    assert "beyond" not in whole.layout.xaxis.title.text
+
+
+def test_in_a_large_picture_zeros_have_no_colour_and_it_says_so() -> None:
+    side = int(CROSSED**0.5) + 1
+    axis = Axis("key", ["a"] * side)
+    kept = np.zeros((side, side), bool)
+    figure = after_dropout(np.zeros(kept.shape), kept, rows=axis, columns=axis, quantity="weight")
+    assert all(trace.name != "set to 0" for trace in figure.data)
+    assert "without colour: set to 0" in figure.layout.xaxis.title.text
+
+
+DRAWS = np.random.default_rng(0)
+X, MATRIX, BIAS = DRAWS.normal(size=12), DRAWS.normal(size=(4, 12)), DRAWS.normal(size=4)
+
+
+def projected(bias: np.ndarray):
+    return projection(
+        X,
+        MATRIX,
+        bias,
+        MATRIX @ X + bias,
+        dimension=2,
+        marked=[7, 1],
+        quantity="query",
+        letters=("q", "W_Q"),
+    )
+
+
+def test_the_rows_of_the_picture_add_up() -> None:
+    figure = projected(BIAS)
+    cells = {trace.name: trace for trace in figure.data}
+    assert list(cells) == ["x", "W_Q", "products", "b", "q", "written out"]
+    total = cells["products"].z.sum() + cells["b"].z[2, 0]
+    assert total == pytest.approx(cells["q"].z[2, 0], abs=1e-5)
+    assert cells["x"].z[0] * cells["W_Q"].z[2] == pytest.approx(cells["products"].z[0], abs=1e-6)
+    assert cells["x"].x0 is cells["W_Q"].x0 is cells["products"].x0 is None  # one column each
+
+
+def test_the_strips_do_not_overlap_and_the_frame_is_around_the_chosen_row() -> None:
+    figure = projected(BIAS)
+    x, matrix, products, bias, result, written = figure.data
+    edges = [
+        (trace.y0 - trace.dy / 2, trace.y0 + (len(trace.z) - 0.5) * trace.dy)
+        for trace in (x, matrix, products)
+    ]
+    assert all(before[1] < after[0] for before, after in pairwise(edges))
+    assert len(X) - 0.5 < bias.x0 - bias.dx / 2
+    assert bias.x0 + bias.dx / 2 < result.x0 - result.dx / 2
+    (frame,) = figure.layout.shapes
+    assert (frame.y0, frame.y1) == pytest.approx((matrix.y0 + 1.5, matrix.y0 + 2.5))
+    assert list(written.x) == [7, 1]
+    assert edges[1][1] < written.y[0] < edges[2][0]
+    assert figure.layout.xaxis.tickvals[:3] == (0, 2, 4)
+
+
+def test_no_bias_is_drawn_where_there_is_none() -> None:
+    names = [trace.name for trace in projected(np.zeros(4)).data]
+    assert names == ["x", "W_Q", "products", "q", "written out"]
