@@ -221,15 +221,6 @@ _OTHERS: dict[str, Arguments] = {
         "self": of.model,
         "stream": of.trace.residual[of.trace.stacks[-1]][-1],
     },
-    "model.run.word_cuts:word_cut": lambda of: {
-        "tokenizer": of.model.tokenizer,
-        "text": of.text,
-        "number": 1,
-    },
-    "model.run.word_cuts:words_of": lambda of: {
-        "tokenizer": of.model.tokenizer,
-        "text": of.text,
-    },
 }
 QUESTIONS: dict[str, Arguments] = {
     **{f"model.analysis.attribution.{name}": given for name, given in _ATTRIBUTION.items()},

@@ -11,11 +11,16 @@ import pytest
 
 import model as ours
 from model import Intervention, load_model
-from model.loading.registry import models
+from model.loading.registry import models, silent
+from model.run.word_cuts import word_cut, words_of
+from model.serving.cluster import far_trace
 from model.serving.cluster.cluster_engine import ClusterEngine
 from model.serving.cluster.far_model import FarModel
 from model.serving.cluster.far_trace import FarTrace
+from model.serving.engine import Request
 from model.system.elsewhere import Elsewhere, asked_function
+from model.trace.some_queries import of_query
+from tests.model.hub_models import loaded, saved
 from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.model.serving.cluster.questions import QUESTIONS, Asked
 from tests.model.serving.cluster.same import differences
@@ -37,10 +42,22 @@ CHANGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[ClusterEngine]:
+HOSTS = Here()  # their models are loaded once
+SMALL = {"whole": 1e9, "in parts": 0}  # bytes of a trace that travels whole
+HUB = ("gpt2", "llama", "t5", "bert")  # tiny models with a tokenizer of the library
+
+
+@pytest.fixture(scope="module", params=SMALL)
+def engine(request: pytest.FixtureRequest) -> Iterator[ClusterEngine]:
     with pytest.MonkeyPatch.context() as patch:
-        yield engine_beside(Here(), patch)
+        patch.setattr(far_trace, "SMALL", SMALL[request.param])
+        yield engine_beside(HOSTS, patch)
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> ClusterEngine:
+    monkeypatch.setattr(far_trace, "SMALL", 0)
+    return engine_beside(HOSTS, monkeypatch)
 
 
 @cache
@@ -52,7 +69,7 @@ def here(name: str) -> Asked:
 def two(request: pytest.FixtureRequest, engine: ClusterEngine) -> tuple[Asked, Asked]:
     """A shipped model here and there."""
     name = request.param
-    there = engine.model(name, lambda sentence, share: None)
+    there = engine.model(name, silent)
     assert isinstance(there, FarModel)
     return here(name), Asked(there, *TEXTS[name])
 
@@ -85,13 +102,65 @@ def test_a_trace_is_the_same_bits(two: tuple[Asked, Asked], full: bool) -> None:
     assert list(differences(one, other)) == []
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_changed_trace_is_the_same_bits(two: tuple[Asked, Asked], change: str) -> None:
-    found = [
-        _or_refusal(lambda each=each: each.model.trace(each.text, None, CHANGES[change]))
-        for each in two
-    ]
-    assert list(differences(*found)) == []
+def test_changed_traces_are_the_same_bits(two: tuple[Asked, Asked]) -> None:
+    for name, change in CHANGES.items():
+        runs = [
+            _or_refusal(lambda each=each, change=change: each.model.trace(each.text, None, change))
+            for each in two
+        ]
+        assert list(differences(*runs)) == [], name
+
+
+@pytest.mark.parametrize("family", HUB)
+def test_a_model_of_the_hub_reads_writes_and_is_the_same_bits(
+    in_parts: ClusterEngine, family: str
+) -> None:
+    one = loaded(family)
+    other = in_parts.model(str(saved(family)), silent)
+    text = "The cat sat on the mat"
+    for ask in (
+        lambda model: model.tokens(text),
+        lambda model: model.tokenizer.decode([token.id for token in model.tokens(text)]),
+        lambda model: model.target_tokenizer.named(range(9)),
+        lambda model: model.new_words("a snowman ☃"),
+        lambda model: model.tokenizer.beginning(text, 3),
+        lambda model: model.tokenizer.wrapped(text),
+        lambda model: model.tokenizer.marked(model.tokens(text)),
+        lambda model: words_of(model.tokenizer, text),
+        lambda model: word_cut(model.tokenizer, text, 1),
+        lambda model: (model.tokenizer.size, model.tokenizer.start, model.tokenizer.end),
+        lambda model: model.tokenizer.is_unigram,
+        lambda model: model.generate(text, limit=3),
+        lambda model: model.trace(text, record="full"),
+    ):
+        answers = [_or_refusal(lambda ask=ask, of=of: ask(of)) for of in (one, other)]
+        assert list(differences(*answers)) == []
+
+
+def test_a_query_alone_brings_its_scores_and_leaves_the_vectors_there(
+    in_parts: ClusterEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = []
+    part = in_parts.part
+    monkeypatch.setattr(
+        in_parts, "part", lambda request, path: paths.append(path) or part(request, path)
+    )
+    for name, change in {"house-gpt": Intervention(), "translate-en-fr": CHANGES["mask"]}.items():
+        text = TEXTS[name][0]
+        one = here(name).model.trace(text, None, change)
+        other = in_parts.trace(Request(name, text, None, change), lambda place: None)
+        paths.clear()
+        for near, there in zip(one.attention, other.attention, strict=True):
+            row, far = (of_query(each, 2) for each in (near, there))
+            assert far.sizes == row.sizes
+            for stage in ("scores", "scaled", "capped", "biased", "masked", "weights", "dropped"):
+                for head in range(row.heads):
+                    mine, its = (getattr(each, stage)(head) for each in (row, far))
+                    assert mine.tobytes() == its.tobytes(), stage
+        assert {path[2] for path in paths} == {"query"}
+        assert not any("vectors" in path for path in paths)
+        assert far.context(0).tobytes() == row.context(0).tobytes()
+        assert far.check() == pytest.approx(row.check(), abs=1e-7)
 
 
 def test_every_function_that_may_be_asked_is_tried() -> None:
@@ -115,11 +184,19 @@ def _asked_names(module: ModuleType) -> Iterator[str]:
                 yield f"{module.__name__}:{function.__qualname__}"
 
 
+@pytest.fixture(scope="module")
+def far() -> Iterator[dict[str, Asked]]:
+    """The models there, whose traces travel in parts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(far_trace, "SMALL", 0)
+        engine = engine_beside(HOSTS, patch)
+        yield {name: Asked(engine.model(name, silent), *texts) for name, texts in TEXTS.items()}
+
+
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_what_is_asked_has_the_same_answer_far_and_here(engine: ClusterEngine, name: str) -> None:
+def test_what_is_asked_has_the_same_answer_far_and_here(far: dict[str, Asked], name: str) -> None:
     answered = elsewhere = 0
-    for model in TEXTS:
-        there = Asked(engine.model(model, lambda sentence, share: None), *TEXTS[model])
+    for model, there in far.items():
         found = [_or_refusal(lambda of=of: _ask(name, of)) for of in (here(model), there)]
         assert list(differences(*found)) == [], model
         answered += not isinstance(found[0], ValueError)
