@@ -43,17 +43,25 @@ class ClusterError(ValueError):
 
 @dataclass(eq=False)
 class Actor:
-    """One actor of a model. begun: Ray's promise of its first answer."""
+    """One actor of a model. begun: Ray's promise of its first answer, until that has come."""
 
     number: int
     handle: Any
-    begun: Any = None
+    begun: Any
     under_way: int = 0  # questions of this app
     waiting: int = 0  # in its queue, as it said last
 
     @property
     def busy(self) -> int:
         return max(self.under_way, self.waiting)
+
+    def has_begun(self) -> bool:
+        """Whether it has started, so that it answers at once."""
+        import ray
+
+        if self.begun is not None and ray.wait([self.begun], timeout=SECONDS_TO_SAY_SO)[0]:
+            self.begun = None
+        return self.begun is None
 
 
 class Actors:
@@ -67,7 +75,6 @@ class Actors:
         self._guard = threading.RLock()
         self._joined, self._is_joined = ExitStack(), False
         self._known: dict[str, tuple[float, list[Actor]]] = {}  # by model: when they were listed
-        self._started: LRUCache[object, bool] = LRUCache(10_000)  # actors that have answered
         self._last: LRUCache[object, int] = LRUCache(10_000)  # which actor has the answers of a key
 
     def join(self) -> None:
@@ -110,7 +117,7 @@ class Actors:
         self.join()
         with self._guard:
             listed = self._listed(model)
-        actors = [one for one in listed if self._has_begun(one)]
+        actors = [one for one in listed if one.has_begun()]
         if not actors:
             return self._begun(model, wanted, tell)
         number = self._last.get(key)
@@ -128,7 +135,7 @@ class Actors:
     def forget(self, model: str) -> None:
         """Looks for the actors of a model anew, when they are asked for next."""
         with self._guard:
-            self._known.pop(model, None)
+            self._known[model] = 0.0, self._known.get(model, (0.0, []))[1]
 
     def loads(self) -> list[Load]:
         """How all actors on the cluster are doing, those that answer in time."""
@@ -162,23 +169,12 @@ class Actors:
             return actors
         known = {one.handle: one for one in actors}
         handles = _handles(f"{model}#{number}" for number in range(self._copies))
-        listed = [known.get(handle) or Actor(n, handle) for n, handle in enumerate(handles)]
+        listed = [
+            known.get(handle) or Actor(number, handle, handle.load.remote())
+            for number, handle in enumerate(handles)
+        ]
         self._known[model] = time.monotonic(), listed
         return listed
-
-    def _has_begun(self, actor: Actor) -> bool:
-        """Whether an actor has started, so that it answers at once."""
-        import ray
-
-        with self._guard:
-            if actor.handle in self._started:
-                return True
-            actor.begun = actor.begun or actor.handle.load.remote()
-        if not ray.wait([actor.begun], timeout=SECONDS_TO_SAY_SO)[0]:
-            return False
-        with self._guard:
-            self._started[actor.handle] = True
-        return True
 
     def _begun(
         self,
@@ -211,7 +207,7 @@ class Actors:
                 self._make_room(model)
         ray.get(begun)
         self.forget(model)
-        return Actor(0, handle)
+        return Actor(0, handle, None)
 
     def _make_room(self, model: str) -> None:
         """Where there is too little room for a model, ends the one that was not used for longest."""

@@ -2,6 +2,7 @@
 there."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, NoReturn
@@ -37,35 +38,49 @@ class Layer(NamedTuple):
         raise ValueError("W_O lies on the cluster.")
 
 
-class Description(NamedTuple):
-    """What a loaded model is."""
+@dataclass(frozen=True)
+class FarModule:
+    """What is known of the network that runs there."""
 
-    name: str
     config: TransformerConfig
     unproven: Reasons
     unused: tuple[str, ...]
     layers: tuple[Layer, ...]
+    extra: Mapping[str, int] | ValueError
+    shapes: Mapping[str, torch.Tensor] | ValueError  # every weight, without its numbers
+
+    def attentions(self) -> Sequence[Layer]:
+        return self.layers
+
+    def extra_parameters(self) -> dict[str, int]:
+        return dict(_or_raised(self.extra))
+
+    def named_weights(self) -> dict[str, torch.Tensor]:
+        return dict(_or_raised(self.shapes))
+
+
+class Description(NamedTuple):
+    """What a loaded model is."""
+
+    name: str
+    module: FarModule
     precision: torch.dtype
     parameter_count: int
-    extra: Mapping[str, int] | ValueError
-    weights: Mapping[str, torch.Tensor] | ValueError  # their shapes: without numbers
     tokenizers: tuple[Tokenizer, Tokenizer]  # of the text and of the target
 
     @classmethod
     def of(cls, model: Model) -> "Description":
-        module = model.module
-        return cls(
-            name=model.name,
-            config=model.config,
-            unproven=dict(model.unproven),
-            unused=model.unused,
-            layers=tuple(Layer(one.place, one.heads, one.window) for one in module.attentions()),
-            precision=model.precision,
-            parameter_count=model.parameter_count,
-            extra=_or_refusal(module.extra_parameters),
-            weights=_or_refusal(lambda: _shapes(module.named_weights())),
-            tokenizers=(model.tokenizer, model.target_tokenizer),
+        whole = model.module
+        module = FarModule(
+            whole.config,
+            dict(whole.unproven),
+            whole.unused,
+            layers=tuple(Layer(one.place, one.heads, one.window) for one in whole.attentions()),
+            extra=_or_refusal(whole.extra_parameters),
+            shapes=_or_refusal(lambda: _shapes(whole.named_weights())),
         )
+        tokenizers = model.tokenizer, model.target_tokenizer
+        return cls(model.name, module, model.precision, model.parameter_count, tokenizers)
 
 
 class FarModel(Model, Elsewhere):
@@ -80,15 +95,11 @@ class FarModel(Model, Elsewhere):
         self.name, self.address, self._about = about.name, address, about
         self._ask, self._run = ask, run
         self.device = torch.device("cpu")  # of what is computed here
-        self.module: Any = FarModule(about)
+        self.module: Any = about.module
         self.tokenizer, self.target_tokenizer = about.tokenizers
 
     def ask(self, function: str, given: Mapping[str, Any]) -> Any:
         return self._ask(function, given)
-
-    @property
-    def config(self) -> TransformerConfig:
-        return self._about.config
 
     @property
     def precision(self) -> torch.dtype:
@@ -119,24 +130,6 @@ class FarModel(Model, Elsewhere):
 
     def reading(self, tokenizer: Tokenizer) -> NoReturn:
         raise ValueError("This model runs on the cluster, with its own tokenizer.")
-
-
-class FarModule:
-    """What is known of the network that runs there."""
-
-    def __init__(self, about: Description) -> None:
-        self._about, self.config, self.unproven = about, about.config, about.unproven
-        self.unused = about.unused
-
-    def attentions(self) -> Sequence[Layer]:
-        return self._about.layers
-
-    def extra_parameters(self) -> dict[str, int]:
-        return dict(_or_raised(self._about.extra))
-
-    def named_weights(self) -> dict[str, torch.Tensor]:
-        """Every weight, without its numbers."""
-        return dict(_or_raised(self._about.weights))
 
 
 class FarTokenizer(HubTokenizer):

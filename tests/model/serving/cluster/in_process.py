@@ -38,7 +38,7 @@ class Here(Actors):
         if model not in self.hosts:
             self.hosts[model] = ModelHost(model, LARGE, 0)
         asked = {name: SimpleNamespace(remote=getattr(self.hosts[model], name)) for name in METHODS}
-        return Actor(0, SimpleNamespace(**asked))
+        return Actor(0, SimpleNamespace(**asked), None)
 
 
 def engine_beside(hosts: Here, patch: pytest.MonkeyPatch, **how: Any) -> ClusterEngine:
