@@ -270,9 +270,10 @@ def _still_wanted() -> None:
 
 
 def _note(event: Event) -> None:
-    """Into the logs of the cluster, and to the app that asks."""
-    if not isinstance(event, Found):
-        line = {"event": type(event).__name__.lower(), "click": click(), "process": os.getpid()}
-        print(json.dumps(line | facts(event)), file=sys.stderr, flush=True)
+    """Into the logs of the cluster, and to the app that asks, which counts itself what it finds."""
+    if isinstance(event, Found):
+        return
+    line = {"event": type(event).__name__.lower(), "click": click(), "process": os.getpid()}
+    print(json.dumps(line | facts(event)), file=sys.stderr, flush=True)
     if (ticket := _current.get()) is not None:
         ticket.events.append(event)

@@ -13,6 +13,7 @@ import pytest
 from model import load_model
 from model.serving.cluster.cluster_engine import ClusterEngine
 from model.serving.engine import Request
+from model.serving.events import Event, Found, Loaded, Passed
 from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.pages.reading import control, visit
 from viz.state.engine import forget_engine
@@ -62,3 +63,14 @@ def test_a_trace_file_that_is_dropped_stays_with_the_app(
     assert trace.attention[0].weights(0).shape == (len(trace.tokens),) * 2
     assert hosts.hosts == {}
     assert not other.has(name)
+
+
+def test_a_pass_is_counted_once_in_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[Event] = []
+    engine = engine_beside(Here(), monkeypatch, tell=events.append)
+    request = Request("house-gpt", "Anna saw a dog")
+    for _ in range(2):
+        trace = engine.trace(request, lambda place: None)
+        trace.require_prediction().after(-1)
+    assert [type(one) for one in events] == [Loaded, Found, Passed, Found]
+    assert [one.hit for one in events if isinstance(one, Found)] == [False, True]
