@@ -1,15 +1,13 @@
 """A model, a trace and whatever is asked of them are on the cluster what they are here, to the last bit."""
 
 import importlib
-import pkgutil
 from collections.abc import Iterator
 from functools import cache
-from types import ModuleType
+from operator import attrgetter
 from typing import Any
 
 import pytest
 
-import model as ours
 from model import Intervention, load_model
 from model.loading.registry import models, silent
 from model.run.word_cuts import word_cut, words_of
@@ -18,11 +16,11 @@ from model.serving.cluster.cluster_engine import ClusterEngine
 from model.serving.cluster.far_model import FarModel
 from model.serving.cluster.far_trace import FarTrace
 from model.serving.engine import Request
-from model.system.elsewhere import Elsewhere, asked_function
+from model.system.elsewhere import Elsewhere
 from model.trace.some_queries import of_query
 from tests.model.hub_models import loaded, saved
 from tests.model.serving.cluster.in_process import Here, engine_beside
-from tests.model.serving.cluster.questions import QUESTIONS, Asked
+from tests.model.serving.cluster.questions import Asked, arguments, asked_names
 from tests.model.serving.cluster.same import differences
 
 TEXTS = {
@@ -163,67 +161,35 @@ def test_a_query_alone_brings_its_scores_and_leaves_the_vectors_there(
         assert far.check() == pytest.approx(row.check(), abs=1e-7)
 
 
-def test_every_function_that_may_be_asked_is_tried() -> None:
-    found = {name for one in _modules() for name in _asked_names(one)}
-    assert found == set(QUESTIONS)
-
-
-def _modules() -> Iterator[ModuleType]:
-    for one in pkgutil.walk_packages(ours.__path__, "model."):
-        if not one.name.endswith("__main__"):
-            yield importlib.import_module(one.name)
-
-
-def _asked_names(module: ModuleType) -> Iterator[str]:
-    """The names under which functions of a module and methods of its classes may be asked."""
-    classes = [one for one in vars(module).values() if isinstance(one, type)]
-    for held in (module, *(one for one in classes if one.__module__ == module.__name__)):
-        for value in vars(held).values():
-            function = value.fget if isinstance(value, property) else value
-            if getattr(function, "is_asked", False) and function.__module__ == module.__name__:
-                yield f"{module.__name__}:{function.__qualname__}"
-
-
-@pytest.fixture(scope="module")
-def far() -> Iterator[dict[str, Asked]]:
-    """The models there, whose traces travel in parts."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(far_trace, "SMALL", 0)
-        engine = engine_beside(HOSTS, patch)
-        yield {name: Asked(engine.model(name, silent), *texts) for name, texts in TEXTS.items()}
-
-
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_what_is_asked_has_the_same_answer_far_and_here(far: dict[str, Asked], name: str) -> None:
-    answered = elsewhere = 0
-    for model, there in far.items():
-        found = [_or_refusal(lambda of=of: _ask(name, of)) for of in (here(model), there)]
-        assert list(differences(*found)) == [], model
-        answered += not isinstance(found[0], ValueError)
-        elsewhere += not isinstance(found[0], ValueError) and _lies_elsewhere(name, there)
-    assert answered, f"{name} refuses every model: {found[0]}"
-    assert elsewhere, f"{name} was asked here only"
+def test_whatever_may_be_asked_has_the_same_answer_there_and_here(
+    in_parts: ClusterEngine,
+) -> None:
+    there = {name: Asked(in_parts.model(name, silent), *texts) for name, texts in TEXTS.items()}
+    names, wrong = list(asked_names()), []
+    assert len(names) > 60
+    for name in names:
+        answered = False
+        for model, far in there.items():
+            answers = [
+                _or_refusal(lambda of=of, name=name: _ask(name, of)) for of in (here(model), far)
+            ]
+            wrong += [f"{name} of {model}: {path}" for path in differences(*answers)]
+            answered |= not isinstance(answers[0], ValueError)
+        wrong += [] if answered else [f"{name} refuses every model: {answers[0]}"]
+    assert wrong == []
 
 
 def _ask(name: str, of: Asked) -> Any:
     """The answer of a function; of a generator all of them."""
     module, _, path = name.partition(":")
-    called: Any = importlib.import_module(module)
-    for part in path.split("."):
-        called = getattr(called, part)
+    called: Any = attrgetter(path)(importlib.import_module(module))
     called = called.fget if isinstance(called, property) else called
-    assert called.__wrapped__ is asked_function(name)
-    found = called(**QUESTIONS[name](of))
+    given = arguments(name, of)
+    assert isinstance(of.model, FarModel) == any(map(_lies_elsewhere, given.values()))
+    answer = called(**given)
     if name.endswith("window_by_window"):
-        return [told[:-1] for told in found]  # the last are the seconds
-    return list(found) if isinstance(found, Iterator) else found
-
-
-def _lies_elsewhere(name: str, of: Asked) -> bool:
-    """Whether something that the function is given lies elsewhere, so that it runs there."""
-    given = QUESTIONS[name](of).values()
-    first = (one[0] if isinstance(one, tuple) and one else one for one in given)
-    return any(isinstance(one, Elsewhere) for one in first)
+        return [one[:-1] for one in answer]  # the last are the seconds
+    return list(answer) if isinstance(answer, Iterator) else answer
 
 
 def _or_refusal(call: Any) -> Any:
@@ -231,3 +197,8 @@ def _or_refusal(call: Any) -> Any:
         return call()
     except ValueError as refusal:
         return refusal
+
+
+def _lies_elsewhere(argument: Any) -> bool:
+    first = argument[0] if isinstance(argument, tuple) and argument else argument
+    return isinstance(first, Elsewhere)
