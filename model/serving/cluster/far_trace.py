@@ -102,6 +102,7 @@ class Later:
 
 
 def later() -> Any:
+    """A `Later`, as what a field of a record may be."""
     return Later()
 
 
@@ -152,14 +153,13 @@ class FarExperts(FarRecord, ExpertsRecord):
     logits, weights, chosen = later(), later(), later()
 
 
+# By the fields of a trace.
 KINDS: Mapping[str, type[Any]] = {
     "attention": FarAttention,
     "norms": FarNorm,
     "feed_forward": FarFeedForward,
     "experts": FarExperts,
 }
-
-
 CHECKED = ("attention", "norms")
 
 
@@ -256,7 +256,7 @@ def _far(record: Any, source: Source, path: Path, promised: Container[str]) -> F
     kind = KINDS[path[0]]
     given = {one.name: getattr(record, one.name) for one in fields(record)}
     for name, value in given.items():
-        if name in promised and isinstance(vars(kind).get(name), Later) and _holds(value):
+        if name in promised and _holds(value):
             given[name] = partial(source.read, *path, name)
     made: FarRecord = kind(**given)
     vars(made).update(source_=source, path=path)
