@@ -194,7 +194,13 @@ class WordPieces:
     end: int | None = None
 
     def __init__(self, path: Path) -> None:
-        self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        self.__setstate__(path.read_text(encoding="utf-8"))
+
+    def __getstate__(self) -> str:
+        return str(self._tokenizer.to_str())
+
+    def __setstate__(self, description: str) -> None:
+        self._tokenizer = tokenizers.Tokenizer.from_str(description)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._encoding = lru_cache(TEXTS_KEPT)(self._tokenizer.encode)

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 import tokenizers
 
 from model.run.tokenizers import GPT2Subset, Tokenizer, WordPieces, clean, gpt2
-from model.system.elsewhere import asked
 
 Piece = TypeVar("Piece", bytes, str)
 Kind = Literal["merges", "longest"]
@@ -53,7 +52,6 @@ class CutsWords(Protocol):
     def word_cut(self, text: str, number: int) -> WordCut: ...
 
 
-@asked
 def words_of(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
     """The words of a text, each cut on its own; none where words are not cut by one of the two rules."""
     text = clean(text)
@@ -64,7 +62,6 @@ def words_of(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
     return tokenizer.words_of(text) if isinstance(tokenizer, CutsWords) else ()
 
 
-@asked
 def word_cut(tokenizer: Tokenizer, text: str, number: int) -> WordCut:
     """How the word of this number is cut. Raises ValueError for one that is too long, and where no rule is
     known."""

@@ -77,25 +77,24 @@ def belongs() -> bool | None:
     may answer there now. None where nobody answers. It asks through a client of its own, for Ray's would
     end the process where another one answers."""
     import ray
-    from ray._private.worker import global_worker
     from ray._raylet import GcsClient  # type: ignore[attr-defined]
 
     if not ray.is_initialized():
         return False
-    found: list[bool] = []
+    here, alive = ray.get_runtime_context(), list[bool]()
 
     def look() -> None:
         with suppress(Exception):  # of a cluster whose head is gone
-            head = GcsClient(address=global_worker.gcs_client.address)
-            nodes = head.get_all_node_info(timeout=SECONDS_FOR_HEAD)
-            own = nodes.get(global_worker.current_node_id)
-            same = head.cluster_id == global_worker.gcs_client.cluster_id
-            found.append(same and own is not None and own.state == ALIVE)
+            head = GcsClient(address=here.gcs_address)
+            nodes = head.get_all_node_info(timeout=SECONDS_FOR_HEAD).items()
+            alive.append(
+                (here.get_node_id(), ALIVE) in [(one.hex(), of.state) for one, of in nodes]
+            )
 
     looking = threading.Thread(target=look, daemon=True)
     looking.start()
     looking.join(SECONDS_FOR_HEAD)
-    return found[0] if found else None
+    return alive[0] if alive else None
 
 
 def _check_answers(host: str, port: int) -> None:

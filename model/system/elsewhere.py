@@ -22,6 +22,11 @@ TURN = (
 class Elsewhere:
     """A model or a run in another process."""
 
+    @property
+    def reference(self) -> Any:
+        """What stands for it in a message."""
+        raise NotImplementedError
+
     def ask(self, function: str, given: Mapping[str, Any]) -> Any:
         """The result of an asked function there, with these arguments by name. Raises what it
         raises. Of a generator: an iterator; each next value is computed when it is asked for."""

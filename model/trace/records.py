@@ -124,6 +124,10 @@ class Attention:
         mask = self.mask
         return mask if mask is None or mask.ndim == 2 else mask[head]
 
+    def at_query(self, query: int) -> "Attention | None":
+        """This sub-layer for one query, where its vectors lie in another process; None: they are here."""
+        return None
+
     def scores(self, head: int) -> Array:
         """(query, key): query · key."""
         if "scores" in self.steps:

@@ -40,7 +40,7 @@ def of_queries(attention: Attention, rows: slice) -> Attention:
 
 def of_query(attention: Attention, query: int) -> Attention:
     """The sub-layer for one of its queries."""
-    return of_queries(attention, slice(query, query + 1))
+    return attention.at_query(query) or of_queries(attention, slice(query, query + 1))
 
 
 def by_queries(attention: Attention, step: int) -> Iterator[Attention]:

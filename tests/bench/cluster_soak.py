@@ -179,7 +179,7 @@ def _both_actors(address: str) -> Any:
     )
     actors = engine._actors = Actors(address, bounds, copies=COPIES, gpus=0)
     actors.join()
-    ray.get([actors._handle_of_new(MODEL, number).ready.remote() for number in range(COPIES)])
+    ray.get([actors.begin(MODEL, number).load.remote() for number in range(COPIES)])
     return engine
 
 

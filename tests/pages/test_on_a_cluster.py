@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from model.serving.cluster import far_trace
 from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.pages.reading import said, visit
 from viz.state.engine import forget_engine
@@ -20,6 +21,7 @@ TRANSLATED = {"model": "translate-en-fr", "text": "the cat sees a dog"}
 def on_a_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Call `undo` to be in the app again."""
     monkeypatch.setattr("viz.state.engine.Engine", partial(engine_beside, HOSTS, monkeypatch))
+    monkeypatch.setattr(far_trace, "SMALL", 0)  # as a long text: each part is asked for
     forget_engine()
     yield monkeypatch
     monkeypatch.undo()

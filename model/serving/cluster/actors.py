@@ -4,14 +4,17 @@ each model on it."""
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from cachetools import LRUCache
 
+from model.loading.registry import models
+from model.loading.shipped import ASSETS
+from model.loading.untrained_models import untrained_bytes
 from model.serving.cluster.messages import Bounds
-from model.serving.cluster.room import has_room, most_free, needed
 from model.serving.holdings import Load
 from model.system.cluster import belongs, joined
 from model.system.fair_queue import nothing
@@ -19,9 +22,11 @@ from model.system.settings import MEGABYTE
 from model.system.version import VERSION
 
 NAMESPACE = f"attention {VERSION}"  # a newer app begins actors of its own, while the older one is still used
+PROCESS_BYTES = 600 * MEGABYTE  # of an actor with PyTorch, before it loads a model
 SECONDS_TO_START = 120.0  # for an actor to begin: on a busy machine PyTorch's import takes long
 SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_SAY_SO = 0.05  # for one that has begun
+SECONDS_TO_REPORT = 5.0
 SECONDS_KNOWN = 5.0  # for which the list of a model's actors and their queues are believed
 SECONDS_OF_USE = 30.0  # after it was asked last, for which a model is not unloaded for another one
 BUSY = 3  # who wait before another actor of the same model is begun
@@ -36,14 +41,15 @@ class ClusterError(ValueError):
     """The cluster cannot do what was asked; the sentence says why."""
 
 
+@dataclass(eq=False)
 class Actor:
-    """One actor of a model."""
+    """One actor of a model. begun: Ray's promise of its first answer, until that has come."""
 
-    def __init__(self, name: str, number: int, handle: Any, begun: Any = None) -> None:
-        """begun: what comes once it has started; None where it has."""
-        self.name, self.number, self.handle, self.begun = name, number, handle, begun
-        self.under_way = 0  # of this app
-        self.waiting = 0  # as it said last
+    number: int
+    handle: Any
+    begun: Any
+    under_way: int = 0  # questions of this app
+    waiting: int = 0  # in its queue, as it said last
 
     @property
     def busy(self) -> int:
@@ -69,8 +75,7 @@ class Actors:
         self._guard = threading.RLock()
         self._joined, self._is_joined = ExitStack(), False
         self._known: dict[str, tuple[float, list[Actor]]] = {}  # by model: when they were listed
-        self._started: LRUCache[object, bool] = LRUCache(10_000)  # actors that were seen to start
-        self._last: LRUCache[object, int] = LRUCache(10_000)  # which actor holds what was asked
+        self._last: LRUCache[object, int] = LRUCache(10_000)  # which actor has the answers of a key
 
     def join(self) -> None:
         """Joins the cluster, once. Raises ValueError where that fails."""
@@ -113,16 +118,16 @@ class Actors:
         with self._guard:
             listed = self._listed(model)
         actors = [one for one in listed if one.has_begun()]
-        with self._guard:
-            self._started.update({one.handle._actor_id: True for one in actors})
         if not actors:
-            return self._begun(model, 0, wanted, tell)
+            return self._begun(model, wanted, tell)
         number = self._last.get(key)
         chosen = next((one for one in actors if one.number == number), None)
         if chosen is None:
             chosen = min(actors, key=lambda one: one.busy)
             if chosen.busy >= BUSY and len(listed) < self._copies:
-                self._begin_beside(model, len(listed))
+                _check_belongs()
+                if self._most_free() >= self._needs(model):
+                    self.begin(model, len(listed))
         with self._guard:
             self._last[key] = chosen.number
         return chosen
@@ -130,86 +135,68 @@ class Actors:
     def forget(self, model: str) -> None:
         """Looks for the actors of a model anew, when they are asked for next."""
         with self._guard:
-            self._known.pop(model, None)
+            self._known[model] = 0.0, self._known.get(model, (0.0, []))[1]
 
-    def loads(self, seconds: float = 5.0) -> list[Load]:
+    def loads(self) -> list[Load]:
         """How all actors on the cluster are doing, those that answer in time."""
+        self.join()
+        return sorted(load for _, _, load in self._reports())
+
+    def begin(self, model: str, number: int) -> Any:
+        """Begins an actor of a model where there is none of this number, without waiting for it; its
+        handle."""
         import ray
 
-        self.join()
-        handles = [
-            self._handle(one["name"])
-            for one in ray.util.list_named_actors(all_namespaces=True)
-            if one["namespace"] == NAMESPACE
-        ]
-        asked = [handle.load.remote() for handle in handles if handle is not None]
-        ready, _ = ray.wait(asked, num_returns=len(asked), timeout=seconds) if asked else ([], [])
-        found = []
-        for one in ready:
-            try:
-                found.append(ray.get(one))
-            except ray.exceptions.RayError:
-                continue
-        return sorted(found)
+        from model.serving.cluster.host import ModelHost
+
+        memory = self._needs(model)
+        kind = ray.remote(
+            num_cpus=0,  # cores are shared by all; memory decides where a model finds room
+            num_gpus=self._gpus,
+            memory=memory,
+            max_restarts=-1,
+            max_concurrency=32,
+            concurrency_groups={"control": 4},
+        )(ModelHost)
+        named = kind.options(
+            name=f"{model}#{number}", namespace=NAMESPACE, lifetime="detached", get_if_exists=True
+        )
+        return named.remote(model, self._bounds, memory)
 
     def _listed(self, model: str) -> list[Actor]:
         when, actors = self._known.get(model, (0.0, []))
         if actors and time.monotonic() - when < SECONDS_KNOWN:
             return actors
-        known = {one.number: one for one in actors}
-        found = []
-        for number in range(self._copies):
-            handle = self._handle(_name(model, number))
-            if handle is None:
-                break
-            actor = known.get(number)
-            same = actor is not None and actor.handle._actor_id == handle._actor_id
-            found.append(
-                actor
-                if actor is not None and same
-                else Actor(model, number, handle, self._start_of(handle))
-            )
-        self._known[model] = time.monotonic(), found
-        return found
-
-    def _start_of(self, handle: Any) -> Any:
-        """What comes once an actor has started; None where it is known to have."""
-        return None if handle._actor_id in self._started else handle.ready.remote()
-
-    def _handle(self, name: str) -> Any:
-        import ray
-
-        try:
-            return ray.get_actor(name, NAMESPACE)
-        except ValueError:
-            return None
-
-    def _begin_beside(self, model: str, number: int) -> None:
-        """Begins one more actor of a model, without waiting for it."""
-        if belongs() and most_free() >= self._needs(model):
-            self._handle_of_new(model, number)
+        known = {one.handle: one for one in actors}
+        handles = _handles(f"{model}#{number}" for number in range(self._copies))
+        listed = [
+            known.get(handle) or Actor(number, handle, handle.load.remote())
+            for number, handle in enumerate(handles)
+        ]
+        self._known[model] = time.monotonic(), listed
+        return listed
 
     def _begun(
         self,
         model: str,
-        number: int,
         wanted: Callable[[], object],
         tell: Callable[[str, float | None], object],
     ) -> Actor:
-        """An actor, once it has begun."""
+        """The first actor of a model, once it has begun."""
         import ray
 
         _check_belongs()
         self._check_size(model)
         tell("Looking for room on the cluster", None)
-        handle = self._handle_of_new(model, number)
-        begun, began = handle.ready.remote(), time.monotonic()
+        handle = self.begin(model, 0)
+        begun, began = handle.load.remote(), time.monotonic()
         looked = began
         while not ray.wait([begun], timeout=SECONDS_BETWEEN_LOOKS)[0]:
             wanted()
             now = time.monotonic()
             if now - began > SECONDS_TO_START:
-                if not has_room(handle):
+                _check_belongs()
+                if self._most_free() < self._needs(model):
                     ray.kill(handle)
                 raise ClusterError(
                     f"The cluster has no room for {model} now. Try again later, or choose a model that "
@@ -217,69 +204,80 @@ class Actors:
                 )
             if now - looked > SECONDS_KNOWN:
                 looked = now
-                self._make_room(model, handle)
+                self._make_room(model)
         ray.get(begun)
         self.forget(model)
-        return Actor(model, number, handle)
+        return Actor(0, handle, None)
 
-    def _make_room(self, model: str, newcomer: Any) -> None:
-        """Where there is too little room, ends the model that was not used for longest."""
+    def _make_room(self, model: str) -> None:
+        """Where there is too little room for a model, ends the one that was not used for longest."""
         import ray
 
         _check_belongs()
-        if has_room(newcomer) or most_free() >= self._needs(model):
+        if self._most_free() >= self._needs(model):
             return  # it is starting
-        others = [
-            one
-            for one in self.loads()
-            if one.model != model and not one.under_way and one.idle > SECONDS_OF_USE
-        ]
-        if others and not has_room(newcomer):  # it may have found it meanwhile
-            unused = max(others, key=lambda one: one.idle)
-            for number in range(self._copies):
-                handle = self._handle(_name(unused.model, number))
-                if handle is not None:
-                    ray.kill(handle)
-            self.forget(unused.model)
+        loads = [load for _, _, load in self._reports() if load.model != model]
+        others = [one for one in loads if not one.under_way and one.idle > SECONDS_OF_USE]
+        if others and not any(one.model == model for one in self.loads()):
+            unused = max(others, key=lambda one: one.idle).model
+            for handle in _handles(f"{unused}#{number}" for number in range(self._copies)):
+                ray.kill(handle)
+            self.forget(unused)
+
+    def _reports(self) -> Iterator[tuple[str, int, Load]]:
+        """Of each actor that answers in time: its machine, the memory that it reserves, how it is doing."""
+        import ray
+
+        actors = ray.util.list_named_actors(all_namespaces=True)
+        named = (one["name"] for one in actors if one["namespace"] == NAMESPACE)
+        asked = [handle.report.remote() for name in named for handle in _handles([name])]
+        ready = asked and ray.wait(asked, num_returns=len(asked), timeout=SECONDS_TO_REPORT)[0]
+        for one in ready:
+            with suppress(ray.exceptions.RayError):
+                yield ray.get(one)
+
+    def _most_free(self) -> float:
+        """Bytes of memory that are free on the machine that has most of it. One that an actor reserves before
+        it has started counts as free."""
+        free = _machines("memory")
+        for machine, memory, _ in self._reports():
+            if machine in free:
+                free[machine] -= memory
+        return max(free.values(), default=0.0)
 
     def _needs(self, model: str) -> int:
         """Bytes of memory that an actor of a model reserves."""
-        return needed(model, self._bounds)
+        bounds = self._bounds
+        return PROCESS_BYTES + _size_of(model, bounds.model_bytes) + bounds.trace_bytes
 
     def _check_size(self, model: str) -> None:
         """Raises ClusterError for a model that no machine of the cluster could hold."""
-        import ray
-
-        machines = [one["Resources"] for one in ray.nodes() if one["Alive"]]
-        most = max((one.get("memory", 0.0) for one in machines), default=0.0)
+        most = max(_machines("memory").values(), default=0.0)
         if self._needs(model) > most:
             raise ClusterError(
                 f"{model} needs {self._needs(model) / MEGABYTE:,.0f} MB with its runs, and the largest "
                 f"machine of the cluster has {most / MEGABYTE:,.0f} MB. Choose a smaller model."
             )
-        if self._gpus and not any(one.get("GPU", 0.0) >= self._gpus for one in machines):
+        if self._gpus > max(_machines("GPU").values(), default=0.0):
             raise ClusterError("No machine of the cluster has a GPU.")
 
-    def _handle_of_new(self, model: str, number: int) -> Any:
-        import ray
 
-        from model.serving.cluster.host import ModelHost
+def _machines(resource: str) -> dict[str, float]:
+    """How much of a resource each machine has."""
+    import ray
 
-        kind = ray.remote(
-            num_cpus=0,  # cores are shared by all; memory decides where a model finds room
-            num_gpus=self._gpus,
-            memory=self._needs(model),
-            max_restarts=-1,
-            max_concurrency=32,
-            concurrency_groups={"control": 4},
-        )(ModelHost)
-        named = kind.options(
-            name=_name(model, number),
-            namespace=NAMESPACE,
-            lifetime="detached",
-            get_if_exists=True,
-        )
-        return named.remote(model, self._bounds)
+    return {
+        one["NodeID"]: one["Resources"].get(resource, 0.0) for one in ray.nodes() if one["Alive"]
+    }
+
+
+def _handles(names: Iterable[str]) -> Iterator[Any]:
+    """The actors of these names, to the first that there is not."""
+    import ray
+
+    with suppress(ValueError):
+        for name in names:
+            yield ray.get_actor(name, NAMESPACE)
 
 
 def _check_belongs() -> None:
@@ -291,5 +289,15 @@ def _check_belongs() -> None:
         raise ray.exceptions.RayError("The cluster has another head.")
 
 
-def _name(model: str, number: int) -> str:
-    return f"{model}#{number}"
+def _size_of(model: str, bound: int) -> int:
+    """Bytes of a model's weights in float32, as far as they are known before it is loaded; else the most that
+    a model may take."""
+    entry = models.found(model)
+    if entry is None:
+        return bound
+    if entry.untrained:
+        return untrained_bytes(entry.name)
+    folder = ASSETS / entry.name if entry.ships else entry.folder
+    files = [] if folder is None else folder.glob("*.safetensors")
+    size = 2 * sum(file.stat().st_size for file in files)  # kept in half precision
+    return min(size or bound, bound)

@@ -1,24 +1,24 @@
 """One question to the actor of a model: asked, waited for, cancelled when nobody wants it any more, and asked
 again where the actor dies."""
 
-import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.exceptions import (
+    NodeDiedError,
+    ObjectLostError,
+    RayActorError,
+    RayError,
+    RayTaskError,
+)
 
 from model.analysis.tokens.live_writing import GrowingRows
 from model.serving.cluster.actors import NOT_REACHED, Actor, Actors, ClusterError
-from model.serving.cluster.far_model import FarModel, FarTokenizer
-from model.serving.cluster.far_trace import FarRecord, FarTrace
-from model.serving.cluster.messages import Answer, Caller
-from model.serving.cluster.travelling import read, written
+from model.serving.cluster.messages import Answer, Caller, Message
 from model.serving.events import Event
-from model.system.clicks import click
 from model.trace.arrays import Array
 
 SECONDS_AT_FIRST = 0.1  # before the place in the queue is asked for
@@ -35,52 +35,24 @@ class _LostError(Exception):
 
 @dataclass
 class Asking:
-    """How one thing is asked of a model, and for whom."""
+    """How one thing is asked of a model, and for whom. told: of each event there."""
 
     actors: Actors
     model: str
+    caller: Caller
     wanted: Callable[[], object]
-    visitor: str
-    background: bool
     waiting: Callable[[int], object]
     tell: Callable[[str, float | None], object]
     told: Callable[[Event], object]
-    found: Callable[[str, Any], Any]  # what stands for a reference, by model
-    ticket: str = field(default_factory=lambda: secrets.token_hex(12))
 
-    def answer(self, function: str, given: Mapping[str, Any], key: object) -> Any:
-        """The result of a function. Raises ValueError as it does, and ClusterError where the model cannot be
+    def first(self, sent: Message, key: object) -> tuple[Actor, Answer]:
+        """The actor that has answered, and its answer. Raises ClusterError where the model cannot be
         reached."""
-        sent = written((function, dict(given)), reference)
-        caller = Caller(self.ticket, self.visitor, self.background, click())
-        actor, answer = self._tried(key, lambda actor: actor.handle.answer.remote(caller, sent))
-        value = self._value(actor, answer)
-        return self._others(actor, value) if answer.kind == "more" else value
-
-    def _others(self, actor: Actor, value: Any) -> Iterator[Any]:
-        """The values of a generator there, each computed when it is asked for."""
-        try:
-            while True:
-                yield value
-                try:
-                    answer = self._waited(actor, actor.handle.step.remote(self.ticket))
-                except _LostError as error:
-                    raise ClusterError(ENDED) from error
-                if answer.kind == "end":
-                    return
-                if answer.kind == "left":
-                    raise ClusterError(ENDED)
-                value = self._value(actor, answer)
-        finally:
-            actor.handle.leave.remote(self.ticket)
-
-    def _tried(self, key: object, ask: Callable[[Actor], Any]) -> tuple[Actor, Answer]:
-        """The actor that has answered, and its answer."""
         ends, lost = time.monotonic() + SECONDS_TO_COME_BACK, None
         while time.monotonic() < ends:
             try:
                 actor = self.actors.of(self.model, key, self.wanted, self.tell)
-                return actor, self._waited(actor, ask(actor))
+                return actor, self._waited(actor, actor.handle.answer.remote(self.caller, sent))
             except (_LostError, RayError) as error:
                 lost = error
                 self.actors.forget(self.model)
@@ -89,40 +61,47 @@ class Asking:
                 self.actors.join_again()
         raise ClusterError(NOT_REACHED) from lost
 
+    def steps(self, actor: Actor, answer: Answer) -> Iterator[Answer]:
+        """The answers of a generator there, from the first on, each computed when it is asked for."""
+        try:
+            while answer.kind != "end":
+                yield answer
+                answer = self._waited(actor, actor.handle.step.remote(self.caller.ticket))
+        except _LostError as error:
+            raise ClusterError(ENDED) from error
+        finally:
+            actor.handle.leave.remote(self.caller.ticket)
+
     def _waited(self, actor: Actor, asked: Any) -> Answer:
         """The answer, while the visitor is told the place and whoever leaves ends the work."""
         actor.under_way += 1
         try:
-            return self._looked_for(actor, asked)
-        except (
-            RayActorError,
-            ray.exceptions.NodeDiedError,
-            ray.exceptions.ObjectLostError,
-        ) as error:
+            answer = self._looked_for(actor, asked)
+        except (RayActorError, NodeDiedError, ObjectLostError) as error:
             raise _LostError from error
         except RayTaskError as error:  # a fault in our code there
             raise error.as_instanceof_cause() from error
         except _LostError:
             raise
         except BaseException:
-            actor.handle.leave.remote(self.ticket)
+            actor.handle.leave.remote(self.caller.ticket)
             raise
         finally:
             actor.under_way -= 1
+        actor.waiting = answer.waiting
+        for event in answer.events:
+            self.told(event)
+        if answer.kind == "left":
+            raise ClusterError(ENDED)
+        return answer
 
     def _looked_for(self, actor: Actor, asked: Any) -> Answer:
         seconds, place, heard = SECONDS_AT_FIRST, None, time.monotonic()
-        while True:
-            ready, _ = ray.wait([asked], timeout=seconds)
-            if ready:
-                answer: Answer = ray.get(asked)
-                actor.waiting = answer.waiting
-                for event in answer.events:
-                    self.told(event)
-                return answer
+        while not ray.wait([asked], timeout=seconds)[0]:
             self.wanted()
-            place = place or actor.handle.place.remote(self.ticket)
-            if ray.wait([place], timeout=SECONDS_BETWEEN_NEWS)[0]:
+            seconds = SECONDS_BETWEEN_NEWS
+            place = place or actor.handle.place.remote(self.caller.ticket)
+            if ray.wait([place], timeout=seconds)[0]:
                 heard = time.monotonic()
                 number, (sentence, share) = ray.get(place)
                 place = None
@@ -132,21 +111,8 @@ class Asking:
                     self.tell(sentence, share)
             elif time.monotonic() - heard > SECONDS_SILENT:
                 raise _LostError
-            seconds = SECONDS_BETWEEN_NEWS
-
-    def _stands_for(self, actor: Actor, reference: Any) -> Any:
-        """What stands here for what stays there."""
-        if reference == ("rows",):
-            return FarRows(actor, self.ticket)
-        return self.found(self.model, reference)
-
-    def _value(self, actor: Actor, answer: Answer) -> Any:
-        if answer.kind in ("left", "end"):
-            raise ClusterError(ENDED)
-        value = read(answer.sent, partial(self._stands_for, actor))
-        if answer.kind == "refusal":
-            raise value
-        return value
+        answer: Answer = ray.get(asked)
+        return answer
 
 
 class FarRows(GrowingRows):
@@ -158,20 +124,7 @@ class FarRows(GrowingRows):
 
     def weights(self, name: str, head: int) -> Array | None:
         try:
-            found: Array | None = ray.get(self._actor.handle.rows.remote(self._ticket, name, head))
+            rows: Array | None = ray.get(self._actor.handle.rows.remote(self._ticket, name, head))
         except RayError:
             return None
-        return found
-
-
-def reference(value: Any) -> object:
-    """What stands for what lies on the cluster; None: it travels."""
-    if isinstance(value, FarModel):
-        return ("model",)
-    if isinstance(value, FarTrace):
-        return "trace", value.source_.request
-    if isinstance(value, FarRecord) and "path" in vars(value):
-        return "record", value.source_.request, value.path
-    if isinstance(value, FarTokenizer):
-        return "tokenizer", value.target
-    return None
+        return rows

@@ -1,176 +1,281 @@
-"""A trace that stays on the cluster, as views read it: each array travels when it is first read."""
+"""A trace on the cluster, as views read it: large arrays stay there until they are first read."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from model.serving.cluster.outline import LARGE, Outline, Path
+from model.nn.config import Stack
 from model.serving.engine import Request
 from model.system.elsewhere import Elsewhere
 from model.trace.arrays import Array
 from model.trace.experts import ExpertsRecord
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
+from model.trace.some_queries import of_query
 from model.trace.trace import DeferredArrays, Logits, Trace
+from model.trace.unproven import proven, proven_states
 from model.trace.vocabulary import Vocabulary
 
-Named = Callable[[Sequence[int]], tuple[Token, ...]]
-ROWS = 64  # of logits that travel at once
+Path = tuple[Any, ...]  # ("attention", 3, "vectors"), ("residual", "decoder", 2), ("logits", 4, 5)
+SMALL = 2_000_000  # bytes of a trace that travels whole: to ask for each part takes longer
+TOGETHER = 64  # rows of logits that travel at once
+
+
+class Asks(Protocol):
+    """The engine of an app."""
+
+    def part(self, request: Request, path: Path) -> Any: ...
+
+    def question(self, model: str, function: str, given: Mapping[str, Any]) -> Any: ...
 
 
 class Source:
-    """The way to a trace on the cluster."""
+    """The way to the trace of a request. It travels as a reference: an actor has no engine to ask."""
 
-    def __init__(
-        self,
-        request: Request,
-        read: Callable[[Path], Any],
-        ask: Callable[[str, Mapping[str, Any]], Any],
-    ) -> None:
-        """read: what lies at a path of the trace. ask: as `Elsewhere.ask`."""
-        self.request, self.read, self.ask = request, read, ask
+    def __init__(self, request: Request, engine: Asks | None = None) -> None:
+        self.request, self._engine = request, engine
+
+    def read(self, *path: Any) -> Any:
+        """What `at` gives for a path."""
+        return self._there().part(self.request, path)
+
+    def rows(self, tokens: int, wanted: slice) -> Array:
+        """(token, vocabulary): rows of logits, a few at a time."""
+        first, end, _ = wanted.indices(tokens)
+        starts = range(first, end, TOGETHER)
+        parts = [self.read("logits", one, min(one + TOGETHER, end)) for one in starts]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """The tokens of ids."""
+        return tuple(self.read("vocabulary", *map(int, ids)))
+
+    def ask(self, function: str, given: Mapping[str, Any]) -> Any:
+        """As `Elsewhere.ask`."""
+        return self._there().question(self.request.model, function, given)
+
+    def _there(self) -> Asks:
+        if self._engine is None:
+            raise ValueError("A trace is read by the app that asked for it.")
+        return self._engine
 
 
 class FarTrace(Trace, Elsewhere):
-    """The trace of a request, which lies on the cluster."""
+    """The trace of a request."""
 
     source_: Source
-    outline: Outline
+    nbytes_: int
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays on the cluster."""
-        return self.outline.nbytes
+        return self.nbytes_
+
+    @property
+    def reference(self) -> Any:
+        return "trace", self.source_.request
 
     def ask(self, function: str, given: Mapping[str, Any]) -> Any:
         return self.source_.ask(function, given)
 
     @cached_property
     def _check(self) -> float:
-        return float(self.source_.read(("check",)))
+        return float(self.source_.read("check"))
 
 
-def far_trace(outline: Outline, source: Source, named: Named) -> FarTrace:
-    """The trace of an outline. named: the tokens of ids."""
-    size, shape = outline.vocabulary, outline.logits
-    fields: dict[str, Any] = dict(outline.whole)
-    for kind, several in outline.records.items():
-        fields[kind] = tuple(_records(kind, several, source))
-    fields["residual"] = {
-        stack: _States(stack, count, source) for stack, count in outline.residual.items()
-    }
-    fields["summands"] = {
-        stack: _arrays(source, names, "summands", stack)
-        for stack, names in outline.summands.items()
-    }
-    made = FarTrace(
-        **fields,
-        written=_arrays(source, outline.written, "written"),
-        angles=source.read(("angles",)) if outline.has_angles else None,
-        prediction=None if shape is None else Logits(shape, partial(_rows, source, shape[0])),
-        vocabulary=None if size is None else Vocabulary(size, named),
-    )
-    vars(made).update(source_=source, outline=outline)
-    return made
+class Later:
+    """A field of a record that may be a promise: it travels when it is first read, and is then kept."""
+
+    def __set_name__(self, kind: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, record: Any, _: type) -> Any:
+        value = vars(record)[self._name]
+        if isinstance(value, partial):
+            value = vars(record)[self._name] = value()
+        return value
+
+    def __set__(self, record: Any, value: Any) -> None:
+        vars(record)[self._name] = value
+
+
+def later() -> Any:
+    """A `Later`, as what a field of a record may be."""
+    return Later()
 
 
 class FarRecord(Elsewhere):
-    """What a record on the cluster has beside its own fields."""
+    """A record of a trace there. Its fields are those of its kind; the large ones are `later`."""
 
     source_: Source
     path: Path
+    check_: float | None = None  # where the record travelled whole
+
+    @property
+    def reference(self) -> Any:
+        return "record", self.source_.request, self.path
 
     def ask(self, function: str, given: Mapping[str, Any]) -> Any:
         return self.source_.ask(function, given)
 
-    def field(self, name: str) -> Any:
-        """A field of the record, or its check."""
-        return self.source_.read((*self.path, name))
-
     def check(self) -> float:
-        return float(self.field("check"))
+        known = self.check_
+        return float(self.source_.read(*self.path, "check")) if known is None else known
 
 
 class FarAttention(FarRecord, Attention):
+    sizes_: tuple[int, int, int]
+    output, vectors, own_mask, steps, bias = later(), later(), later(), later(), later()
+
     @property
     def sizes(self) -> tuple[int, int, int]:
-        told: tuple[int, int, int] = vars(self)["sizes"]
-        return told
+        return self.sizes_
+
+    def at_query(self, query: int) -> Attention | None:
+        if len(self.path) > 2 or not isinstance(vars(self)["vectors"], partial):
+            return None
+        row: Attention = self.source_.read(*self.path, "query", query)
+        return row
 
 
 class FarNorm(FarRecord, NormRecord):
-    pass
+    input, mean, inverse_deviation = later(), later(), later()
+    gamma, beta, recorded = later(), later(), later()
 
 
 class FarFeedForward(FarRecord, FeedForwardRecord):
-    pass
+    before, kept = later(), later()
 
 
 class FarExperts(FarRecord, ExpertsRecord):
-    pass
+    logits, weights, chosen = later(), later(), later()
 
 
-_KINDS: Mapping[str, type[FarRecord]] = {
+# By the fields of a trace.
+KINDS: Mapping[str, type[Any]] = {
     "attention": FarAttention,
     "norms": FarNorm,
     "feed_forward": FarFeedForward,
     "experts": FarExperts,
 }
+CHECKED = ("attention", "norms")
 
 
-class _Later:
-    """A large field: it travels when it is first read, and is then kept. One that a record was made with
-    stands before it."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, record: FarRecord, _: type) -> Any:
-        found = vars(record)[self._name] = record.field(self._name)
-        return found
-
-
-for _kind, _record in _KINDS.items():
-    for _name in LARGE[_kind]:
-        setattr(_record, _name, _Later(_name))
-
-
-def _records(
-    kind: str, several: Sequence[Mapping[str, Any]], source: Source
-) -> Iterator[FarRecord]:
-    for number, fields in enumerate(several):
-        record = object.__new__(_KINDS[kind])
-        vars(record).update(fields, source_=source, path=(kind, number))
-        yield record
-
-
-class _States(Sequence[Array]):
+@dataclass(frozen=True)
+class States(Sequence[Array]):
     """The states of a stack's residual stream."""
 
-    def __init__(self, stack: str, count: int, source: Source) -> None:
-        self._stack, self._count, self._source = stack, count, source
+    source: Source
+    stack: Stack
+    states: int
 
     def __len__(self) -> int:
-        return self._count
+        return self.states
 
     def __getitem__(self, at: Any) -> Any:
-        numbers = range(self._count)[at]
+        numbers = range(self.states)[at]
         if isinstance(numbers, range):
-            return tuple(self._state(number) for number in numbers)
-        return self._state(numbers)
-
-    def _state(self, number: int) -> Array:
-        state: Array = self._source.read(("residual", self._stack, number))
-        return state
+            return tuple(self[number] for number in numbers)
+        return self.source.read("residual", self.stack, numbers)
 
 
-def _arrays(source: Source, names: Sequence[str], *above: str) -> DeferredArrays:
-    return DeferredArrays({name: partial(source.read, (*above, name)) for name in names})
+def outline(trace: Trace, request: Request) -> dict[str, Any]:
+    """The fields of a `FarTrace`: those of a trace, with promises in place of its large arrays."""
+    source, whole = Source(request), trace.nbytes <= SMALL
+    given = {one.name: getattr(trace, one.name) for one in fields(Trace)}
+    for kind, far in KINDS.items():
+        records = proven(given[kind])
+        promised = () if whole else vars(far)
+        given[kind] = tuple(_far(one, source, (kind, n), promised) for n, one in enumerate(records))
+        if whole and kind in CHECKED:
+            for one, record in zip(given[kind], records, strict=True):
+                vars(one).update(check_=record.check())
+    given["residual"] = {
+        stack: states if whole else States(source, stack, len(states))
+        for stack, states in proven_states(trace.residual).items()
+    }
+    given["summands"] = {
+        stack: dict(parts) if whole else _arrays(source, parts, "summands", stack)
+        for stack, parts in proven_states(trace.summands).items()
+    }
+    if not whole:
+        given["written"] = _arrays(source, trace.written, "written")
+    if trace.prediction is not None:
+        shape = trace.prediction.shape
+        given["prediction"] = Logits(shape, partial(source.rows, shape[0]))
+    if trace.vocabulary is not None:
+        given["vocabulary"] = Vocabulary(trace.vocabulary.size, source.named)
+    about = {"source_": source, "nbytes_": trace.nbytes}
+    return given | {"about": about | ({"_check": trace.check()} if whole else {})}
 
 
-def _rows(source: Source, tokens: int, wanted: slice) -> Array:
-    """(token, vocabulary): rows of logits, a few at a time."""
-    first, end, _ = wanted.indices(tokens)
-    parts = [source.read(("logits", at, min(at + ROWS, end))) for at in range(first, end, ROWS)]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def far_trace(*, about: Mapping[str, Any], **given: Any) -> FarTrace:
+    """The trace of an outline."""
+    trace = FarTrace(**given)
+    vars(trace).update(about)
+    return trace
+
+
+def at(trace: Trace, path: Path, request: Request) -> Any:
+    """What lies at a path of the trace of a request. Raises LookupError for a path that no trace has."""
+    match path:
+        case ("attention", int(), "query", int()):
+            return _row(record_at(trace, path), Source(request), path)
+        case (str(kind), int(), *_, str(name)) if kind in KINDS:
+            record = record_at(trace, path[:-1])
+            if name == "check":
+                return record.check()
+            if isinstance(vars(KINDS[kind]).get(name), Later):
+                return getattr(record, name)
+        case ("residual", ("encoder" | "decoder") as stack, int(state)):
+            return trace.residual[stack][state]
+        case ("summands", ("encoder" | "decoder") as stack, str(name)):
+            return trace.summands[stack][name]
+        case ("written", str(name)):
+            return trace.written[name]
+        case ("logits", int(first), int(end)):
+            return trace.require_prediction().rows(first, end)
+        case ("vocabulary", *ids) if trace.vocabulary is not None:
+            return trace.vocabulary.named(ids)
+        case ("check",):
+            return trace.check()
+    raise LookupError(f"No trace has {path!r}.")
+
+
+def record_at(trace: Trace, path: Path) -> Any:
+    """The record of a path: ("attention", 3), or ("attention", 3, "query", 5) for one of its queries."""
+    kind, number, *query = path
+    record = proven(getattr(trace, kind))[number]
+    return of_query(record, query[1]) if query else record
+
+
+def _far(record: Any, source: Source, path: Path, promised: Container[str]) -> FarRecord:
+    """A record of a trace as it travels."""
+    kind = KINDS[path[0]]
+    given = {one.name: getattr(record, one.name) for one in fields(record)}
+    for name, value in given.items():
+        if name in promised and _holds(value):
+            given[name] = partial(source.read, *path, name)
+    made: FarRecord = kind(**given)
+    vars(made).update(source_=source, path=path)
+    if isinstance(record, Attention):
+        vars(made).update(sizes_=record.sizes)
+    return made
+
+
+def _row(record: Attention, source: Source, path: Path) -> FarRecord:
+    """A sub-layer for one query: its scores travel, and what follows from them; the vectors stay."""
+    scores = np.stack([record.scores(head) for head in range(record.heads)])
+    with_scores = replace(record, steps={**record.steps, "scores": scores})
+    return _far(with_scores, source, path, ("vectors", "output"))
+
+
+def _holds(value: Any) -> bool:
+    """Whether a field has numbers."""
+    return value.size > 0 if isinstance(value, np.ndarray) else bool(value)
+
+
+def _arrays(source: Source, names: Mapping[str, Any], *above: str) -> DeferredArrays:
+    return DeferredArrays({name: partial(source.read, *above, name) for name in names})

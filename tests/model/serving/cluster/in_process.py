@@ -36,14 +36,14 @@ class Here(Actors):
         tell: Callable[[str, float | None], object] = nothing,
     ) -> Actor:
         if model not in self.hosts:
-            self.hosts[model] = ModelHost(model, LARGE)
+            self.hosts[model] = ModelHost(model, LARGE, 0)
         asked = {name: SimpleNamespace(remote=getattr(self.hosts[model], name)) for name in METHODS}
-        return Actor(model, 0, SimpleNamespace(**asked))
+        return Actor(0, SimpleNamespace(**asked), None)
 
 
 def engine_beside(hosts: Here, patch: pytest.MonkeyPatch, **how: Any) -> ClusterEngine:
     """An engine whose actors are these hosts: one replica of the app."""
-    patch.setattr(Asking, "_waited", lambda asking, actor, answer: answer)
+    patch.setattr(Asking, "_looked_for", lambda asking, actor, answer: answer)
     engine = ClusterEngine("local", **how)
     engine._actors = hosts
     return engine

@@ -31,10 +31,9 @@ from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset
 from model.serving.cluster import actors, asking
 from model.serving.cluster.actors import ClusterError
-from model.serving.cluster.asking import ENDED, reference
+from model.serving.cluster.asking import ENDED
 from model.serving.cluster.cluster_engine import ClusterEngine
-from model.serving.cluster.messages import TRACE, Caller
-from model.serving.cluster.travelling import written
+from model.serving.cluster.messages import TRACE, Caller, written
 from model.serving.engine import Request
 from model.serving.holdings import Load
 from model.system.settings import MEGABYTE
@@ -191,7 +190,7 @@ def test_a_replica_that_dies_takes_its_passes_along(
     handle = engine._actors.of(slow, None).handle
     request = Request(slow, "y" * TOKENS)
     answer = handle.answer.remote(
-        Caller("ticket", "gone"), written((TRACE, {"request": request}), reference)
+        Caller("ticket", "gone"), written((TRACE, {"request": request}), lambda value: None)
     )
     assert ray.get(answer).kind == "left"
     assert load_of(engine, slow).passes == 0

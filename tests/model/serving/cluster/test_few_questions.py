@@ -1,13 +1,19 @@
-"""How often a page asks the cluster: each question takes milliseconds, and all visitors wait for them."""
+"""What a page asks the cluster for, and what stays with the app: each question takes milliseconds, and all
+visitors wait for them."""
 
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from model import load_model
 from model.serving.cluster.cluster_engine import ClusterEngine
+from model.serving.engine import Request
+from model.serving.events import Event, Found, Loaded, Passed
 from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.pages.reading import control, visit
 from viz.state.engine import forget_engine
@@ -43,3 +49,28 @@ def test_a_page_asks_for_a_new_sentence_once_and_for_nothing_that_it_has_seen(
         control(app, "Mask").set_value(mask).run()
         assert not app.exception
     assert asked == {}
+
+
+def test_a_trace_file_that_is_dropped_stays_with_the_app(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts, text = Here(), "Anna saw a dog"
+    load_model("house-gpt").trace(text).save(tmp_path / "run.trace")
+    content = (tmp_path / "run.trace").read_bytes()
+    one, other = (engine_beside(hosts, monkeypatch) for _ in range(2))
+    name = one.keep_file(BytesIO(content), len(content))
+    trace = one.trace(Request(name, text), lambda place: None)
+    assert trace.attention[0].weights(0).shape == (len(trace.tokens),) * 2
+    assert hosts.hosts == {}
+    assert not other.has(name)
+
+
+def test_a_pass_is_counted_once_in_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[Event] = []
+    engine = engine_beside(Here(), monkeypatch, tell=events.append)
+    request = Request("house-gpt", "Anna saw a dog")
+    for _ in range(2):
+        trace = engine.trace(request, lambda place: None)
+        trace.require_prediction().after(-1)
+    assert [type(one) for one in events] == [Loaded, Found, Passed, Found]
+    assert [one.hit for one in events if isinstance(one, Found)] == [False, True]

@@ -1,23 +1,26 @@
 """A model, a trace and whatever is asked of them are on the cluster what they are here, to the last bit."""
 
 import importlib
-import pkgutil
 from collections.abc import Iterator
 from functools import cache
-from types import ModuleType
+from operator import attrgetter
 from typing import Any
 
 import pytest
 
-import model as ours
 from model import Intervention, load_model
-from model.loading.registry import models
+from model.loading.registry import models, silent
+from model.run.word_cuts import word_cut, words_of
+from model.serving.cluster import far_trace
 from model.serving.cluster.cluster_engine import ClusterEngine
 from model.serving.cluster.far_model import FarModel
 from model.serving.cluster.far_trace import FarTrace
-from model.system.elsewhere import Elsewhere, asked_function
+from model.serving.engine import Request
+from model.system.elsewhere import Elsewhere
+from model.trace.some_queries import of_query
+from tests.model.hub_models import loaded, saved
 from tests.model.serving.cluster.in_process import Here, engine_beside
-from tests.model.serving.cluster.questions import QUESTIONS, Asked
+from tests.model.serving.cluster.questions import Asked, arguments, asked_names
 from tests.model.serving.cluster.same import differences
 
 TEXTS = {
@@ -37,10 +40,22 @@ CHANGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[ClusterEngine]:
+HOSTS = Here()  # their models are loaded once
+SMALL = {"whole": 1e9, "in parts": 0}  # bytes of a trace that travels whole
+HUB = ("gpt2", "llama", "t5", "bert")  # tiny models with a tokenizer of the library
+
+
+@pytest.fixture(scope="module", params=SMALL)
+def engine(request: pytest.FixtureRequest) -> Iterator[ClusterEngine]:
     with pytest.MonkeyPatch.context() as patch:
-        yield engine_beside(Here(), patch)
+        patch.setattr(far_trace, "SMALL", SMALL[request.param])
+        yield engine_beside(HOSTS, patch)
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> ClusterEngine:
+    monkeypatch.setattr(far_trace, "SMALL", 0)
+    return engine_beside(HOSTS, monkeypatch)
 
 
 @cache
@@ -52,7 +67,7 @@ def here(name: str) -> Asked:
 def two(request: pytest.FixtureRequest, engine: ClusterEngine) -> tuple[Asked, Asked]:
     """A shipped model here and there."""
     name = request.param
-    there = engine.model(name, lambda sentence, share: None)
+    there = engine.model(name, silent)
     assert isinstance(there, FarModel)
     return here(name), Asked(there, *TEXTS[name])
 
@@ -85,68 +100,96 @@ def test_a_trace_is_the_same_bits(two: tuple[Asked, Asked], full: bool) -> None:
     assert list(differences(one, other)) == []
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_changed_trace_is_the_same_bits(two: tuple[Asked, Asked], change: str) -> None:
-    found = [
-        _or_refusal(lambda each=each: each.model.trace(each.text, None, CHANGES[change]))
-        for each in two
-    ]
-    assert list(differences(*found)) == []
+def test_changed_traces_are_the_same_bits(two: tuple[Asked, Asked]) -> None:
+    for name, change in CHANGES.items():
+        runs = [
+            _or_refusal(lambda each=each, change=change: each.model.trace(each.text, None, change))
+            for each in two
+        ]
+        assert list(differences(*runs)) == [], name
 
 
-def test_every_function_that_may_be_asked_is_tried() -> None:
-    found = {name for one in _modules() for name in _asked_names(one)}
-    assert found == set(QUESTIONS)
+@pytest.mark.parametrize("family", HUB)
+def test_a_model_of_the_hub_reads_writes_and_is_the_same_bits(
+    in_parts: ClusterEngine, family: str
+) -> None:
+    one = loaded(family)
+    other = in_parts.model(str(saved(family)), silent)
+    text = "The cat sat on the mat"
+    for ask in (
+        lambda model: model.tokens(text),
+        lambda model: model.tokenizer.decode([token.id for token in model.tokens(text)]),
+        lambda model: model.target_tokenizer.named(range(9)),
+        lambda model: model.new_words("a snowman ☃"),
+        lambda model: model.tokenizer.beginning(text, 3),
+        lambda model: model.tokenizer.wrapped(text),
+        lambda model: model.tokenizer.marked(model.tokens(text)),
+        lambda model: words_of(model.tokenizer, text),
+        lambda model: word_cut(model.tokenizer, text, 1),
+        lambda model: (model.tokenizer.size, model.tokenizer.start, model.tokenizer.end),
+        lambda model: model.tokenizer.is_unigram,
+        lambda model: model.generate(text, limit=3),
+        lambda model: model.trace(text, record="full"),
+    ):
+        answers = [_or_refusal(lambda ask=ask, of=of: ask(of)) for of in (one, other)]
+        assert list(differences(*answers)) == []
 
 
-def _modules() -> Iterator[ModuleType]:
-    for one in pkgutil.walk_packages(ours.__path__, "model."):
-        if not one.name.endswith("__main__"):
-            yield importlib.import_module(one.name)
+def test_a_query_alone_brings_its_scores_and_leaves_the_vectors_there(
+    in_parts: ClusterEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = []
+    part = in_parts.part
+    monkeypatch.setattr(
+        in_parts, "part", lambda request, path: paths.append(path) or part(request, path)
+    )
+    for name, change in {"house-gpt": Intervention(), "translate-en-fr": CHANGES["mask"]}.items():
+        text = TEXTS[name][0]
+        one = here(name).model.trace(text, None, change)
+        other = in_parts.trace(Request(name, text, None, change), lambda place: None)
+        paths.clear()
+        for near, there in zip(one.attention, other.attention, strict=True):
+            row, far = (of_query(each, 2) for each in (near, there))
+            assert far.sizes == row.sizes
+            for stage in ("scores", "scaled", "capped", "biased", "masked", "weights", "dropped"):
+                for head in range(row.heads):
+                    mine, its = (getattr(each, stage)(head) for each in (row, far))
+                    assert mine.tobytes() == its.tobytes(), stage
+        assert {path[2] for path in paths} == {"query"}
+        assert not any("vectors" in path for path in paths)
+        assert far.context(0).tobytes() == row.context(0).tobytes()
+        assert far.check() == pytest.approx(row.check(), abs=1e-7)
 
 
-def _asked_names(module: ModuleType) -> Iterator[str]:
-    """The names under which functions of a module and methods of its classes may be asked."""
-    classes = [one for one in vars(module).values() if isinstance(one, type)]
-    for held in (module, *(one for one in classes if one.__module__ == module.__name__)):
-        for value in vars(held).values():
-            function = value.fget if isinstance(value, property) else value
-            if getattr(function, "is_asked", False) and function.__module__ == module.__name__:
-                yield f"{module.__name__}:{function.__qualname__}"
-
-
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_what_is_asked_has_the_same_answer_far_and_here(engine: ClusterEngine, name: str) -> None:
-    answered = elsewhere = 0
-    for model in TEXTS:
-        there = Asked(engine.model(model, lambda sentence, share: None), *TEXTS[model])
-        found = [_or_refusal(lambda of=of: _ask(name, of)) for of in (here(model), there)]
-        assert list(differences(*found)) == [], model
-        answered += not isinstance(found[0], ValueError)
-        elsewhere += not isinstance(found[0], ValueError) and _lies_elsewhere(name, there)
-    assert answered, f"{name} refuses every model: {found[0]}"
-    assert elsewhere, f"{name} was asked here only"
+def test_whatever_may_be_asked_has_the_same_answer_there_and_here(
+    in_parts: ClusterEngine,
+) -> None:
+    there = {name: Asked(in_parts.model(name, silent), *texts) for name, texts in TEXTS.items()}
+    names, wrong = list(asked_names()), []
+    assert len(names) > 60
+    for name in names:
+        answered = False
+        for model, far in there.items():
+            answers = [
+                _or_refusal(lambda of=of, name=name: _ask(name, of)) for of in (here(model), far)
+            ]
+            wrong += [f"{name} of {model}: {path}" for path in differences(*answers)]
+            answered |= not isinstance(answers[0], ValueError)
+        wrong += [] if answered else [f"{name} refuses every model: {answers[0]}"]
+    assert wrong == []
 
 
 def _ask(name: str, of: Asked) -> Any:
     """The answer of a function; of a generator all of them."""
     module, _, path = name.partition(":")
-    called: Any = importlib.import_module(module)
-    for part in path.split("."):
-        called = getattr(called, part)
+    called: Any = attrgetter(path)(importlib.import_module(module))
     called = called.fget if isinstance(called, property) else called
-    assert called.__wrapped__ is asked_function(name)
-    found = called(**QUESTIONS[name](of))
+    given = arguments(name, of)
+    assert isinstance(of.model, FarModel) == any(map(_lies_elsewhere, given.values()))
+    answer = called(**given)
     if name.endswith("window_by_window"):
-        return [told[:-1] for told in found]  # the last are the seconds
-    return list(found) if isinstance(found, Iterator) else found
-
-
-def _lies_elsewhere(name: str, of: Asked) -> bool:
-    """Whether something that the function is given lies elsewhere, so that it runs there."""
-    given = QUESTIONS[name](of).values()
-    first = (one[0] if isinstance(one, tuple) and one else one for one in given)
-    return any(isinstance(one, Elsewhere) for one in first)
+        return [one[:-1] for one in answer]  # the last are the seconds
+    return list(answer) if isinstance(answer, Iterator) else answer
 
 
 def _or_refusal(call: Any) -> Any:
@@ -154,3 +197,8 @@ def _or_refusal(call: Any) -> Any:
         return call()
     except ValueError as refusal:
         return refusal
+
+
+def _lies_elsewhere(argument: Any) -> bool:
+    first = argument[0] if isinstance(argument, tuple) and argument else argument
+    return isinstance(first, Elsewhere)
