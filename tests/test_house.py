@@ -17,7 +17,8 @@ GUIDES = (
     *(f"docs/{file.name}" for file in (REPOSITORY / "docs").glob("*.md")),
 )
 TOLD = re.compile(
-    r"(?<![\w./-])(?:(?:model|viz|pages|tests|docs|deploy|static|\.streamlit|\.ci)/[\w./-]*[\w/])"
+    r"(?<![\w./-])(?<!\]\()(?:model|viz|pages|tests|bench|tools|docs|deploy|static|\.streamlit|\.ci)"
+    r"/[\w./-]*[\w/]"
 )
 LINKED = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 MODULE = re.compile(r"python -m ([\w.]+)|`(model(?:\.\w+){2,})\(")

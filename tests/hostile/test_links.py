@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from tests.hostile import fuzz, laws
+from tests.hostile import laws
 from tests.hostile.test_pages import REPOSITORY
 from tests.hostile.words import any_words
+from tools import fuzz
 from viz.server.security import HEADER_BYTES
 from viz.state.link import LINK_BYTES, PARAMETERS, from_link, short_link, to_link
 from viz.state.view import View

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from model import Model, load_model
 from model.trace.matrix_csv import matrix_csv
 from tests.csv_reading import read_matrix_csv
-from tests.hostile import fuzz, laws
+from tests.hostile import laws
 from tests.hostile.attacks import ATTACKS, FORMULAS, MARK, MARKDOWN, SHORT
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.words import any_words
+from tools import fuzz
 from viz.notation.csv_safe import sheltered_table
 from viz.notation.labels import LONGEST, token_label
 from viz.notation.markdown import plain

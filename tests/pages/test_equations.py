@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from tests.hostile.laws import strings
 from tests.model.worked.test_equality import equations, holds, value_of
 from tests.pages.reading import numbers, visit
-from tests.words import shows, texts
+from tools.words import shows, texts
 from viz.state.menu import PAGES
 
 SENTENCES = ("The animal did not cross the street because it was too tired.", "a")

@@ -15,10 +15,10 @@ from starlette.testclient import TestClient
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.testing.v1 import AppTest
 
-from tests.bench.server import REPOSITORY, serving
-from tests.bench.visitor import Visitor
+from tests.server import REPOSITORY, serving
+from tests.visitor import Visitor
 from tests.way_out import reach
-from tests.web_security_table import LINES, PAGE, Line, answered, written
+from tools.web_security_table import LINES, PAGE, Line, answered, written
 from viz.server.headers import browser_rules, inline_script_hashes
 from viz.server.security import is_upload, web_security
 from viz.server.websocket_messages import FILES_AT_ONCE, MESSAGES, is_used
@@ -248,4 +248,4 @@ def test_an_error_in_a_page_tells_the_visitor_nothing() -> None:
 
 def test_the_table_that_people_read_is_the_one_that_is_tried() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == written(page), "run: python -m tests.web_security_table"
+    assert page == written(page), "run: python -m tools.web_security_table"

@@ -9,7 +9,7 @@ import pytest
 from model import Intervention, Model, Trace, load_model
 from model.loading.registry import models
 from model.trace.arrays import Array
-from tests import weights
+from tools import weights
 from viz.figures.thumbnail import LEVELS
 from viz.state.examples import EXAMPLES, SentenceExample, example_claim
 from viz.state.link import from_link, to_link
@@ -89,7 +89,7 @@ def test_the_small_picture_on_a_card_is_the_head_of_the_model(example: SentenceE
     expected = np.array(weights_of(example)) * LEVELS
     assert (
         np.abs(np.array(rows) - expected).max() < 1
-    )  # `python -m tests.thumbnails` makes them anew
+    )  # `python -m tools.thumbnails` makes them anew
 
 
 @named(list(EXAMPLES))
