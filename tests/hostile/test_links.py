@@ -1,6 +1,7 @@
 """No link breaks a page: it is read, or what cannot be read is named in a sentence."""
 
 import random
+from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from tests.hostile import laws
-from tests.hostile.test_pages import REPOSITORY
 from tests.hostile.words import any_words
 from tools import fuzz
 from viz.server.security import HEADER_BYTES
@@ -96,6 +96,7 @@ LINKS: dict[str, dict[str, str]] = {
     "empty": dict.fromkeys(sorted(PARAMETERS - {"text"}), ""),
     "of other pages": {"example": "<b>hx</b>", "step": "1e9", "term": "**hx**", "tour": "x"},
 }  # fmt: skip
+REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = ("pages/home.py", "pages/laboratory.py", "pages/all_heads.py", "pages/positions.py")
 
 

@@ -23,10 +23,9 @@ from model.analysis.heads.ablations import ablate_each
 from model.analysis.heads.families import families, heads_of
 from model.analysis.heads.merging import Merged
 from model.analysis.run_comparison import rounding
-from model.loading.registry import models
 from model.serving.engine import Request
 from tests.model.tiny import sentence
-from tests.pages.reading import ODD_TEXTS, control, numbers, own, said, tables, traces, visit
+from tests.pages.reading import control, numbers, own, said, tables, traces, visit
 from viz.shell import background
 from viz.views.all_heads.composition import compare_one
 from viz.views.all_heads.runs import CompositionRun
@@ -34,35 +33,22 @@ from viz.views.all_heads.views import VIEWS
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 MISSING = re.compile(r"\b(nan|inf)\b")
-ODD = dict(zip(ODD_TEXTS, ("stories", "minilm", "stories"), strict=True))
+TRANSLATOR = "translate-en-fr"
 
 
 def opened(show: str, **parameters: str) -> AppTest:
     return visit("all_heads", **{"model": "stories", "text": TEXT, "show": show} | parameters)
 
 
-@pytest.mark.parametrize("model", sorted(models))
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_view_of_every_model_is_drawn(view: str, model: str) -> None:
-    text = sentence(own(model))
-    app = opened(view, model=model, text=text)
-    assert not app.error
-    assert not MISSING.search(said(app))
-    for widget in app.segmented_control:
-        for option in widget.options[1:] if widget.label in ("Picture", "Show as") else []:
-            control(app, widget.label).set_value(option).run()
-            assert not app.exception
-    if "Heads of" in {widget.label for widget in app.segmented_control}:
-        for family in families(own(model).trace(text)):
-            control(app, "Heads of").set_value(family).run()
-            assert not app.exception
-
-
-@pytest.mark.parametrize(("text", "model"), ODD.items(), ids=range(len(ODD)))
-def test_no_text_breaks_a_view_and_no_number_is_missing(text: str, model: str) -> None:
+def test_every_view_draws_the_heads_of_each_kind_of_sublayer() -> None:
+    text = sentence(own(TRANSLATOR))
     for view in VIEWS:
-        app = opened(view, model=model, text=text)
-        assert not MISSING.search(said(app))
+        app = opened(view, model=TRANSLATOR, text=text)
+        if "Heads of" in {widget.label for widget in app.segmented_control}:
+            for family in families(own(TRANSLATOR).trace(text)):
+                control(app, "Heads of").set_value(family).run()
+                assert not app.exception, view
+                assert not MISSING.search(said(app)), view
 
 
 def test_the_ranking_names_the_head_with_the_highest_score() -> None:

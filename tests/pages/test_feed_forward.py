@@ -17,8 +17,6 @@ from tests.model.tiny import sentence
 from tests.pages.reading import choose, control, drawn, numbers, own, said, visit
 from viz.notation.numbers import signed
 
-VIEWS = ("Neurons", "On the curve", "Contributions", "Gradient by depth", "Dropout")
-
 
 def opened(view: str = "Neurons", model: str = "stories", text: str | None = None) -> AppTest:
     text = sentence(own(model)) if text is None else text
@@ -30,16 +28,6 @@ WITHOUT = "induction"  # attention only
 
 def traced(name: str) -> Trace:
     return own(name).trace(sentence(own(name)), record="full")
-
-
-@pytest.mark.parametrize("model", sorted(models))
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_view_is_drawn_for_every_model(view: str, model: str) -> None:
-    app = opened(view, model)
-    assert app.get("plotly_chart") or "attention only" in app.info[0].value
-    assert "nan" not in said(app)
-    if app.get("plotly_chart"):
-        assert "What to look for." in said(app)
 
 
 def test_a_model_without_feed_forward_layers_says_so() -> None:
