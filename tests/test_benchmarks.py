@@ -10,6 +10,7 @@ import pytest
 from bench import readme
 from bench.cells import Measured
 from bench.quantiles import median, p90
+from tests.cases import each
 
 FILES = sorted(readme.FOLDER.glob("*.json"))
 MACHINE = {
@@ -52,7 +53,7 @@ def test_the_guides_count_with_the_files(
     assert written(measured) in guide.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@each("file", FILES)
 def test_every_file_names_a_quiet_machine_by_its_kind(file: Path) -> None:
     from bench.machine import COUNTED, QUIET
 

@@ -25,6 +25,7 @@ from model.analysis.heads.merging import Merged
 from model.analysis.run_comparison import rounding
 from model.serving.engine import Request
 from tests.model.tiny import sentence
+from tests.pages.kinds import name_of
 from tests.pages.reading import control, numbers, own, said, tables, traces, visit
 from viz.shell import background
 from viz.views.all_heads.composition import compare_one
@@ -92,16 +93,16 @@ def test_where_no_identity_fits_w_o_the_page_says_so(monkeypatch: pytest.MonkeyP
         raise ValueError("no identity does so")
 
     monkeypatch.setattr(Merged, "by_identity", refuse)
-    app = opened("Through W_O", model="smollm2-135m-instruct", text="A cat")
+    app = opened("Through W_O", model=name_of("llama"), text="the cat")
     control(app, "W_O").set_value("The identity").run()
     assert "no identity does so" in said(app)
     assert "As if W_O were" not in said(app)
 
 
 def test_heads_that_share_keys_are_said_to() -> None:
-    grouped = "smollm2-135m-instruct"
-    assert "share one of the 3 heads of keys" in said(opened("Grid", model=grouped, text="A cat"))
-    assert "share 3 heads of keys" in said(opened("Through W_O", model=grouped, text="A cat"))
+    grouped = {"model": name_of("llama"), "text": "the cat"}
+    assert "share one of the 2 heads of keys" in said(opened("Grid", **grouped))
+    assert "share 2 heads of keys" in said(opened("Through W_O", **grouped))
     assert "share one of" not in said(opened("Grid"))
 
 
@@ -223,15 +224,15 @@ def test_the_sentences_about_a_heads_matrices_tell_their_numbers() -> None:
 
 
 def test_the_distance_between_rotated_tokens_stays_within_a_shorter_text() -> None:
-    name = "smollm2-135m-instruct"
-    app = opened("A head as matrices", model=name, text="the cat saw a dog", place="decoder.3.self")
+    given = {"model": name_of("llama"), "text": "the cat saw the dog", "place": "decoder.2.self"}
+    app = opened("A head as matrices", **given, head="5")
     (before,) = (one for one in app.slider if "the query after it" in one.label)
     far = said(app)
     before.set_value(4).run()
     assert said(app) != far
     control(app, "Picture").set_value("Composition").run()
     (start,) = (one for one in app.button if one.key == "all-heads-composed-start")
-    assert start.label == "Compare L3H7 with all 270 heads"
+    assert start.label == "Compare L2H5 with all 18 heads"
     control(app, "Picture").set_value("W_Q · W_Kᵀ").run()
     app.text_area[0].set_value("the cat").run()
     assert not app.exception

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 from model import Trace
 from model.loading.registry import models
 from tests.model.tiny import sentence
+from tests.pages.kinds import name_of
 from tests.pages.reading import choose, control, drawn, own, said, tables, visit
 
 TEXT = "the cat saw the cat"
@@ -39,13 +40,11 @@ def test_each_stage_draws_the_recorded_values(model: str) -> None:
     np.testing.assert_allclose(frame["output: deviation"], norm.output.std(-1), rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("model", "kind"), [("stories", "layer"), ("smollm2-135m-instruct", "rms")]
-)
+@pytest.mark.parametrize(("model", "kind"), [("stories", "layer"), ("llama", "rms")])
 def test_it_opens_on_the_spread_of_each_token_before_and_after(model: str, kind: str) -> None:
     """A bar from mean − deviation to mean + deviation; of an RMS norm, the root mean square around 0."""
-    trace = traced(model)
-    app, norm = opened(model=model, text=trace.text), trace.norms[-1]
+    trace = traced(name_of(model))
+    app, norm = opened(model=name_of(model), text=trace.text), trace.norms[-1]
     assert norm.kind == kind
     choose(app, "Norm", norm.name)
     for at, values in enumerate((norm.input, norm.normalized)):

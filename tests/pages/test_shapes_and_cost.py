@@ -8,6 +8,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.kinds import KINDS, name_of
 from tests.pages.reading import choose, numbers, said, tables, traces, visit
 from viz.state.engine import engine
 from viz.views.cost.choice import PRESETS, SENTENCE
@@ -219,15 +220,15 @@ def test_tokens_that_the_model_adds_are_told_from_those_that_were_typed() -> Non
 
 
 def test_grouped_keys_have_their_own_shapes_in_the_table_and_the_picture() -> None:
-    app = opened(model="smollm2-135m-instruct", text="The cat sat on the mat")
+    app = opened(model=name_of("llama"), text=KINDS["llama"])
     app.segmented_control[1].set_value("decoder.self").run()
     length = sizes(app)[1]
     shapes = tables(app)[0]
     rows = dict(zip(shapes["operation"], shapes["shape"], strict=True))
     recorded = dict(zip(shapes["operation"], shapes["recorded"], strict=True))
-    assert rows["Q"] == f"1 × {length} × 576"
-    assert rows["K and V"] == f"1 × {length} × 192"
-    assert recorded["K, heads first"] == f"3 × {length} × 64"
+    assert rows["Q"] == f"1 × {length} × 48"
+    assert rows["K and V"] == f"1 × {length} × 16"
+    assert recorded["K, heads first"] == f"2 × {length} × 8"
     counts = said(app).partition("Check: ")[2].split()
     assert counts[0] == counts[2] == "17"
 
@@ -288,11 +289,13 @@ def test_what_pytorch_refuses_is_shown_with_its_message_and_what_it_means() -> N
     assert "must match the size of tensor b" in app.code[0].value
 
 
-@pytest.mark.parametrize("model", ["stories", "minilm", "smollm2-135m-instruct"])
+@pytest.mark.parametrize("model", ["stories", "minilm", "llama"])
 def test_the_models_queries_are_cut_into_heads_and_its_scores_summed_along_each_axis(
     model: str,
 ) -> None:
-    app = opened("Axes", model=model, **{"axes-tensor": "Queries of your sentence"})
+    text = KINDS.get(model, TEXT)
+    link = {"axes-tensor": "Queries of your sentence"}
+    app = opened("Axes", model=name_of(model), text=text, **link)
     assert re.search(r"differ from the recorded ones by at most \de−[4-9]", said(app))
     choose(app, "Tensor", "Scores of your sentence")
     assert "The rows sum to between **1.000** and **1.000**." in said(app)
