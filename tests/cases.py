@@ -1,5 +1,5 @@
-"""Many cases in one test: `@each("text", TEXTS)` stands where `@pytest.mark.parametrize("text", TEXTS)` would,
-and makes one item of the run instead of many. Cases that take long, or that are skipped, stay items."""
+"""Many cases in one test: `@each("text", TEXTS)`, in the place of `@pytest.mark.parametrize("text", TEXTS)`,
+makes one item of the run instead of many. Cases that take long, or that are skipped, stay items."""
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence

@@ -116,6 +116,7 @@ def test_two_words_pick_the_weight_of_every_head() -> None:
     trace = own("stories").trace(TEXT)
     weights = [one.weights(head)[12, 1] for one in trace.attention for head in range(one.heads)]
     assert f"{max(weights):.3f}" in said(app)
+    assert f"The mean of all {len(weights)} heads is {np.mean(weights):.3f}." in said(app)
     control(app, "Key token").set_value(0).run()
     assert f"{max(one.weights(h)[12, 0] for one in trace.attention for h in range(4)):.3f}" in said(
         app
@@ -223,7 +224,10 @@ def test_the_sentences_about_a_heads_matrices_tell_their_numbers() -> None:
     assert f"L1H3 reads L0H{most.earlier[1]} through its keys, {most.ratio:.3f}" in said(app)
 
 
-def test_the_distance_between_rotated_tokens_stays_within_a_shorter_text() -> None:
+def test_the_distance_between_rotated_tokens_stays_within_a_shorter_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("viz.views.all_heads.composition._PRODUCTS", 1e12)  # as if they took long
     given = {"model": name_of("llama"), "text": "the cat saw the dog", "place": "decoder.2.self"}
     app = opened("A head as matrices", **given, head="5")
     (before,) = (one for one in app.slider if "the query after it" in one.label)

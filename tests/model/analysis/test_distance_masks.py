@@ -6,10 +6,10 @@ import pytest
 from model import Intervention
 from model.analysis.distance_masks import alibi, chunked, slopes, windowed
 from tests.cases import each
-from tests.model.tiny import SHAPES, loaded, run
+from tests.model.tiny import MODELS, loaded, run
 
 
-@each("name", SHAPES)
+@each("name", MODELS)
 def test_a_window_drawn_is_a_window_run(name: str) -> None:
     model = loaded(name)
     own = run(model)

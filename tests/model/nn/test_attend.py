@@ -15,7 +15,7 @@ from model.nn.config import Projection
 from model.nn.layers import rotary_angles
 from model.nn.masks import causal_mask, changed_mask
 from model.nn.places import Place
-from model.nn.recorder import Recorder, recording
+from model.nn.recorder import Recorder, current, recording
 from model.trace.collect import attention_record
 from tests.cases import each
 
@@ -210,3 +210,12 @@ def test_rotary_positions_turn_pairs_and_scores_see_only_the_distance() -> None:
     for distance in range(-8, 9):
         diagonal = scores.diagonal(distance)
         torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=1e-4)
+
+
+def test_when_a_recording_ends_the_one_around_it_goes_on() -> None:
+    outer, inner = Recorder(), Recorder()
+    with recording(outer):
+        with pytest.raises(KeyError), recording(inner):
+            raise KeyError
+        assert current() is outer
+    assert current() is not outer

@@ -10,7 +10,7 @@ from model import Intervention
 from model.nn.masks import window_mask
 from tests.cases import each
 from tests.model import hub_models
-from tests.model.tiny import SHAPES, loaded, run
+from tests.model.tiny import MODELS, loaded, run
 
 
 @each("width", [1, 2, 3, 4, 5, 9, 100, 10**30])
@@ -43,7 +43,7 @@ def test_a_window_is_made_without_an_array_of_distances(causal: bool) -> None:
     assert most == 30 * 40
 
 
-@each("name", SHAPES)
+@each("name", MODELS)
 def test_every_model_reads_through_a_window(name: str) -> None:
     model = loaded(name)
     own, narrow = run(model), run(model, Intervention(window=3))
