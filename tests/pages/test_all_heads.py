@@ -227,7 +227,8 @@ def test_the_sentences_about_a_heads_matrices_tell_their_numbers() -> None:
 def test_the_distance_between_rotated_tokens_stays_within_a_shorter_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("viz.views.all_heads.composition._PRODUCTS", 1e12)  # as if they took long
+    monkeypatch.setattr("viz.views.all_heads.composition.FEW", 0)  # as if there were many heads
+    monkeypatch.setattr("viz.shell.background.UNASKED", 0)  # which take long to compare
     given = {"model": name_of("llama"), "text": "the cat saw the dog", "place": "decoder.2.self"}
     app = opened("A head as matrices", **given, head="5")
     (before,) = (one for one in app.slider if "the query after it" in one.label)
