@@ -75,28 +75,28 @@ browser: weights chromium
 # The same tests, where the models lie on a cluster of two machines, both on this computer.
 browser-cluster: export OMP_NUM_THREADS = 1
 browser-cluster: weights chromium
-	$(BIN)/python -m tests.on_cluster $(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
+	$(BIN)/python -m tools.on_cluster $(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
 
 weights: .venv/.installed-dev
-	$(BIN)/python -m tests.weights
+	$(BIN)/python -m tools.weights
 
 # Needs nothing but Python.
 wheel: | $(BIN)/pip
 	@$(BIN)/python -m deploy.wheel dist
 
 wheel-check: .venv/.installed-dev
-	$(BIN)/python -m tests.deploy.try_wheel $(PIP_OPTIONS)
+	$(BIN)/python -m tools.try_wheel $(PIP_OPTIONS)
 
 # Numbers from a busy machine are printed, but docs/bench and the README keep the last quiet ones.
 bench: .venv/.installed-dev .venv-bench/.installed chromium
-	$(BIN)/python -m tests.bench $(PARTS)
+	$(BIN)/python -m bench $(PARTS)
 
 screens: weights chromium
-	$(BIN)/python -m tests.screens
-	$(BIN)/python -m tests.jupyterlab_picture
+	$(BIN)/python -m tools.screens
+	$(BIN)/python -m tools.jupyterlab_picture
 
 accessibility: weights chromium
-	$(BIN)/python -m tests.accessibility
+	$(BIN)/python -m tools.accessibility
 
 # uv reads no settings of pip: another index is named in UV_DEFAULT_INDEX.
 lock: .venv-lock/.installed
@@ -116,16 +116,16 @@ audit: .venv/.installed-run
 # IMAGE_OPTIONS: --build-arg NAME=VALUE as for docker build; --share FOLDER for wheels on this machine;
 # --space for the image of a Space of Hugging Face.
 image-check: .venv/.installed-dev
-	$(BIN)/python -m tests.deploy.try_image $(IMAGE_OPTIONS)
+	$(BIN)/python -m tools.try_image $(IMAGE_OPTIONS)
 
 proxy-check: .venv/.installed-dev
-	$(BIN)/python -m tests.deploy.try_proxy
+	$(BIN)/python -m tools.try_proxy
 
 cluster-check: .venv/.installed-dev
-	$(BIN)/python -m tests.deploy.try_cluster
+	$(BIN)/python -m tools.try_cluster
 
 fuzz: .venv/.installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m tests.hostile.fuzz --inputs $(INPUTS) --workers $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m tools.fuzz --inputs $(INPUTS) --workers $(WORKERS)
 
 format: .venv/.installed-dev
 	$(BIN)/ruff check --fix .

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LONGEST_FUNCTION, LONGEST_FILE = 80, 600  # lines
-SIZED = ("app.py", "pages", "viz", "model", "deploy", "tests")
+SIZED = ("app.py", "pages", "viz", "model", "deploy", "tests", "bench", "tools")
 WRITTEN = {".py", ".js", ".css", ".html"}
 # What a function of JavaScript begins with, alone on its line: its end has the same indentation.
 _FUNCTION = re.compile(r"^( *)(?!(?:if|for|while|switch|catch)\b)\S.*(?:\)|=>) \{$")

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import readme
-from tests.bench.cells import Measured
-from tests.bench.quantiles import median, p90
+from bench import readme
+from bench.cells import Measured
+from bench.quantiles import median, p90
+from tests.cases import each
 
 FILES = sorted(readme.FOLDER.glob("*.json"))
 MACHINE = {
@@ -52,9 +53,9 @@ def test_the_guides_count_with_the_files(
     assert written(measured) in guide.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@each("file", FILES)
 def test_every_file_names_a_quiet_machine_by_its_kind(file: Path) -> None:
-    from tests.bench.machine import COUNTED, QUIET
+    from bench.machine import COUNTED, QUIET
 
     machine = json.loads(file.read_text(encoding="utf-8"))["machine"]
     assert all(machine[field] for field in MACHINE)

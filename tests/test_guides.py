@@ -15,6 +15,7 @@ from model.nn.intervention import Intervention
 from model.nn.mask_choices import MASKS, Mask
 from model.nn.patches import Patch
 from model.worked import Example
+from tests.cases import each
 from tests.pages.laboratory import opened
 from viz.state import menu
 from viz.state.intervention_words import parts
@@ -114,7 +115,7 @@ def test_the_interventions_tried_here_are_of_every_field() -> None:
     assert tried == {field.name for field in fields(Intervention)}
 
 
-@pytest.mark.parametrize("intervention", INTERVENTIONS, ids=str)
+@each("intervention", INTERVENTIONS)
 def test_an_intervention_is_carried_by_a_link_and_listed_in_words(
     intervention: Intervention,
 ) -> None:

@@ -5,8 +5,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
+from tests.cases import each
 from tests.house import ROOMS, circles, climbing_imports, import_graph, lumber_rooms, wrong_imports
 from tests.sizes import long_files, long_functions, written_files
 
@@ -17,17 +16,17 @@ GUIDES = (
     *(f"docs/{file.name}" for file in (REPOSITORY / "docs").glob("*.md")),
 )
 TOLD = re.compile(
-    r"(?<![\w./-])(?:(?:model|viz|pages|tests|docs|deploy|static|\.streamlit|\.ci)/[\w./-]*[\w/])"
+    r"(?<![\w./-])(?<!\]\()(?:model|viz|pages|tests|bench|tools|docs|deploy|static|\.streamlit|\.ci)"
+    r"/[\w./-]*[\w/]"
 )
 LINKED = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 MODULE = re.compile(r"python -m ([\w.]+)|`(model(?:\.\w+){2,})\(")
 TO_BE_WRITTEN = {"pages/one_head.py", "deploy/kubernetes/ours"}  # by who follows the guide
 
 
-@pytest.mark.parametrize(
+@each(
     "broken",
     [wrong_imports, climbing_imports, circles, lumber_rooms, long_files, long_functions],
-    ids=lambda law: law.__name__,
 )
 def test_no_law_is_broken(broken: Callable[[Path], list[str]]) -> None:
     assert broken(REPOSITORY) == []
@@ -55,7 +54,7 @@ def is_module(name: str) -> bool:
     return file.is_file() and f"def {last}(" in file.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("guide", GUIDES)
+@each("guide", GUIDES)
 def test_every_path_that_a_guide_names_exists(guide: str) -> None:
     text = (REPOSITORY / guide).read_text(encoding="utf-8")
     folder = (REPOSITORY / guide).parent

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-import pytest
-
 from model.worked import errata, examples
+from tests.cases import each
 from viz.state.link import from_link
 from viz.state.menu import PAGES
 from viz.views.glossary.glossary import term
@@ -45,7 +44,7 @@ def views(page: str) -> set[str]:
     return {node.value for node in nodes if isinstance(node, ast.Constant)}
 
 
-@pytest.mark.parametrize("link", LINKS)
+@each("link", LINKS)
 def test_a_link_leads_to_a_page_and_says_what_it_can_open(link: str) -> None:
     address, parameters = urlsplit(link), dict(parse_qsl(urlsplit(link).query))
     page = address.path.removeprefix("/")

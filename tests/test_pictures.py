@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageSequence
 
-from tests.screens import compact
+from tools.screens import compact
 from viz.notation.theme import QUANTITIES, QuantityName
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

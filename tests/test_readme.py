@@ -8,13 +8,14 @@ import pytest
 
 from model.loading.readme_tables import written
 from model.loading.registry import models
+from tests.cases import each
 from viz.state.menu import PAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
+@each("page", PAGES)
 def test_every_page_is_listed_with_its_line(page: object) -> None:
     assert f"| {page.title} | {page.line} |" in README
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 RUN_BY_THE_APP = ("app.py", "pages", "viz", "model", "deploy")
 PICKLING = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
@@ -104,7 +106,7 @@ def test_no_weights_are_shipped_as_a_pickle() -> None:
     assert [file for file in tracked() if file.suffix in pickles] == []
 
 
-@pytest.mark.parametrize(
+@each(
     "planted",
     [
         "import pickle",
@@ -124,7 +126,7 @@ def test_a_planted_line_is_found(planted: str) -> None:
     assert len(list(wrongs(planted))) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "honest",
     [
         "import json, safetensors",

@@ -34,7 +34,11 @@ def return_large_tables() -> None:
 def forget_models() -> None:
     """Forgets what the tests and the app keep of models and traces; both make it again."""
     kept = functools._lru_cache_wrapper
-    tests = [module for name, module in sys.modules.items() if name.startswith("tests.")]
+    tests = [
+        module
+        for name, module in sys.modules.items()
+        if name.startswith(("tests.", "bench.", "tools."))
+    ]
     for cached in {one for module in tests for one in vars(module).values() if type(one) is kept}:
         cached.cache_clear()
     forget_engine()

@@ -26,8 +26,8 @@ from playwright.sync_api import (
 from playwright.sync_api import Error as PlaywrightError
 
 from tests import chromium
-from tests.bench.server import HEALTHY, REPOSITORY, serving
-from tests.on_cluster import ADDRESS, SETTING
+from tests.server import HEALTHY, REPOSITORY, serving
+from tools.on_cluster import ADDRESS, SETTING
 
 SCRIPTS = REPOSITORY / "viz" / "explorer" / "js"
 QUIET_APP = (

@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from model import load_model
-from tests.bench.server import READY, serving
 from tests.browser.conftest import LOG
 from tests.browser.controls import arc_weights, close_heads, drawn, pick_head
-from tests.on_cluster import two_machines
+from tests.server import READY, serving
+from tools.on_cluster import two_machines
 from viz.state.view import View
 
 pytestmark = pytest.mark.xdist_group("cluster")  # one worker, one cluster

@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
-from tests.bench.server import HEALTHY, serving
 from tests.browser.conftest import ANSWERED, QUIET_APP, wait_until_settled
 from tests.browser.explorer.stage import AFTER_THE_DELAY
 from tests.local_server import Answer, LocalServer, answering
+from tests.server import HEALTHY, serving
 
 pytestmark = pytest.mark.xdist_group("embedding")  # one worker, one server
 TEXT = "The keys to the cabinet are on the table"

@@ -7,9 +7,9 @@ import pytest
 from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 
 from model.loading.shipped import ASSETS, WEIGHTS
-from tests.bench.server import HEALTHY, Server, serving
 from tests.browser import conftest
 from tests.browser.controls import close_heads, pick_head
+from tests.server import HEALTHY, Server, serving
 
 TYPED = "Anna saw the red bag"
 MISTAKE = "because of an error in the app"

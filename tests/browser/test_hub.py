@@ -12,9 +12,9 @@ from playwright.sync_api import Locator, Page, expect
 from model.download.sources import fetched
 from model.download.wheel import cache_folder
 from model.loading.registry import models
-from tests.bench.server import serving as served
 from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
+from tests.server import serving as served
 
 REAL = ("minilm", "smollm2-135m-instruct")
 TINY, REFUSED = "somebody/tiny-llama", "somebody/tiny-mamba"

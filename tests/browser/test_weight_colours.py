@@ -13,11 +13,11 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests import chromium
-from tests.bench.server import HEALTHY, serving
 from tests.browser import known_weights
 from tests.browser.explorer.stage import ADDRESS, DARK, LIGHT, Stage, serve
 from tests.browser.known_weights import WEIGHTS
 from tests.legible import STILL
+from tests.server import HEALTHY, serving
 from tests.viz.explorer.records import labels, weighing
 from viz.explorer import Selection
 from viz.notation.theme import QUANTITIES, QuantityName

@@ -17,9 +17,9 @@ from playwright.sync_api import Page, expect
 from safetensors.numpy import save
 
 from model import load_model, load_trace
-from tests.bench.server import HEALTHY, Server
-from tests.bench.visitor import Visitor
 from tests.deploy.installed import Installed, install
+from tests.server import HEALTHY, Server
+from tests.visitor import Visitor
 from viz.state.menu import PAGES
 
 pytestmark = pytest.mark.xdist_group("wheel")

@@ -20,9 +20,9 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from tests.bench.server import REPOSITORY, Server
 from tests.hasty_server import FOREVER
-from tests.web_security_table import UPGRADE, answered
+from tests.server import REPOSITORY, Server
+from tools.web_security_table import UPGRADE, answered
 from viz.explorer.assets import PLOTLY_ADDRESS
 from viz.server import connections, ending
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.server import REPOSITORY, serving
+from tests.server import REPOSITORY, serving
 
 SECONDS = 120
 

@@ -1,16 +1,17 @@
 """No link breaks a page: it is read, or what cannot be read is named in a sentence."""
 
 import random
+from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from tests.hostile import fuzz, laws
-from tests.hostile.test_pages import REPOSITORY
+from tests.cases import each
+from tests.hostile import laws
 from tests.hostile.words import any_words
+from tools import fuzz
 from viz.server.security import HEADER_BYTES
 from viz.state.link import LINK_BYTES, PARAMETERS, from_link, short_link, to_link
 from viz.state.view import View
@@ -34,8 +35,8 @@ def test_from_link_never_raises_and_names_what_it_left_out(parameters: dict[str,
     assert (again, none) == (view, ())
 
 
-@pytest.mark.parametrize("size", [5_000, 1_000_000])
-@pytest.mark.parametrize("name", sorted(PARAMETERS))
+@each("size", [5_000, 1_000_000])
+@each("name", sorted(PARAMETERS))
 def test_an_oversized_parameter_is_read_or_named_at_once(name: str, size: int) -> None:
     for part in ("9", "a", "1,", "1:2,", "\x00", "\ud800", "٣"):
         view, problems = from_link({name: part * (size // len(part))})
@@ -95,10 +96,11 @@ LINKS: dict[str, dict[str, str]] = {
     "empty": dict.fromkeys(sorted(PARAMETERS - {"text"}), ""),
     "of other pages": {"example": "<b>hx</b>", "step": "1e9", "term": "**hx**", "tour": "x"},
 }  # fmt: skip
+REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = ("pages/home.py", "pages/laboratory.py", "pages/all_heads.py", "pages/positions.py")
 
 
-@pytest.mark.parametrize("kind", LINKS)
+@each("kind", LINKS)
 def test_a_page_opens_on_any_link(kind: str) -> None:
     page = FILES[random.Random(kind).randrange(len(FILES))]
     app = AppTest.from_file(str(REPOSITORY / page), default_timeout=60)

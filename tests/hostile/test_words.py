@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from model import Model, load_model
 from model.trace.matrix_csv import matrix_csv
+from tests.cases import each
 from tests.csv_reading import read_matrix_csv
-from tests.hostile import fuzz, laws
+from tests.hostile import laws
 from tests.hostile.attacks import ATTACKS, FORMULAS, MARK, MARKDOWN, SHORT
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.words import any_words
+from tools import fuzz
 from viz.notation.csv_safe import sheltered_table
 from viz.notation.labels import LONGEST, MARKS, token_label, visible
 from viz.notation.markdown import plain
@@ -41,7 +43,7 @@ def test_a_label_is_visible_text_wherever_it_is_read(text: str) -> None:
     laws.label_is_text(text)
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=range(len(ATTACKS)))
+@each("attack", ATTACKS)
 def test_each_attack_is_a_label_and_nothing_else(attack: str) -> None:
     laws.label_is_text(attack)
     if attack in MARKDOWN:

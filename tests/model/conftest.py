@@ -1,10 +1,10 @@
-"""The models that the laws are held on: tiny ones of every shape, and every one of the registry."""
+"""The models that the laws are held on: tiny ones of every shape, and two trained ones."""
 
 import pytest
 import torch
 
 from model import Model, Trace
-from tests.model.tiny import SHAPES, loaded, sentence, target
+from tests.model.tiny import MODELS, loaded, sentence, target
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
@@ -16,7 +16,7 @@ def device(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(params=SHAPES)
+@pytest.fixture(params=MODELS)
 def model(request: pytest.FixtureRequest, device: str) -> Model:
     """Every model, or those that a test names with `indirect=True`."""
     return loaded(request.param, device)

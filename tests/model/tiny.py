@@ -84,10 +84,15 @@ SHAPES: dict[str, Shape] = {
     **{name: choices["shape"] for name, choices in _CHOICES.items()},
     **{name: entry.shape for name, entry in models.items()},
 }
+MODELS = (
+    *TINY,
+    "house-gpt",
+    "translate-en-fr",
+)  # of trained weights one decoder, and one of two stacks
 
 
-def of_shape(*shapes: Shape, among: tuple[str, ...] = tuple(SHAPES)) -> list[str]:
-    """The names of the models of these shapes: tiny ones and those of the registry."""
+def of_shape(*shapes: Shape, among: tuple[str, ...] = MODELS) -> list[str]:
+    """The names of the models of these shapes."""
     return [name for name in among if SHAPES[name] in shapes]
 
 

@@ -10,8 +10,7 @@ from model.analysis import score_parts
 from model.analysis.attribution.edge_values import EdgeValues
 from model.loading.registry import models
 from tests.model.tiny import sentence
-from tests.pages.reading import ODD_TEXTS, choose, control, numbers, own, said, traces, visit
-from viz.views.attention.views import VIEWS
+from tests.pages.reading import choose, control, numbers, own, said, traces, visit
 
 EDGES_CHECK = re.compile(
     r"together [=≈] (−?[\d.]+)\. The model's own is (−?[\d.]+), a difference of ([\de−.]+)\."
@@ -20,7 +19,6 @@ CHECK = re.compile(r"add up to (−?[\d.]+); .* (−?[\d.]+), a difference of ([
 RECORDED = re.compile(r"The model recorded \*\*([\d.,−e]+)\*\*; difference ([\de−.]+)\.")
 WHY = "Why this score?"
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
-ODD = dict(zip(ODD_TEXTS, ("stories", "minilm", "stories"), strict=True))
 STEPS = [
     ("why-key-0", "L0H2 · ·Hill → Tom"),
     ("walk-0", "L1H7 · ·Tom → ·Hill"),
@@ -185,14 +183,6 @@ def test_what_the_first_token_carries_is_told_only_where_it_is_little() -> None:
     app = opened("Edges", query="2", key="0")  # here it has the weight, and carries the most
     assert "**Tom** has the largest weight of this row, 0.99" in said(app)
     assert "The first token" not in said(app)
-
-
-@pytest.mark.parametrize(("text", "model"), ODD.items(), ids=range(len(ODD)))
-def test_no_text_breaks_a_view_and_no_number_is_missing(text: str, model: str) -> None:
-    for view in VIEWS:
-        app = opened(view, model=model, text=text)
-        assert not app.error
-        assert not re.search(r"\b(nan|inf)\b", said(app))
 
 
 def test_a_logit_that_cannot_be_split_is_refused_in_a_sentence(

@@ -16,9 +16,10 @@ from model.snippets import STYLES
 from model.snippets.script import LONGEST, TRACE_FILE
 from model.trace.records import NormRecord
 from model.trace.trace_file import trace_file
+from tests.pages.kinds import name_of
 from tests.pages.reading import control, own, visit
 
-TEXT = "Tom Hill saw a red ball"
+TEXT = "the cat saw the dog"
 
 
 def assert_the_code_runs(app: AppTest, key: str, names: dict[str, Any], folder: Path) -> None:
@@ -65,8 +66,9 @@ def norm_names(norm: NormRecord) -> dict[str, torch.Tensor]:
     return {name: torch.tensor(array) for name, array in fields.items()}
 
 
-@pytest.mark.parametrize("model", ["stories", "smollm2-135m-instruct"])
+@pytest.mark.parametrize("model", ["stories", "llama"])
 def test_of_the_heads_through_w_o(model: str, tmp_path: Path) -> None:
+    model = name_of(model)
     place, token = "decoder.1.self", 3
     app = visit("all_heads", model=model, text=TEXT, show="Through W_O", place=place, query="3")
     trace, layer = own(model).trace(TEXT), own(model).layer(place)
@@ -79,8 +81,9 @@ def test_of_the_heads_through_w_o(model: str, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("model", ["stories", "smollm2-135m-instruct"])
+@pytest.mark.parametrize("model", ["stories", "llama"])
 def test_of_a_norm(model: str, tmp_path: Path) -> None:
+    model = name_of(model)
     app = visit("layer_norm", model=model, text=TEXT)
     trace = own(model).trace(TEXT, record="full")
     save(tmp_path, model, TEXT)
@@ -88,8 +91,9 @@ def test_of_a_norm(model: str, tmp_path: Path) -> None:
     assert_the_code_runs(app, "layer-norm", norm_names(chosen), tmp_path)
 
 
-@pytest.mark.parametrize("model", ["stories", "translate-en-fr", "smollm2-135m-instruct"])
+@pytest.mark.parametrize("model", ["stories", "translate-en-fr", "llama"])
 def test_of_positions(model: str, tmp_path: Path) -> None:
+    model = name_of(model)
     app = visit("positions", model=model, text="the cat", show="The table")
     table = own(model).module.embedding.positions
     save(tmp_path, model, "the cat", "embedding.positions")

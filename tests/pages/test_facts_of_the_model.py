@@ -9,7 +9,8 @@ import torch
 from streamlit.testing.v1 import AppTest
 from torch import Tensor
 
-from tests.pages.module_facts import Facts, contradictions, facts
+from tests.pages.kinds import KINDS, name_of
+from tests.pages.module_facts import Facts, facts
 from tests.pages.reading import own
 from viz.explorer.message import payload
 from viz.notation.head_formulas import concatenation, logit
@@ -20,19 +21,13 @@ from viz.views.positions.formulas import table_formula
 from viz.views.translation.formulas import projections
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
-TEXTS = {
-    "smollm2-135m-instruct": "The animal was too tired to cross the street",
-    "minilm": "The animal was too tired to cross the street",
-    "induction": "q f m b q f m b q",
-    "translate-en-fr": "the black cat sees the dog",
-}
+NAMES = ("llama", "minilm", "induction", "translate-en-fr")
 FILES = (
     "home", "attention", "all_heads", "tokens", "positions", "layer_norm", "feed_forward",
     "prediction", "laboratory", "shapes_and_cost",
 )  # fmt: skip
 BEATS = (*[file for file in FILES if file != "home"], "encoder_decoder", "training")
 GENERAL = ("examples", "glossary", "training", "worked_examples")  # speak of no open model
-INNER = ("all-heads-writes-as", "all-heads-means-as", "cost-place-")  # choices inside a view
 
 
 def said(app: AppTest) -> str:
@@ -43,27 +38,10 @@ def said(app: AppTest) -> str:
     return "\n".join(texts)
 
 
-def views(app: AppTest) -> list[str]:
-    """What each view of a page says, with the choices inside it."""
-    shown = [control for control in app.segmented_control if control.key == "choose-show"]
-    if not shown:
-        return [said(app)]
-    found = []
-    for name in shown[0].options:
-        app.segmented_control(key="choose-show").set_value(name).run()
-        found.append(said(app))
-        for control in [c for c in app.segmented_control if str(c.key).startswith(INNER)]:
-            for option in control.options:
-                app.segmented_control(key=str(control.key)).set_value(option).run()
-                found.append(said(app))
-    assert not app.exception
-    return found
-
-
 def page(name: str, file: str) -> AppTest:
     """A page with this model, as it opens."""
     app = AppTest.from_file(str(PAGES / f"{file}.py"), default_timeout=120)
-    app.query_params["model"], app.query_params["text"] = name, TEXTS[name]
+    app.query_params["model"], app.query_params["text"] = name_of(name), KINDS[name]
     app.run()
     assert not app.exception
     return app
@@ -99,12 +77,12 @@ def ideas(known: Facts) -> dict[str, tuple[tuple[str, bool], ...]]:
     }
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", NAMES)
 def test_what_an_idea_says_of_the_open_model_is_so(
     name: str, opens_on: Callable[[int], None]
 ) -> None:
     opens_on(0)
-    for file, claims in ideas(facts(name)).items():
+    for file, claims in ideas(facts(name_of(name))).items():
         text = said(page(name, file))
         assert [words for words, so in claims if (words in text) != so] == [], file
 
@@ -114,7 +92,7 @@ def test_what_is_worked_by_hand_opens_by_its_title_and_speaks_of_no_open_model(
     file: str, opens_on: Callable[[int], None]
 ) -> None:
     opens_on(1)
-    app = page("smollm2-135m-instruct", file)
+    app = page("llama", file)
     assert "Next →" in [button.label for button in app.button]
     assert "this model" not in said(app).lower()
     for box in [box for box in app.selectbox if str(box.key).startswith("example-of-")]:
@@ -126,36 +104,19 @@ def test_what_is_worked_by_hand_opens_by_its_title_and_speaks_of_no_open_model(
 
 @pytest.mark.parametrize("file", GENERAL)
 def test_a_page_of_no_model_claims_nothing_of_the_open_one(file: str) -> None:
-    text = said(page("smollm2-135m-instruct", file))
+    text = said(page("llama", file))
     assert "this model" not in text.lower()
-
-
-def test_the_page_of_two_stacks_says_nothing_false_of_the_translator() -> None:
-    wrong = contradictions(facts("translate-en-fr"))
-    for text in views(page("translate-en-fr", "encoder_decoder")):
-        assert [word for word in wrong if word in text] == []
 
 
 def test_no_term_gives_every_head_keys_of_its_own() -> None:
     head = term("Head").meaning
-    assert facts("smollm2-135m-instruct").shares_keys
+    assert facts(name_of("llama")).shares_keys
     assert "shared with" in head
 
 
-@pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("name", TEXTS)
-def test_no_view_contradicts_the_modules(name: str, file: str) -> None:
-    app = page(name, file)
-    assert app.selectbox(key="choose-model").value == name
-    wrong = contradictions(facts(name))
-    for text in views(app):
-        assert text
-        assert [word for word in wrong if word in text] == []
-
-
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", NAMES)
 def test_what_the_idea_writes_of_the_open_model_is_what_its_modules_have(name: str) -> None:
-    known, config = facts(name), own(name).config
+    known, config = facts(name_of(name)), own(name_of(name)).config
     assert ("b_1" in feed_forward(config)) == (known.hidden_bias or not known.feed_forward)
     assert ("b_O" in concatenation(config)) == known.output_bias
     assert (r"\beta" in logit(config)) == known.beta
@@ -163,10 +124,10 @@ def test_what_the_idea_writes_of_the_open_model_is_what_its_modules_have(name: s
     assert ("b_Q" in projections("X", "X", bias=config.qkv_bias)) == known.vector_bias
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_explorer_writes_what_the_modules_have(name: str) -> None:
-    model, known = own(name), facts(name)
-    trace = model.trace(TEXTS[name])
+    model, known = own(name_of(name)), facts(name_of(name))
+    trace = model.trace(KINDS[name])
     attention = trace.attention[0]
     message = payload(
         attention,
@@ -185,12 +146,12 @@ def test_the_explorer_writes_what_the_modules_have(name: str) -> None:
     assert ("R_i" in formulas["query"]["general"]) == (not known.adds)
 
 
-def test_the_rotary_formula_has_the_pairs_that_smollm2_turns() -> None:
-    model = own("smollm2-135m-instruct")
+def test_the_rotary_formula_has_the_pairs_that_llama_turns() -> None:
+    model = own(name_of("llama"))
     seen: list[Tensor] = []
     layer = model.module.body.model.layers[0].self_attn
     hook = layer.q_proj.register_forward_hook(lambda _, __, gave: seen.append(gave.clone()))
-    trace = model.trace("The cat sat on the mat")
+    trace = model.trace(KINDS["llama"])
     hook.remove()
     width = model.config.head_width
     plain = seen[-1][0].view(len(trace.tokens), -1, width).transpose(0, 1)

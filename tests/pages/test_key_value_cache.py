@@ -11,6 +11,7 @@ from model.analysis.tokens.prediction import Sampling
 from model.analysis.tokens.sampling import Choice
 from model.analysis.tokens.shorter_caches import shorter_caches
 from model.serving.engine import Request
+from tests.pages.kinds import name_of
 from tests.pages.reading import control, numbers, said, visit
 from viz.notation.numbers import difference
 from viz.state.engine import engine
@@ -39,13 +40,13 @@ def passes(app: AppTest, model: str) -> list[Trace]:
 
 @pytest.mark.parametrize(
     ("model", "text"),
-    [("stories", TEXT), ("translate-en-fr", SOURCE), ("smollm2-135m-instruct", "The cat sat")],
+    [("stories", TEXT), ("translate-en-fr", SOURCE), ("llama", "the cat saw")],
 )
 def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
     model: str, text: str
 ) -> None:
-    app = opened(model=model, text=text)
-    traces = passes(app, model)
+    app = opened(model=name_of(model), text=text)
+    traces = passes(app, name_of(model))
     decoder = [[one for one in trace.attention if one.stack == "decoder"] for trace in traces]
     sizes = [sum(array.nbytes for array in one.vectors[1:]) for one in decoder[-1]]
     words = said(app)

@@ -15,10 +15,10 @@ from streamlit.testing.v1 import AppTest
 
 from model import Model, Trace
 from model.serving.engine import Engine
-from tests.bench.server import numbers, serving
-from tests.bench.visitor import Visitor
 from tests.model.tiny import loaded
 from tests.pages.reading import control, visit
+from tests.server import numbers, serving
+from tests.visitor import Visitor
 from viz.state.engine import engine, forget_engine
 from viz.state.menu import PAGES
 

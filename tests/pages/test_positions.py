@@ -11,6 +11,7 @@ from model.analysis.stream.positions import likeness, sinusoidal
 from model.analysis.tokens.word_order import reordered
 from model.loading.registry import models
 from tests.model.tiny import loaded, sentence
+from tests.pages.kinds import name_of
 from tests.pages.reading import control, drawn, numbers, own, said, traces, visit
 from tests.pages.tokens_and_positions import opened
 
@@ -76,10 +77,11 @@ def test_the_printed_differences_are_those_of_the_runs(model: str) -> None:
         assert "mask is itself a kind of position" in said(app)
 
 
-@pytest.mark.parametrize("model", [*sorted(models), "smollm2-135m-instruct"])
+@pytest.mark.parametrize("model", [*sorted(models), "llama"])
 def test_word_order_opens_on_sentences_that_each_model_can_lay_side_by_side(model: str) -> None:
     """At once, with a picture, and with what is to be seen there in its own numbers."""
-    app = opened("positions", "Word order", model=model, text=sentence(own(model)))
+    name = name_of(model)
+    app = opened("positions", "Word order", model=name, text=sentence(own(name)))
     assert not app.error
     assert not app.warning
     assert len(drawn(app)) > 2

@@ -12,7 +12,7 @@ import viz.views.prediction.relevance as relevance_view
 from model.analysis.attribution.relevance import rank_correlation, relevances
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import Sampling, probabilities
-from tests.pages.reading import ODD_TEXTS, control, numbers, said, visit
+from tests.pages.reading import control, numbers, said, visit
 from viz.state.engine import engine
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -171,13 +171,6 @@ def test_an_encoder_says_that_it_predicts_nothing_and_offers_a_model_that_does()
 SOURCE = "the black cat sees the dog"
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_view_is_drawn_for_an_encoder_decoder(view: str) -> None:
-    app = opened(view, model="translate-en-fr", text=SOURCE)
-    assert not app.exception
-    assert not app.error
-
-
 def test_an_encoder_decoder_writes_its_translation_and_stops_at_the_end() -> None:
     app = opened("Token by token", model="translate-en-fr", text=SOURCE)
     model = engine().model("translate-en-fr", lambda *news: None)
@@ -190,15 +183,6 @@ def test_an_encoder_decoder_writes_its_translation_and_stops_at_the_end() -> Non
     assert f"its weights on {len(model.tokens(SOURCE))} tokens sum to 1.0000" in said(app)
     control(app, "Step").set_value(16).run()
     assert f"ended its text at step {len(written)}" in said(app)
-
-
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
-def test_no_text_breaks_a_view(view: str, text: str) -> None:
-    app = opened(view, text=text)
-    assert not app.exception
-    assert not app.error
-    assert "<script>alert" not in "".join(e.proto.body for e in app.get("html"))
 
 
 DECIMAL = r"\d+\.(\d+)"

@@ -1,4 +1,4 @@
-"""The page on tokens, in numbers; and every view of it and of the page on positions, on every model."""
+"""The page on tokens, in numbers."""
 
 import re
 
@@ -7,40 +7,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.analysis.tokens.embeddings import neighbours
-from model.loading.registry import models
 from tests.model.tiny import sentence
-from tests.pages.reading import ODD_TEXTS, control, drawn, numbers, own, said, tables, traces
+from tests.pages.reading import control, drawn, numbers, own, said, tables, traces
 from tests.pages.tokens_and_positions import opened
-
-TOKENS = (
-    "Tokens",
-    "Step by step",
-    "Two tokenizers",
-    "As a chat",
-    "Look-up",
-    "Nearest tokens",
-    "Windows",
-    "Two sentences",
-)
-POSITIONS = ("Word order", "The table", "How alike", "Added to the tokens")
-VIEWS = [("tokens", view) for view in TOKENS] + [("positions", view) for view in POSITIONS]
-
-
-@pytest.mark.parametrize("model", sorted(models))
-@pytest.mark.parametrize(("page", "view"), VIEWS)
-def test_every_view_is_drawn_with_every_model(page: str, view: str, model: str) -> None:
-    app = opened(page, view, model=model, text=sentence(own(model)))
-    assert not app.error
-    assert "What to look for" in said(app)
-    assert app.get("plotly_chart") or app.get("html")
-
-
-@pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
-@pytest.mark.parametrize(("page", "view"), VIEWS)
-def test_no_text_breaks_a_view(page: str, view: str, text: str) -> None:
-    for model in ("stories", "minilm"):
-        app = opened(page, view, model=model, text=text)
-        assert not app.error
 
 
 def strip(app: AppTest) -> str:

@@ -5,6 +5,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.worked import DOCUMENTS, errata, examples
+from tests.cases import each
 from tests.pages.reading import control, said, visit
 from viz.views.glossary.glossary import TERMS
 from viz.views.worked.by_hand import worked_example
@@ -23,7 +24,7 @@ def result(app: AppTest) -> str:
     return app.metric[0].value
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_example_opens_from_its_link_at_its_last_step(name: str) -> None:
     last = len(worked_example(name).steps) - 1
     app = visit("worked_examples", example=name, step=str(last + 1))
@@ -138,7 +139,7 @@ def test_numbers_outlast_a_look_at_another_example() -> None:
     assert result(app) == changed
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_table_of_inputs_gives_back_what_it_shows(name: str) -> None:
     for item in worked_example(name).inputs:
         if item.value.ndim:
@@ -160,7 +161,7 @@ def test_a_link_to_no_example_gets_a_sentence(parameters: dict[str, str], said: 
     assert [said in warning.value for warning in app.warning] == [True] * bool(said)
 
 
-@pytest.mark.parametrize(
+@each(
     ("step", "opened"),
     [("0", 0), ("99", 8), ("1000", 0), ("-1", 0), ("two", 0), ("1e3", 0), ("²", 0), ("", 0)],
 )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.server import REPOSITORY, Server, free_port
+from tests.server import REPOSITORY, Server, free_port
 
 GUARD = Path(__file__).with_name("guard")
 

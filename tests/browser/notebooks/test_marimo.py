@@ -13,9 +13,9 @@ from playwright.sync_api import Page, expect
 
 from model import load_model
 from model.system.settings import environment_with
-from tests.bench.server import REPOSITORY
 from tests.browser.controls import close_heads, pick_head
 from tests.browser.notebooks.programs import Program, marimo
+from tests.server import REPOSITORY
 
 TEXT = "The cat sat on the mat"
 NOTEBOOK = f"""import marimo

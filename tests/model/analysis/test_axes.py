@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from model.analysis.axes import AXES, SIZES, AxisOperation, axis_operations, run
+from tests.cases import each
 
 NAMES = list(axis_operations())
 
@@ -21,7 +22,7 @@ def all_sizes(operation: AxisOperation) -> Iterator[dict[str, int]]:
         yield from ({**chosen, "axis": axis} for axis in (AXES if operation.over else [-1]))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_lines_shown_give_the_tensors_shown_or_the_message(name: str) -> None:
     """Run here by Python itself, for all sizes: the same numbers, strides and memory, or the same error."""
     operation, failed = axis_operations()[name], 0

@@ -5,10 +5,11 @@ import pytest
 
 from model import Intervention
 from model.analysis.distance_masks import alibi, chunked, slopes, windowed
-from tests.model.tiny import SHAPES, loaded, run
+from tests.cases import each
+from tests.model.tiny import MODELS, loaded, run
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@each("name", MODELS)
 def test_a_window_drawn_is_a_window_run(name: str) -> None:
     model = loaded(name)
     own = run(model)

@@ -19,6 +19,7 @@ from model.analysis.heads.merging import merged
 from model.analysis.padded_batch import padded_batch
 from model.analysis.stream.dropout import training_pass
 from model.analysis.tokens.beams import beam_search
+from tests.cases import each
 from tests.model.tiny import loaded
 
 pytestmark = pytest.mark.cuda
@@ -82,7 +83,7 @@ QUESTIONS: dict[str, Callable[[Runs], np.ndarray]] = {
 }
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@each("question", QUESTIONS)
 def test_the_answer_is_that_of_the_processor(question: str, devices: tuple[Runs, Runs]) -> None:
     expected, found = (QUESTIONS[question](runs) for runs in devices)
     size = max(1.0, float(np.abs(expected).max()))

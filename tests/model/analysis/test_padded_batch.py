@@ -5,6 +5,7 @@ import pytest
 
 from model import Model
 from model.analysis.padded_batch import padded_batch
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import SHAPES, loaded, of_shape, sentence
 
@@ -33,7 +34,7 @@ def assert_each_is_as_alone(model: Model, first: str, second: str) -> None:
             assert np.array_equal(mask, np.broadcast_to(combined, square))
 
 
-@pytest.mark.parametrize("name", [*of_shape("decoder", "encoder"), "notes-einsum"])
+@each("name", [*of_shape("decoder", "encoder"), "notes-einsum"])
 def test_each_sentence_of_the_batch_gives_what_it_gives_alone(name: str) -> None:
     model = loaded(name)
     text = sentence(model)

@@ -13,6 +13,7 @@ from model.analysis.softmax_experiments import (
     slopes_by_spread,
     spread,
 )
+from tests.cases import each
 from tests.model.tiny import TINY, loaded, run
 
 
@@ -65,7 +66,7 @@ def test_the_average_gradient_of_the_notes_holds_for_few_keys_and_small_scores_o
         assert slope == pytest.approx((weights * (1 - weights)).mean(), rel=0.02)
 
 
-@pytest.mark.parametrize("name", [*TINY, "stories"])
+@each("name", [*TINY, "stories"])
 def test_both_routes_to_a_mask_agree_with_the_models_own_weights(name: str) -> None:
     for attention in run(loaded(name)).attention:
         shape = attention.weights(0).shape

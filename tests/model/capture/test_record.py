@@ -12,6 +12,7 @@ from model.capture.batches import Rows
 from model.capture.node import UnreadableError
 from model.capture.record import recorded
 from model.capture.seen import Seen
+from tests.cases import each
 from tests.model.capture.own_modules import SPELLINGS, WIDTH, Heads, OwnAttention
 
 ROWS, TOKENS, D = 2, 12, 8
@@ -40,7 +41,7 @@ def seen(values: float, precision: torch.dtype, shown: bool) -> Seen:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "precision"),
     [
         *(
@@ -51,7 +52,7 @@ def seen(values: float, precision: torch.dtype, shown: bool) -> Seen:
         *((values, torch.float16) for values in (1e-2, 1, 300)),
     ],
 )
-@pytest.mark.parametrize("shown", [True, False])
+@each("shown", [True, False])
 def test_a_mask_that_the_module_does_not_have_is_refused_whatever_its_values(
     values: float, precision: torch.dtype, shown: bool
 ) -> None:

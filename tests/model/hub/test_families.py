@@ -5,8 +5,8 @@ import pytest
 
 from model.analysis.stream.stream import contribution_check, contributions
 from model.trace.unproven import UnprovenError
-from tests.families_table import PAGE, measured
 from tests.model.hub_models import FAMILIES, ODD, PARTLY, REFUSED, loaded, traced
+from tools.families_table import PAGE, measured
 
 ROWS = {
     line.split(" | ")[0].removeprefix("| "): line.split(" | ")[1]
@@ -25,7 +25,7 @@ def test_the_table_lists_every_family_and_at_least_48_open_38_in_full() -> None:
 @pytest.mark.parametrize("family", [*FAMILIES, *PARTLY, *ODD, *REFUSED])
 def test_a_family_opens_as_the_table_says_with_the_numbers_of_eager_attention(family: str) -> None:
     found = measured(family)
-    assert found.degree == ROWS[family], "run python -m tests.families_table"
+    assert found.degree == ROWS[family], "run python -m tools.families_table"
     assert max(found.weights, found.result) < 1e-5
 
 

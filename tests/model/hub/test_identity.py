@@ -12,6 +12,7 @@ import transformers
 from model import Intervention, Model, Trace, load_model
 from model.analysis.heads.statistics import entropy
 from model.arithmetic.sizes import parameter_parts
+from tests.cases import each
 from tests.model.hub_families import GROUPED
 from tests.model.hub_models import (
     FAMILIES,
@@ -85,7 +86,7 @@ INTERVENTIONS = {
 }
 
 
-@pytest.mark.parametrize("intervention", INTERVENTIONS)
+@each("intervention", INTERVENTIONS)
 def test_every_intervention_does_what_it_says_and_is_gone_afterwards(
     model: Model, intervention: str
 ) -> None:

@@ -15,8 +15,9 @@ from model.nn.config import Projection
 from model.nn.layers import rotary_angles
 from model.nn.masks import causal_mask, changed_mask
 from model.nn.places import Place
-from model.nn.recorder import Recorder, recording
+from model.nn.recorder import Recorder, current, recording
 from model.trace.collect import attention_record
+from tests.cases import each
 
 PATHS = pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
 SELF, CAUSAL = Place("encoder", 0, "self"), Place("decoder", 0, "causal")
@@ -45,8 +46,8 @@ def recorded(
 
 
 @PATHS
-@pytest.mark.parametrize("place", [SELF, CAUSAL], ids=["self", "causal"])
-@pytest.mark.parametrize("groups", [2, 6])
+@each("place", [SELF, CAUSAL])
+@each("groups", [2, 6])
 def test_grouped_keys_are_repeated_keys(
     explicit: bool, place: Place, groups: int, device: str
 ) -> None:
@@ -131,7 +132,7 @@ def test_a_row_filled_with_a_large_number_only_is_uniform(
 
 
 @PATHS
-@pytest.mark.parametrize("scale", [None, 1.0, 0.0, -0.7, 5.0])
+@each("scale", [None, 1.0, 0.0, -0.7, 5.0])
 def test_the_factor_is_the_given_one_or_one_over_the_root_of_the_width(
     explicit: bool, scale: float | None, device: str
 ) -> None:
@@ -209,3 +210,12 @@ def test_rotary_positions_turn_pairs_and_scores_see_only_the_distance() -> None:
     for distance in range(-8, 9):
         diagonal = scores.diagonal(distance)
         torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=1e-4)
+
+
+def test_when_a_recording_ends_the_one_around_it_goes_on() -> None:
+    outer, inner = Recorder(), Recorder()
+    with recording(outer):
+        with pytest.raises(KeyError), recording(inner):
+            raise KeyError
+        assert current() is outer
+    assert current() is not outer

@@ -16,13 +16,14 @@ from model.loading.untrained import with_random_weights
 from model.loading.untrained_models import UNTRAINED_BY_NAME
 from model.nn.biases import alibi_slopes, distance_buckets
 from model.nn.config import TransformerConfig
+from tests.cases import each
 
 TEXT = "The cat sat on the mat, and the dog saw the cat on the mat"
 TARGET = "the dog saw the cat"
 
 
-@pytest.mark.parametrize("two_ways", [True, False])
-@pytest.mark.parametrize(("count", "farthest"), [(32, 128), (16, 32), (8, 20)])
+@each("two_ways", [True, False])
+@each(("count", "farthest"), [(32, 128), (16, 32), (8, 20)])
 def test_a_bucket_is_t5s_own(count: int, farthest: int, two_ways: bool) -> None:
     distance = torch.arange(-300, 301)
     theirs = T5Attention._relative_position_bucket(distance, two_ways, count, farthest)
@@ -30,7 +31,7 @@ def test_a_bucket_is_t5s_own(count: int, farthest: int, two_ways: bool) -> None:
     assert torch.equal(ours, theirs)
 
 
-@pytest.mark.parametrize("heads", [1, 4, 6, 8, 12, 20])
+@each("heads", [1, 4, 6, 8, 12, 20])
 def test_slopes_are_those_of_bloom(heads: int) -> None:
     grown = build_alibi_tensor(torch.ones(1, 2, dtype=torch.long), heads, torch.float32)
     np.testing.assert_allclose(alibi_slopes(heads), grown[:, 0, 1], rtol=1e-6)
@@ -136,8 +137,8 @@ def by_hand(model: Model, trace: Any, layer: int, head: int, without: str) -> np
     return grown / total[:, None]
 
 
-@pytest.mark.parametrize("without", ["", "cap", "bias", "sinks"])
-@pytest.mark.parametrize("explicit", [False, True])
+@each("without", ["", "cap", "bias", "sinks"])
+@each("explicit", [False, True])
 def test_every_stage_is_what_its_formula_says(stages: Model, without: str, explicit: bool) -> None:
     """ALiBi's slopes of four heads are 1/4, 1/16, 1/64 and 1/256."""
     changed = Intervention(**{without: False}) if without else Intervention()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from model import Attention, Intervention, Model, Trace
+from tests.cases import each
 from tests.model.tiny import SENTENCE, TINY, loaded, of_shape, run, sentence
 
 NEAR = 2e-5
@@ -34,7 +35,7 @@ INTERVENTIONS: dict[str, dict[str, Any]] = {
         "dropout": 0.2,
     },
 }
-EVERY_INTERVENTION = pytest.mark.parametrize("intervention", INTERVENTIONS)
+EVERY_INTERVENTION = each("intervention", INTERVENTIONS)
 ON_TINY = pytest.mark.parametrize("model", TINY, indirect=True)
 
 
@@ -87,7 +88,7 @@ def assert_unchanged(before: Attention, after: Attention) -> None:
 
 @ON_TINY
 @EVERY_INTERVENTION
-@pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
+@each("explicit", [False, True])
 def test_an_intervention_of_all_sublayers_gives_what_its_formula_gives(
     model: Model, intervention: str, explicit: bool
 ) -> None:

@@ -14,6 +14,7 @@ from model.nn.attention import MultiHeadAttention, attend
 from model.nn.config import TransformerConfig
 from model.nn.masks import causal_mask, padding_mask
 from model.nn.places import Place
+from tests.cases import each
 
 BATCH, LENGTH, WIDTH, HEADS = 2, 6, 24, 3
 PLACE = Place("encoder", 0, "self")
@@ -140,14 +141,13 @@ def x() -> Tensor:
     return torch.randn(BATCH, LENGTH, WIDTH, generator=torch.Generator().manual_seed(1))
 
 
-@pytest.mark.parametrize("mask", masks())
-@pytest.mark.parametrize(
+@each("mask", masks())
+@each(
     ("kind", "maps"),
     [
         (EinsumAttention, ("queries", "keys", "values", "fc_out")),
         (BiasedAttention, ("wq", "wk", "wv", "wo")),
     ],
-    ids=["a, bias-free and einsum", "c, with biases"],
 )
 def test_the_class_is_our_attention(
     x: Tensor, kind: type[nn.Module], maps: tuple[str, ...], mask: str

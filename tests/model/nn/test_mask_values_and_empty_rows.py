@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from model import Intervention, Model
+from tests.cases import each
 from tests.model.tiny import loaded, of_shape, run, sentence
 
 NEAR = 2e-5
 
 
 @pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
-@pytest.mark.parametrize("mask_value", [-1e9, -1e20])
+@each("mask_value", [-1e9, -1e20])
 def test_a_large_negative_mask_value_is_as_good_as_minus_infinity(
     model: Model, mask_value: float
 ) -> None:
@@ -38,7 +39,7 @@ def test_hidden_source_words_are_hidden_wherever_the_source_is_read(model: Model
         assert (weights[..., 2] == 0).all() is np.bool_(attention.kind != "causal")
 
 
-@pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
+@each("explicit", [False, True])
 def test_a_text_hidden_wholly_gives_zeros_and_never_nan(model: Model, explicit: bool) -> None:
     every = frozenset(range(len(model.tokens(sentence(model)))))
     trace = run(model, Intervention(hidden=every), record="full", explicit=explicit)
@@ -54,7 +55,7 @@ def test_a_text_hidden_wholly_gives_zeros_and_never_nan(model: Model, explicit: 
 
 
 @pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
-@pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
+@each("explicit", [False, True])
 def test_a_first_word_cut_from_itself_has_an_empty_row(model: Model, explicit: bool) -> None:
     trace = run(model, Intervention(blocked=frozenset({(0, 0)})), explicit=explicit)
     for attention in trace.attention:

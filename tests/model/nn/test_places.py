@@ -3,6 +3,7 @@
 import pytest
 
 from model.nn.places import Place, decoder_head, head_label, layer_label
+from tests.cases import each
 
 NAMES = {
     "decoder.3.self": Place("decoder", 3, "self"),
@@ -14,7 +15,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize(("name", "place"), NAMES.items())
+@each(("name", "place"), NAMES.items())
 def test_a_place_reads_its_own_name_and_that_of_its_norm(name: str, place: Place) -> None:
     assert Place.named(name) == Place.named(place.norm) == place
     assert place.name == name
@@ -24,7 +25,7 @@ def test_the_name_does_not_say_whether_a_layer_looks_back_only() -> None:
     assert Place("decoder", 0, "causal").name == "decoder.0.self"
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["", "decoder", "decoder.0", "middle.0.self", "decoder.x.self", "decoder.٣.self", "decoder.0.self.norm.x",
      "decoder.0.self\n", " decoder.0.self", "decoder.-1.self"],

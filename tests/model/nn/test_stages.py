@@ -20,6 +20,7 @@ from model.nn.patches import Patch, Site, Through, keeping, putting, unchanged
 from model.nn.places import Place
 from model.nn.recorder import AttentionCall, Recorder, recording
 from model.trace.collect import attention_record
+from tests.cases import each
 
 SELF, CAUSAL = Place("encoder", 0, "self"), Place("decoder", 0, "causal")
 HEADS, KEY_HEADS, LENGTH, WIDTH = 4, 2, 6, 8
@@ -90,9 +91,9 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("explicit", [False, True], ids=["shortest", "explicit"])
-@pytest.mark.parametrize("masked", ["open", "causal", "by hand"])
-@pytest.mark.parametrize("names", NAMES, ids=["+".join(names) or "none" for names in NAMES])
+@each("explicit", [False, True])
+@each("masked", ["open", "causal", "by hand"])
+@each("names", NAMES)
 def test_every_combination_of_stages_is_the_formula(
     names: tuple[str, ...], masked: str, explicit: bool
 ) -> None:
@@ -129,8 +130,8 @@ def test_the_check_sees_one_wrong_number_in_any_step_of_an_explicit_pass(dropout
         assert replace(attention, steps={**attention.steps, name: wrong}).check() > 1e-3, name
 
 
-@pytest.mark.parametrize("shape", BIASES.values(), ids=[*BIASES])
-@pytest.mark.parametrize("place", [SELF, CAUSAL], ids=["self", "causal"])
+@each("shape", BIASES.values())
+@each("place", [SELF, CAUSAL])
 def test_a_bias_is_what_the_kernel_adds_in_a_float_mask(
     place: Place, shape: tuple[int, ...]
 ) -> None:
@@ -216,8 +217,8 @@ def test_the_sink_and_the_others_share_what_a_weight_set_by_hand_leaves(explicit
     assert after.check() < 1e-5
 
 
-@pytest.mark.parametrize("explicit", [False, True], ids=["shortest", "explicit"])
-@pytest.mark.parametrize("names", NAMES, ids=["+".join(names) or "none" for names in NAMES])
+@each("explicit", [False, True])
+@each("names", NAMES)
 def test_every_stage_runs_where_the_model_is(names: tuple[str, ...], explicit: bool) -> None:
     """On the `meta` device a tensor that was left on the CPU, or a value that is asked for, raises."""
     meta = torch.device("meta")

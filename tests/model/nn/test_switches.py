@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from model import Intervention, Model, Trace
 from model.nn.transformer import Transformer
+from tests.cases import each
 from tests.model.tiny import loaded, run
 
 SWITCHES: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
@@ -36,7 +36,7 @@ def same(one: Trace, other: Trace) -> bool:
     return all(np.array_equal(ours[-1], theirs[-1]) for ours, theirs in pairs)
 
 
-@pytest.mark.parametrize(("name", "off", "config"), SWITCHES, ids=IDS)
+@each(("name", "off", "config"), SWITCHES)
 def test_a_switch_gives_the_model_that_was_built_so(
     name: str, off: dict[str, Any], config: dict[str, Any]
 ) -> None:

@@ -8,6 +8,7 @@ from model import Intervention, Model
 from model.nn.patches import Patch
 from model.nn.weights_by_hand import with_weights_set
 from model.trace.trace_file import read_trace, trace_file
+from tests.cases import each
 from tests.model.tiny import loaded, of_shape, run
 
 ON_EVERY_SHAPE = pytest.mark.parametrize("name", ["gpt", "llama", "bert", "translator"])
@@ -23,7 +24,7 @@ def last_place(model: Model) -> str:
 
 
 @ON_EVERY_SHAPE
-@pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
+@each("explicit", [False, True])
 def test_the_cell_has_its_weight_and_the_others_keep_their_proportions(
     name: str, explicit: bool
 ) -> None:

@@ -8,11 +8,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from model import Intervention
 from model.nn.masks import window_mask
+from tests.cases import each
 from tests.model import hub_models
-from tests.model.tiny import SHAPES, loaded, run
+from tests.model.tiny import MODELS, loaded, run
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 9, 100, 10**30])
+@each("width", [1, 2, 3, 4, 5, 9, 100, 10**30])
 def test_a_query_reads_at_most_so_many_keys_itself_included(width: int) -> None:
     causal, both = (window_mask(9, 9, width, causal=causal).numpy() for causal in (True, False))
     for query in range(9):
@@ -42,7 +43,7 @@ def test_a_window_is_made_without_an_array_of_distances(causal: bool) -> None:
     assert most == 30 * 40
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@each("name", MODELS)
 def test_every_model_reads_through_a_window(name: str) -> None:
     model = loaded(name)
     own, narrow = run(model), run(model, Intervention(window=3))

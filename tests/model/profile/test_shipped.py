@@ -20,7 +20,7 @@ from model.profile.shipped import (
 )
 from model.profile.window import Profiled, window_sums
 from model.training.profiles import PLANS, model_of
-from tests import profiles_card
+from tools import profiles_card
 
 WINDOWS = 2  # of a profile that are computed again
 SHIPPED = sorted(shipped_profiles())
@@ -37,7 +37,7 @@ def test_all_profiles_together_are_small() -> None:
 
 def test_the_card_is_of_the_files() -> None:
     assert profiles_card.PAGE.read_text(encoding="utf-8") == profiles_card.card(), (
-        "run python -m tests.profiles_card"
+        "run python -m tools.profiles_card"
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from model import Intervention
 from model.nn.config import TransformerConfig
+from tests.cases import each
 from tests.model.tiny import SENTENCE, loaded
 
 NAN, INF = math.nan, math.inf
@@ -48,12 +49,12 @@ def assert_refused(run: Callable[[], object], word: str) -> None:
     assert "Traceback" not in sentence
 
 
-@pytest.mark.parametrize(("fields", "word"), IMPOSSIBLE)
+@each(("fields", "word"), IMPOSSIBLE)
 def test_an_intervention_outside_its_range_is_refused(fields: dict[str, Any], word: str) -> None:
     assert_refused(lambda: Intervention(**fields), word)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "fields", "word"),
     [
         ("gpt", {"only": {"decoder.2.self"}}, "decoder.2.self"),
@@ -97,7 +98,7 @@ def test_a_trace_names_the_sublayers_it_has() -> None:
     assert_refused(lambda: trace.find("decoder.9.self") or ".", r"decoder\.9\.self")
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "word"),
     [
         ({"shape": "gpt"}, "shape"),

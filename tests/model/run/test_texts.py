@@ -14,6 +14,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from model import Model, TextTooLongError, Trace
 from model.run.token_bytes import gpt2_tokens
 from model.run.tokenizers import GPT2Subset, Words, clean, gpt2, spans, spelled
+from tests.cases import each
 from tests.model.tiny import CONTEXT, build, closed_tokenizer, loaded, sentence, target
 
 BLANK = ["", " ", "\n\t \r", "\u3000\u2003", "\x1c\x1f", "\u2028"]
@@ -57,7 +58,7 @@ def assert_all_numbers(trace: Trace) -> None:
         token.text.encode()
 
 
-@pytest.mark.parametrize("text", [["the cat", "the dog"], b"the cat", None])
+@each("text", [["the cat", "the dog"], b"the cat", None])
 def test_what_is_no_text_is_refused(model: Model, text: Any) -> None:
     for refused in (model.tokens, model.trace, model.kept):
         with pytest.raises(ValueError, match=f"as a str, not {type(text).__name__}"):
@@ -67,14 +68,14 @@ def test_what_is_no_text_is_refused(model: Model, text: Any) -> None:
             model.trace(sentence(model), text)
 
 
-@pytest.mark.parametrize("text", BLANK)
+@each("text", BLANK)
 def test_blank_text_is_answered_with_a_sentence(model: Model, text: str) -> None:
     for refused in (model.tokens, model.trace, model.kept):
         with pytest.raises(ValueError, match="There is no text yet"):
             refused(text)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each("name", HOSTILE)
 def test_hostile_text_gives_numbers_or_a_sentence(model: Model, name: str) -> None:
     text = HOSTILE[name]
     unknown = isinstance(model.tokenizer, Words) and bool(model.new_words(text))

@@ -8,6 +8,7 @@ from model import load_model, models
 from model.loading.registry import may_be_linked, others_allowed
 from model.system.setting_kinds import ADDRESS, REAL_MODEL
 from model.system.settings import VARIABLES, check_at_start, read
+from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[3]
 NONSENSE = {
@@ -55,7 +56,7 @@ NONSENSE = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("variable", "value"), [(name, value) for name, values in NONSENSE.items() for value in values]
 )
 def test_nonsense_is_refused_with_the_variables_name(variable: str, value: str) -> None:
@@ -139,7 +140,7 @@ def test_a_list_of_models_is_all_there_is_beside_the_registered_ones(
     assert not others_allowed()
 
 
-@pytest.mark.parametrize(
+@each(
     ("environment", "fetched"),
     [
         ({}, REAL_MODEL),

@@ -11,6 +11,7 @@ from model.system import deadline
 from model.trace.check import BLOCK
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
+from tests.cases import each
 from tests.model.made_trace import made_trace
 from tests.viz.explorer.records import record
 
@@ -21,8 +22,8 @@ CLOSED = HOLES.copy()
 CLOSED[[0, BLOCK, LONG - 1]] = False
 
 
-@pytest.mark.parametrize("mask_value", [-math.inf, -1e9, 0.0])
-@pytest.mark.parametrize(
+@each("mask_value", [-math.inf, -1e9, 0.0])
+@each(
     "attention",
     [
         record(1),
@@ -34,7 +35,6 @@ CLOSED[[0, BLOCK, LONG - 1]] = False
         record(LONG, mask=BAND),
         record(LONG, mask=np.zeros_like(HOLES)),
     ],
-    ids=["one", "causal", "open", "cross", "holes", "closed rows", "window", "nothing seen"],
 )
 def test_the_check_is_the_difference_from_the_context_head_by_head(
     attention: Attention, mask_value: float

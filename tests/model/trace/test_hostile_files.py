@@ -16,6 +16,7 @@ from model import Trace
 from model.trace.array_file import DEEPEST, MOST_HEADER, strict_json
 from model.trace.fitting_arrays import holds
 from model.trace.trace_file import load_trace, read_trace, trace_file
+from tests.cases import each
 from tests.model.tiny import loaded, run
 from tests.model.trace.altered_files import (
     joined,
@@ -102,17 +103,17 @@ def test_anything_may_stand_at_any_place_of_the_description(
     refused(with_description(whole, change))
 
 
-@pytest.mark.parametrize("what", WRONG_WORDS)
+@each("what", WRONG_WORDS)
 def test_a_description_that_no_pass_gives_is_refused(what: str, whole: bytes) -> None:
     assert refused(with_description(whole, WRONG_WORDS[what]))
 
 
-@pytest.mark.parametrize("what", WRONG_HEADERS)
+@each("what", WRONG_HEADERS)
 def test_a_header_that_lies_is_refused(what: str, whole: bytes) -> None:
     assert refused(with_header(whole, WRONG_HEADERS[what]))
 
 
-@pytest.mark.parametrize("what", WRONG_NUMBERS)
+@each("what", WRONG_NUMBERS)
 def test_arrays_that_no_pass_leaves_are_refused(what: str, whole: bytes) -> None:
     assert refused(with_arrays(whole, WRONG_NUMBERS[what]))
 
@@ -180,7 +181,7 @@ def test_truth_that_is_neither_true_nor_false_is_refused(whole: bytes) -> None:
     assert refused(bytes(file))
 
 
-@pytest.mark.parametrize(
+@each(
     "header",
     [
         b"[" * 100_000 + b"]" * 100_000,
@@ -193,7 +194,6 @@ def test_truth_that_is_neither_true_nor_false_is_refused(whole: bytes) -> None:
         b"{}",
         b"null",
     ],
-    ids=["deep", "too deep", "twice", "NaN", "twice inside", "long", "bytes", "empty", "null"],
 )
 def test_json_that_is_more_than_names_is_refused(header: bytes) -> None:
     assert refused(joined(header, b""))

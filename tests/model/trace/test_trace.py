@@ -13,6 +13,7 @@ from model import Attention, Intervention, Model, Trace
 from model.trace.records import NormRecord
 from model.trace.some_queries import of_queries
 from model.trace.trace import Logits
+from tests.cases import each
 from tests.model.tiny import SENTENCE, TINY, build, loaded, run, sentence, target
 
 PLAIN = (str, bytes, int, float, bool, type(None), Intervention)
@@ -65,7 +66,7 @@ def test_a_trace_holds_plain_values_only(model: Model) -> None:
     assert all(issubclass(kind, PLAIN) for kind in rest), rest
 
 
-@pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
+@each("explicit", [False, True])
 def test_every_array_is_single_precision_and_read_only(model: Model, explicit: bool) -> None:
     trace = model.trace(sentence(model), target(model), record="full", explicit=explicit)
     found = list(arrays(trace))
@@ -118,7 +119,7 @@ def test_records_cannot_be_reassigned() -> None:
             setattr(record, field, None)
 
 
-@pytest.mark.parametrize("name", TINY)
+@each("name", TINY)
 def test_a_trace_stays_what_it_was_when_the_weights_change(name: str) -> None:
     model = build(name)
     trace = model.trace(sentence(model), target(model), record="full")
@@ -169,7 +170,7 @@ def test_interventions_with_equal_values_are_one_cache_key() -> None:
     assert len({one, same, Intervention(), Intervention(fill=-float("inf"))}) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     "intervention",
     [
         {"scale": 1.0},
@@ -183,7 +184,6 @@ def test_interventions_with_equal_values_are_one_cache_key() -> None:
         {"seed": 1},
         {"only": {"decoder.0.self"}},
     ],
-    ids=lambda intervention: next(iter(intervention)),
 )
 def test_each_field_makes_another_key(intervention: dict[str, Any]) -> None:
     changed = Intervention(**intervention)

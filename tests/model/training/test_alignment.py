@@ -16,6 +16,7 @@ from model.training.alignment import (
     shares_on_reference,
     target_words,
 )
+from tests.cases import each
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_a_sentence_typed_by_hand_has_its_reference_too(english: str, french: st
     assert " ".join(phrase.french) == french
 
 
-@pytest.mark.parametrize(
+@each(
     "english",
     ["", "cat", "the cats sleeps", "a old man", "these cat sleep", "the black", "cat the sleeps",
      "the cat sleeps sleeps", "hello", "the cat sleeps . .", "is black", "the cat does sleep"],
@@ -79,7 +80,7 @@ def test_a_crossing_is_two_neighbours_whose_sources_stand_the_other_way_round() 
     assert crossings(((0,), (1,), (), (2,))) == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("english", "french"),
     [
         ("the black cat", "le chat noir"),
@@ -88,7 +89,7 @@ def test_a_crossing_is_two_neighbours_whose_sources_stand_the_other_way_round() 
         ("the tired doctor opens the red door", "le médecin fatigué ouvre la porte rouge"),
     ],
 )
-@pytest.mark.parametrize("stop", ["", "."])
+@each("stop", ["", "."])
 def test_the_translator_is_right_and_its_best_head_reads_the_the_reference_words(
     translator: Model, english: str, french: str, stop: str
 ) -> None:

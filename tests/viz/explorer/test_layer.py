@@ -1,15 +1,15 @@
 """What the browser gets of one attention layer."""
 
 import numpy as np
-import pytest
 
 from model.nn.masks import window_mask
 from model.nn.places import Kind
+from tests.cases import each
 from tests.viz.explorer.records import record
 from viz.explorer.layer import layer_arrays
 
 
-@pytest.mark.parametrize(
+@each(
     ("mask", "kind", "band"),
     [
         (None, "causal", (8, 0)),

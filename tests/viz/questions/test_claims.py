@@ -8,6 +8,7 @@ import pytest
 from model.nn.intervention import Intervention
 from model.run.model import Model
 from model.trace.trace import Trace
+from tests.cases import each
 from tests.model.tiny import loaded
 from viz.explorer.claim import Claim, Ring, Words
 from viz.questions.claims import claims
@@ -53,7 +54,7 @@ def test_the_unchanged_run_is_told_in_the_examples_own_words_with_links(
             assert lines[axis][at].text.strip() == named["text"], words
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@each("change", CHANGES)
 @by_title
 def test_a_changed_run_is_told_by_its_own_numbers(example: SentenceExample, change: str) -> None:
     model, view = loaded(example.view.model), example.view

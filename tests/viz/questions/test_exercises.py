@@ -12,6 +12,7 @@ from torch import Tensor
 
 from model.nn.places import head_label
 from model.trace.trace import Logits
+from tests.cases import each
 from tests.model.tiny import loaded, sentence, target
 from tests.viz.questions.recomputed_exercises import RECOMPUTED, told
 from viz.questions.exercises.exercise import Exercise, Kind, Source
@@ -52,8 +53,8 @@ def made(name: str, kind: str) -> list[Exercise]:
     ]
 
 
-@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
-@pytest.mark.parametrize("name", NAMES)
+@each("kind", [kind.name for kind in KINDS])
+@each("name", NAMES)
 def test_every_answer_is_what_pytorch_makes_of_the_printed_numbers(name: str, kind: str) -> None:
     exercises = made(name, kind)
     assert exercises or name == "bert"  # an encoder predicts nothing
@@ -86,7 +87,7 @@ def run_again(name: str, exercise: Exercise) -> tuple[Tensor, Tensor, list[int],
 @pytest.mark.parametrize("name", NAMES)
 def test_the_models_own_numbers_are_those_of_a_pass_through_pytorch(name: str) -> None:
     rows = list(RECOMPUTED)[2:8]
-    for kind, exercise in ((each, one) for each in rows for one in made(name, each)):
+    for kind, exercise in ((row, one) for row in rows for one in made(name, row)):
         scores, values, keys, _ = run_again(name, exercise)
         weights = torch.softmax(scores, 0)
         own = [value for answer in exercise.answers for value in answer.own]

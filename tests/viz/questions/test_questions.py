@@ -14,6 +14,7 @@ from model import Intervention, Model, Trace, load_model
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import probabilities
 from model.trace.records import Token
+from tests.cases import each
 from viz.notation.labels import token_label
 from viz.notation.names import state_names
 from viz.questions import interventions, next_tokens, rows
@@ -96,7 +97,7 @@ def test_open_keys_are_counted_from_the_mask() -> None:
         assert int(chosen(question)) == ground.attention.mask[row].sum()
 
 
-@pytest.mark.parametrize("head", range(8))
+@each("head", range(8))
 def test_without_scaling_the_answer_is_what_the_changed_run_shows(head: int) -> None:
     ground = scene(place="decoder.0.self", head=head)
     changed = ground.run(Intervention(scale=1.0)).find(ground.place)
@@ -260,7 +261,7 @@ def test_what_a_head_and_positions_are_needed_for_is_taken_from_the_changed_runs
     assert (chosen(question).startswith("No")) == (int(blind[-1].argmax()) != best)
 
 
-@pytest.mark.parametrize("maker", ALL, ids=lambda maker: maker.__name__)
+@each("maker", ALL)
 def test_a_question_is_only_asked_where_the_model_can_answer_it(maker: Maker) -> None:
     hostile = "</script> *a* $x$ :red[b] 🦊 the the"
     for model, place in (

@@ -15,10 +15,11 @@ from starlette.testclient import TestClient
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.testing.v1 import AppTest
 
-from tests.bench.server import REPOSITORY, serving
-from tests.bench.visitor import Visitor
+from tests.cases import each
+from tests.server import REPOSITORY, serving
+from tests.visitor import Visitor
 from tests.way_out import reach
-from tests.web_security_table import LINES, PAGE, Line, answered, written
+from tools.web_security_table import LINES, PAGE, Line, answered, written
 from viz.server.headers import browser_rules, inline_script_hashes
 from viz.server.security import is_upload, web_security
 from viz.server.websocket_messages import FILES_AT_ONCE, MESSAGES, is_used
@@ -41,7 +42,7 @@ def port(reached: Path) -> Iterator[int]:
         yield server.port
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: line.request)
+@each("line", LINES)
 def test_each_request_gets_the_answer_of_the_table(port: int, line: Line) -> None:
     assert line.ask(port) == line.answer
 
@@ -111,7 +112,7 @@ def test_who_comes_through_a_proxy_on_this_machine_opens_none_of_its_folders(
     assert (urlencode({"model": folder}) in asyncio.run(visit())) == opens
 
 
-@pytest.mark.parametrize(
+@each(
     ("peer", "headers", "local"),
     [
         ("127.0.0.1", {"host": "localhost:8501"}, True),
@@ -139,7 +140,7 @@ def test_only_a_local_peer_by_a_local_name_without_a_proxy_is_local(
     assert is_local(peer, headers.items()) == local
 
 
-@pytest.mark.parametrize("kind", [field.name for field in BackMsg.DESCRIPTOR.oneofs[0].fields])
+@each("kind", [field.name for field in BackMsg.DESCRIPTOR.oneofs[0].fields])
 def test_only_the_messages_that_the_app_uses_reach_streamlit(kind: str) -> None:
     message = BackMsg()
     field = BackMsg.DESCRIPTOR.fields_by_name[kind]
@@ -180,7 +181,7 @@ def came(message: BackMsg) -> dict[str, object]:
     return {"type": "websocket.receive", "bytes": message.SerializeToString()}
 
 
-@pytest.mark.parametrize(
+@each(
     ("event", "arguments", "found"),
     [
         ("socket.connect", (None, ("192.0.2.1", 443)), True),
@@ -248,4 +249,4 @@ def test_an_error_in_a_page_tells_the_visitor_nothing() -> None:
 
 def test_the_table_that_people_read_is_the_one_that_is_tried() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == written(page), "run: python -m tests.web_security_table"
+    assert page == written(page), "run: python -m tools.web_security_table"

@@ -16,10 +16,10 @@ import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.PageConfig_pb2 import PageConfig
 
-from tests.bench import classroom
-from tests.bench.pupil_answers import expected_answers
-from tests.bench.server import Server, numbers, serving
-from tests.bench.visitor import Visitor
+from bench import classroom
+from bench.pupil_answers import expected_answers
+from tests.server import Server, numbers, serving
+from tests.visitor import Visitor
 
 pytestmark = pytest.mark.xdist_group("sessions")  # one worker, one server
 # The second pass of a hostile text: markup, an address, a format, a line break, controls.

@@ -8,8 +8,8 @@ from pathlib import Path
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.testing.v1 import AppTest
 
-from tests.bench.server import serving
-from tests.bench.visitor import Visitor
+from tests.server import serving
+from tests.visitor import Visitor
 from viz.state.menu import PAGES
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.cases import each
 from viz.shell.keys import view_at
 from viz.state.view import View
 
@@ -37,7 +38,7 @@ def test_a_token_of_what_a_translator_reads_is_found_where_it_stands(
     assert changed == replace(view, **opened)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         {"place": "decoder.9.self", "head": 0},

@@ -36,6 +36,7 @@ from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
 from model import Intervention, load_model
 from model.trace.trace import Trace
+from tests.cases import each
 from viz.saving.offline_page import head_picture, picture_figures, standalone
 from viz.shell import streamlit_patches
 from viz.shell.streamlit_patches import mend_streamlit, say
@@ -310,8 +311,8 @@ def test_the_session_of_who_left_ends_in_time_also_where_nobody_else_leaves() ->
         gc.enable()
 
 
-@pytest.mark.parametrize("kind", [NumberInput.INT, NumberInput.FLOAT])
-@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+@each("kind", [NumberInput.INT, NumberInput.FLOAT])
+@each("number", [math.inf, -math.inf, math.nan])
 def test_a_link_that_fills_a_number_box_with_no_number_leaves_it_as_it_was(
     number: float, kind: int
 ) -> None:

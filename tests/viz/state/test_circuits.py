@@ -9,6 +9,7 @@ from model import Intervention, Trace
 from model.arithmetic.attention import softmax
 from model.nn.places import Head
 from model.trace.arrays import Array
+from tests.cases import each
 from tests.viz.state.test_examples import CIRCUITS, loaded, traced
 from viz.notation.numbers import moves
 from viz.state.examples import SentenceExample
@@ -75,7 +76,7 @@ def test_the_heads_of_the_next_layer_lean_on_those_of_layer_0(title: str) -> Non
     assert (left[counted] < found[counted] - 0.2).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("title", "also"),
     [
         ("Circuit: a name copied in layer 1", [0, 1, 2, 3, 4, 5, 6, 7]),

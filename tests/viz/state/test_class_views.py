@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cases import each
 from tests.viz.state.conftest import Clock
 from viz.state.class_views import CLASSES, HOURS, ClassViews
 
@@ -49,7 +50,7 @@ def test_codes_are_long_drawn_at_random_and_without_the_key_nothing_changes(
     assert views.look(code).parameters == LINK
 
 
-@pytest.mark.parametrize("code", ["", "nobody", "a" * 100_000, "\ud800", "../..", "<b>"])
+@each("code", ["", "nobody", "a" * 100_000, "\ud800", "../..", "<b>"])
 def test_a_code_that_was_never_given_opens_nothing(views: ClassViews, code: str) -> None:
     views.begin(PAGE, LINK)
     assert views.look(code) is None

@@ -1,5 +1,6 @@
 """What an example says is to be seen there holds on the model itself."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -9,7 +10,8 @@ import pytest
 from model import Intervention, Model, Trace, load_model
 from model.loading.registry import models
 from model.trace.arrays import Array
-from tests import weights
+from tests.cases import Test, each
+from tools import weights
 from viz.figures.svg import LEVELS
 from viz.state.examples import EXAMPLES, SentenceExample, example_claim
 from viz.state.link import from_link, to_link
@@ -68,9 +70,9 @@ def weights_of(example: SentenceExample) -> Array:
     return traced(example).find(example.view.place).weights(example.view.head)
 
 
-def named(examples: list[SentenceExample]) -> pytest.MarkDecorator:
+def named(examples: list[SentenceExample]) -> Callable[[Test], Test]:
     assert examples  # a claim that no example makes any more is no test
-    return pytest.mark.parametrize("example", examples, ids=lambda example: example.title)
+    return each("example", examples)
 
 
 def test_there_are_enough_examples_and_no_two_are_one() -> None:
@@ -89,7 +91,7 @@ def test_the_small_picture_on_a_card_is_the_head_of_the_model(example: SentenceE
     expected = np.array(weights_of(example)) * LEVELS
     assert (
         np.abs(np.array(rows) - expected).max() < 1
-    )  # `python -m tests.thumbnails` makes them anew
+    )  # `python -m tools.thumbnails` makes them anew
 
 
 @named(list(EXAMPLES))
@@ -101,7 +103,7 @@ def test_the_cell_that_an_example_opens_on_is_the_largest_of_its_row(
     assert row[example.view.key] > LEAST
 
 
-@pytest.mark.parametrize("title", LINES)
+@each("title", LINES)
 def test_a_line_beside_the_diagonal_is_there_where_an_example_claims_it(title: str) -> None:
     """Every row of it, one by one; and the rows that are said to differ do."""
     line, weights = LINES[title], weights_of(BY_TITLE[title])
@@ -116,7 +118,7 @@ def test_a_line_beside_the_diagonal_is_there_where_an_example_claims_it(title: s
         assert weights[query].argmax() == key
 
 
-@pytest.mark.parametrize("title", LINES)
+@each("title", LINES)
 def test_no_row_of_words_is_left_out_of_a_line_in_silence(title: str) -> None:
     """A row that could have a cell of the line is on it, is said to differ, or has no such claim:
     a list that is said again speaks of its second round alone."""

@@ -15,6 +15,7 @@ from model.analysis.heads.ranking import scores
 from model.analysis.run_comparison import losses, row_statistics
 from model.analysis.tokens.prediction import probabilities
 from model.nn.patches import Patch
+from tests.cases import each
 from tests.model.tiny import loaded
 from viz.state.intervention_words import mask_value_name, parts
 from viz.state.link import from_link, to_link
@@ -33,7 +34,7 @@ def runs(preset: Preset) -> tuple[Model, Trace, Trace]:
     return model, model.trace(view.text), model.trace(view.text, intervention=view.intervention)
 
 
-@pytest.mark.parametrize("preset", [*PRESETS, *PATCHES], ids=lambda preset: preset.title)
+@each("preset", [*PRESETS, *PATCHES])
 def test_a_preset_opens_on_something_that_changed_and_its_link_reopens_it(
     preset: Preset,
 ) -> None:

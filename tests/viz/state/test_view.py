@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from model.loading.registry import models
 from model.nn.intervention import SMALLEST, Intervention
 from model.nn.mask_choices import MASKS
 from model.nn.patches import Patch
+from tests.cases import each
 from tests.pages.reading import visit
 from viz.state.examples import EXAMPLES, example_claim
 from viz.state.link import from_link, to_link
@@ -89,7 +89,7 @@ def test_no_link_raises_and_each_unreadable_part_is_named(parameters: dict[str, 
     assert all(problem.startswith("The link's “") for problem in problems)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [
         ("head", "-1"),

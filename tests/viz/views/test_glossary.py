@@ -12,6 +12,7 @@ from model.loading.shipped import DamagedError
 from model.run.tokenizers import gpt2, gpt2_ids
 from model.trace.arrays import Array
 from model.worked import examples
+from tests.cases import each
 from viz.figures.svg import miniature
 from viz.state.menu import PAGES
 from viz.views.glossary.glossary import TERMS, Term, by_letter, glossary_link, matching, term
@@ -33,14 +34,14 @@ context length, stride, weight tying, FLOPs, KV cache, checkpoint, trace, explic
 """
 
 
-@pytest.mark.parametrize("name", [name.strip() for name in NEEDED.split(",")])
+@each("name", [name.strip() for name in NEEDED.split(",")])
 def test_the_glossary_has_the_term(name: str) -> None:
     found = term(name)
     assert name.casefold() in {one.casefold() for one in (found.name, *found.also)}
     assert term(name.upper()) is found
 
 
-@pytest.mark.parametrize("found", TERMS, ids=IDS)
+@each("found", TERMS)
 def test_each_term_is_told_in_one_sentence(found: Term) -> None:
     assert found.meaning.endswith(".")
     assert found.meaning[0].isupper()
@@ -48,7 +49,7 @@ def test_each_term_is_told_in_one_sentence(found: Term) -> None:
     assert 4 <= len(found.meaning.split()) <= 35
 
 
-@pytest.mark.parametrize("found", TERMS, ids=IDS)
+@each("found", TERMS)
 def test_each_link_of_a_term_leads_somewhere(found: Term) -> None:
     assert found.page in {page.file for page in PAGES}
     assert found.example is None or found.example in {example.name for example in examples()}
@@ -69,7 +70,7 @@ def test_each_letter_holds_its_terms_once_in_order() -> None:
     assert all(found.letter == letter for letter, part in parts.items() for found in part)
 
 
-@pytest.mark.parametrize("found", TERMS, ids=IDS)
+@each("found", TERMS)
 def test_each_term_has_a_picture_of_its_own_kind_of_numbers(found: Term) -> None:
     drawn = picture(found)
     assert re.findall("<span>([^<]+)</span>", drawn) == list(found.pieces or ())
@@ -126,7 +127,7 @@ def test_the_pieces_of_a_word_are_those_that_a_tokenizer_cuts_it_into() -> None:
     assert tuple(gpt2().decode([id_]) for id_ in gpt2_ids("".join(pieces))) == pieces
 
 
-@pytest.mark.parametrize("found", TERMS, ids=IDS)
+@each("found", TERMS)
 def test_a_link_to_a_term_opens_that_term(found: Term) -> None:
     words, address = re.fullmatch(r"\[(.*)\]\((.*)\)", glossary_link(found.name)).groups()
     parts = urlsplit(address)

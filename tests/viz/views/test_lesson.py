@@ -2,8 +2,7 @@
 
 from urllib.parse import parse_qsl, urlsplit
 
-import pytest
-
+from tests.cases import each
 from tests.pages.reading import control, visit
 from viz.state.examples import EXAMPLES
 from viz.state.link import address, from_link
@@ -16,7 +15,7 @@ def test_the_lesson_takes_90_minutes() -> None:
     assert len({part.title for part in parts()}) == len(parts()) == 10
 
 
-@pytest.mark.parametrize("part", parts(), ids=lambda part: part.title)
+@each("part", parts())
 def test_a_link_of_the_lesson_opens_what_it_says(part: Part) -> None:
     written = dict(parse_qsl(urlsplit(address("/", part.link)).query))
     assert written == part.link

@@ -3,11 +3,11 @@
 import re
 
 import numpy as np
-import pytest
 
 from model.worked import DOCUMENTS, examples
 from model.worked.example import Step
 from model.worked.notes import Printed
+from tests.cases import each
 from viz.views.worked.printed_table import printed_table
 
 SOURCE = DOCUMENTS[0].at("a part")
@@ -19,7 +19,7 @@ PRINTED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "step"), PRINTED)
+@each(("name", "step"), PRINTED)
 def test_every_printed_figure_stands_there_and_just_the_errata_are_marked(
     name: str, step: Step
 ) -> None:

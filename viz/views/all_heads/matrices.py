@@ -26,7 +26,7 @@ from model.trace.records import Token
 from viz.elements.one_of import keep_within, one_of
 from viz.figures.head_tiles import singular_curves
 from viz.figures.heatmap import Axis, headed, heatmap
-from viz.notation.labels import token_label
+from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import difference, signed
 from viz.notation.theme import QuantityName
@@ -125,12 +125,9 @@ def _over_tokens(
         )
     _over_vocabulary(seen, shown, distance)
     if max(found.shape) <= TABLED:
-        names = dict(zip(_distinct(columns.labels), found.T, strict=True))
-        table({"token": list(rows.labels)} | names, f"all-heads-matrix-{looks}")
-
-
-def _distinct(labels: Sequence[str]) -> list[str]:
-    return [f"{at} {label}" for at, label in enumerate(labels)]
+        named = dict(zip(numbered_labels(columns.labels), found.T, strict=True))
+        tokens = {"token": [token_label(text) for text in rows.labels]}
+        table(tokens | named, f"all-heads-matrix-{looks}")
 
 
 def _largest(found: Wide, rows: Sequence[str], columns: Sequence[str], looks: bool) -> str:

@@ -73,10 +73,13 @@ def say_logit(seen: Look, cell: Cell, chosen: ChosenLogit, added: Row, count: in
     head = plain(part_name(f"{cell.place}.{cell.head}"))
     queries, keys = ([plain(token_label(text)) for text in texts] for texts in seen.labels)
     most = int(np.abs(added).argmax())
+    largest = (
+        f"; the one that counts most is that to **{keys[most]}** at position {most}: "
+        f"{_number(added[most], '+')}"
+    )
     look_for(
         f"{chosen.name}, after **{queries[cell.query]}**, is {_number(chosen.value)}. The edges of {head} "
-        f"add **{_number(added.sum(), '+')}**; the one that counts most is that to **{keys[most]}** at "
-        f"position {most}: {_number(added[most], '+')}."
+        f"add **{_number(added.sum(), '+')}**{largest if count > 1 else ''}."
     )
     total = float(added.sum()) + sums["heads"] + sums["rest"]
     together, recorded = agreeing(total, chosen.value)

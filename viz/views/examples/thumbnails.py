@@ -1,6 +1,6 @@
 """The heads of the examples, made small beforehand, so that the page loads no model.
 
-`python -m tests.thumbnails` writes them; a test compares each with the weights of its model.
+`python -m tools.thumbnails` writes them; a test compares each with the weights of its model.
 """
 
 import json

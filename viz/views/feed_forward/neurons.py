@@ -84,8 +84,9 @@ def neurons(seen: Look) -> None:
         token = one_listed("Token", labels, TOKEN, first=first, box=token_box)
     look_for(
         "Which neurons have large activations, and on which tokens? The largest here is that of "
-        f"neuron {loudest} on token {peak} {bold_token(tokens[peak])} with {found.peak_value:.2f}; "
-        f"the mean |activation| over all neurons and tokens is {found.mean_size:.3f}.",
+        f"neuron {loudest} on token {peak} {bold_token(tokens[peak])} with "
+        f"{signed(f'{found.peak_value:.2f}')}; the mean |activation| over all neurons "
+        f"and tokens is {found.mean_size:.3f}.",
         said,
     )
     count = record.hidden.shape[1]

@@ -82,7 +82,9 @@ def _figure(found: dict[str, Reordered], drawn: str, tokens: list[str]) -> go.Fi
         apart = {SHORT[way]: run.second - run.first for way, run in found.items()}
         end = colour_end(np.vstack(list(apart.values())))
         return order_differences(apart, texts=tokens, end=end)
-    end = colour_end(np.vstack([run.first for run in found.values()]))
+    end = colour_end(
+        np.vstack([each for run in found.values() for each in (run.first, run.second)])
+    )
     return word_pairs(found[drawn].first, found[drawn].second, texts=tokens, end=end)
 
 

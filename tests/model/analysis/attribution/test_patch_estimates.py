@@ -13,6 +13,7 @@ from model.analysis.attribution.patch_estimates import agreement, estimated_map
 from model.analysis.attribution.patching import WHATS, PatchedRuns, What
 from model.analysis.attribution.paths import READS, path_map
 from model.nn.transformer import Transformer
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.analysis.attribution.test_patching import ANSWER, two_runs
 from tests.model.tiny import loaded
@@ -46,8 +47,8 @@ def nudged(model: Model, a: Trace, b: Trace, runs: PatchedRuns, size: float) -> 
     return found
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "translator"])
-@pytest.mark.parametrize("what", [what for what in WHATS if what != "weights"])
+@each("name", ["gpt", "llama", "translator"])
+@each("what", [what for what in WHATS if what != "weights"])
 def test_the_estimate_is_the_slope_of_the_answer_towards_the_other_run(
     name: str, what: What
 ) -> None:

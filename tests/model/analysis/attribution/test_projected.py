@@ -9,6 +9,7 @@ import pytest
 from model import Model, Trace
 from model.analysis.attribution.head_maps import Side
 from model.analysis.attribution.projected import projected
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded, run
 
@@ -40,7 +41,7 @@ def test_the_products_and_the_bias_add_up_to_the_recorded_number(model: Model) -
     assert_exact(model, run(model))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_so_they_do_in_the_families_of_the_hub(family: str) -> None:
     model = hub_models.loaded(family)
     assert_exact(model, model.trace(hub_models.TEXT))

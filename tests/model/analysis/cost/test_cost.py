@@ -30,7 +30,7 @@ from model.arithmetic.sizes import attention_costs, parameter_parts, shape_walk
 from model.nn.config import TransformerConfig
 from model.nn.recorder import Recorder, recording
 from model.nn.transformer import Transformer
-from tests.model.tiny import SHAPES, TINY, is_product, loaded
+from tests.model.tiny import MODELS, TINY, is_product, loaded
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -43,7 +43,7 @@ def without(config: TransformerConfig, **changes: object) -> TransformerConfig:
     return replace(config, **changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", MODELS)
 def test_parameters_are_as_many_as_the_module_has(name: str) -> None:
     module = loaded(name).module
     counted = parameter_parts(module.config)
@@ -108,7 +108,7 @@ def test_gpt_2s_count_is_hugging_faces(sizes: dict[str, int]) -> None:
     assert sum(parameter_parts(config).values()) == model.num_parameters()
 
 
-@pytest.mark.parametrize("model", SHAPES, indirect=True)
+@pytest.mark.parametrize("model", MODELS, indirect=True)
 def test_every_shape_is_that_of_the_recorded_array(model: Model, trace: Trace) -> None:
     counted = operations(model.config, lengths_of(trace))
     rows = compared(counted, recorded_shapes(trace))

@@ -8,6 +8,7 @@ import torch
 
 from model import Intervention, Model
 from model.analysis.heads.merging import merged
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded, run
 
@@ -27,7 +28,7 @@ def test_the_outputs_side_by_side_times_w_o_are_what_the_stream_received(model: 
         assert found.check == np.abs(found.total - found.recorded).max()
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "qwen3", "gpt_neox", "opt", "bart"])
+@each("family", ["gpt2", "llama", "qwen3", "gpt_neox", "opt", "bart"])
 def test_so_it_is_in_the_families_of_the_hub(family: str) -> None:
     model = hub_models.loaded(family)
     trace = model.trace(hub_models.TEXT)

@@ -11,6 +11,7 @@ from model.analysis.heads import sinks
 from model.analysis.heads.families import Family, families
 from model.analysis.heads.sinks import hiding, moved_weight, token_as_key
 from model.trace.records import Attention
+from tests.cases import each
 from tests.model.tiny import loaded, run
 
 
@@ -31,8 +32,8 @@ def rows_of(attention: Attention, head: int, position: int) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("position", [0, 2])
-@pytest.mark.parametrize("name", ["gpt", "llama", "bert", "translator", "all-stages"])
+@each("position", [0, 2])
+@each("name", ["gpt", "llama", "bert", "translator", "all-stages"])
 def test_every_number_of_a_key_is_that_of_a_plain_loop(name: str, position: int) -> None:
     model = loaded(name)
     trace = run(model)
@@ -96,8 +97,8 @@ def hidden(model: Model, trace: Trace, family: Family, position: int) -> Trace:
     return model.trace(trace.text, target or None, hiding(trace, family, position))
 
 
-@pytest.mark.parametrize("position", [0, 2])
-@pytest.mark.parametrize("name", ["gpt", "bert", "translator", "all-stages"])
+@each("position", [0, 2])
+@each("name", ["gpt", "bert", "translator", "all-stages"])
 def test_the_weight_of_a_hidden_token_goes_to_the_other_keys(name: str, position: int) -> None:
     model = loaded(name)
     trace = run(model)

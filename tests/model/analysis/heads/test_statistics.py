@@ -19,6 +19,8 @@ def test_entropy_is_zero_on_one_key_and_the_logarithm_of_as_many_as_it_is_spread
     assert (statistics.entropy(np.zeros((2, 2), dtype=np.float32)) == 0).all()
     half = np.array([[0.5, 0.5, 0, 0]], dtype=np.float32)
     np.testing.assert_allclose(statistics.entropy(half), math.log(2), rtol=1e-6)
+    beside_a_sink = np.array([[0.5, 0, 0, 0]], dtype=np.float32)
+    np.testing.assert_allclose(statistics.entropy(beside_a_sink), math.log(2), rtol=1e-6)
 
 
 def test_distance_is_the_mean_number_of_tokens_between_query_and_key() -> None:

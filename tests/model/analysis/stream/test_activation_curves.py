@@ -8,12 +8,13 @@ from model import Model, Trace
 from model.analysis.stream.activation_curves import CURVES, activation_check, bends, flat_share
 from model.nn.config import Activation
 from model.nn.layers import ACTIVATIONS
+from tests.cases import each
 from tests.model.tiny import TINY, loaded
 
 POINTS = np.concatenate([np.linspace(-8, 8, 161), [-20.0, 20.0]])
 
 
-@pytest.mark.parametrize("name", CURVES)
+@each("name", CURVES)
 def test_values_and_slopes_are_those_of_pytorch_and_its_autograd(name: Activation) -> None:
     x = torch.tensor(POINTS, requires_grad=True)
     y = ACTIVATIONS[name](x)

@@ -13,6 +13,7 @@ from model.analysis.stream import dropout
 from model.analysis.stream.dropout import Effect
 from model.analysis.stream.neurons import dropped
 from model.trace.trace import Trace
+from tests.cases import each
 from tests.model.tiny import build, loaded, sentence
 
 RATE, SEED, LAYER = 0.3, 5, 0
@@ -83,8 +84,8 @@ PLACES: dict[str, tuple[Callable[[Model, Trace], tuple[Effect, object]], int]] =
 }  # with the number of the state that it changes first
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("place", PLACES)
+@each("name", MODELS)
+@each("place", PLACES)
 def test_the_stream_moves_as_in_a_pass_with_these_values(place: str, name: str) -> None:
     model = build(name) if name == "gpt-bytes" else loaded(name)
     trace = traced(model)

@@ -6,12 +6,13 @@ import torch
 from model.analysis.stream.gradients import DEEPEST, DeepStack, gradient_sizes, passed
 from model.nn.config import TransformerConfig
 from model.nn.layers import Block
+from tests.cases import each
 
 SHALLOW = DeepStack(depth=8, width=16, heads=2, tokens=4)
 
 
-@pytest.mark.parametrize("norms", ["none", "pre"])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@each("norms", ["none", "pre"])
+@each("seed", [0, 1, 2])
 def test_with_shortcuts_the_gradient_at_the_first_layer_is_larger(norms: str, seed: int) -> None:
     stack = DeepStack(norms=norms, seed=seed)  # type: ignore[arg-type]
     with_them = gradient_sizes(stack, shortcuts=True)

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from model import Model, Trace
+from model.analysis.stream.norms import layer_normalized, rms_normalized
 from model.nn.config import TransformerConfig
 from model.nn.layers import Norm
 from model.nn.recorder import Recorder, recording
@@ -52,6 +53,19 @@ def test_normalized_values_have_mean_zero_and_size_one_before_gamma_and_beta(tra
         if norm.kind == "layer":
             np.testing.assert_allclose(norm.normalized.mean(-1), 0, atol=1e-5)
         np.testing.assert_allclose(norm.output, norm.normalized * norm.gamma + norm.beta, atol=2e-5)
+
+
+def test_the_norms_that_a_page_computes_beside_them_are_pytorchs() -> None:
+    x = torch.randn(3, 8)
+    ours = layer_normalized(x.numpy(), 1e-5)
+    np.testing.assert_allclose(ours, F.layer_norm(x, (8,), eps=1e-5), atol=1e-6)
+    unbiased = (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5).sqrt()
+    np.testing.assert_allclose(
+        layer_normalized(x.numpy(), 1e-5, unbiased=True), unbiased, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        rms_normalized(x.numpy(), 0.1), F.rms_norm(x, (8,), eps=0.1), atol=1e-6
+    )
 
 
 def test_norms_are_named_after_what_they_belong_to(model: Model, trace: Trace) -> None:

@@ -22,6 +22,7 @@ from model.analysis.tokens.prediction import (
     top_k,
     top_p,
 )
+from tests.cases import each
 from tests.model.tiny import loaded, of_shape, sentence
 
 with warnings.catch_warnings():
@@ -36,7 +37,7 @@ def logits(seed: int, size: int = VOCABULARY) -> np.ndarray:
     return np.random.default_rng(seed).normal(0, 3, (1, size)).astype(np.float32)
 
 
-@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.3), Sampling(2.5), Sampling(1, 7),
+@each("sampling", [Sampling(), Sampling(0.3), Sampling(2.5), Sampling(1, 7),
                                       Sampling(1, 1), Sampling(1, 500), Sampling(1, None, 0.5),
                                       Sampling(1, None, 0.01), Sampling(0.7, 40, 0.9),
                                       Sampling(1.8, 5, 0.35)])  # fmt: skip
@@ -119,7 +120,7 @@ def test_divergence_agrees_with_pytorch_and_is_zero_without_an_intervention() ->
     assert divergence(far, far[::-1]) == pytest.approx(2000)
 
 
-@pytest.mark.parametrize("choices", [{"temperature": 0}, {"temperature": -1}, {"top_k": 0},
+@each("choices", [{"temperature": 0}, {"temperature": -1}, {"top_k": 0},
                                      {"top_p": 0}, {"top_p": 1.5},
                                      {"temperature": math.nan}])  # fmt: skip
 def test_what_leaves_nothing_to_draw_from_is_refused(choices: dict[str, float]) -> None:

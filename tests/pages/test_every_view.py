@@ -1,0 +1,210 @@
+"""One walk through every view of every page: House GPT reads a sentence and a single token, then a model of
+each other kind reads. What is held of all views is held here: each draws something, breaks nothing and prints
+no NaN; equations, numbers and superlatives are true as printed; no view says what the modules contradict."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.hostile.laws import strings
+from tests.model.worked.test_equality import equations, holds, value_of
+from tests.pages.kinds import KINDS, TEXT, name_of
+from tests.pages.module_facts import contradictions, facts
+from tests.pages.reading import numbers, said, visit
+from tools.words import shows, texts
+from viz.state.menu import PAGES
+
+LENT = "translate-en-fr"  # the model of a page that lends its sentence
+WALKS = [
+    (PurePath(page.file).stem, model, text)
+    for page in PAGES
+    for model, text in [("house-gpt", "a"), *KINDS.items()]
+    if (page.reads and not page.lends) or model == LENT
+]
+CHANGED = {"laboratory": {"scale": "1.0"}}  # without a change there is little to see
+TOO_LITTLE = [
+    ("for_a_class", "house-gpt", "a"),
+    ("for_a_class", "all-stages", TEXT),
+]  # for exercises
+# Choices between few within a view: each is made once.
+INNER = ("Picture", "Show as", "Stream", "Values", "Part of the model", "Stage")
+LAST = ("Norm", "Layer")  # choices in a list: the last one is made
+SAYS_WHERE_TO_LOOK = ("tokens", "positions", "feed_forward", "prediction", "shapes_and_cost")
+CHECKED = {  # views that hold their numbers against the model's own
+    "attention": ("Why this score?", "A sum of products", "Edges"),
+    "all_heads": ("Grid", "What heads write", "Through W_O", "A head as matrices", "Averages and rollout"),
+    "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
+    "feed_forward": ("Contributions",),
+    "prediction": ("Layer by layer", "Token by token", "KV cache", "Which tokens made it?"),
+    "tokens": ("Step by step", "Look-up"),
+    "shapes_and_cost": ("Shapes", "Parameters"),
+    "home": ("",),
+    "model_as_code": ("",),
+}  # fmt: skip
+DRAWN = ("plotly_chart", "arrow_data_frame", "html", "bidi_component", "info", "latex", "code")
+WORKED = ("layer_norm", "feed_forward", "prediction", "attention", "all_heads")
+HYPHEN = re.compile(r"(?:^|[\s(*|=×·+])-\d")
+NEGATIVE_ZERO = re.compile(r"[-−]0(?:\.0+)?(?![\d.,])")
+MISSING = re.compile(r"\b(?:nan|inf|None)\b")
+COMPARED = re.compile(
+    r"(?:any other|at another|an earlier) token|(?:differ most on|(?:attends|falls|counts) most)|, most at"
+)
+_DRESS = re.compile(r"\*\*|\\(?=[^a-z])|\([a-z ]+\)|\b(?:Listed|other)\b")
+_NUMBER = r"[-+]?√?\d[\d,]*(?:\.\d+)?"
+_SIDE = rf"{_NUMBER}(?:\s*[·×÷/+-]\s*{_NUMBER})*"
+_EQUATION = re.compile(rf"({_SIDE})\s*([=≈])\s*({_SIDE})")
+
+
+def views(page: str, **given: str) -> Iterator[tuple[str, AppTest]]:
+    """The page as it opens, then each of its views, and each choice that stands in a view."""
+    app = visit(page, **given)
+    yield "", app
+    for option in [option for control in shows(app) for option in control.options]:
+        (control,) = shows(app)  # as drawn now: an older one belongs to the view before
+        app = control.set_value(option).run()
+        yield option, app
+        few = [(one.key, one.options[1:]) for one in app.segmented_control if one.label in INNER]
+        for key, others in few:
+            for other in others:
+                app = app.segmented_control(key=key).set_value(other).run()
+                yield f"{option}, {other}", app
+        for key in [one.key for one in app.selectbox if one.label in LAST]:
+            app.selectbox(key=key).select_index(len(app.selectbox(key=key).options) - 1)
+            app = app.run()
+            yield f"{option}, the last one", app
+
+
+def written(app: AppTest) -> Iterator[str]:
+    """All words of a page and of its pictures, except formulas and code."""
+    yield from (
+        text for text in texts(app) if not text.startswith("$$") and "import torch" not in text
+    )
+    for picture in app.get("plotly_chart"):
+        yield from strings(json.loads(picture.proto.spec))
+
+
+def clipped(app: AppTest) -> Iterator[str]:
+    """Pictures that leave out values, by their colours or the end of an axis, and do not say so."""
+    for picture in app.get("plotly_chart"):
+        spec = json.loads(picture.proto.spec)
+        layout, said = spec["layout"], " ".join(strings(spec["layout"]))
+        for trace in spec["data"]:
+            ends = [("z", [trace.get("zmin"), trace.get("zmax")])]
+            from_nought = trace["type"] == "bar" and "base" not in trace
+            if from_nought or "markers" in trace.get("mode", ""):
+                for axis in ("x", "y"):
+                    drawn = layout.get(
+                        trace.get(f"{axis}axis", axis).replace(axis, f"{axis}axis"), {}
+                    )
+                    ends.append(
+                        (axis, drawn.get("range", []) if drawn.get("type") != "log" else [])
+                    )
+            for name, limits in ends:
+                if name in trace and len(limits) == 2 and None not in limits:
+                    values = numbers(trace[name])
+                    low, high = sorted(limits)
+                    room = 1e-6 * (high - low)
+                    beyond = (values < low - room) | (values > high + room)
+                    if beyond.any() and not re.search("beyond|outside", said):
+                        yield f"{name} of {trace.get('name')}: {values[beyond]} beyond {limits}"
+
+
+def in_words(text: str) -> Iterator[tuple[str, str, bool]]:
+    """Equations in a text: the line, the sign, and whether what is printed is equal to the last digit."""
+    plain = re.sub(r"\s+", " ", _DRESS.sub("", text)).replace("−", "-")
+    for left, sign, right in _EQUATION.findall(plain):
+        sides = [left, right]
+        if any(re.search(r"\d\s*[·×÷/+-]", side) for side in sides):
+            literals = [side for side in sides if re.fullmatch(_NUMBER, side)]
+            decimals = max(len(one.partition(".")[2]) for one in literals or ["0"])
+            apart = abs(value(left) - value(right))
+            yield f"{left} {sign} {right}", sign, apart < 0.5 * 10**-decimals
+
+
+def value(side: str) -> float:
+    python = re.sub(r"√([\d.]+)", r"sqrt(\1)", side.replace(",", ""))
+    python = python.translate(str.maketrans("·×÷", "**/"))
+    return float(eval(python, {"__builtins__": {}, "sqrt": math.sqrt}))
+
+
+def lines(latex: str) -> list[str]:
+    """The equations of aligned rows, each in one line, and without what only dresses it."""
+    plain = re.sub(r"\\(?:begin|end)\{aligned\}|\\text\{then\}|\\;|\\mathbf(?=\{)", "", latex)
+    plain = re.sub(r"\\\\\s*&(?==|\\approx)", "", plain)
+    rows = (re.sub(r"[&$]|\\!", "", row).strip() for row in plain.split(r"\\"))
+    return [re.sub(r"\{(-?[\d.]+)\}$", r"\1", row) for row in rows]
+
+
+def in_formulas(app: AppTest) -> Iterator[tuple[str, str, bool]]:
+    """The same of the formulas of a page."""
+    for line in (line for formula in app.latex for line in lines(formula.value)):
+        for left, sign, right in equations(line):
+            if re.search(r"\d", right) and (worked := value_of(left, {})) is not None:
+                fits = holds(worked, right)
+                if fits is not None:
+                    yield line, sign, fits
+
+
+def troubles(app: AppTest, *, alone: bool) -> Iterator[str]:
+    """What breaks a law of all views. alone: the text is a single token."""
+    yield from (f"breaks: {one.value}" for one in app.exception)
+    if not any(app.get(kind) for kind in DRAWN):
+        yield "draws nothing"
+    formulas, read = list(in_formulas(app)), list(written(app))
+    yield from (line for line, sign, fits in formulas if (sign == "=") != fits)
+    for text in read:
+        yield from (line for line, sign, fits in in_words(text) if sign == "=" and not fits)
+        if MISSING.search(text) or HYPHEN.search(text) or NEGATIVE_ZERO.search(text):
+            yield text
+        if alone and COMPARED.search(text):
+            yield text
+    yield from clipped(app)
+
+
+@pytest.mark.parametrize(("page", "model", "text"), WALKS)
+def test_every_view_is_drawn_and_what_it_prints_is_true(page: str, model: str, text: str) -> None:
+    given = {"model": name_of(model), "text": text} | CHANGED.get(page, {})
+    wrong, worked = dict[str, list[str]](), 0
+    for view, app in views(page, **given):
+        words = said(app)
+        found = list(troubles(app, alone=text == "a"))
+        if (page, model, text) not in TOO_LITTLE:
+            found += [error.value for error in app.error]
+        if page in SAYS_WHERE_TO_LOOK and not app.info and "What to look for" not in words:
+            found.append("does not say what to look for")
+        if (
+            view in CHECKED.get(page, ())
+            and model in ("house-gpt", "llama")
+            and "Check" not in words
+        ):
+            found.append("has no check")
+        if page != "encoder_decoder" or model == LENT:
+            found += [word for word in contradictions(facts(name_of(model))) if word in words]
+        worked += len(list(in_formulas(app))) + sum(
+            len(list(in_words(one))) for one in written(app)
+        )
+        if found:
+            wrong[view] = found
+    heading = next(
+        entry.heading or entry.title for entry in PAGES if PurePath(entry.file).stem == page
+    )
+    assert app.title[0].value == heading
+    assert wrong == {}
+    assert worked or page not in WORKED or model != "house-gpt"
+
+
+def test_the_reader_sees_a_false_equation_and_a_true_one() -> None:
+    said = (
+        "score 42.5195 × 0.1768 = 7.5165 · listed 0.5 + other 0.5 = 1. "
+        "9.40 ≈ +0.66 (all heads) +8.75 (rest)"
+    )
+    assert [(sign, fits) for _, sign, fits in in_words(said)] == [
+        ("=", False),
+        ("=", True),
+        ("≈", False),
+    ]

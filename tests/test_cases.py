@@ -1,0 +1,37 @@
+"""Cases in a loop fail as items of their own would."""
+
+import pytest
+
+from tests.cases import each
+
+
+def test_a_case_that_fails_fails_the_test_and_is_named() -> None:
+    tried = list[int]()
+
+    @each("number", [1, 2, 3])
+    def halves(number: int) -> None:
+        tried.append(number)
+        assert number != 2
+
+    with pytest.raises(AssertionError) as failure:
+        halves()
+    assert (tried, failure.value.__notes__) == ([1, 2], ["where {'number': 2}"])
+
+
+def test_a_skipped_case_hides_no_other() -> None:
+    @each("number", [1, 2])
+    def skipped(number: int) -> None:
+        pytest.skip("not here")
+
+    with pytest.raises(AssertionError, match="all after it"):
+        skipped()
+
+
+@each("second", "ab")
+@each(("first", "square"), [(2, 4), (3, 9)])
+def test_cases_multiply_and_fixtures_come_along(
+    first: int, square: int, second: str, record_property: object
+) -> None:
+    assert first**2 == square
+    assert second in "ab"
+    assert callable(record_property)

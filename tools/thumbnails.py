@@ -1,0 +1,24 @@
+"""Writes the small pictures of the examples' heads: `python -m tools.thumbnails`, after a new example."""
+
+import json
+
+from model import load_model
+from viz.figures.svg import rows_of
+from viz.state.examples import EXAMPLES
+from viz.views.examples.thumbnails import FILE
+
+
+def main() -> None:
+    models = {name: load_model(name, device="cpu") for name in {one.view.model for one in EXAMPLES}}
+    rows = {
+        example.title: rows_of(
+            models[view.model].trace(view.text).find(view.place).weights(view.head)
+        )
+        for example in EXAMPLES
+        for view in [example.view]
+    }
+    FILE.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
