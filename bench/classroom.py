@@ -22,8 +22,7 @@ from bench.quantiles import median, p95
 from bench.sessions import MASKS, sentence
 from tests.server import Server, serving
 from tests.visitor import Visitor
-from viz.state.link import from_link
-from viz.state.view import View
+from viz.state.link import View, from_link
 
 PUPILS = 50
 SECONDS, WARM_UP, BETWEEN_LOOKS = 600, 120, 30

@@ -18,7 +18,7 @@ from bench import gpt2_size
 from bench.chromium import Tab, browsing, tab
 from bench.quantiles import median, p90
 from tests.server import Server, serving
-from viz.state.menu import MENU
+from viz.state.navigation import MENU
 
 WARM = 4
 TIMES = 20  # of each switch, in whole rounds of its acts, so that each switch starts where it ends

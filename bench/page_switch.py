@@ -16,8 +16,8 @@ from bench.clicks import PAINTED, PRESS, QUIET
 from bench.quantiles import median
 from tests.server import Server, serving
 from tests.visitor import Visitor
-from viz.state.menu import HOME, PageEntry, entry
-from viz.state.menu import PAGES as ENTRIES
+from viz.state.navigation import HOME, PageEntry, entry
+from viz.state.navigation import PAGES as ENTRIES
 
 PAGES = {
     "Home": "",

@@ -22,8 +22,7 @@ ANSWER = (262, 290)  # two ids: what they say does not matter
 
 def ours(tokens: int, times: int, folder: Path) -> dict[str, object]:
     from model import load_model
-    from model.analysis.attribution.patch_estimates import estimated_map
-    from model.analysis.attribution.patching import PatchedRuns, patch_maps
+    from model.analysis.attribution.patching import PatchedRuns, estimated_map, patch_maps
 
     model = load_model(str(folder))
     text = gpt2_size.text_of(tokens)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from model import Intervention, load_model
 from viz.explorer.packing import words
 from viz.notation.labels import token_label
-from viz.state.examples import FIRST
+from viz.state.presets import FIRST
 
 _START = 4  # bytes of the length before the words
 _KEPT = 6  # layers that the browser keeps (js/held.js)

@@ -16,7 +16,7 @@ from bench.chromium import Tab, browsing, tab
 from bench.clicks import PAUSE, PRESS
 from bench.machine import load
 from bench.quantiles import median
-from model.download.sources import fetched
+from model.download.entries import fetched
 from model.loading.registry import models
 from model.system.settings import REAL_MODEL
 from tests.server import Server, serving

@@ -15,7 +15,7 @@ from model.trace.trace_file import load_trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
-    from model.run.refusals import TextTooLongError
+    from model.run.protocols import TextTooLongError
 
 __all__ = [
     "Attention",
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-_LATER = {"Model": "model.run.model", "TextTooLongError": "model.run.refusals"}
+_LATER = {"Model": "model.run.model", "TextTooLongError": "model.run.protocols"}
 
 
 def __getattr__(name: str) -> object:

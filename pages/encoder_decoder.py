@@ -7,7 +7,6 @@ from viz.shell import page
 from viz.shell.frame import frame
 from viz.views.glossary.glossary import glossary_link
 from viz.views.translation.alignment import show_alignment, three_attentions
-from viz.views.translation.formulas import projections
 from viz.views.translation.sentences import (
     SHAPE,
     advise_on_english,
@@ -16,7 +15,7 @@ from viz.views.translation.sentences import (
     other_sentences,
     readable,
 )
-from viz.views.translation.steps import translate
+from viz.views.translation.steps import projections, translate
 from viz.views.translation.target import own_target
 from viz.views.worked.by_hand import by_hand
 

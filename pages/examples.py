@@ -9,12 +9,10 @@ from model.loading.registry import models
 from viz.elements.error_boundary import error_boundary
 from viz.notation.markdown import plain
 from viz.shell import page
-from viz.state.examples import EXAMPLES
-from viz.state.held import is_loaded
+from viz.state.look import is_loaded
+from viz.state.presets import EXAMPLES
 from viz.state.session import current
-from viz.views.examples.cards import STYLE, cards, say_absent
-from viz.views.examples.found import found_examples
-from viz.views.examples.thumbnails import thumbnails
+from viz.views.examples.cards import STYLE, cards, found_examples, say_absent, thumbnails
 
 page.open_page("pages/examples.py")
 st.html(STYLE)

@@ -2,8 +2,7 @@
 
 from viz.shell import page
 from viz.views.for_a_class.exercises import exercises
-from viz.views.for_a_class.lesson import lesson
-from viz.views.for_a_class.share import share
+from viz.views.for_a_class.lesson import lesson, share
 
 page.open_page("pages/for_a_class.py")
 seen = page.look()

@@ -7,8 +7,7 @@ import streamlit as st
 from viz.notation.markdown import plain
 from viz.shell import page
 from viz.state import url
-from viz.state.menu import entry
-from viz.state.navigation import html_link
+from viz.state.navigation import entry, html_link
 from viz.views.glossary.glossary import TERMS, Term, by_letter, matching, term
 from viz.views.glossary.miniatures import STYLE, picture
 from viz.views.worked.by_hand import WORKED_PAGE, worked_example

@@ -5,9 +5,7 @@ import streamlit as st
 from viz.shell import page, pictures
 from viz.state.navigation import page_link
 from viz.tour.card import invitation
-from viz.views.home.hero import hero
-from viz.views.home.pipeline import pipeline
-from viz.views.home.real_model import real_model
+from viz.views.home.hero import hero, pipeline, real_model
 
 page.open_page("pages/home.py")
 seen = page.look(head=True)

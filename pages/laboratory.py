@@ -6,14 +6,18 @@ from viz.shell import page
 from viz.state.presets import HEADS, NEXT, PATCH, POSITIONS, ROWS, STREAM
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
-from viz.views.laboratory.cards import cards
-from viz.views.laboratory.effect_row import effect_row
-from viz.views.laboratory.effects import every_position, next_token_effect
+from viz.views.laboratory.editors import cards
+from viz.views.laboratory.effects import (
+    effect_row,
+    every_position,
+    next_token_effect,
+    rows_effect,
+    stream_effect,
+)
 from viz.views.laboratory.experiments import measured_points
 from viz.views.laboratory.interventions import MASKED_ATTENTION, STYLE, switches
 from viz.views.laboratory.padded_batch import padded_pair
 from viz.views.laboratory.patch import patch
-from viz.views.laboratory.rows import rows_effect, stream_effect
 
 page.open_page("pages/laboratory.py")
 seen = page.look(changed=True, head=True)

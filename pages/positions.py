@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from model.analysis.stream.score_biases import biased
+from model.analysis.stream.positions import biased
 from viz.shell import page
 from viz.views.positions.biases import score_biases
 from viz.views.positions.formulas import SINUSOIDAL, bias_formula, sum_of

@@ -3,14 +3,12 @@
 import streamlit as st
 
 from viz.shell import page
-from viz.shell.alternatives import LANGUAGE_MODELS, say_encoder
+from viz.shell.model_picker import LANGUAGE_MODELS, say_encoder
 from viz.state.session import current
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
-from viz.views.prediction.eviction import shorter_cache
-from viz.views.prediction.kept import kept
-from viz.views.prediction.logit_lens import logit_lens
-from viz.views.prediction.next_token import ENTROPY, SOFTMAX, next_token
+from viz.views.prediction.kept import kept, shorter_cache
+from viz.views.prediction.next_token import ENTROPY, SOFTMAX, logit_lens, next_token
 from viz.views.prediction.relevance import relevance
 from viz.views.prediction.token_by_token import token_by_token
 from viz.views.worked.by_hand import by_hand

@@ -7,8 +7,7 @@ from viz.views.cost.axes import axes_view
 from viz.views.cost.choice import choose_sizes
 from viz.views.cost.formulas import GROWTH, attention_shapes
 from viz.views.cost.shapes import parameters, shapes
-from viz.views.cost.time import time_view
-from viz.views.cost.views import growth_view, memory_view, operations_view
+from viz.views.cost.views import growth_view, memory_view, operations_view, time_view
 from viz.views.glossary.glossary import glossary_link
 from viz.views.worked.by_hand import by_hand
 

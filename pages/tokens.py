@@ -6,9 +6,7 @@ from viz.shell import page
 from viz.views.tokens.chat import as_a_chat
 from viz.views.tokens.listing import token_list, two_tokenizers
 from viz.views.tokens.steps import word_steps
-from viz.views.tokens.two_sentences import two_sentences
-from viz.views.tokens.vectors import LOOK_UP, nearest, vector_look_up
-from viz.views.tokens.windows import token_windows
+from viz.views.tokens.vectors import LOOK_UP, nearest, token_windows, two_sentences, vector_look_up
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/tokens.py")

@@ -11,17 +11,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.loading.registry import Entry, load_model
-from model.nn.intervention import Intervention
-from model.nn.mask_choices import MASKS, Mask
+from model.nn.intervention import MASKS, Intervention, Mask
 from model.nn.patches import Patch
 from model.worked import Example
 from tests.cases import each
 from tests.pages.laboratory import opened
-from viz.state import menu
+from viz.state import navigation
 from viz.state.intervention_words import parts
-from viz.state.link import from_link, to_link
-from viz.state.menu import PageEntry
-from viz.state.view import View
+from viz.state.link import View, from_link, to_link
+from viz.state.navigation import PageEntry
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = (ROOT / "docs" / "how-to-add.md").read_text(encoding="utf-8")
@@ -58,9 +56,9 @@ def test_the_page_of_the_guide_has_ten_lines_and_runs(monkeypatch: pytest.Monkey
     source = code("page")
     assert len(source.splitlines()) <= 10
     added: PageEntry = eval(code("menu"), {"PageEntry": PageEntry})
-    monkeypatch.setitem(menu.MENU, "Experiments", (*menu.MENU["Experiments"], added))
-    monkeypatch.setattr(menu, "PAGES", (*menu.PAGES, added))
-    monkeypatch.setattr("viz.state.navigation.PAGES", (*menu.PAGES,))
+    monkeypatch.setitem(navigation.MENU, "Experiments", (*navigation.MENU["Experiments"], added))
+    monkeypatch.setattr(navigation, "PAGES", (*navigation.PAGES, added))
+    monkeypatch.setattr("viz.state.navigation.PAGES", (*navigation.PAGES,))
     app = AppTest.from_string(source, default_timeout=60).run()
     assert not app.exception
     assert not app.error

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 from model.worked import errata, examples
 from tests.cases import each
 from viz.state.link import from_link
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 from viz.views.glossary.glossary import term
 from viz.views.worked.by_hand import CODE, NOTES
 from viz.views.worked.choice import EXAMPLE, SHOW, STEP

@@ -9,7 +9,7 @@ import pytest
 from model.loading.readme_tables import written
 from model.loading.registry import models
 from tests.cases import each
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

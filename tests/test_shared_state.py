@@ -19,7 +19,7 @@ CHANGES = {
 }  # fmt: skip
 # Caches without a bound whose arguments are few: names and files of what ships with the app.
 FEW_ARGUMENTS = {
-    "model/loading/untrained_models.py:untrained_bytes",
+    "model/loading/untrained.py:untrained_bytes",
     "model/training/checkpoints.py:shipped_training_run",
     "viz/explorer/assets.py:addresses",
     "viz/views/glossary/miniatures.py:picture",

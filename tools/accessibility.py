@@ -8,7 +8,7 @@ from bench.chromium import PATIENCE, SCREEN, browsing
 from tests.accessibility import EXCUSED, THEMES, Result, both_themes
 from tests.browser.conftest import wait_until_settled
 from tests.server import serving
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 REPORT = Path(__file__).resolve().parents[1] / "docs" / "accessibility.md"
 

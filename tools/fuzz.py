@@ -24,8 +24,7 @@ from model import Intervention, Model, load_model
 from tests.hostile import laws
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.words import text_of
-from viz.state.link import from_link, short_link, to_link
-from viz.state.view import View
+from viz.state.link import View, from_link, short_link, to_link
 
 REPORT = Path(__file__).resolve().parents[1] / "docs" / "fuzz.json"
 MODELS = ("house-gpt", "stories", "translate-en-fr", "induction", "llama", "bert", "bart")

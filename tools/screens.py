@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 from bench.chromium import PATIENCE, browsing
 from tests.browser.conftest import wait_until_settled
 from tests.server import serving
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 SCREENS = Path(__file__).resolve().parents[1] / "docs" / "screens"
 WIDTHS = {"wide": (1440, 900), "phone": (390, 844)}

@@ -4,8 +4,8 @@ import json
 
 from model import load_model
 from viz.figures.svg import rows_of
-from viz.state.examples import EXAMPLES
-from viz.views.examples.thumbnails import FILE
+from viz.state.presets import EXAMPLES
+from viz.views.examples.cards import FILE
 
 
 def main() -> None:

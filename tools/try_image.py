@@ -193,7 +193,7 @@ def wait_until_healthy(stage: Stage, process: int, log: Path) -> float:
 async def draw_every_page(port: int) -> None:
     """Opens every page by the websocket. Raises ValueError where one shows an error."""
     from tests.visitor import Visitor
-    from viz.state.menu import PAGES
+    from viz.state.navigation import PAGES
 
     for page in PAGES:
         async with Visitor(port, page.address, "") as visitor:

@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from model.loading.readme_tables import put_between, rewrite
-from viz.server.headers import browser_rules
+from viz.server.security import browser_rules
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "security.md"
 BEGIN = "<!-- answers: made by `python -m tools.web_security_table` -->"

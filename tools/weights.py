@@ -3,7 +3,7 @@
 `python -m tools.weights` fails where one cannot be had: such tests must not be left out in silence.
 """
 
-from model.download.sources import fetched
+from model.download.entries import fetched
 from model.loading.registry import models
 
 NAMES = ("minilm", "smollm2-135m-instruct")

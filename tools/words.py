@@ -18,7 +18,7 @@ from streamlit.testing.v1.element_tree import ButtonGroup, Element
 
 from model.worked import examples
 from tests.pages.reading import visit
-from viz.state.menu import PAGES, PageEntry
+from viz.state.navigation import PAGES, PageEntry
 
 TEXTS = (
     "title",

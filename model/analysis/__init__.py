@@ -7,9 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from model.analysis.attribution.edge_values import edge_values
     from model.analysis.attribution.patching import patch_map
-    from model.analysis.attribution.score_parts import score_parts
+    from model.analysis.attribution.score_parts import edge_values, score_parts
 
 __all__ = ["edge_values", "patch_map", "score_parts"]
 

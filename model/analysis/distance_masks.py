@@ -6,8 +6,7 @@ import numpy as np
 
 from model.analysis.heads.labels import allowed_cells
 from model.trace.arrays import Array, Mask, Wide, read_only
-from model.trace.records import Attention
-from model.trace.stages import probabilities
+from model.trace.records import Attention, probabilities
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.analysis.heads.families import head_weights
-from model.analysis.heads.statistics import entropy
+from model.analysis.heads.statistics import entropy, head_weights
 from model.analysis.tokens.prediction import (
     divergence,
     likeliest,

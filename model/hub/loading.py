@@ -1,28 +1,350 @@
 """Loads any model of Hugging Face's library from a folder in the hub's layout, and proves it."""
 
+import importlib.util
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
+from torch import Tensor, nn
 
-from model.download.hub_folder import described
-from model.download.packed import packed
+from model.download.hub_folder import (
+    CONFIG,
+    FLOAT_BYTES,
+    TOKENIZER_CONFIG,
+    WANTED,
+    Packed,
+    check_file,
+    described,
+    holds_packed,
+    numbers,
+    packed,
+    read_json,
+    tensors,
+    weight_files,
+)
 from model.download.wheel import Progress
-from model.hub.chat_template import chat_template
-from model.hub.claims import check_numbers, check_shape
-from model.hub.config import shape_of
-from model.hub.empty import class_of, empty_body
-from model.hub.handed_over import handed_over
+from model.hub.attention import NAME
+from model.hub.config import class_of, empty_body, shape_of
 from model.hub.layer_by_layer import MappedFiles, read_by_layer
-from model.hub.precision import halve
-from model.hub.proving import candidate_of, prove
-from model.hub.quantized import ask_for_numbers, check_readable, unpack
-from model.hub.tokenizer import first_line, load_tokenizer
+from model.hub.proving import Candidate, Reference, candidate_of, prove, traced
+from model.hub.tokenizer import chat_template, first_line, load_tokenizer
+from model.hub.twin import set_attention
 from model.nn.config import Shape
+from model.nn.intervention import UNCHANGED
 from model.run.model import Model
 from model.system.memory import is_out_of_memory
+from model.system.settings import Precision
 from model.system.settings import settings as owner
+from model.trace.arrays import Array
+from model.trace.collect import array_of
+
+_KINDS = (".json", ".txt", ".model", ".spm", ".codes", ".tokenizer")
+_WRITTEN = (CONFIG, TOKENIZER_CONFIG, "adapter_config.json", "chat_template.json")  # never linked
+_OURS = (  # we decide which code runs, and the models shown have no labels
+    "attn_implementation",
+    "_attn_implementation",
+    "_attn_implementation_internal",
+    "experts_implementation",
+    "_experts_implementation",
+    "_experts_implementation_internal",
+    "auto_map",
+    "num_labels",
+)
+
+
+def for_library(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with the model's own settings only. Raises ValueError where it is nested too deeply."""
+    try:
+        return _own(settings)
+    except RecursionError as error:
+        raise ValueError("its config is nested too deeply") from error
+
+
+def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _own(value) if isinstance(value, Mapping) else value
+        for name, value in settings.items()
+        if name not in _OURS
+    }
+
+
+@contextmanager
+def handed_over(folder: Path) -> Iterator[Path]:
+    """A folder for the library, removed when the body ends. Raises ValueError for a needed file that is
+    not an ordinary one, and where the folder cannot be made."""
+    config, links = for_library(described(folder)), [*_read_whole(folder), *weight_files(folder)]
+    with ExitStack() as stack:
+        try:
+            view = Path(stack.enter_context(TemporaryDirectory(prefix="model-")))
+            _write(view / CONFIG, config)
+            if (folder / TOKENIZER_CONFIG).exists():
+                settings = for_library(read_json(folder / TOKENIZER_CONFIG))
+                settings.pop("chat_template", None)
+                _write(view / TOKENIZER_CONFIG, settings)
+            for file in links:
+                link = view / file.relative_to(folder)
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(file.resolve())
+        except OSError as error:
+            raise ValueError("the folder for temporary files cannot be written") from error
+        yield view
+
+
+def _read_whole(folder: Path) -> Iterator[Path]:
+    """The files beside the weights that the library may read. One that is not ordinary is left out, unless a
+    model needs it."""
+    for file in folder.iterdir():
+        if file.suffix not in _KINDS or file.name in _WRITTEN:
+            continue
+        try:
+            check_file(folder, file)
+        except ValueError:
+            if WANTED.fullmatch(file.name):
+                raise
+        else:
+            yield file
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+ROOM = 2**30  # bytes that a table of positions may take where the weights are small
+MOST_OTHERS = 2**20  # of numbers with other names, if the model grows with them
+SLACK = 2**24  # weights that the library makes itself, such as tables of positions
+_WIDE = 8  # bytes of a number in such a table while it is made
+_POSITIONS = re.compile(r"(max_position_embeddings|n_positions|n_ctx|max_sequence_length)")
+_WIDTHS = re.compile(r"hidden_size|d_model|n_embd|dim")
+_LAYERS = re.compile(r"\w*layers?")
+_SIZES = re.compile(
+    r"(vocab|type_vocab|hidden|intermediate|embedding)_size|n_(embd|head|inner)|d_(model|ff|kv)"
+    r"|\w*(ffn|head|hidden|proj|embed)_dim|dim|\w*_heads"
+)
+
+
+def check_claims(folder: Path) -> None:
+    """Raises ValueError for a size in the config that is negative or larger than the weights, if it needs
+    memory."""
+    beyond = dict(_beyond(folder))
+    if not beyond:
+        return
+    from model.hub.config import grows_with  # Hugging Face's library takes seconds to import
+
+    settings = for_library(described(folder))
+    for name, sentence in beyond.items():
+        if grows_with(settings, name, beyond):
+            raise ValueError(sentence)
+
+
+def _beyond(folder: Path) -> Iterator[tuple[str, str]]:
+    """Each size that is negative or larger than the weights, with a sentence that says so."""
+    count, held = len(tensors(folder)), numbers(folder)
+    claims = list(_whole_numbers(for_library(described(folder))))
+    width = max((size for name, size in claims if _WIDTHS.fullmatch(name)), default=1_024)
+    for name, size in claims:
+        if _LAYERS.fullmatch(name):
+            most, what = count, f"its weights are {count:,} tensors"
+        elif _SIZES.fullmatch(name):
+            most, what = held, f"its weights are {held:,} numbers"
+        elif _POSITIONS.fullmatch(name):
+            most = max(4 * _WIDE * held, ROOM) // (_WIDE * max(width, 1))
+            what = "no model of this size reads that many tokens"
+        elif size > MOST_OTHERS:
+            most, what = MOST_OTHERS, "no model that this app shows needs that many"
+        else:
+            continue
+        if not 0 <= size <= most:
+            said = f"{size:,}" if abs(size) < 10**18 else "a number of more than 18 digits"
+            yield name, f"its config says {name} is {said}, and {what}"
+
+
+def check_shape(body: nn.Module, folder: Path) -> None:
+    """Raises ValueError for a model, built without memory, that is far larger than its files, or that has far
+    larger tables of its own.
+
+    Tied weights are in the files once and in the model twice.
+    """
+    held = numbers(folder)
+    claimed = sum(weight.numel() for weight in body.parameters())
+    made = sum(table.nbytes for table in body.buffers())
+    if claimed > 2 * held + SLACK:
+        raise ValueError(f"its config describes {claimed:,} weights, but its files hold {held:,}")
+    if made > max(4 * FLOAT_BYTES * held, ROOM):
+        raise ValueError(
+            f"its config describes tables of {made:,} bytes, and its files hold {held:,} numbers"
+        )
+
+
+def check_numbers(body: nn.Module) -> None:
+    """Raises ValueError for weights that are not finite."""
+    for name, weight in body.named_parameters():
+        if weight.numel() and not all(math.isfinite(end) for end in torch.aminmax(weight.detach())):
+            raise ValueError(f"its weights {name} are not all finite numbers")
+
+
+def _whole_numbers(settings: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _whole_numbers(value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield name, value
+
+
+TIMES = 3.0  # the fused kernel rounds in other places than the library's steps
+RESULT = "result"
+KINDS: dict[Precision, torch.dtype] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+def halve(model: Model, candidate: Candidate, exact: Reference, precision: Precision) -> None:
+    """Gives the weights of a hub model half precision, where it is now. exact: as for `check_rounding`, which
+    raises ValueError."""
+    kept = set(getattr(candidate.body, "_keep_in_fp32_modules", None) or ())
+    for name, weight in candidate.body.named_parameters():
+        if kept.isdisjoint(name.split(".")):
+            weight.data = weight.data.to(KINDS[precision])
+    check_rounding(model, candidate, exact)
+
+
+def check_rounding(model: Model, candidate: Candidate, exact: Reference) -> None:
+    """Raises ValueError, with a sentence, where our pass in the model's precision differs from float32 by
+    more than rounding does. exact: the library's eager attention in float32."""
+    precision = str(model.precision).removeprefix("torch.")
+    set_attention(candidate.body, "eager")
+    library = _arrays(candidate.eager())
+    set_attention(candidate.body, NAME)
+    trace, result = traced(model, exact, UNCHANGED)
+    ours = {
+        one.name: np.stack([one.weights(head) for head in range(one.heads)])
+        for one in trace.attention
+    } | {RESULT: result}
+    for name, expected in _arrays(exact).items():
+        own, theirs = (float(np.abs(one[name] - expected).max()) for one in (ours, library))
+        if not own <= TIMES * theirs:
+            what = "its result" if name == RESULT else f"the weights of {name}"
+            raise ValueError(
+                f"in {precision} {what} would differ from float32 by {own:.1g}, and the library's own in "
+                f"{precision} differ by {theirs:.1g}"
+            )
+
+
+def _arrays(reference: Reference) -> dict[str, Array]:
+    """Each layer's weights (head, query, key) by its name, and the result (token, …)."""
+    weights = {
+        replace(place, layer=layer).name: array_of(one)
+        for place, layers in reference.weights.items()
+        for layer, one in enumerate(layers)
+    }
+    return weights | {RESULT: array_of(reference.result)}
+
+
+_NEEDED = {  # packages of the library's loaders, by the way of packing
+    "bitsandbytes": ("accelerate", "bitsandbytes"),
+    "fp8": ("accelerate",),
+    "compressed-tensors": ("compressed_tensors",),
+    "mxfp4": (),
+}
+_ELSEWHERE = {  # why others are not read here
+    "gptq": "the library reads them with gptqmodel, which has to be compiled for the machine",
+    "awq": "the library reads them with gptqmodel, which has to be compiled for the machine",
+    "torchao": "the library reads them with torchao, which this app does not use",
+    "hqq": "the library reads them with hqq, which this app does not use",
+}
+EXTRA = "quantized"
+
+
+def check_readable(folder: Path, packed: Packed) -> None:
+    """Raises ValueError, with the reason, for weights that cannot be unpacked here."""
+    if packed.method not in _NEEDED:
+        why = _ELSEWHERE.get(packed.method, "this app does not unpack them")
+        raise ValueError(
+            f"its weights are quantized ({packed.words}), and {why}; open the model's own "
+            "floating-point weights instead"
+        )
+    if not holds_packed(folder):
+        raise ValueError(
+            f"its config says that its weights are quantized ({packed.words}), and its files hold none "
+            "that are"
+        )
+    missing = [name for name in _NEEDED[packed.method] if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ValueError(
+            f"its weights are quantized ({packed.words}), and to unpack them the package "
+            f"{missing[0]} is needed, which is not installed: it comes with the extra “{EXTRA}”"
+        )
+
+
+def ask_for_numbers(settings: Any, packed: Packed) -> None:
+    """Has the library unpack weights while it loads them, where it can."""
+    if packed.method != "bitsandbytes":
+        settings.quantization_config["dequantize"] = True
+
+
+def unpack(body: Any) -> None:
+    """Makes each matrix that is still packed one of float32. Raises ValueError where a file's description of
+    a matrix does not fit it."""
+    found = False
+    for name, part in list(body.named_modules()):
+        weight = getattr(part, "weight", None)
+        if isinstance(weight, nn.Parameter) and not weight.is_floating_point():
+            body.set_submodule(name, _linear(part, _numbers(name, part)))
+            found = True
+    if found:
+        body.hf_quantizer.remove_quantization_config(body)
+
+
+def _linear(part: Any, matrix: Tensor) -> nn.Linear:
+    """A map with this matrix, and the bias of a packed one."""
+    with torch.device("meta"):
+        made = nn.Linear(part.in_features, part.out_features, bias=part.bias is not None)
+    made.weight, made.bias = nn.Parameter(matrix, requires_grad=False), part.bias
+    return made
+
+
+def _numbers(name: str, part: Any) -> Tensor:
+    """(out, in): the numbers of a packed matrix."""
+    state, scales = getattr(part.weight, "quant_state", None), getattr(part.weight, "SCB", None)
+    try:
+        if state is not None and tuple(state.shape) == (part.out_features, part.in_features):
+            return _of_blocks(part.weight.data, state).reshape(part.out_features, part.in_features)
+        if scales is not None and part.weight.shape == (part.out_features, part.in_features):
+            return part.weight.data.float() * scales.float().reshape(len(part.weight), 1) / 127
+    except (RuntimeError, IndexError) as error:
+        raise ValueError(f"its weights {name} are described in sizes that do not fit") from error
+    raise ValueError(f"its weights {name} are packed in a way that this app does not know")
+
+
+def _of_blocks(packed: Tensor, state: Any) -> Tensor:
+    """4 bits each, two in a byte: a place in a list of values, times the largest value of its block (QLoRA,
+    Dettmers et al. 2023, 3). Those largest values may be packed themselves, in 8 bits."""
+    largest = state.absmax
+    if state.nested:
+        inner = state.state2
+        largest = (
+            _in_blocks(inner.code[largest.long()], inner.absmax, inner.blocksize) + state.offset
+        )
+    both = packed.reshape(-1).view(torch.uint8)
+    places = torch.stack([both >> 4, both & 15], -1).reshape(-1)
+    return _in_blocks(state.code[places.long()], largest, state.blocksize)
+
+
+def _in_blocks(values: Tensor, largest: Tensor, size: int) -> Tensor:
+    """Each block of so many values times its largest one; the last block may be shorter."""
+    if size < 1 or largest.numel() != -(-len(values) // size):
+        raise IndexError(f"{largest.numel()} blocks of {size} for {len(values)} values")
+    return values.float() * largest.float().repeat_interleave(size)[: len(values)]
 
 
 def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) -> Model:

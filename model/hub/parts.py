@@ -3,12 +3,18 @@
 Axes: B batch, T tokens, C width of the model, H heads, D width of a head.
 """
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from model.hub.feed_forward import FeedForwardParts
-from model.nn.config import NormKind, NormPlace, Reasons, Shape, Stack
+from model.analysis.attribution.modules import is_map, weight_and_bias
+from model.hub.probe import CLOSE, Call, FeedForwardParts, Probe
+from model.nn.config import NormKind, NormPlace, Reasons, Shape, Stack, TransformerConfig
 from model.nn.places import Place
 
 
@@ -94,3 +100,258 @@ class Anatomy:
         return tuple(
             part for stack in self.stacks for block in stack.blocks for part in block.attentions
         )
+
+
+PYTORCHS = 1e-5
+
+
+def norm_part(call: Call, name: str) -> NormPart:
+    """The kind of norm, and the offset of γ, that reproduce this norm's output; no kind where none does."""
+    module, read = call.module, call.read
+    unknown = NormPart(name, module, None, _epsilon(module), 0.0)
+    kinds: tuple[NormKind, ...] = ("layer", "rms")
+    if read is None or gamma_of(unknown, read).shape != read.shape[-1:]:
+        return unknown
+    differences = {
+        part: _difference(part, read, call.gave)
+        for kind in kinds
+        for offset in (0.0, 1.0)
+        for part in [replace(unknown, kind=kind, offset=offset)]
+    }
+    nearest = min(differences, key=differences.__getitem__)
+    return nearest if differences[nearest] <= CLOSE else unknown
+
+
+def gamma_of(part: NormPart, read: Tensor) -> Tensor:
+    """(C,): γ of a norm of such tensors; ones where it has none."""
+    weight = getattr(part.module, "weight", None)
+    if not isinstance(weight, Tensor):
+        return torch.ones(read.shape[-1], dtype=read.dtype, device=read.device)
+    return weight if part.offset == 0 else weight + part.offset
+
+
+def beta_of(part: NormPart) -> Tensor | None:
+    """(C,), or None."""
+    beta = getattr(part.module, "bias", None)
+    return beta if isinstance(beta, Tensor) else None
+
+
+def _epsilon(norm: nn.Module) -> float:
+    """The ε of a norm, under the name that its library gives it; without one PyTorch's own."""
+    found = [getattr(norm, name, None) for name in ("eps", "variance_epsilon", "epsilon")]
+    return next((float(value) for value in found if isinstance(value, float | int)), PYTORCHS)
+
+
+def _difference(norm: NormPart, read: Tensor, gave: Tensor) -> float:
+    """How far a norm's output is from the described one's, relative to its largest number."""
+    x, beta = read.double(), beta_of(norm)
+    centred = x - x.mean(-1, keepdim=True) if norm.kind == "layer" else x
+    normed = centred / (centred.square().mean(-1, keepdim=True) + norm.epsilon).sqrt()
+    made = normed * gamma_of(norm, x).double()
+    made = made if beta is None else made + beta.double()
+    return float((made - gave).abs().max()) / max(float(gave.abs().max()), 1e-6)
+
+
+_LATENTS = {  # of our config, as the library names them on an attention
+    "query_latent": "q_lora_rank",
+    "key_latent": "kv_lora_rank",
+    "turned_key": "qk_rope_head_dim",
+    "value_size": "v_head_dim",
+}
+UNKNOWN = "its feed-forward layers are made of experts in a layout that this app does not know"
+
+
+def latent_sizes(attention: nn.Module) -> dict[str, Any]:
+    """Of queries, keys and values that are made of latent vectors (DeepSeek-V2, 2024); nothing of others."""
+    if not isinstance(getattr(attention, "kv_lora_rank", None), int):
+        return {}
+    return {ours: getattr(attention, theirs, None) or 0 for ours, theirs in _LATENTS.items()}
+
+
+def expert_sizes(anatomy: Anatomy, found: Probe) -> dict[str, Any]:
+    """Of the feed-forward layers that choose experts; nothing of a model without. Raises ValueError where
+    layers differ, or are not of gated experts alone behind layers without any."""
+    feeds = [block.feed_forward for stack in anatomy.stacks for block in stack.blocks]
+    routed = [part is not None and part.router is not None for part in feeds]
+    if not any(routed):
+        return {}
+    dense = routed.index(True)
+    kinds = [_layer(part, anatomy.width, found) for part in feeds[dense:] if part is not None]
+    if not all(routed[dense:]) or any(kind != kinds[0] for kind in kinds):
+        raise ValueError(UNKNOWN)
+    return kinds[0] | {"dense_layers": dense}
+
+
+def _layer(part: FeedForwardPart, width: int, found: Probe) -> dict[str, Any]:
+    """The sizes of one layer of experts."""
+    router, whole = part.router, part.whole
+    gave = (call.whole for call in found.calls if call.module is router)
+    chosen = [given[2] for given in gave if isinstance(given, tuple)]
+    weight = getattr(router, "weight", None)
+    if whole is None or not chosen or not isinstance(weight, Tensor):
+        raise ValueError(UNKNOWN)
+    known = {id(one) for one in (router.parameters() if router is not None else ())}
+    inner = [one for one in whole.parameters() if id(one) not in known]
+    stacked = [one for one in inner if one.ndim == 3]
+    count, hidden = len(weight), min((one.numel() for one in stacked), default=0) // width
+    hidden //= count
+    maps = [one for one in whole.modules() if is_map(one) and one is not router]
+    shared = sum(weight_and_bias(one)[0].numel() for one in maps)
+    biases = sum(one.numel() for one in inner if one.ndim == 2 and len(one) == count)
+    sizes = {
+        "experts_read": chosen[0].shape[-1],
+        "d_expert": hidden,
+        "d_shared": shared // (3 * width),
+        "expert_bias": biases > 0,
+        "router_bias": getattr(router, "bias", None) is not None,
+    }
+    numbers = 3 * width * (count * hidden + sizes["d_shared"]) + biases
+    fits = sum(one.numel() for one in inner) == numbers
+    if not fits or biases not in (0, count * (2 * hidden + width)):
+        raise ValueError(UNKNOWN)
+    return sizes
+
+
+IN_SCORES = ("rel_embeddings", "pos_key_proj", "pos_query_proj", "encoder.LayerNorm.")  # DeBERTa
+ROWS_TO_SPARE = "Positions without a token"  # rows in front of the first one, or past the context
+
+
+def extra_parameters(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dict[str, int]:
+    """By part: the number of parameters that `parameter_parts` does not count from the config."""
+    found: Counter[str] = Counter()
+    known: set[int] = set()
+
+    def take(weights: Iterable[nn.Parameter], part: str = "") -> None:
+        for weight in weights:
+            if id(weight) not in known:
+                known.add(id(weight))
+                found[part] += weight.numel()
+
+    first, *others = anatomy.stacks
+    tables: set[str] = set()
+    for name, weight in body.named_parameters():
+        if "relative_attention_bias" in name:
+            stack_name = name.split(".")[0]
+            later = "Biases of distances of later layers"
+            if config.positions != "buckets":  # beside learned positions (MPNet)
+                take([weight], "Biases of distances")
+            take([weight], later if stack_name in tables else "")  # the config counts one a stack
+            tables.add(stack_name)
+        elif any(word in name for word in IN_SCORES):
+            take([weight], "Positions in the scores")
+    for stack in anatomy.stacks:
+        take(weight for block in stack.blocks for weight in block.module.parameters())
+    for part in (first.tokens, first.segments, _norm(first)):
+        take(_of(part))
+    if config.norm_place != "post":
+        for stack in anatomy.stacks:
+            take(_of(stack.final_norm.module if stack.final_norm else None))
+    output = body.get_output_embeddings()
+    if output is not None:
+        take(weight for name, weight in output.named_parameters() if name == "weight")
+        take(_of(output), "Bias of the output")
+    for stack in anatomy.stacks:
+        found.update(_positions(stack, stack is first, config, known))
+    for stack in others:
+        take(_of(stack.tokens), f"Token embedding of the {stack.stack}")
+        take(_of(stack.segments), f"Segment embedding of the {stack.stack}")
+        take(_of(_norm(stack)), f"Norm after the embedding of the {stack.stack}")
+    for name, weight in body.named_parameters():
+        take([weight], f"{name.rpartition('.')[0]}, not used here")
+    del found[""]
+    return dict(found)
+
+
+def _positions(
+    stack: StackPart, is_first: bool, config: TransformerConfig, known: set[int]
+) -> dict[str, int]:
+    """Parameters of a stack's position table that do not follow from the sizes."""
+    found = {}
+    for table in _of(stack.positions):
+        if id(table) in known:
+            continue
+        known.add(id(table))
+        rows, width = table.shape
+        used = min(config.n_ctx, rows)
+        learned = config.positions == "learned"
+        if not (is_first and learned):
+            kind = "Position embedding" if learned else "Table of sines"
+            found[f"{kind} of the {stack.stack}"] = used * width
+        if rows > used:
+            found[ROWS_TO_SPARE] = (rows - used) * width
+    return found
+
+
+def _norm(stack: StackPart) -> nn.Module | None:
+    return None if stack.embedding_norm is None else stack.embedding_norm.module
+
+
+def _of(part: nn.Module | None) -> Iterable[nn.Parameter]:
+    return () if part is None else part.parameters()
+
+
+def headless(body: Any) -> str:
+    """Why a model without an output matrix has no logits."""
+    return (
+        f"it runs as {type(body).__name__}, which has no matrix that makes logits of tokens "
+        "(AutoModelForCausalLM, for instance, has one)"
+    )
+
+
+def writes_logits(body: Any) -> bool:
+    """Whether a model of the library has an output matrix."""
+    return body.get_output_embeddings() is not None
+
+
+def head_of(body: nn.Module, stacks: Sequence[StackPart]) -> Callable[[Tensor], Tensor]:
+    """The function from final states (1, T, C) to logits (1, T, V). Raises the library's own error where its
+    code needs more than the states."""
+
+    def logits(states: Tensor) -> Tensor:
+        layers = {id(block.module) for stack in stacks for block in stack.blocks}
+        head = copy(body)  # its parts are shared, the list of them is its own
+        head._modules = {
+            name: _Given(states) if _holds(part, layers) else part
+            for name, part in body._modules.items()
+        }
+        ids = torch.zeros(states.shape[:2], dtype=torch.long, device=states.device)
+        fed = {"decoder_input_ids": ids} if len(stacks) > 1 else {}
+        made: Tensor = head(input_ids=ids, use_cache=False, **fed).logits
+        return made
+
+    return logits
+
+
+def _holds(part: nn.Module | None, layers: set[int]) -> bool:
+    return part is not None and any(id(inner) in layers for inner in part.modules())
+
+
+class _Given(nn.Module):
+    """Takes the place of the layers and of the parts that hold them: whatever it is called with, it returns
+    the given states."""
+
+    def __init__(self, states: Tensor) -> None:
+        super().__init__()
+        self._states = states
+
+    def forward(self, *read: object, **named: object) -> "_Output":
+        return _Output(self._states)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return self
+
+
+class _Output:
+    """The output of a stack: its states. Any other attribute is None."""
+
+    def __init__(self, states: Tensor) -> None:
+        self.last_hidden_state = states
+
+    def __getitem__(self, number: int) -> Tensor | None:
+        return self.last_hidden_state if number == 0 else None
+
+    def __getattr__(self, name: str) -> None:
+        return None

@@ -19,14 +19,14 @@ from model.hub.config import shape_of
 from model.hub.id_tokenizer import IdTokenizer
 from model.hub.layer_by_layer import in_float32
 from model.hub.library import missing_library
-from model.hub.precision import check_rounding
+from model.hub.loading import check_rounding
 from model.hub.proving import candidate_of, prove
 from model.hub.tokenizer import isolated
 from model.hub.twin import check_weights, twin, weights_changed
 from model.nn.config import Shape
 from model.nn.intervention import UNCHANGED, Intervention
 from model.run.model import Model
-from model.run.refusals import cannot_be_shown
+from model.run.protocols import cannot_be_shown
 from model.system.memory import enough_memory
 from model.trace.trace import Trace
 

@@ -4,19 +4,17 @@ from pathlib import Path
 
 import torch
 
-from model.download.entries import OWN_BERT, Entry
-from model.download.hub_folder import check_memory, described
-from model.download.packed import checked_size
-from model.download.sources import fetched
+from model.download.entries import OWN_BERT, Entry, fetched
+from model.download.hub_folder import check_memory, checked_size, described
 from model.download.wheel import Progress
-from model.hub.claims import check_claims
 from model.hub.library import missing_library
+from model.hub.loading import check_claims
 from model.loading.bert import load_bert
 from model.loading.shipped import ASSETS, DamagedError, load_asset
 from model.loading.untrained import load_untrained
 from model.run.model import Model
+from model.run.protocols import cannot_be_shown
 from model.run.recorded import RecordedModel
-from model.run.refusals import cannot_be_shown
 from model.system.files import NotReadError
 from model.system.settings import settings
 from model.trace.dropped import FORGOTTEN

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.download.entries import ENTRIES, HUB_ENTRIES, OWN_BERT, Entry
+from model.download.entries import ENTRIES, HUB_ENTRIES, OWN_BERT, Entry, is_on_disk
 from model.download.hub import is_hub_id
-from model.download.sources import is_on_disk
 from model.download.wheel import Progress
-from model.loading.untrained_models import UNTRAINED, untrained_bytes
+from model.loading.untrained import UNTRAINED, untrained_bytes
 from model.system.settings import MEGABYTE, Settings, settings
 from model.trace.dropped import ENDING, is_dropped
 

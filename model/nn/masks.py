@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from model.nn.intervention import Intervention
-from model.nn.mask_choices import MASKS
+from model.nn.intervention import MASKS, Intervention
 
 
 def causal_mask(queries: int, keys: int | None = None) -> Tensor:

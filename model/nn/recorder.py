@@ -16,9 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.nn.config import Activation, NormKind, Stack
-from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.intervention import MASKS, UNCHANGED, Intervention
 from model.nn.key_value_cache import KeyValueCache
-from model.nn.mask_choices import MASKS
 from model.nn.patches import Through, unchanged
 from model.nn.places import Place
 from model.system import deadline

@@ -2,21 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, Literal, cast
+from dataclasses import replace
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from model.nn.config import Part, Reasons, Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.patches import Site, Through, keeping, putting, unchanged
 from model.nn.recorder import Recorder, recording
-from model.run.other_run import from_other_run
-from model.run.protocols import AttentionLayer, Runnable
-from model.run.refusals import (
+from model.run.protocols import (
+    AttentionLayer,
+    Runnable,
     check_continues,
     check_id,
     check_intervention,
     check_length,
+    check_patch,
     check_text,
 )
 from model.run.tokenizers import Tokenizer, clean
@@ -25,9 +29,46 @@ from model.system.memory import enough_memory, into_memory
 from model.trace.arrays import Array
 from model.trace.collect import array_of, deferred_logits, numbers_of, trace_of
 from model.trace.records import Attention, Token
-from model.trace.trace import Logits, Trace
+from model.trace.trace import Logits, Trace, Vocabulary
 from model.trace.unproven import require
-from model.trace.vocabulary import Vocabulary
+
+
+class Reader(Protocol):
+    """A model that reads texts."""
+
+    name: str
+    module: Runnable
+
+    def tokens(self, text: str) -> tuple[Token, ...]: ...
+
+    def ids(self, tokens: Sequence[Token]) -> Tensor: ...
+
+
+def from_other_run(
+    model: Reader,
+    recorder: Recorder,
+    tokens: tuple[Token, ...],
+    target_tokens: tuple[Token, ...],
+) -> Through:
+    """What puts the parts of the other run, which is passed now, into the next one, as its intervention
+    asks. Raises ValueError where they do not fit."""
+    patch = recorder.intervention.patch
+    if patch is None:
+        return unchanged
+    other = model.tokens(patch.text)
+    check_patch(patch, model.name, model.module, (len(tokens), len(target_tokens)), len(other))
+    sites, kept = patch.sites, dict[Site, Tensor]()
+    donor = Recorder(
+        replace(recorder.intervention, patch=None),
+        recorder.level,
+        source=recorder.source,
+        deferred=True,
+        through=keeping(kept, sites),
+    )
+    with recording(donor), torch.inference_mode():
+        model.module(*map(model.ids, filter(None, (other, target_tokens))))
+    return putting(kept, [sites])
+
 
 DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for
 

@@ -7,9 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from model.nn.config import Reasons, TransformerConfig
+from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
+from model.nn.patches import OF_HEADS, Patch
 from model.nn.places import Place
+from model.system.files import bytes_text
 from model.trace.records import Attention
+from model.trace.unproven import require
 
 
 class AttentionLayer(Protocol):
@@ -150,3 +154,176 @@ class Runnable(Protocol):
     def eval(self) -> Self: ...
 
     def requires_grad_(self, requires_grad: bool = True) -> Self: ...
+
+
+LONGEST = 8_192  # tokens of a text on a page
+LARGEST_RECORD = 2_000_000_000  # bytes of what a page records of one pass
+STAGES_KEPT = 4  # of a pass with dropout: scores, masked scores, weights before and after it
+
+
+class TextTooLongError(ValueError):
+    """The text has more tokens, `.length`, than the model reads, `.context`."""
+
+    def __init__(self, length: int, context: int, name: str) -> None:
+        super().__init__(
+            f"The text is {length:,} tokens long; {name} reads at most {context:,}. Shorten it."
+        )
+        self.length = length
+        self.context = context
+
+
+def cannot_be_shown(name: str, reason: ValueError) -> ValueError:
+    """The refusal of a model. reason: the rest of the sentence."""
+    return ValueError(f"{name} cannot be shown: {str(reason).removesuffix('.')}.")
+
+
+def check_text(text: object) -> None:
+    """Raises ValueError for what is not one text: a list of texts, what a tokenizer gives."""
+    if not isinstance(text, str):
+        raise ValueError(f"One text is read at a time, as a str, not {type(text).__name__}.")
+
+
+def check_length(length: int, context: int, name: str) -> None:
+    """Raises TextTooLongError where a text has more tokens than the model's context."""
+    if length > context:
+        raise TextTooLongError(length, context, name)
+
+
+def check_shown(length: int) -> None:
+    """Raises ValueError where a text has more tokens than a page shows."""
+    if length > LONGEST:
+        raise ValueError(
+            f"The text has {length:,} tokens; a page shows at most {LONGEST:,}. Shorten it."
+        )
+
+
+def check_record(config: TransformerConfig, length: int, layers: int, *, dropout: bool) -> None:
+    """Raises ValueError where a pass would record more than a page holds.
+
+    length: tokens of the text. layers: attention sub-layers. dropout: whether the pass keeps every stage of
+    every head's weights.
+    """
+    states = (2 * layers + 1) * config.d_model  # before, between and after the sub-layers
+    heads = 2 * config.d_model * (1 + config.key_head_count / config.heads)  # q and output, k and v
+    size = 4.0 * length * (states + layers * heads)
+    if dropout:
+        size += 4 * STAGES_KEPT * layers * config.heads * length**2
+    if size > LARGEST_RECORD:
+        kept = " With dropout it keeps all weights of all heads." if dropout else ""
+        raise ValueError(
+            f"A pass over {length:,} tokens would record {bytes_text(int(size))} here; a page holds at most "
+            f"{bytes_text(LARGEST_RECORD)}.{kept} Shorten the text."
+        )
+
+
+def check_id(id_: int, size: int, name: str) -> None:
+    """Raises ValueError for an id outside a vocabulary of this size."""
+    if not 0 <= id_ < size:
+        raise ValueError(f"{name} has {size:,} tokens; none has the id {id_}.")
+
+
+def check_intervention(
+    intervention: Intervention, name: str, module: Runnable, lengths: tuple[int, int]
+) -> None:
+    """Raises ValueError where an intervention names something that this pass does not have.
+
+    name: the model's. lengths: tokens of the text, and of the target (0 without one).
+    """
+    if not intervention.positions:
+        require(name, "positions", module.unproven)
+    layers = {layer.place.name: layer for layer in module.attentions()}
+    for unknown in {
+        *(intervention.only or ()),
+        *(place for place, _ in intervention.ablated),
+        *(cell[0] for cell in intervention.weights),
+    } - layers.keys():
+        raise ValueError(f"{name} has no attention sub-layer {unknown!r}.")
+    for place, head in (*intervention.ablated, *(cell[:2] for cell in intervention.weights)):
+        if not 0 <= head < layers[place].heads:
+            raise ValueError(f"{place} has heads 0 to {layers[place].heads - 1}, not {head}.")
+    for position in sorted(intervention.hidden):
+        if position >= lengths[0]:
+            raise ValueError(
+                f"Position {position} cannot be hidden: the text has {lengths[0]} tokens."
+            )
+    for name_of, _, query, key, _ in sorted(intervention.weights):
+        queries, keys = _size(layers[name_of].place, lengths[0], lengths[1] or lengths[0])
+        if query >= queries or key >= keys:
+            raise ValueError(
+                f"Query {query} and key {key} have no weight to set: {name_of} has {queries} queries "
+                f"and {keys} keys."
+            )
+    if (
+        intervention.blocked
+        and module.config.shape == "encoder-decoder"
+        and intervention.only is None
+    ):
+        raise ValueError("Name the sub-layers (`only`) in which the edges are cut.")
+    places = [layer.place for layer in layers.values() if intervention.applies(layer.place.name)]
+    sizes = {_size(place, lengths[0], lengths[1] or lengths[0]) for place in places}
+    for query, key in sorted(intervention.blocked):
+        if not any(query < queries and key < keys for queries, keys in sizes):
+            raise ValueError(
+                f"Query {query} and key {key} cannot be cut: no sub-layer has both positions."
+            )
+
+
+def check_patch(
+    patch: Patch, name: str, module: Runnable, lengths: tuple[int, int], other: int
+) -> None:
+    """Raises ValueError where parts of another run cannot be put into this pass.
+
+    name: the model's. lengths: tokens of the text, and of the target (0 without one). other: tokens of
+    the other text.
+    """
+    if patch.model != name:
+        raise ValueError(f"A run of {patch.model} has no parts that {name} could take.")
+    check_same_length(lengths[0], other)
+    heads = {layer.place.name: layer.heads for layer in module.attentions()}
+    for kind, place, index in patch.parts:
+        stack = Place.named(place).stack
+        tokens = (lengths[1] or lengths[0]) if stack == "decoder" else lengths[0]
+        if kind == "stream":
+            require(name, "stream", module.unproven)
+        if kind == "feed_forward":
+            module.w_out(place)  # raises where there is none
+        elif place not in heads:
+            raise ValueError(f"{name} has no attention sub-layer {place!r}.")
+        elif kind == "stream" and Place.named(place).kind == "cross":
+            raise ValueError(f"The stream is put in before a layer, which {place} is not.")
+        if kind in OF_HEADS and index >= heads[place]:
+            raise ValueError(f"{place} has heads 0 to {heads[place] - 1}, not {index}.")
+        if kind not in OF_HEADS and index >= tokens:
+            raise ValueError(f"There is no token {index}: the {stack} reads {tokens} tokens.")
+
+
+def check_same_length(one: int, other: int) -> None:
+    """Raises ValueError where two texts have not as many tokens."""
+    if one != other:
+        raise ValueError(
+            f"One text has {one} tokens and the other {other}: each part is copied to the same "
+            "position, so both texts need the same number of tokens."
+        )
+
+
+def _size(place: Place, source: int, target: int) -> tuple[int, int]:
+    """(queries, keys) of an attention sub-layer. Without a second stack both lengths are equal."""
+    queries = target if place.stack == "decoder" else source
+    return queries, source if place.kind == "cross" else queries
+
+
+def check_continues(
+    name: str, config: TransformerConfig, intervention: Intervention = UNCHANGED
+) -> None:
+    """Raises ValueError where a model cannot continue a text, or not under an intervention."""
+    if config.shape == "encoder":
+        raise ValueError(f"{name} is an encoder: it reads text, it does not continue it.")
+    if intervention.patch is not None:
+        raise ValueError(
+            "A run with parts of another sentence has a fixed length, so it cannot be continued."
+        )
+    if intervention.weights:
+        raise ValueError(
+            "Weights set by hand stand in one matrix, which grows with each token: such a run cannot be "
+            "continued."
+        )

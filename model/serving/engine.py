@@ -5,45 +5,243 @@ place. When a visitor leaves, the pass is cancelled.
 """
 
 import gc
+import os
+import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Literal, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 from weakref import WeakSet
 
 from cachetools import LRUCache
 
 from model.download.wheel import Progress
-from model.loading.registry import load_model, silent
+from model.loading.registry import hub_models, load_model, models, silent, untrained_models
 from model.nn.intervention import Intervention
-from model.run.refusals import check_record, check_shown
-from model.serving.events import Event, Found, Loaded, Passed, Refused
-from model.serving.holdings import Eviction, Holdings, Load, loads_of
-from model.serving.loaded_models import LoadedModels, bytes_of, model_size, weights_of
-from model.serving.trace_files import (
-    File,
-    as_model,
-    file_of,
-    opens_file,
-    run_of_dropped,
-    run_of_file,
-)
+from model.run.protocols import check_record, check_shown
 from model.system import allocator, deadline
 from model.system.fair_queue import FairQueue, KeyLocks, nothing
 from model.system.memory import enough_memory
 from model.system.settings import MEGABYTE, settings
-from model.trace.dropped import dropped_name
+from model.trace.dropped import FORGOTTEN, dropped_name, is_dropped, is_recording
 from model.trace.trace import Trace
+from model.trace.trace_file import load_trace, read_trace_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from model.run.model import Model
     from model.run.recorded import RecordedModel
+
+
+class Loaded(NamedTuple):
+    """A model was loaded."""
+
+    model: str
+    seconds: float
+    bytes: int
+
+
+class Found(NamedTuple):
+    """A trace was asked for; hit: it was in the cache."""
+
+    model: str
+    hit: bool
+
+
+class Passed(NamedTuple):
+    """A pass was run; `waited` is its time in the queue."""
+
+    model: str
+    tokens: int
+    seconds: float
+    waited: float
+
+
+class Refused(NamedTuple):
+    """A model or a trace was refused; `kind` is the class of the error."""
+
+    model: str
+    kind: str
+
+
+Event = Loaded | Found | Passed | Refused
+
+
+def known(model: str) -> str:
+    """A model's name if it is a public one, else "other": somebody typed it."""
+    return model if model in {*models, *hub_models, *untrained_models} else "other"
+
+
+def facts(happened: Event) -> dict[str, object]:
+    """What a line of a log says of an event."""
+    found: dict[str, object] = happened._asdict() | {"model": known(happened.model)}
+    for seconds, name in (("seconds", "ms"), ("waited", "waited_ms")):
+        if seconds in found:
+            found[name] = round(1000 * getattr(happened, seconds), 1)
+            del found[seconds]
+    return found
+
+
+class Eviction(NamedTuple):
+    """A model that was unloaded to make room for another one."""
+
+    name: str
+    newcomer: str
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """What an engine keeps at one moment. The bytes are those of all its models and traces in memory: a page
+    may still read one that is not kept any more."""
+
+    models: tuple[str, ...]  # that are kept
+    models_in_memory: int
+    model_bytes: int
+    traces: int  # that are kept
+    trace_bytes: int
+    waiting: int  # in the queue for passes
+
+
+NOT_LOADED = "", 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0.0  # of a `Load`, after the model
+
+
+class Load(NamedTuple):
+    """One loaded model and how busy it is."""
+
+    model: str
+    machine: str
+    process: int
+    waiting: int  # in the queue for its passes
+    under_way: int  # asked and not answered yet
+    idle: float  # seconds since something was asked
+    model_bytes: int
+    traces: int
+    trace_bytes: int
+    passes: int
+    refused: int
+    failed: int  # by a fault of ours
+    runs: float  # seconds since it began
+
+
+def loads_of(
+    sizes: Mapping[str, int],
+    traces: Sequence[tuple[str, int]],
+    happened: Mapping[tuple[str, type[Event]], int],
+    waiting: int,
+    runs: float,
+) -> list[Load]:
+    """The loads of the models of this process. sizes: their bytes. traces: model and bytes of each."""
+    return [
+        Load(
+            model=name,
+            machine=socket.gethostname(),
+            process=os.getpid(),
+            waiting=waiting,
+            under_way=0,
+            idle=0.0,
+            model_bytes=size,
+            traces=sum(model == name for model, _ in traces),
+            trace_bytes=sum(nbytes for model, nbytes in traces if model == name),
+            passes=happened.get((name, Passed), 0),
+            refused=happened.get((name, Refused), 0),
+            failed=0,
+            runs=runs,
+        )
+        for name, size in sizes.items()
+    ]
+
+
+class LoadedModels(LRUCache[str, "Model"]):
+    """Loaded models within a bound of bytes; `gone` are the names of those that were unloaded."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(most_bytes, getsizeof=model_size)
+        self.gone: list[str] = []
+
+    def popitem(self) -> tuple[str, "Model"]:
+        name, model = super().popitem()
+        self.gone.append(name)
+        return name, model
+
+
+def model_size(model: "Model") -> int:
+    """Bytes of a model's weights, shared ones once."""
+    return bytes_of(model.module.state_dict().values())
+
+
+def weights_of(model: "Model") -> "WeakSet[Tensor]":
+    """A model's weights, as long as they are in memory. They can outlive the model: the library's modules
+    refer to each other in circles."""
+    return WeakSet(model.module.parameters())
+
+
+def bytes_of(weights: "Iterable[Tensor]") -> int:
+    """Bytes of some weights, those that share memory once."""
+    return sum({weight.data_ptr(): weight.nbytes for weight in weights}.values())
+
+
+class File(NamedTuple):
+    """The key of a trace file's run. changed: when the file was; 0 where its name says what it holds, and
+    for one that is gone."""
+
+    model: str
+    changed: int
+
+
+def file_of(name: str) -> File:
+    """The key of a trace file as it is now."""
+    if is_dropped(name):
+        return File(name, 0)
+    try:
+        return File(name, Path(name).stat().st_mtime_ns)
+    except (OSError, ValueError):  # it is gone; reading it will say so
+        return File(name, 0)
+
+
+def opens_file(name: str) -> bool:
+    """Whether a model's name is that of a trace file that may be opened."""
+    entry = models.found(name) if is_recording(name) else None
+    return entry is not None and entry.recorded
+
+
+def as_model(file: File, trace: Trace) -> "RecordedModel":
+    """The run of a file where a model is expected."""
+    from model.run.recorded import RecordedModel  # imports torch: pages are drawn first
+
+    return RecordedModel(file.model, trace, file.changed)
+
+
+def run_of_file(file: File, most_bytes: int) -> Trace:
+    """The run of a trace file. Raises ValueError for one that is not kept any more, for one that has been
+    written anew, for more tokens than a page shows, and as `load_trace`."""
+    if is_dropped(file.model):
+        raise ValueError(FORGOTTEN)
+    name = Path(file.model).name
+    with enough_memory(f"the trace file {name[:60]}"):
+        trace = _shown(load_trace(file.model, most_bytes=most_bytes))
+    if file_of(file.model) != file:
+        raise ValueError(f"The trace file {name} has just been written anew. Load this page again.")
+    return trace
+
+
+def run_of_dropped(file: BytesIO, size: int, most_bytes: int) -> Trace:
+    """The run of a file that was dropped on a page. Raises ValueError for more tokens than a page shows, and
+    as `load_trace`."""
+    with enough_memory("this trace file"):
+        return _shown(read_trace_of(file, size, most_bytes))
+
+
+def _shown(trace: Trace) -> Trace:
+    """The same run. Raises ValueError where a layer reads more tokens than a page shows."""
+    check_shown(max(size for one in trace.attention for size in one.sizes[1:]))
+    return trace
+
 
 K = TypeVar("K")
 V = TypeVar("V")

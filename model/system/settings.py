@@ -18,7 +18,7 @@ from model.system.addresses import ORIGINS, is_loopback
 from model.system.setting_kinds import MEGABYTE as MEGABYTE
 from model.system.setting_kinds import REAL_MODEL as REAL_MODEL
 from model.system.setting_kinds import Precision as Precision
-from model.system.variables import variable
+from model.system.setting_kinds import variable
 
 
 class Settings(BaseModel, frozen=True):

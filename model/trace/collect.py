@@ -20,10 +20,8 @@ from model.nn.recorder import (
 )
 from model.system.memory import enough_memory, make_room
 from model.trace.arrays import Array, Mask, read_only
-from model.trace.experts import ExpertsRecord
-from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
-from model.trace.trace import DeferredArrays, Logits, Trace
-from model.trace.vocabulary import Vocabulary
+from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
+from model.trace.trace import DeferredArrays, Logits, Trace, Vocabulary
 
 
 def array_of(tensor: Tensor) -> Array:

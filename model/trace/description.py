@@ -1,8 +1,17 @@
 """What a trace file says in words: the names and settings of a trace, as JSON of known keys and bounds."""
 
+import io
+import json
 import math
-from typing import Annotated, Literal
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from model.nn.config import NormKind, Part, Projection, Stack, TransformerConfig
@@ -10,8 +19,11 @@ from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, SMALLEST, I
 from model.nn.patches import Patch
 from model.nn.places import Place
 from model.system.settings import settings
-from model.trace.array_file import strict_json
-from model.trace.records import Token
+from model.system.version import PRODUCT
+from model.trace import array_file
+from model.trace.array_file import Stored, strict_json
+from model.trace.records import Attention, Token
+from model.trace.unproven import NO_WEIGHTS, proven, proven_states
 
 FORMAT, VERSION = "attention-visualizer trace", 2
 LARGEST = 1e12  # of any number in a file: products of two stay within single precision
@@ -236,3 +248,353 @@ def _check_config(config: TransformerConfig, found: Description) -> None:
         raise ValueError("its sizes are of a model with other stacks")
     if max(config.d_model, config.d_vocab, config.n_ctx, config.d_mlp, config.heads) > 10**8:
         raise ValueError("its sizes are those of no model")
+
+
+VECTORS = ("query", "key", "value")
+NORM_ARRAYS = ("input", "mean", "inverse_deviation", "gamma", "beta")
+EXPERT_ARRAYS = ("logits", "weights", "chosen")
+# What numbers an array may hold. "lowered": also minus infinity, and what stands for it in single precision.
+Numbers = Literal["any", "finite", "lowered", "positive", "counts"]
+_LOWERED_STEPS = ("biased", "masked")
+_STEPS = ("scores", "capped", "biased", "masked", "weights", "dropped")
+
+
+@dataclass(frozen=True)
+class DivisorOf:
+    """Any size that divides a number: heads share keys in groups."""
+
+    number: int
+
+
+# A size, the name of one that is the same elsewhere, one of several, or a divisor.
+Axis = int | str | tuple[int, ...] | DivisorOf
+
+
+class Wanted:
+    """Takes arrays out of those that a file has. `numbers` says what each of them may hold."""
+
+    def __init__(self, stored: Mapping[str, Stored], same: Mapping[str, str]) -> None:
+        self.numbers: dict[str, set[Numbers]] = {}
+        self._stored, self._same = stored, same
+        self._left = {*stored, *same}
+        self._sizes: dict[str, int] = {}
+        if any(name in stored or other not in stored for name, other in same.items()):
+            raise ValueError("it lists an array that is the same as none")
+
+    def has(self, name: str) -> bool:
+        return name in self._stored or name in self._same
+
+    def take(self, name: str, kind: str, *axes: Axis, numbers: Numbers = "finite") -> None:
+        """Raises ValueError where the array is missing, or has another kind or shape."""
+        if not self.has(name):
+            raise ValueError(f"the array {name} is missing")
+        at = self._same.get(name, name)
+        stored = self._stored[at]
+        if stored.kind != kind:
+            raise ValueError(f"the array {name} holds other numbers than {kind}")
+        if len(stored.shape) != len(axes) or not all(map(self._fits, stored.shape, axes)):
+            raise ValueError(f"the array {name} has the shape {stored.shape}, which does not fit")
+        self._left.discard(name)
+        self.numbers.setdefault(at, set()).add(numbers)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._stored[self._same.get(name, name)].shape
+
+    def refuse_others(self) -> None:
+        """Raises ValueError for arrays that nothing has asked for."""
+        if self._left:
+            raise ValueError(f"it has an array that no trace has: {min(self._left)}")
+
+    def _fits(self, size: int, axis: Axis) -> bool:
+        if isinstance(axis, str):
+            return size == self._sizes.setdefault(axis, size)
+        if isinstance(axis, DivisorOf):
+            return axis.number % size == 0
+        return size in axis if isinstance(axis, tuple) else size == axis
+
+
+def fitted(said: Description, stored: Mapping[str, Stored]) -> Wanted:
+    """The arrays of a description. Raises ValueError, in a clause, where those of a file are others."""
+    wanted = Wanted(stored, said.same)
+    for stack, count in said.states.items():
+        tokens = _tokens(said, stack)
+        for number in range(count):
+            wanted.take(f"states/{stack}/{number}", "F32", tokens, "d_model")
+    for stack, parts in said.summands.items():
+        tokens = _tokens(said, stack)
+        for part in parts:
+            wanted.take(f"summands/{stack}/{part}", "F32", (1, tokens), "d_model")
+    if wanted.has("angles"):
+        wanted.take("angles", "F32", tuple(map(said.tokens_of, said.stacks)), "turned pairs")
+    for entry in said.attention:
+        _attention(wanted, said, entry)
+    _require_readers(wanted, said)
+    _sub_layers(wanted, said)
+    _logits(wanted, said)
+    wanted.refuse_others()
+    return wanted
+
+
+def holds(array: NDArray[Any], numbers: Numbers) -> bool:
+    """Whether an array holds only such numbers."""
+    match numbers:
+        case "finite":
+            return bool((np.abs(array) <= LARGEST).all())  # false for what is no number
+        case "lowered":
+            return bool((array <= LARGEST).all())
+        case "positive":
+            return bool(((array > 0) & (array <= LARGEST)).all())
+        case "counts":
+            return bool((array >= 0).all())
+    return True
+
+
+def _tokens(said: Description, stack: Stack) -> int:
+    if stack not in said.stacks:
+        raise ValueError(f"it has states of the {stack}, which did not run")
+    return said.tokens_of(stack)
+
+
+def _attention(wanted: Wanted, said: Description, entry: AttentionEntry) -> None:
+    place, heads = f"attention/{entry.name}", entry.heads
+    queries: Axis = said.tokens_of(entry.stack)
+    keys: Axis = said.tokens_of("encoder" if entry.kind == "cross" else entry.stack)
+    if not (said.states or said.config):  # of attention alone: it may read others than the text
+        queries, keys = f"queries of {place}", f"keys of {place}"
+    groups = DivisorOf(heads)
+    d_k, d_v = f"d_k of {place}", f"d_v of {place}"
+    wanted.take(f"{place}/query", "F32", heads, queries, d_k)
+    wanted.take(f"{place}/key", "F32", groups, keys, d_k)
+    wanted.take(f"{place}/value", "F32", groups, keys, d_v)
+    wanted.take(f"{place}/output", "F32", heads, queries, d_v)
+    _weights_set(wanted, entry)
+    if wanted.has(mask := f"{place}/mask"):
+        each: tuple[Axis, ...] = () if len(wanted.shape(mask)) == 2 else (heads,)
+        wanted.take(mask, "BOOL", *each, queries, keys, numbers="any")
+    if wanted.has(bias := f"{place}/bias"):
+        rows: Axis = 1 if wanted.shape(bias)[1:2] == (1,) else queries
+        wanted.take(bias, "F32", (1, heads), rows, keys, numbers="lowered")
+    if wanted.has(sinks := f"{place}/sinks"):
+        wanted.take(sinks, "F32", heads)
+    for step in entry.steps:
+        if step == "sink_weights":
+            wanted.take(f"{place}/steps/{step}", "F32", heads, queries)
+        elif step in _STEPS:
+            numbers: Numbers = "lowered" if step in _LOWERED_STEPS else "finite"
+            wanted.take(f"{place}/steps/{step}", "F32", heads, queries, keys, numbers=numbers)
+        else:
+            raise ValueError(f"{entry.name} has a step of an unknown kind")
+
+
+def _weights_set(wanted: Wanted, entry: AttentionEntry) -> None:
+    heads, queries, _ = wanted.shape(f"attention/{entry.name}/query")
+    keys = wanted.shape(f"attention/{entry.name}/key")[1]
+    for head, query, key, _ in entry.weights_set:
+        if head >= heads or query >= queries or key >= keys:
+            raise ValueError(f"{entry.name} has no such weight as was set by hand")
+
+
+def _require_readers(wanted: Wanted, said: Description) -> None:
+    """Raises ValueError for tokens that no attention reads: pages draw every one of them."""
+    read = {
+        wanted.shape(f"attention/{entry.name}/{vectors}")[1]
+        for entry in said.attention
+        for vectors in ("query", "key")
+    }
+    if any(len(tokens) not in read for tokens in (said.tokens, said.target_tokens) if tokens):
+        raise ValueError("it has more or fewer tokens than its attention reads")
+
+
+def _sub_layers(wanted: Wanted, said: Description) -> None:
+    """Norms and feed-forwards. Their names were checked with the description."""
+    for norm in said.norms:
+        place, width = f"norms/{norm.name}", f"width of {norm.name}"
+        tokens = _tokens(said, _stack(norm.name))
+        wanted.take(f"{place}/input", "F32", tokens, width)
+        wanted.take(f"{place}/mean", "F32", tokens)
+        wanted.take(f"{place}/inverse_deviation", "F32", tokens, numbers="positive")
+        for name in ("gamma", "beta"):
+            wanted.take(f"{place}/{name}", "F32", width)
+        if wanted.has(output := f"{place}/output"):
+            wanted.take(output, "F32", tokens, width)
+    for name in said.feed_forward:
+        for array in ("before", "hidden"):
+            wanted.take(
+                f"feed_forward/{name}/{array}",
+                "F32",
+                _tokens(said, _stack(name)),
+                f"d_mlp of {name}",
+            )
+    for name in said.experts:
+        place, tokens = f"experts/{name}", _tokens(said, _stack(name))
+        wanted.take(f"{place}/logits", "F32", tokens, f"experts of {name}", numbers="lowered")
+        wanted.take(f"{place}/weights", "F32", tokens, f"chosen of {name}")
+        wanted.take(f"{place}/chosen", "I64", tokens, f"chosen of {name}", numbers="counts")
+    for name in said.written:
+        wanted.take(f"written/{name}", "F32", _tokens(said, _stack(name)), "d_model")
+
+
+def _logits(wanted: Wanted, said: Description) -> None:
+    if not wanted.has("logits"):
+        return  # an array of a vocabulary is then one too many
+    tokens = _tokens(said, said.stacks[-1])
+    wanted.take("logits", "F32", tokens, "vocabulary", numbers="lowered")
+    if wanted.has("vocabulary/ends"):
+        wanted.take("vocabulary/text", "U8", "letters", numbers="any")
+        wanted.take("vocabulary/ends", "I64", "named tokens", numbers="counts")
+        wanted.take("vocabulary/special", "BOOL", "named tokens", numbers="any")
+        if wanted.shape("vocabulary/ends") > wanted.shape("logits")[1:]:
+            raise ValueError("it names more tokens than it has logits of")
+
+
+def _stack(name: str) -> Stack:
+    return "encoder" if name.startswith("encoder") else "decoder"
+
+
+KEY = "trace"  # of the metadata
+Trace = Any  # a Trace, whose module imports this one
+
+_ATTENTION_FIELDS = (
+    "name",
+    "kind",
+    "stack",
+    "layer",
+    "heads",
+    "scale",
+    "look_ahead",
+    "cap",
+    "window",
+    "module",
+    "doubt",
+)
+Arrays = Mapping[str, NDArray[Any]]
+Written = Mapping[str, Any]  # what JSON holds
+
+
+def trace_file(trace: Trace) -> bytes:
+    """The whole trace as safetensors: every recorded array, and all names in the metadata.
+
+    `read_trace` gives the same trace again, array by array, bit by bit.
+    """
+    file = io.BytesIO()
+    _write(trace, file)
+    return file.getvalue()
+
+
+def save_trace(trace: Trace, path: Path) -> None:
+    """Writes the file beside its place, then puts it there: what is there is always whole."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with beside.open("xb") as file:
+            _write(trace, file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _write(trace: Trace, file: BinaryIO) -> None:
+    kept, same = _without_repeats(_arrays(trace))
+    array_file.write(file, kept, KEY, json.dumps(_description(trace) | {"same": same}))
+
+
+def _description(trace: Trace) -> dict[str, Any]:
+    """All that the file says beside its arrays."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": PRODUCT,
+        "model": trace.model,
+        "text": trace.text,
+        "device": trace.device,
+        "config": None if trace.config is None else asdict(trace.config),
+        "intervention": _written_intervention(trace.intervention),
+        "tokens": [_written_token(token) for token in trace.tokens],
+        "target_tokens": [_written_token(token) for token in trace.target_tokens],
+        "attention": [_written_attention(attention) for attention in trace.attention],
+        "norms": [
+            {"name": norm.name, "kind": norm.kind, "epsilon": norm.epsilon}
+            for norm in proven(trace.norms)
+        ],
+        "feed_forward": [record.name for record in proven(trace.feed_forward)],
+        "experts": [record.name for record in trace.experts],
+        "written": list(trace.written),
+        "states": {stack: len(states) for stack, states in proven_states(trace.residual).items()},
+        "summands": {stack: list(of) for stack, of in proven_states(trace.summands).items()},
+        "unproven": {
+            part: why for part, why in trace.unproven.items() if NO_WEIGHTS.get(part) != why
+        },
+    }
+
+
+def _arrays(trace: Trace) -> Arrays:
+    """Every recorded array by its name in the file."""
+    logits = None if "logits" in trace.unproven else trace.logits
+    arrays: dict[str, NDArray[Any] | None] = {"angles": trace.angles, "logits": logits}
+    for stack, states in proven_states(trace.residual).items():
+        arrays |= {f"states/{stack}/{number}": state for number, state in enumerate(states)}
+    for stack, parts in proven_states(trace.summands).items():
+        arrays |= {f"summands/{stack}/{name}": part for name, part in parts.items()}
+    for attention in trace.attention:
+        place = f"attention/{attention.name}"
+        for name, vectors in zip(VECTORS, attention.vectors, strict=True):
+            arrays[f"{place}/{name}"] = vectors
+        arrays |= {f"{place}/output": attention.output, f"{place}/mask": attention.own_mask}
+        arrays |= {f"{place}/bias": attention.bias, f"{place}/sinks": attention.sinks}
+        arrays |= {f"{place}/steps/{name}": step for name, step in attention.steps.items()}
+    for norm in proven(trace.norms):
+        place = f"norms/{norm.name}"
+        arrays |= {f"{place}/{name}": getattr(norm, name) for name in NORM_ARRAYS}
+        arrays[f"{place}/output"] = norm.recorded
+    for record in proven(trace.feed_forward):
+        place = f"feed_forward/{record.name}"
+        arrays |= {f"{place}/before": record.before, f"{place}/hidden": record.hidden}
+    for routed in trace.experts:
+        place = f"experts/{routed.name}"
+        arrays |= {f"{place}/{name}": getattr(routed, name) for name in EXPERT_ARRAYS}
+    arrays |= {f"written/{name}": written for name, written in trace.written.items()}
+    if logits is not None and trace.vocabulary is not None:
+        named = trace.vocabulary.arrays().items()
+        arrays |= {f"vocabulary/{name}": array for name, array in named}
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+def _without_repeats(arrays: Arrays) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """The arrays to store; and for each array that shares an earlier one's memory, the name of that
+    one: the input of a norm is a state of the stream, and is stored once."""
+    first: dict[object, str] = {}
+    kept, same = {}, {}
+    for name, array in arrays.items():
+        memory = array.__array_interface__
+        seen = first.setdefault((memory["data"][0], array.shape, array.strides, array.dtype), name)
+        if seen == name:
+            kept[name] = array
+        else:
+            same[name] = seen
+    return kept, same
+
+
+def _written_token(token: Token) -> Written:
+    return asdict(token) | {"raw": token.raw.hex()}
+
+
+def _written_attention(attention: Attention) -> Written:
+    return {name: getattr(attention, name) for name in _ATTENTION_FIELDS} | {
+        "fill": str(attention.mask_value),  # JSON has no infinity
+        "ablated": attention.ablated,
+        "weights_set": attention.weights_set,
+        "steps": list(attention.steps),
+        "projection": asdict(attention.projection),
+    }
+
+
+def _written_intervention(intervention: Intervention) -> Written:
+    return {
+        name: sorted(value) if isinstance(value, frozenset) else value
+        for name, value in vars(intervention).items()
+    } | {"fill": str(intervention.fill), "patch": _written_patch(intervention.patch)}
+
+
+def _written_patch(patch: Patch | None) -> Written | None:
+    return None if patch is None else asdict(patch) | {"parts": sorted(patch.parts)}

@@ -13,18 +13,22 @@ from model.system.settings import MEGABYTE, settings
 from model.trace import array_file
 from model.trace.array_file import Header
 from model.trace.description import (
+    EXPERT_ARRAYS,
+    KEY,
+    NORM_ARRAYS,
+    VECTORS,
     AttentionEntry,
     Description,
     NormEntry,
+    Wanted,
     described,
+    fitted,
+    holds,
     mask_value,
+    trace_file,
 )
-from model.trace.experts import ExpertsRecord
-from model.trace.file_content import KEY, trace_file
-from model.trace.fitting_arrays import EXPERT_ARRAYS, NORM_ARRAYS, VECTORS, Wanted, fitted, holds
-from model.trace.records import Attention, FeedForwardRecord, NormRecord
-from model.trace.trace import Logits, Trace
-from model.trace.vocabulary import Vocabulary
+from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord
+from model.trace.trace import Logits, Trace, Vocabulary
 
 __all__ = ["load_trace", "read_trace", "read_trace_of", "trace_file"]
 

@@ -5,7 +5,7 @@ They are few enough for wide cells, and reach from nothing over the smallest to 
 
 import numpy as np
 
-from model.analysis.heads.tiles import Tiles
+from model.analysis.heads.statistics import Tiles
 from model.trace.arrays import read_only
 from model.trace.records import Token
 from model.training.checkpoints import (

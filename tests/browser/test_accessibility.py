@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.accessibility import GRAVE, both_themes, look
 from tests.browser.controls import close_heads
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 WIDTH_OF_A_PHONE = 390
 

@@ -13,7 +13,7 @@ from tests.browser.conftest import LOG
 from tests.browser.controls import arc_weights, close_heads, drawn, pick_head
 from tests.server import READY, serving
 from tools.on_cluster import two_machines
-from viz.state.view import View
+from viz.state.link import View
 
 pytestmark = pytest.mark.xdist_group("cluster")  # one worker, one cluster
 

@@ -20,7 +20,7 @@ from tests.browser.controls import (
 from tests.browser.explorer.stage import AFTER_THE_DELAY
 from tests.browser.test_all_heads import click_head
 from tests.legible import assert_opens_on_its_picture
-from viz.state.view import View
+from viz.state.link import View
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from model.download.sources import fetched
+from model.download.entries import fetched
 from model.download.wheel import cache_folder
 from model.loading.registry import models
 from tests.model.hub_models import saved

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from model.worked import examples
 from tests.legible import LOWEST, PICTURE, STILL, WIDTHS, Walk, faults, walk
-from viz.state.menu import PAGES, PageEntry
+from viz.state.navigation import PAGES, PageEntry
 
 WITH_A_MODEL = (
     "attention",

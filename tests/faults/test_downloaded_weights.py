@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from model import load_model
+from model.download.entries import fetched, is_on_disk
 from model.download.gguf import MANIFEST as CONVERTED
 from model.download.gguf import fetch_converted
 from model.download.hub import MANIFEST, check_hashes, hub_folder, is_here
-from model.download.sources import fetched, is_on_disk
 from model.download.wheel import Wheel, cache_folder
 from model.loading.registry import models
 from model.run.model import Model

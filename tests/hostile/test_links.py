@@ -13,8 +13,7 @@ from tests.hostile import laws
 from tests.hostile.words import any_words
 from tools import fuzz
 from viz.server.security import HEADER_BYTES
-from viz.state.link import LINK_BYTES, PARAMETERS, from_link, short_link, to_link
-from viz.state.view import View
+from viz.state.link import LINK_BYTES, PARAMETERS, View, from_link, short_link, to_link
 
 names = st.sampled_from([*sorted(PARAMETERS), "other", ""])
 values = st.one_of(

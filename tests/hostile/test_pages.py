@@ -8,7 +8,7 @@ from tests.hostile.attacks import SHORT
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.sinks import escaped_wrongly, sent, unsafe_cells
 from tests.pages.test_every_view import views
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 TEXT = " ".join(SHORT) + " the cat"
 WITHOUT = ("worked_examples", "glossary", "training", "examples", "for_a_class", "corpus")

@@ -64,7 +64,7 @@ def test_what_is_not_the_models_own_is_left_out_and_it_opens(folder: Path) -> No
 
 def test_a_number_that_makes_the_config_itself_large_is_a_claim(folder: Path) -> None:
     """Not left out by its name: tried, as any number beyond a million is."""
-    from model.hub.empty import grows_with
+    from model.hub.config import grows_with
 
     described = json.loads((folder / "config.json").read_text()) | {"num_labels": 10**9}
     assert grows_with(described, "num_labels", {"num_labels": ""})

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from model import Model, load_model
-from model.trace.matrix_csv import matrix_csv
+from model.trace.arrays import matrix_csv
 from tests.cases import each
 from tests.csv_reading import read_matrix_csv
 from tests.hostile import laws

@@ -12,7 +12,7 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from model import Intervention, Model, Trace, load_model
-from model.hub.adapters import reference_mended
+from model.hub.inline_attention import reference_mended
 from model.nn.intervention import UNCHANGED
 from tests.model.hub_families import ADDING, FAMILIES, ODD, PARTLY, REFUSED, SPECIAL, WORDS
 

@@ -10,26 +10,25 @@ from streamlit.testing.v1 import AppTest
 
 import viz.views.all_heads.ablation as ablation_view
 from model import Model, Trace
-from model.analysis.attribution.head_composition import compositions_of
 from model.analysis.attribution.head_matrices import (
     HeadMatrices,
+    compositions_of,
     copying_score,
     head_matrices,
     looking,
     writing,
 )
-from model.analysis.heads import ablations
-from model.analysis.heads.ablations import ablate_each
-from model.analysis.heads.families import families, heads_of
-from model.analysis.heads.merging import Merged
+from model.analysis.heads import contributions
+from model.analysis.heads.contributions import Merged, ablate_each
+from model.analysis.heads.statistics import families, heads_of
 from model.analysis.run_comparison import rounding
 from model.serving.engine import Request
 from tests.model.tiny import sentence
 from tests.pages.kinds import name_of
 from tests.pages.reading import control, numbers, own, said, tables, traces, visit
 from viz.shell import background
-from viz.views.all_heads.composition import compare_one
-from viz.views.all_heads.runs import CompositionRun
+from viz.views.all_heads.choice import CompositionRun
+from viz.views.all_heads.matrices import compare_one
 from viz.views.all_heads.views import VIEWS
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -178,7 +177,7 @@ def test_a_long_ablation_waits_to_be_asked_and_a_stopped_one_shows_what_was_foun
     assert "Without **" in said(app)
     model = own("stories")
     run = ablation_view.runs().known(Request("stories", text))
-    monkeypatch.setattr(ablations, "MOST_ROWS", 3)
+    monkeypatch.setattr(contributions, "MOST_ROWS", 3)
     run.found = next(ablate_each(model, model.trace(text), run.found.watched, nullcontext))
     app = opened("Leave one out", text=text)
     assert "Stopped after 3 heads" in said(app)
@@ -227,7 +226,7 @@ def test_the_sentences_about_a_heads_matrices_tell_their_numbers() -> None:
 def test_the_distance_between_rotated_tokens_stays_within_a_shorter_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("viz.views.all_heads.composition.FEW", 0)  # as if there were many heads
+    monkeypatch.setattr("viz.views.all_heads.matrices.FEW", 0)  # as if there were many heads
     monkeypatch.setattr("viz.shell.background.UNASKED", 0)  # which take long to compare
     given = {"model": name_of("llama"), "text": "the cat saw the dog", "place": "decoder.2.self"}
     app = opened("A head as matrices", **given, head="5")

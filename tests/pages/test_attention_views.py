@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.analysis import score_parts
-from model.analysis.attribution.edge_values import EdgeValues
+from model.analysis.attribution.score_parts import EdgeValues
 from model.loading.registry import models
 from tests.model.tiny import sentence
 from tests.pages.reading import choose, control, numbers, own, said, traces, visit

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.analysis.tokens.beams import BeamSearch, beam_search
+from model.analysis.tokens.live_writing import BeamSearch, beam_search
 from tests.pages.reading import ODD_TEXTS, numbers, said, visit
 from viz.notation.labels import drawn_letters, token_label
 from viz.state.engine import engine

@@ -9,10 +9,10 @@ import pytest
 from model import Intervention
 from tests.pages.reading import control, said, visit
 from viz.explorer import Selection
-from viz.explorer.claim import Claim
 from viz.explorer.component import explorer
-from viz.state.examples import EXAMPLES, SentenceExample
+from viz.explorer.message import Claim
 from viz.state.link import to_link
+from viz.state.presets import EXAMPLES, SentenceExample
 
 UNCHANGED = "This page shows the **unchanged** model, without your change: positions off."
 CLAIMS = [

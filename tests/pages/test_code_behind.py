@@ -9,7 +9,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from model.analysis.heads.merging import merged
+from model.analysis.heads.contributions import merged
 from model.code.check import within_weights
 from model.code.script import stem, weights_file
 from model.snippets import STYLES

@@ -6,7 +6,7 @@ import pytest
 
 from model.trace.trace import Logits
 from tests.pages.reading import visit
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 FILES = [page.file for page in PAGES]
 TRANSLATOR = "pages/encoder_decoder.py"  # shows each row of a model that reads 32 tokens at most

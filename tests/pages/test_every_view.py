@@ -10,14 +10,14 @@ from pathlib import PurePath
 
 import pytest
 from streamlit.testing.v1 import AppTest
-from tests.model.worked.test_latex import equations, holds, value_of
 
 from tests.hostile.laws import strings
+from tests.model.worked.test_latex import equations, holds, value_of
 from tests.pages.kinds import KINDS, TEXT, name_of
 from tests.pages.module_facts import contradictions, facts
 from tests.pages.reading import numbers, said, visit
 from tools.words import shows, texts
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 LENT = "translate-en-fr"  # the model of a page that lends its sentence
 WALKS = [

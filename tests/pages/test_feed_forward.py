@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.analysis.stream.activation_curves import bends
-from model.analysis.stream.gradients import DeepStack, gradient_sizes
-from model.analysis.stream.neurons import strongest
-from model.analysis.stream.stream import contributions, lengths
+from model.analysis.stream.feed_forward import bends, strongest
+from model.analysis.stream.stream import DeepStack, contributions, gradient_sizes, lengths
 from model.loading.registry import models
 from model.trace.trace import Trace
 from tests.model.tiny import sentence

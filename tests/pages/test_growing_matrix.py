@@ -10,9 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import load_model
-from model.analysis.tokens.live_writing import Writing, live_writing
+from model.analysis.tokens.live_writing import Choice, Writing, live_writing
 from model.analysis.tokens.prediction import Sampling
-from model.analysis.tokens.sampling import Choice
 from model.serving.engine import Request
 from tests.pages.reading import control, numbers, said, visit
 from viz.shell import background
@@ -27,14 +26,12 @@ def under_way(name: str, text: str, place: str) -> None:
 
     import streamlit as st
 
-    from model.analysis.tokens.live_writing import live_writing
+    from model.analysis.tokens.live_writing import Choice, live_writing
     from model.analysis.tokens.prediction import Sampling
-    from model.analysis.tokens.sampling import Choice
     from model.serving.engine import Request
+    from viz.state.link import View
     from viz.state.look import Look
-    from viz.state.view import View
-    from viz.views.prediction.growing import growing
-    from viz.views.prediction.writing import WritingRun
+    from viz.views.prediction.writing import WritingRun, growing
 
     st.session_state["view"] = View(model=name, text=text, place=place, head=1)
     seen, run = Look(Request(name, text)), WritingRun()

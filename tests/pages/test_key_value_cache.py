@@ -7,9 +7,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Trace
+from model.analysis.tokens.live_writing import Choice, shorter_caches
 from model.analysis.tokens.prediction import Sampling
-from model.analysis.tokens.sampling import Choice
-from model.analysis.tokens.shorter_caches import shorter_caches
 from model.serving.engine import Request
 from tests.pages.kinds import name_of
 from tests.pages.reading import control, numbers, said, visit

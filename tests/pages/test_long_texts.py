@@ -21,7 +21,7 @@ from tests.model.hub_models import build, save
 from tests.pages.laboratory import linked
 from tests.pages.reading import choose, visit
 from tests.pages.test_measured_points import DISTANCES, POINTS, points_page
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 TOKENS = 1200
 MESSAGE = 8_000_000  # bytes of one element; Streamlit refuses 20 MB, and shows its own error

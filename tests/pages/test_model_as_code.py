@@ -10,7 +10,7 @@ import pytest
 from model.code.script import printed
 from tests.model.hub_models import saved
 from tests.pages.reading import own, said, visit
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 from viz.views.code.lines import coloured
 
 TEXTS = {

@@ -10,7 +10,7 @@ from model.serving.cluster import far_trace
 from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.pages.reading import said, visit
 from viz.state.engine import forget_engine
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 HOSTS = Here()  # their models are loaded once
 TEXT = "Anna gave Tom the green cup"

@@ -7,7 +7,7 @@ import tiktoken
 
 from model.run.tokenizers import gpt2_ids
 from tests.pages.reading import visit
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 TEXT = "A sentence that is read by nobody else"
 

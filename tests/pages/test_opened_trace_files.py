@@ -12,7 +12,6 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.testing.v1 import AppTest
 
 from model import load_model, load_trace
-from model.serving import trace_files
 from model.system import deadline
 from model.trace.trace import Trace
 from model.trace.unproven import RECORDED
@@ -63,7 +62,7 @@ def test_the_page_stands_before_its_file_is_read(
         stood.append("frame" in st.session_state)
         return load_trace(path, most_bytes=most_bytes)
 
-    monkeypatch.setattr(trace_files, "load_trace", read)
+    monkeypatch.setattr("model.serving.engine.load_trace", read)
     app = visit("attention", model=str(file), text=OWN)
     assert stood == [True]  # and it is read once
     assert sentence(app) == ("Tom saw a dog", True)

@@ -20,7 +20,7 @@ from tests.pages.reading import control, visit
 from tests.server import numbers, serving
 from tests.visitor import Visitor
 from viz.state.engine import engine, forget_engine
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 CHANGED = {"mask": "none"}

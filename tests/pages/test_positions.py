@@ -8,7 +8,7 @@ import pytest
 
 from model import Intervention
 from model.analysis.stream.positions import likeness, sinusoidal
-from model.analysis.tokens.word_order import reordered
+from model.analysis.tokens.embeddings import reordered
 from model.loading.registry import models
 from tests.model.tiny import loaded, sentence
 from tests.pages.kinds import name_of

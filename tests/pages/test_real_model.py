@@ -7,14 +7,14 @@ import huggingface_hub.constants
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.download.sources import is_on_disk, is_unpacked
+from model.download.entries import is_on_disk, is_unpacked
 from model.loading.registry import models
 from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
 from tests.pages.reading import visit
 from viz.shell.downloads import Download, entry_to_fetch, fetch_behind, fetching
-from viz.shell.model_notes import looked_up
-from viz.state.remembered import remembered, to_remember
+from viz.shell.model_picker import looked_up
+from viz.state.session import remembered, to_remember
 
 HOME = Path(__file__).parents[2] / "pages" / "home.py"
 NAME = "somebody/tiny-llama"
@@ -28,7 +28,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path / "cache"))
         monkeypatch.setenv("ATTENTION_FETCH", NAME)
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr("model.download.transfer.PIECE", 16_384)
+        monkeypatch.setattr("model.download.hub.PIECE", 16_384)
         fetching.cache_clear()
         yield server
 
@@ -112,7 +112,7 @@ def test_a_full_disk_is_told_on_home(hub: Hub, monkeypatch: pytest.MonkeyPatch) 
 def test_who_is_elsewhere_sees_it_come_but_cannot_stop_it(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("viz.views.home.real_model.visitor_is_local", lambda: False)
+    monkeypatch.setattr("viz.views.home.hero.visitor_is_local", lambda: False)
     hub.slowly = 0.5
     fetch_behind(models[NAME])
     app = home()

@@ -17,7 +17,7 @@ from model.trace.unproven import RECORDED, WORDS, NoWeightsError
 from tests.pages.reading import control, said, tables, visit
 from viz.shell.model_picker import SAID, TYPED
 from viz.state.engine import engine
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 TEXTS = {
     "house-gpt": "Tom Hill saw a red ball. Anna gave the ball to Tom",

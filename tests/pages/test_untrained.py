@@ -4,8 +4,8 @@ import pytest
 
 from model.loading.registry import models, untrained, untrained_models
 from tests.pages.reading import control, said, visit
-from viz.state.examples import EXAMPLES
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
+from viz.state.presets import EXAMPLES
 
 READ_TWO = ("paper-base", "distance-buckets")
 SAID = "The open model is **untrained**"

@@ -19,7 +19,7 @@ from model.serving.engine import Engine
 from tests.pages.reading import control, visit
 from viz.shell import background
 from viz.state.engine import engine, forget_engine
-from viz.state.menu import PAGES, entry
+from viz.state.navigation import PAGES, entry
 
 CHANGED = {
     "model": "house-gpt",

@@ -98,7 +98,7 @@ def _start(options: argparse.Namespace) -> None:
     opens = "" if options.model is None else link(options.model, options.text)
     line = ["--server.port", str(options.port)] if options.port else []
     line += ["--server.headless", "true"] if options.no_browser else []
-    from viz.server.run import run_server
+    from viz.server.starting import run_server
 
     run_server(line, opens)
 
@@ -109,8 +109,7 @@ def link(model: str, text: str | None) -> str:
     The files of a model are fetched where they are not on this computer. Raises ValueError, with a sentence,
     for what cannot be opened.
     """
-    from viz.state.link import address, opening_link, short_link
-    from viz.state.view import TEXT_LIMIT, View
+    from viz.state.link import TEXT_LIMIT, View, address, opening_link, short_link
 
     if model.endswith(".safetensors") and not Path(model).is_dir():
         if text is not None:
@@ -143,7 +142,7 @@ def _trace_file(name: str) -> str:
 
 def _at_hand(name: str) -> str:
     """A model whose files are on this computer by now; a folder by its whole path."""
-    from model.download.sources import fetched
+    from model.download.entries import fetched
     from model.loading.registry import known, may_be_linked
 
     entry = known(name)

@@ -1,7 +1,9 @@
 """A Plotly figure on a page."""
 
+import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -9,9 +11,18 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from model.system.files import bytes_text
-from viz.elements.rules import rules
 from viz.figures.in_words import in_words
 from viz.figures.room import counted_margins, narrow_rules, room_above, without_anchor
+from viz.notation.labels import token_label
+from viz.notation.numbers import fixed
+from viz.notation.theme import MASKED, WEIGHT
+
+
+def rules(css: str) -> None:
+    """Rules of CSS. They stand in this place, without taking room: a style alone Streamlit would put into the
+    one place of all fragments, where the next one overwrites it."""
+    st.html(f'<i class="rules" hidden></i><style>{css}</style>')
+
 
 # Bytes of a picture in the message to the browser. A matrix of as many cells as are drawn, with its mask and
 # its hatching, has 3.2 MB; Streamlit refuses 20 MB.
@@ -76,3 +87,121 @@ def _bytes(part: object) -> int:
     if isinstance(part, list | tuple | np.ndarray):
         return sum(map(_bytes, part))
     return len(str(part))
+
+
+_component = st.components.v2.component(
+    "drawing",
+    html="""<div class="drawing" data-testid="arc-line">
+<div class="wide"></div><div class="narrow"></div></div>""",
+    css="""
+.drawing { container-type: inline-size; }
+.drawing svg { display: block; width: 100%; color: var(--st-text-color); overflow: visible; }
+.drawing .wide svg { max-width: 62rem; }
+@container (width < 600px) { .drawing .wide { display: none; } }
+@container (width >= 600px) { .drawing .narrow { display: none; } }
+.drawing text { fill: currentColor; font-family: var(--st-code-font); font-size: 18px; text-anchor: middle; }
+.drawing .said { fill: var(--st-primary-color); font-weight: 600; }
+.drawing rect { fill: transparent; }
+.drawing path { fill: none; stroke: var(--st-primary-color); stroke-linecap: round; pointer-events: none; }
+.drawing .first { stroke: color-mix(in srgb, currentColor 45%, transparent); }
+.drawing .token { cursor: pointer; outline: none; }
+.drawing .token:focus-visible rect { stroke: currentColor; stroke-width: 2; }
+.drawing .arcs:not(.shown) { display: none; }
+.drawing .shown rect { fill: color-mix(in srgb, var(--st-primary-color) 18%, transparent); }
+""",
+    js="""
+const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+const drawn = new WeakMap();
+
+function listen(holder) {
+  const [tokens, arcs] = [".token", ".arcs"].map((name) => [...holder.querySelectorAll(name)]);
+  const numberOf = (event) => tokens.indexOf(event.target.closest(".token"));
+  const show = (shown) => {
+    for (const all of [tokens, arcs]) all.forEach((one, at) => one.classList.toggle("shown", at === shown));
+  };
+  const choose = (chosen) => {
+    tokens.forEach((token, at) => {
+      token.classList.toggle("chosen", at === chosen);
+      token.setAttribute("tabindex", at === chosen ? "0" : "-1");
+    });
+    show(chosen);
+  };
+  const showChosen = () => show(tokens.findIndex((token) => token.classList.contains("chosen")));
+  holder.onpointerover = (event) => (numberOf(event) >= 0 ? show(numberOf(event)) : showChosen());
+  holder.onpointerleave = showChosen;
+  holder.onclick = (event) => numberOf(event) >= 0 && choose(numberOf(event));
+  holder.onkeydown = (event) => {
+    const next = tokens[numberOf(event) + STEPS[event.key]];
+    if (!next) return;
+    event.preventDefault();
+    choose(tokens.indexOf(next));
+    next.focus();
+  };
+}
+
+export default function ({ data, parentElement }) {
+  for (const [name, svg] of Object.entries(data)) {
+    const holder = parentElement.querySelector(`.${name}`);
+    if (drawn.get(holder) === svg) continue;
+    drawn.set(holder, svg);
+    holder.innerHTML = svg;
+    listen(holder);
+  }
+}
+""",
+)
+
+
+def drawing(svg: Mapping[str, str], key: str) -> None:
+    """Draws an SVG of `arc_line`, whose text is escaped: "wide" for a screen, "narrow" for a phone."""
+    _component(key=key, data=dict(svg))
+
+
+_STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+_LABEL = 18  # characters of a token
+_DECIMALS = 3  # beside a bar; pointing at it shows all that are certain
+
+
+def paired_bars(
+    tokens: Sequence[str],
+    before: Sequence[float],
+    after: Sequence[float],
+    *,
+    unit: str,
+    decimals: int,
+    end: float | None = None,
+) -> None:
+    """A row for each token, with a bar of each run. tokens: as the model reads them. unit: of the numbers,
+    which are from 0 up. decimals: that are certain. end: the number of a bar as wide as its place; None: the
+    largest one.
+
+    Raises ValueError if there is not a number of each run for each token.
+    """
+    widest = end or max(*before, *after, 0.0) or 1.0
+    rows = "".join(
+        f'<tr><th scope="row">{html.escape(token_label(token, _LABEL))}</th><td>'
+        + "".join(
+            _bar(value, value / widest, colour, decimals)
+            for value, colour in ((old, MASKED), (new, WEIGHT))
+        )
+        + "</td></tr>"
+        for token, old, new in zip(tokens, before, after, strict=True)
+    )
+    st.html(
+        f'<style>{_STYLE}</style><div class="paired-bars" role="region" tabindex="0" '
+        f'aria-label="{html.escape(unit)}, before and after"><table><thead><tr>'
+        f'<th scope="col">token</th><td><span>{html.escape(unit)}: '
+        f"{_swatch(MASKED)}unchanged {_swatch(WEIGHT)}changed</span></td></tr></thead>"
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _bar(value: float, share: float, colour: str, decimals: int) -> str:
+    return (
+        f'<span title="{html.escape(fixed(value, decimals))}"><i style="--share:{share:.4f};--bar:{colour}">'
+        f"</i>{html.escape(fixed(value, min(decimals, _DECIMALS)))}</span>"
+    )
+
+
+def _swatch(colour: str) -> str:
+    return f'<i style="--bar:{colour}"></i>'

@@ -15,11 +15,17 @@ import streamlit as st
 from model.snippets import Origin
 from model.trace.records import Attention
 from viz.explorer import assets, bundle
-from viz.explorer.claim import Claim
-from viz.explorer.message import MODELS_OWN, Json, group_parts, parts, payload, without_arrays
+from viz.explorer.message import (
+    MODELS_OWN,
+    Claim,
+    Json,
+    group_parts,
+    parts,
+    payload,
+    without_arrays,
+)
 from viz.explorer.packing import packed
-from viz.explorer.selection import Selection
-from viz.explorer.shown import hear, show
+from viz.explorer.shown import Selection, hear, show
 
 if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads

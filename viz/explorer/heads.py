@@ -6,8 +6,7 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
-from model.analysis.heads.families import families
-from model.analysis.heads.tiles import Tiles, tiles
+from model.analysis.heads.statistics import Tiles, families, tiles
 from model.nn.places import Head, Place
 from model.trace.trace import Trace
 from viz.notation.theme import MASKED, QUANTITIES

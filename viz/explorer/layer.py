@@ -13,9 +13,8 @@ import numpy as np
 from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
-from model.trace.records import Attention
-from model.trace.some_queries import by_queries
-from model.trace.stages import soft_capped
+from model.trace.blocks import by_queries
+from model.trace.records import Attention, soft_capped
 from viz.explorer.around import Group
 
 Array = NDArray[np.float32]

@@ -7,7 +7,7 @@ sent, so that the weights can be checked.
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from model.nn.places import Place
 from model.snippets import Later, Origin, code_of
+from model.system.files import bytes_text
 from model.trace.records import Attention
+from model.trace.unproven import NotShownError
 from viz.explorer.around import Group, between, offered, parts_of
 from viz.explorer.code import code_json
-from viz.explorer.layer import band_of, group_arrays, layer_arrays
-from viz.explorer.sent_heads import bytes_of, mask_bytes, sent_heads
+from viz.explorer.layer import band_of, by_distance, group_arrays, layer_arrays
 from viz.explorer.stages import Stage, stages
 from viz.notation.formulas import Formula, StageName, formulas
 from viz.notation.labels import isolated, plotly_label, token_label, word_numbers
@@ -30,7 +31,95 @@ from viz.notation.theme import MASKED, QUANTITIES
 if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads
 
+
+@dataclass(frozen=True)
+class Ring:
+    """A cell, a whole row (no key), a whole column (no query), or the cells so many columns beside the
+    diagonal."""
+
+    query: int | None = None
+    key: int | None = None
+    diagonal: int | None = None
+
+
+@dataclass(frozen=True)
+class Words:
+    """Some words. With `rings` they are a link that rings these once; with `place` or `head`, one that opens
+    that layer or head."""
+
+    text: str
+    rings: tuple[Ring, ...] = ()
+    place: str | None = None
+    head: int | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is to be seen in one head of a run."""
+
+    place: str
+    head: int
+    title: str
+    words: tuple[Words, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.words)
+
+
 Array = NDArray[np.float32]
+LARGEST = 18_000_000  # bytes of one head; Streamlit's limit on a message is 20 MB
+
+
+def sent_heads(attention: Attention, head: int, room: int, *, runs: int, complete: bool) -> range:
+    """The block of heads that contains this head, as large as this room in bytes allows. Raises NotShownError
+    where one head alone does not fit into a message."""
+    count = attention.heads
+    if runs * bytes_of(attention, complete=complete) <= room:
+        return range(count)
+    each = runs * _bytes_alone(attention, complete=complete)
+    if each > LARGEST:
+        raise NotShownError(
+            f"One head of this layer has {bytes_text(each)} of numbers; a browser gets at most "
+            f"{bytes_text(LARGEST)} at once. Shorten the text."
+        )
+    block = min(max(room // max(each, 1), 1), count)
+    first = min(max(head, 0), count - 1) // block * block
+    return range(first, min(first + block, count))
+
+
+def bytes_of(attention: Attention, *, complete: bool) -> int:
+    """Bytes of a layer's arrays: queries and keys and, if complete, values and outputs. Keys and values that
+    heads share count once."""
+    arrays = _arrays(attention, complete=complete)
+    return sum(array.nbytes for array in arrays) + attention.heads * _bytes_of_cells(attention)
+
+
+def _bytes_alone(attention: Attention, *, complete: bool) -> int:
+    """Bytes of one head, with all that it shares."""
+    arrays = _arrays(attention, complete=complete)
+    return sum(array.nbytes // len(array) for array in arrays) + _bytes_of_cells(attention)
+
+
+def _arrays(attention: Attention, *, complete: bool) -> list[Array]:
+    query, key, value = attention.vectors
+    return [query, key, *([value, attention.output] if complete else [])]
+
+
+def _bytes_of_cells(attention: Attention) -> int:
+    """Bytes of what has a number for each query and key of a head."""
+    cells = attention.vectors[0].shape[1] * attention.vectors[1].shape[1]
+    bias = attention.bias is not None and not by_distance(attention)
+    return 4 * cells * (attention.drops + bias)
+
+
+def mask_bytes(attention: Attention) -> int:
+    """Bytes of a layer's mask, a bit for each cell, unless a rule says it."""
+    if attention.look_ahead or attention.own_mask is None or band_of(attention):
+        return 0
+    return attention.own_mask.size // 8
+
+
 Json = dict[str, object]
 BUDGET = 16_000_000  # bytes of arrays in one message; Streamlit's limit on a message is 20 MB
 LIGHT = 1_000_000  # up to so many bytes, values and outputs are sent at once

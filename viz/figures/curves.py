@@ -10,8 +10,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from model.analysis.cost.cost import Growth
-from model.analysis.stream.activation_curves import ActivationCurve, Function
-from model.analysis.stream.neurons import Histogram
+from model.analysis.stream.feed_forward import ActivationCurve, Function, Histogram
 from model.arithmetic.normalization import shrinkage
 from viz.figures.chart import DOTTED, SLANTED, Axis, chart, line, marks, note, titled
 from viz.notation.labels import plotly_label, plotly_words

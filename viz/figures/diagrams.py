@@ -9,8 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from model.analysis.cost.writing import WritingStep
-from model.analysis.tokens.windows import Window
+from model.analysis.cost.cost import WritingStep
+from model.analysis.tokens.embeddings import Window
 from model.nn.config import NormPlace
 from viz.figures.chart import (
     BARE,

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from model.analysis.heads.tiles import Tiles
+from model.analysis.heads.statistics import Tiles
 from viz.figures.chart import (
     BARE,
     CLICKED,

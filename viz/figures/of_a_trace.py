@@ -11,9 +11,8 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from model.analysis.heads.families import Family, families, family_of
 from model.analysis.heads.ranking import STATISTICS, scores
-from model.analysis.heads.tiles import tiles
+from model.analysis.heads.statistics import Family, families, family_of, tiles
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.figures.bars import part_bars

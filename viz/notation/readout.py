@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
+from model.trace.blocks import of_query
 from model.trace.records import Attention
-from model.trace.some_queries import of_query
 from viz.notation.labels import isolated, token_label
 from viz.notation.numbers import power_of_ten, signed
 

@@ -9,8 +9,7 @@ from model.trace.arrays import Array
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 from viz.explorer.around import between, offered, parts_of
-from viz.explorer.message import Json, payload, stages_of
-from viz.explorer.sent_heads import bytes_of
+from viz.explorer.message import Json, bytes_of, payload, stages_of
 from viz.explorer.stages import Stage
 from viz.notation.names import modules_of
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from model.nn.intervention import Intervention
 from model.nn.places import Place, head_label
+from model.trace.blocks import of_query
 from model.trace.records import Token
-from model.trace.some_queries import of_query
 from model.trace.trace import Trace
-from viz.explorer.claim import Claim, Ring, Words
+from viz.explorer.message import Claim, Ring, Words
 from viz.questions.question import token_name
-from viz.state.examples import EXAMPLES, SentenceExample
-from viz.state.view import View
+from viz.state.link import View
+from viz.state.presets import EXAMPLES, SentenceExample
 
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "last": -1}
 _NAMED = re.compile(

@@ -6,7 +6,7 @@ from model.analysis.run_comparison import losses, predicted, rounding
 from model.analysis.tokens.prediction import Distribution, probabilities
 from model.nn.intervention import Intervention
 from model.nn.places import head_label
-from model.trace.some_queries import of_query
+from model.trace.blocks import of_query
 from viz.notation.numbers import probability, settled
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, quoted, token_name
 from viz.questions.rows import open_keys, row_of

@@ -5,13 +5,12 @@ from math import exp
 
 import numpy as np
 
-from model.analysis.heads.families import family_of
 from model.analysis.heads.labels import Evidence, allowed_cells, goes_on_with_its_text, places
-from model.analysis.heads.statistics import after_the_same, mean_share
+from model.analysis.heads.statistics import after_the_same, family_of, mean_share
 from model.nn.places import Head, head_label
 from model.trace.arrays import Array, Mask
+from model.trace.blocks import of_query
 from model.trace.records import Attention
-from model.trace.some_queries import of_query
 from model.trace.trace import Trace
 from viz.notation.numbers import counted, signed
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, listed, token_name

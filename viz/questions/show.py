@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from model.analysis.heads.families import family_of
-from model.analysis.heads.tiles import chosen_tiles, tiles
+from model.analysis.heads.statistics import chosen_tiles, family_of, tiles
 from viz.elements.plot import plot
 from viz.figures.head_tiles import tiles_in_a_row
 from viz.notation.markdown import plain
 from viz.questions.kinds import MAKERS
 from viz.questions.question import Maker, Question, Scene, first_clear
-from viz.state.held import traced
+from viz.state.link import View
+from viz.state.look import traced
 from viz.state.session import current
-from viz.state.view import View
 
 if TYPE_CHECKING:
     from viz.state.look import Look

@@ -26,11 +26,16 @@ from model.analysis.run_comparison import (
     row_statistics,
 )
 from model.snippets import Later
-from model.trace.arrays import Array, Mask, read_only
-from model.trace.blocks import Block, block_of, in_blocks, largest_of_blocks, rows_together
-from model.trace.matrix_csv import matrix_csv
+from model.trace.arrays import Array, Mask, matrix_csv, read_only
+from model.trace.blocks import (
+    Block,
+    block_of,
+    by_queries,
+    in_blocks,
+    largest_of_blocks,
+    rows_together,
+)
 from model.trace.records import Attention
-from model.trace.some_queries import by_queries
 from model.trace.trace import Trace
 from viz.explorer.around import Part, between, offered, parts_of
 from viz.explorer.message import formulas_of, later_of, stages_of

@@ -32,12 +32,10 @@ from viz.saving.offline_page import (
     standalone,
 )
 from viz.state.embedded import frame_line
-from viz.state.examples import example_claim
-from viz.state.held import loaded, traced
 from viz.state.link import address, short_link
-from viz.state.look import labels_of
-from viz.state.menu import PAGES
-from viz.state.presets import preset_of
+from viz.state.look import labels_of, loaded, traced
+from viz.state.navigation import PAGES
+from viz.state.presets import example_claim, preset_of
 from viz.state.session import current
 
 if TYPE_CHECKING:

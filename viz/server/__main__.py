@@ -2,6 +2,6 @@
 
 import sys
 
-from viz.server.run import run_server
+from viz.server.starting import run_server
 
 run_server(sys.argv[1:])

@@ -25,15 +25,14 @@ from model.system.machine import machine_bytes
 from viz import views
 from viz.elements.error_boundary import tell
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
-from viz.server.connections import descriptors, tend_connections
+from viz.server.connections import InPieces, descriptors, tend_connections
 from viz.server.files_on_request import make_files_in_turn
 from viz.server.owner import owner
 from viz.server.security import web_security
-from viz.server.sending import InPieces
 from viz.shell.downloads import entry_to_fetch, fetch_behind, prepare
 from viz.shell.streamlit_patches import mend_streamlit
 from viz.state.engine import engine
-from viz.state.examples import FIRST
+from viz.state.presets import FIRST
 from viz.telemetry import logs
 from viz.telemetry.metrics import Counting, metrics
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from starlette.types import Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.web.server.starlette import starlette_server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -197,3 +197,26 @@ def bound_the_server() -> None:
         return chosen() | bounds
 
     setattr(starlette_server, "_get_uvicorn_config_kwargs", bounded)  # noqa: B010
+
+
+PIECE = 2**16  # bytes
+
+
+class InPieces:
+    """Sends large bodies in pieces."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_pieces(message: Message) -> None:
+            body = memoryview(message.get("body", b""))
+            if message["type"] != "http.response.body" or len(body) <= PIECE:
+                await send(message)
+                return
+            for start in range(0, len(body), PIECE):
+                stop = start + PIECE
+                more = stop < len(body) or message.get("more_body", False)
+                await send({**message, "body": body[start:stop], "more_body": more})
+
+        await self.app(scope, receive, send_pieces if scope["type"] == "http" else send)

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from model.serving.events import known
-from model.serving.holdings import Load
+from model.serving.engine import Load, known
 from model.system.settings import MEGABYTE
 from viz.state.engine import engine
 

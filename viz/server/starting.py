@@ -2,12 +2,17 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import click
 from streamlit import config
+from streamlit.web import cli
+
+from model.system.settings import check_at_start
+from viz.server.connections import bound_the_server, raise_limit
+from viz.server.ending import end_in_time
 
 
 @contextmanager
@@ -57,3 +62,20 @@ class _Unfailing:
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             return None
+
+
+def run_server(options: Sequence[str] = (), opens: str = "") -> None:
+    """Serves the app until a signal ends it.
+
+    options: of Streamlit's command line. opens: what the browser shows first, where there is a display: what
+    stands in the app's address behind the first slash.
+    """
+    with starting():
+        check_at_start()
+        from viz.server import asgi  # reads the settings: not before they are checked
+
+        raise_limit()
+        bound_the_server()
+        end_in_time()
+        line = ["run", asgi.__file__, *options, "--", opens]
+        cli.main(line, prog_name="streamlit", standalone_mode=False)

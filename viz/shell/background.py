@@ -12,7 +12,7 @@ from model.serving.engine import Background
 from model.system.jobs import Job, Jobs
 from viz.notation.markdown import plain
 from viz.state.engine import engine, visitor
-from viz.state.page_runs import page_runs
+from viz.state.shares import page_runs
 
 KEPT = 64  # runs and their results
 AT_FIRST, SECONDS = 0.7, 0.5  # seconds to wait before progress is shown, and between two looks

@@ -12,8 +12,7 @@ from viz.notation.markdown import plain
 from viz.state import url
 from viz.state.class_views import ENDED, ShownView, class_views
 from viz.state.link import PARAMETERS, opening_link
-from viz.state.menu import entry
-from viz.state.navigation import page_link
+from viz.state.navigation import entry, page_link
 from viz.state.session import current
 
 if TYPE_CHECKING:

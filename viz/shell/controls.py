@@ -4,25 +4,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 from streamlit.delta_generator import DeltaGenerator
 
-from model.nn.intervention import Intervention
-from model.nn.mask_choices import MASKS
+from model.loading.registry import models
+from model.nn.intervention import MASKS, Intervention
 from model.nn.places import Place
+from model.serving.engine import opens_file
+from model.trace.records import Token
+from viz.elements.one_of import one_listed
+from viz.elements.plot import plot
+from viz.figures.heatmap import Axis
+from viz.figures.vectors import MARKED, ColourEnd, token_rows
+from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.names import SUBLAYERS
-from viz.shell.alternatives import offer_knowing
-from viz.shell.sentence_box import open_example
-from viz.state.examples import EXAMPLES
-from viz.state.fit_intervention import masks_for
-from viz.state.intervention_words import COUNTERFACTUAL
+from viz.notation.theme import QuantityName
+from viz.shell.model_picker import looked_up, offer_knowing
+from viz.state.intervention_words import COUNTERFACTUAL, masks_for
+from viz.state.link import TEXT_LIMIT, short_link
 from viz.state.navigation import page_link
+from viz.state.presets import EXAMPLES, SentenceExample
 from viz.state.session import (
     change_view,
     control,
     current,
     intervene,
+    open_view,
     set_intervention,
     shown,
     switch,
@@ -33,6 +43,66 @@ if TYPE_CHECKING:
     from model.run.model import Model
     from model.trace.records import Attention
     from model.trace.trace import Trace
+
+
+_MODELS = {example.view.model for example in EXAMPLES}
+
+
+def sentence_box() -> None:
+    """The sentence of the view."""
+    is_recorded = opens_file(current().model)  # it has one text, or none
+    st.text_area(
+        "Your sentence",
+        height="content",
+        max_chars=TEXT_LIMIT,
+        placeholder="Recorded without a text" if is_recorded else "Type a sentence and press Enter",
+        label_visibility="collapsed",
+        disabled=is_recorded,
+        **control("text"),
+    )
+
+
+def choose_example() -> None:
+    """The examples: those of the open model first."""
+    st.selectbox(
+        "Examples",
+        _examples(current().model),
+        index=None,
+        key="example",
+        format_func=lambda example: f"{example.title}: {example.view.text}",
+        placeholder="Examples",
+        label_visibility="collapsed",
+        width=120,
+        on_change=_open_chosen_example,
+    )
+
+
+def say_link() -> None:
+    """Says what a link to this view leaves out, where the sentence is too long for one."""
+    if left_out := short_link(current())[1]:
+        st.caption(
+            f"Too long for a link, which leaves out: {', '.join(left_out)}. Keep a copy elsewhere: "
+            "it stays here only while this page is open."
+        )
+
+
+def open_example(example: SentenceExample) -> None:
+    """Opens an example where the page stands."""
+    open_view(replace(example.view, show=current().show))
+
+
+def _examples(model: str) -> list[SentenceExample]:
+    """The examples of models that can be opened."""
+    here = {name for name in _MODELS if name in models or looked_up(name)[0]}
+    listed = [example for example in EXAMPLES if example.view.model in here]
+    return sorted(listed, key=lambda example: example.view.model != model)
+
+
+def _open_chosen_example() -> None:
+    example: SentenceExample | None = st.session_state["example"]
+    if example is not None:
+        open_example(example)
+        st.session_state["example"] = None
 
 
 def choose_layer(names: Sequence[str]) -> str:
@@ -175,3 +245,45 @@ def offer_alternatives(model: "Model", offers: Sequence[str]) -> None:
 def _layer_name(name: str) -> str:
     place = Place.named(name)
     return f"{place.layer} · {place.stack} {SUBLAYERS[place.kind]}"
+
+
+LISTED = 24  # characters of a token in a list
+HINT = "Click a mark on the left to fill the formula with the numbers of that token."
+
+
+def pick_token(tokens: Sequence[Token], key: str) -> int:
+    """The position of the chosen token; at first the longest typed one of this sentence."""
+    longest = max(
+        range(len(tokens)),
+        key=lambda place: (not tokens[place].special, sum(map(str.isalpha, tokens[place].text))),
+    )
+    key = f"{key}-{hash(tuple(token.id for token in tokens))}"
+    labels = numbered_labels([token.text for token in tokens], LISTED)
+    return one_listed("Token", labels, key, first=longest)
+
+
+def choosable_rows(
+    values: NDArray[np.floating],
+    *,
+    tokens: Sequence[str],
+    columns: Axis,
+    quantity: QuantityName,
+    end: ColourEnd,
+    key: str,
+    chosen: str,
+) -> None:
+    """values (token, column) drawn with marks that choose a token.
+
+    key: of the picture. chosen: of the token's list, which the marks write to.
+    """
+    row = st.session_state[chosen]
+    figure = token_rows(
+        values, tokens=tokens, columns=columns, quantity=quantity, end=end, chosen=row
+    )
+
+    def take(token: int) -> None:
+        st.session_state[chosen] = token
+
+    plot(figure, f"{key}-{row}", clicked=take)  # a new picture each time: nothing is selected in it
+    if len(tokens) <= MARKED:
+        st.caption(HINT)

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 
-from model.download.entries import Entry
-from model.download.sources import fetched, is_on_disk
-from model.download.transfer import CancelledError
+from model.download.entries import Entry, fetched, is_on_disk
+from model.download.hub import CancelledError
 from model.download.wheel import Progress
 from model.hub.library import missing_library
 from model.loading.registry import models

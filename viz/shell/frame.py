@@ -4,7 +4,8 @@
 its place and the keyboard its link. A page that runs by itself draws it too.
 """
 
-from collections.abc import Iterator
+import html
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,32 +14,125 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from model.nn.config import Part, TransformerConfig
 from model.nn.places import Head
+from viz.elements.error_boundary import error_boundary
 from viz.notation.markdown import plain
+from viz.notation.model_map import Block, Kind, Rail, rails
 from viz.saving.save import link_of_view
 from viz.shell import class_bar
+from viz.shell.controls import choose_example, sentence_box
 from viz.shell.keys import STYLES as KEYS_STYLES
 from viz.shell.keys import keys
-from viz.shell.model_map import ModelMap, model_map
-from viz.shell.model_notes import say_untrained
-from viz.shell.model_picker import choose_model
+from viz.shell.model_picker import choose_model, say_untrained
 from viz.shell.recorded_run import bring_text
-from viz.shell.sentence_box import choose_example, sentence_box
 from viz.shell.streamlit_patches import mend_streamlit
 from viz.state import navigation
 from viz.state.embedded import is_embedded
-from viz.state.held import is_loaded, loaded
-from viz.state.link import opening_link
-from viz.state.menu import PageEntry, entry
-from viz.state.navigation import THIS_VIEW
+from viz.state.link import View, opening_link
+from viz.state.look import is_loaded, loaded
+from viz.state.navigation import THIS_VIEW, PageEntry, entry, has_others, leading_to
 from viz.state.session import adopt_link, current
-from viz.state.view import View
 from viz.tour import card as tour
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
     from model.run.model import Model
+
+
+PAGES: dict[Kind, str] = {
+    "tokens": "pages/tokens.py",
+    "positions": "pages/positions.py",
+    "norm": "pages/layer_norm.py",
+    "attention": "pages/attention.py",
+    "cross": "pages/encoder_decoder.py",
+    "feed_forward": "pages/feed_forward.py",
+    "add": "pages/feed_forward.py",
+    "memory": "pages/encoder_decoder.py",
+    "vectors": "pages/tokens.py",
+    "logits": "pages/prediction.py",
+    "next_token": "pages/prediction.py",
+}
+ALSO: dict[str, tuple[Kind, ...]] = {
+    "pages/home.py": ("attention",),
+    "pages/all_heads.py": ("attention",),
+    "pages/corpus.py": ("attention",),
+    "pages/laboratory.py": ("attention",),
+    "pages/encoder_decoder.py": ("attention",),
+}
+# The addresses of the pages on which a block is filled, by viz/shell/keys/js/links.js: drawn anew with each
+# page, the map would lose the keyboard.
+SHOWN_ON = {
+    kind: " ".join(
+        f"/{entry(one).address}" for one in (file, *(also for also in ALSO if kind in ALSO[also]))
+    )
+    for kind, file in PAGES.items()
+}
+SPOKEN: dict[Kind, str] = {"add": "+, add to the residual stream"}  # where the name is a sign
+_ROOM_FOR_STACKS = "<style>.st-key-work-bar { --picker: var(--encoder) }</style>"
+
+
+@dataclass
+class ModelMap:
+    """A map that is drawn, or about to be."""
+
+    rails: tuple[Rail, ...]
+    carried: Mapping[str, str]  # what each link says of the view
+    drawn: "DeltaGenerator"
+    lit: str | None = None  # the sub-layer whose layer's tick is lit
+
+    def light(self, place: str) -> None:
+        """Draws the map with the tick of a layer lit. place: the name of a sub-layer of it."""
+        if place != self.lit:
+            self.lit = place
+            rows = "".join(
+                _rail(rail, place, self.carried, named=len(self.rails) > 1) for rail in self.rails
+            )
+            room = _ROOM_FOR_STACKS if len(self.rails) > 1 else ""
+            self.drawn.html(f'<nav aria-label="The parts of the model">{rows}</nav>{room}')
+
+
+def model_map(
+    config: TransformerConfig, carried: Mapping[str, str], unproven: Collection[Part] = ()
+) -> ModelMap:
+    """One line of blocks for each stack. unproven: parts that are left out."""
+    return ModelMap(rails(config, unproven), carried, st.empty())
+
+
+def _rail(rail: Rail, place: str, carried: Mapping[str, str], *, named: bool) -> str:
+    """The blocks of a stack."""
+    before, layer, after = (
+        "".join(_block(block, carried) for block in blocks)
+        for blocks in (rail.before, rail.layer, rail.after)
+    )
+    name = f"<small>{rail.stack.capitalize()}</small>" if named else ""
+    return (
+        f'<div class="rail" data-stack="{rail.stack}">{name}{before}'
+        f'<span class="layer">{layer}{_ticks(rail, place)}</span>{after}</div>'
+    )
+
+
+def _block(block: Block, carried: Mapping[str, str]) -> str:
+    file, said = PAGES[block.kind], html.escape(f"{block.formula}\nshape: {block.shape}")
+    leads = leading_to(file, carried) if has_others() else ""
+    label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
+    return (
+        f'<a data-kind="{block.kind}" data-shown-on="{SHOWN_ON[block.kind]}" data-said="{said}" '
+        f'aria-description="{said}"{label} {leads}>{html.escape(block.name)}</a>'
+    )
+
+
+def _ticks(rail: Rail, place: str) -> str:
+    """One tick a layer, and how many there are."""
+    chosen = [n for n in range(rail.layers) if place.startswith(f"{rail.stack}.{n}.")]
+    ticks = "".join(f"<i class={'lit' if n in chosen else 'tick'}></i>" for n in range(rail.layers))
+    said = f"{rail.layers} layers" + (f", layer {chosen[0]} is chosen" if chosen else "")
+    return (
+        f'<span class="ticks" role="img" aria-label="{said}" data-stack="{rail.stack}">'
+        f"<b>× {rail.layers}</b><span>{ticks}</span></span>"
+    )
+
 
 _DRAWN = "frame-drawn"  # session state: the page that is about to run has its frame
 _FRAME = "frame"  # session state: that of the open page
@@ -209,3 +303,23 @@ def _frame(file: str) -> "DeltaGenerator":
 
 # On a phone what stands beside the sentence is behind this button: viz/shell/frame.css.
 _REST = '<details class="rest"><summary>Examples, model and head</summary></details>'
+
+
+def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[[], None]) -> None:
+    """The beats as tabs; the page opens on the live model. One is drawn at a time, in a frame of another page
+    the live one alone."""
+    if frame().is_embedded:
+        with error_boundary():
+            live()
+        return
+    names = ("The idea", "By hand", "On your sentence")
+    with st.container(key="beats"):
+        tabs = st.tabs(names, default=names[-1], on_change="rerun")
+    for tab, beat in zip(tabs, (idea, hand, live), strict=True):
+        if tab.open:
+            with tab, error_boundary():
+                if beat is not live:
+                    tour.point_back(names[-1])
+                if beat is idea:
+                    st.caption(frame().page.line)
+                beat()

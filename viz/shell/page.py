@@ -21,19 +21,18 @@ from viz.notation.markdown import plain
 from viz.notation.names import kinds_of_layers, modules_of
 from viz.questions.claims import claims
 from viz.saving.save import save_view
-from viz.shell import alternatives, controls, model_notes, sentence_box
-from viz.shell.beats import beats as beats
+from viz.shell import controls, model_picker
+from viz.shell.frame import beats as beats
 from viz.shell.frame import frame
 from viz.shell.frame import open_page as open_page
 from viz.shell.head_picker import head_picker
 from viz.shell.recorded_run import open_trace_file, say_recorded
 from viz.shell.request import fit_intervention, in_languages, readable, run_of, settle, still_asked
 from viz.state.engine import engine
-from viz.state.examples import example_claim
-from viz.state.held import is_loaded, loaded, traced
 from viz.state.intervention_words import parts
-from viz.state.look import Look
+from viz.state.look import Look, is_loaded, loaded, traced
 from viz.state.navigation import page_link
+from viz.state.presets import example_claim
 from viz.state.session import (
     carried_link,
     change_view,
@@ -59,7 +58,7 @@ def look(
     changed: bool = False,
     head: bool = False,
     full: bool = False,
-    offers: Sequence[str] = alternatives.ANY_MODELS,
+    offers: Sequence[str] = model_picker.ANY_MODELS,
 ) -> Look:
     """The sentence box and the choices, then the run they ask for.
 
@@ -74,12 +73,12 @@ def look(
     model: Model | None = None
     try:
         with around.said:
-            sentence_box.say_link()
-            model_notes.say_copy()
+            controls.say_link()
+            model_picker.say_copy()
             model = in_languages(_loaded(current().model))
             settle(model)
             say_recorded(model)
-            model_notes.say_unused(model)
+            model_picker.say_unused(model)
             controls.choose_languages(model)
             around.draw_map(model)
             around.light_layer(current().place)
@@ -267,7 +266,7 @@ def _run(seen: Look) -> Look:
 
 
 def _refuse(
-    refusal: ValueError, model: "Model | None", offers: Sequence[str] = alternatives.ANY_MODELS
+    refusal: ValueError, model: "Model | None", offers: Sequence[str] = model_picker.ANY_MODELS
 ) -> None:
     """Says why there is nothing to show, and offers a way on. The link keeps what was asked for."""
     st.error(plain(str(refusal)))

@@ -9,7 +9,7 @@ import streamlit as st
 
 from model.nn.intervention import Intervention
 from model.run.recorded import RecordedModel
-from model.serving.trace_files import opens_file
+from model.serving.engine import opens_file
 from model.system import deadline
 from model.system.settings import settings
 from model.trace.dropped import ENDING
@@ -17,10 +17,9 @@ from model.trace.trace import Trace
 from model.trace.unproven import RECORDED
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.state.dropped_files import called, let_go, note_dropped
 from viz.state.engine import engine, still_wanted
-from viz.state.held import is_loaded, loaded
-from viz.state.session import change_view, current, kept_view
+from viz.state.look import is_loaded, loaded
+from viz.state.session import called, change_view, current, kept_view, let_go, note_dropped
 
 if TYPE_CHECKING:
     from model.run.model import Model

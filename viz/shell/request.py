@@ -11,12 +11,12 @@ from model.nn.intervention import Intervention
 from model.serving.engine import Request
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
-from viz.shell import alternatives, controls
+from viz.shell import controls, model_picker
 from viz.shell.recorded_run import show_as_recorded
-from viz.state.fit_intervention import fitting_text
+from viz.state.intervention_words import fitting_text
+from viz.state.link import View
 from viz.state.look import Look
 from viz.state.session import change_view, current, write_link
-from viz.state.view import View
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -100,7 +100,7 @@ def readable(model: "Model", offers: Sequence[str]) -> str:
             f"Your text is {counted(length, 'token')} long, but {title} reads at most {context:,}, "
             f"so only the first {context:,} are shown. Your text stays in the box."
         )
-    alternatives.warn_of_new_words(model, kept, offers)
+    model_picker.warn_of_new_words(model, kept, offers)
     return kept
 
 

@@ -1,19 +1,46 @@
 """The state of one visitor's session: one `View`, its undone changes, and the link that says it all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypedDict
+from urllib.parse import unquote
 
 import streamlit as st
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from model.download.entries import Entry
+from model.loading.registry import may_be_linked, models
 from model.nn.intervention import Intervention
+from model.trace.dropped import FORGOTTEN, is_dropped
 from viz.explorer.shown import forget
 from viz.state import url
-from viz.state.link import PARAMETERS, from_link, short_link, to_link
-from viz.state.remembered import remembered
-from viz.state.view import View
+from viz.state.link import PARAMETERS, View, from_link, short_link, to_link
 from viz.state.way_back import came_back, way_back
 from viz.telemetry.metrics import count_page
+
+COOKIE = "attention-model"  # viz/shell/keys/js/main.js writes it
+_CHOSEN = "chosen-model"  # session state
+
+
+def remember(entry: Entry) -> None:
+    """Has the browser keep a model of the hub. Any other one is forgotten with the visit: its vocabulary may
+    not have the words of the first sentence, and a folder's name is nobody else's business."""
+    st.session_state[_CHOSEN] = View().model if entry.hub is None else entry.name
+
+
+def to_remember() -> str | None:
+    """The name that the browser is to keep; None where nothing was chosen in this session."""
+    chosen: str | None = st.session_state.get(_CHOSEN)
+    return chosen
+
+
+def remembered() -> str:
+    """The model that a visit begins with."""
+    name = unquote(str(st.context.cookies.get(COOKIE, "")))
+    return name if name and may_be_linked(name) else View().model
+
 
 _VIEW, _PAST, _PAGE = "view", "past-changes", "page"
 _ARRIVED, _LENT, _FIRST = "arrived", "lent-view", "first-of-the-views"
@@ -222,3 +249,58 @@ def write_link() -> None:
         view = replace(view, show="")
     url.tell(_LINK, short_link(view)[0], PARAMETERS)
     url.put_right()
+
+
+_OPENED, KEPT = "opened-models", 8  # session state
+
+
+def opened_here(known: Iterable[str]) -> list[str]:
+    """Models beside the known ones: the open one, and what was open in this session and still may be."""
+    name, before = current().model, st.session_state.get(_OPENED, [])
+    if name not in {*before, *known}:
+        before = st.session_state[_OPENED] = [*before, name][-KEPT:]
+    return [one for one in before if one == name or (models.found(one) and not is_dropped(one))]
+
+
+_DROPPED = "dropped-files"  # session state: a file's name by content -> its name where it came from
+
+
+def note_dropped(name: str, called: str) -> None:
+    """Notes that this session holds a file. called: the name that it has there."""
+    st.session_state[_DROPPED] = _dropped() | {name: called}
+
+
+def let_go(file: UploadedFile) -> None:
+    """Frees the memory of a file as it was sent, which Streamlit keeps until the session ends."""
+    run = get_script_run_ctx(suppress_warning=True)
+    if run is not None and isinstance(run.uploaded_file_mgr, MemoryUploadedFileManager):
+        run.uploaded_file_mgr.remove_file(run.session_id, file.file_id)
+
+
+def called(name: str) -> str:
+    """What a file of this session is called where it came from; "" for any other."""
+    return _dropped().get(name, "")
+
+
+def own_files() -> tuple[str, ...]:
+    """The names of this session's files."""
+    return tuple(_dropped())
+
+
+def is_ours(name: str) -> bool:
+    """Whether this session may read what has such a name. A thread that draws no page works for one that
+    was allowed to."""
+    if not is_dropped(name) or get_script_run_ctx(suppress_warning=True) is None:
+        return True
+    return name in _dropped()
+
+
+def require_ours(name: str) -> None:
+    """Raises ValueError for a file that was dropped in another session."""
+    if not is_ours(name):
+        raise ValueError(FORGOTTEN)
+
+
+def _dropped() -> dict[str, str]:
+    dropped: dict[str, str] = st.session_state.get(_DROPPED, {})
+    return dropped

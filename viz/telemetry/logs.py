@@ -16,7 +16,7 @@ from types import TracebackType
 from streamlit import logger as streamlit_logger
 
 from model import __name__ as MODEL
-from model.serving.events import Event, Found, facts
+from model.serving.engine import Event, Found, facts
 from model.system.clicks import click
 from viz import __name__ as VIZ
 

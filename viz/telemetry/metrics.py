@@ -18,8 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from model.serving.engine import Engine
-from model.serving.events import Event, Found, Loaded, Passed, known
+from model.serving.engine import Engine, Event, Found, Loaded, Passed, known
 
 MOMENTS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 # Parts of the server; the rest are pages.

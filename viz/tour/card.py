@@ -13,10 +13,9 @@ from model.serving.engine import Request
 from viz.notation.markdown import plain
 from viz.questions.question import Question
 from viz.questions.show import answerable, ask, asks, is_answered, scene_of, try_yourself
-from viz.state.held import traced
 from viz.state.link import to_link
-from viz.state.menu import entry
-from viz.state.navigation import page_link
+from viz.state.look import traced
+from viz.state.navigation import entry, page_link
 from viz.state.session import current
 from viz.tour.progress import (
     PARAMETER,

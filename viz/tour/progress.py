@@ -11,8 +11,8 @@ from model.nn.intervention import Intervention
 from viz.questions.question import listed
 from viz.state import url
 from viz.state.intervention_words import parts
+from viz.state.link import View
 from viz.state.session import current, kept_view, open_view, set_intervention
-from viz.state.view import View
 from viz.state.way_back import came_back
 from viz.tour.steps import NAMES, TOUR_STEPS, TourStep, on_tour_sentence, opened
 

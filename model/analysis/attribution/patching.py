@@ -6,7 +6,7 @@ Associations in GPT". Axes: R rows of a batch, one patch each; H heads, T tokens
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -15,20 +15,21 @@ import torch
 from torch import Tensor
 
 from model.analysis.attribution.stream_parts import check_model
-from model.analysis.heads.ablations import rows_at_once, texts_in_rows
+from model.analysis.heads.contributions import rows_at_once, texts_in_rows
 from model.analysis.stream.stream import contributions
 from model.nn.patches import (
     Site,
     SiteKind,
     Through,
     Where,
+    for_each_head,
     keeping,
     one_after_another,
     putting,
 )
-from model.nn.places import Place, layer_label
+from model.nn.places import Head, Place, layer_label
 from model.nn.recorder import Recorder, recording
-from model.run.refusals import check_id, check_same_length
+from model.run.protocols import check_id, check_same_length
 from model.system.elsewhere import asked
 from model.trace.arrays import Wide
 from model.trace.collect import doubled
@@ -36,6 +37,7 @@ from model.trace.trace import Trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
 
 What = Literal["head", "weights", "head_tokens", "stream", "feed_forward"]
 WHATS: tuple[What, ...] = get_args(What)
@@ -259,3 +261,238 @@ def check_runs(model: "Model", trace_a: Trace, trace_b: Trace, answer: tuple[int
     check_same_length(len(trace_a.target_tokens), len(trace_b.target_tokens))
     for token in answer:
         check_id(token, model.config.d_vocab, model.name)
+
+
+FEWEST = 3  # cells of which a correlation says anything
+
+
+def estimated_map(runs: PatchedRuns, answer: tuple[int, int]) -> Wide:
+    """The map of `patch_map` to first order, as if the answer were linear in each part: what run B has
+    there minus what run A has, times the gradient of A's answer. One pass and one gradient for all cells."""
+    start, end = runs.answers(answer)
+    found = np.full(runs.shape, np.nan)
+    effects = _effects(runs, answer)
+    for at, row in enumerate(runs.grid):
+        for column, spot in enumerate(row):
+            cells = [effects[kind, spot.name] for kind in SITES[runs.what]]  # (H or 1, T) each
+            head = slice(None) if spot.head is None else spot.head
+            token = slice(None) if spot.token is None else spot.token
+            found[at, column] = sum(float(one[head, token].sum()) for one in cells)
+    estimate: Wide = found / (end - start)
+    return estimate
+
+
+def _effects(runs: PatchedRuns, answer: tuple[int, int]) -> dict[Site, Wide]:
+    """(H, T) by site, or (1, T) where heads play no part: difference times gradient, over the whole width."""
+    added: dict[Site, Tensor] = {}
+    apart: dict[Site, Tensor] = {}
+
+    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
+        if kind in ("key", "value") and ("key", name) in runs.kept:
+            x = for_each_head(x, runs.kept["query", name].shape[1])
+        if (kind, name) not in runs.kept:
+            return x
+        theirs = runs.kept[kind, name].clone()
+        with torch.no_grad():
+            apart[kind, name] = for_each_head(theirs, x.shape[1]) - x if x.ndim > 3 else theirs - x
+        added[kind, name] = torch.zeros_like(x, requires_grad=True)
+        return x + added[kind, name]
+
+    model, trace = runs.model, runs.trace
+    recorder = Recorder(
+        trace.intervention, source=model.config.source, deferred=True, through=through
+    )
+    with torch.inference_mode(False), torch.enable_grad(), recording(recorder):
+        ended = model.module(*texts_in_rows(model, trace, 1))
+        gradients = torch.autograd.grad(answer_in(model, ended, answer)[0], list(added.values()))
+    return {
+        site: _by_head_and_token(apart[site] * gradient)
+        for site, gradient in zip(added, gradients, strict=True)
+    }
+
+
+def _by_head_and_token(effect: Tensor) -> Wide:
+    if effect.ndim < 4:  # OPT leaves the batch axis out of some
+        effect = effect.reshape(1, 1, -1, effect.shape[-1])
+    summed: Wide = doubled(effect).sum(-1)[0].cpu().numpy()
+    return summed
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well an estimate goes with the exact map, over the cells that both have."""
+
+    cells: int
+    correlation: float | None  # Pearson's; None where there is nothing to correlate
+    largest: float  # |estimate − exact|
+    mean: float
+
+
+def agreement(exact: Wide, estimate: Wide) -> Agreement:
+    """The correlation of an estimate with the exact map, and its errors."""
+    both = np.isfinite(exact) & np.isfinite(estimate)
+    ours, theirs = exact[both], estimate[both]
+    if not len(ours):
+        return Agreement(0, None, 0.0, 0.0)
+    varies = len(ours) >= FEWEST and min(np.ptp(ours), np.ptp(theirs)) > 0
+    apart = np.abs(theirs - ours)
+    return Agreement(
+        len(ours),
+        float(np.corrcoef(ours, theirs)[0, 1]) if varies else None,
+        float(apart.max()),
+        float(apart.mean()),
+    )
+
+
+Reads = Literal["query", "key", "value"]
+READS: tuple[Reads, ...] = get_args(Reads)
+
+
+@asked
+def path_map(
+    model: "Model",
+    trace_a: Trace,
+    trace_b: Trace,
+    receiver: Head,
+    reads: Sequence[Reads] = READS,
+    *,
+    answer: tuple[int, int],
+) -> Wide:
+    """(sub-layer, head): how far each earlier head, as it is in run B, moves the answer through one later
+    head alone.
+
+    Of each sender two passes. In the first its output is run B's, and all other heads and feed-forwards are
+    held as in run A, so that what the receiver reads changes by the direct way only. The second is run A
+    with the receiver's queries, keys or values (`reads`) of the first. 0 and 1 as in `patch_map`.
+    Raises ValueError as `patch_map` does, and where no head comes before the receiver.
+    """
+    check_runs(model, trace_a, trace_b, answer)
+    runs = PatchedRuns(model, trace_a, trace_b, "head", before=receiver[0])
+    *_, last = path_maps(runs, receiver, reads, answer=answer)
+    return last
+
+
+def path_maps(
+    runs: PatchedRuns,
+    receiver: Head,
+    reads: Sequence[Reads] = READS,
+    *,
+    answer: tuple[int, int],
+    turn: Turn = nullcontext,
+) -> Iterator[Wide]:
+    """The same map after each batch, as `patch_maps` gives it. runs: of heads before the receiver."""
+    with turn():
+        held = _held(runs)
+
+    def patched(batch: list[Spot]) -> Tensor:
+        read = _read(runs, batch, held, receiver[0])
+        return _with(runs, len(batch), read, receiver, reads)
+
+    yield from runs.shares(answer, patched, turn)
+
+
+def _held(runs: PatchedRuns) -> dict[Site, Tensor]:
+    """What every head and every feed-forward of run A gives."""
+    held: dict[Site, Tensor] = {}
+
+    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
+        if kind in ("output", "hidden"):
+            held[kind, name] = x
+        return x
+
+    runs.passed(runs.trace, through)
+    return held
+
+
+def _read(
+    runs: PatchedRuns, batch: Sequence[Spot], held: dict[Site, Tensor], receiver: str
+) -> dict[Site, Tensor]:
+    """The queries, keys and values of the receiver's sub-layer, a row for each sender."""
+    rows, read = len(batch), dict[Site, Tensor]()
+    first = runs.first_layer(batch)
+    everything: dict[Site, list[Where]] = {
+        site: [(None, None)] for site in held if first is None or not _before(site[1], first)
+    }
+    through = one_after_another(
+        putting(held, [everything] * rows),
+        putting(runs.kept, [runs.sites_of([spot]) for spot in batch]),
+        keeping(read, [(kind, receiver) for kind in READS]),
+    )
+    if first is None:
+        runs.passed(runs.trace, through, rows)
+    else:
+        runs.passed(runs.trace, one_after_another(in_rows(first, rows), through))
+    return read
+
+
+def _before(name: str, first: str) -> bool:
+    """Whether a sub-layer of a decoder is of an earlier layer."""
+    layer, other = (Place.named(one).layer or 0 for one in (name, first))
+    return layer < other
+
+
+def _with(
+    runs: PatchedRuns,
+    rows: int,
+    read: dict[Site, Tensor],
+    receiver: Head,
+    reads: Sequence[Reads],
+) -> Tensor:
+    """What run A ends with where one head has these queries, keys or values."""
+    place, head = receiver
+    put = putting(read, [{(kind, place): [(head, None)] for kind in reads}] * rows)
+    first = runs.first_layer([Spot(place, head)])
+    if first is None:
+        return runs.passed(runs.trace, put, rows)
+    return runs.passed(runs.trace, one_after_another(in_rows(first, rows), put))
+
+
+Kind = What | Literal["path"]
+
+
+@dataclass(frozen=True, eq=False)
+class PatchMap:
+    """What is known of a map: shares, NaN where they are still to come, and the estimate of them."""
+
+    shares: Wide
+    estimate: Wide | None  # None for paths
+    answers: tuple[float, float]  # of A and of B: differences of two logits
+    total: int  # cells
+
+    @property
+    def done(self) -> int:
+        return int(np.isfinite(self.shares).sum())
+
+
+@asked
+def growing_map(
+    model: "Model",
+    trace_a: Trace,
+    trace_b: Trace,
+    kind: Kind,
+    answer: tuple[int, int],
+    *,
+    place: str = "",
+    receiver: Head | None = None,
+    reads: tuple[Reads, ...] = READS,
+    turn: Turn,
+) -> Iterator[PatchMap]:
+    """Of "path" the map of `path_maps` into a receiver; else that of `patch_maps`. place: the sub-layer of
+    "head_tokens". turn: makes a context in which one batch runs. Raises ValueError as `check_runs`."""
+    check_runs(model, trace_a, trace_b, answer)
+    if kind == "path":
+        with turn():
+            into = receiver or (place, 0)
+            patched = PatchedRuns(model, trace_a, trace_b, "head", before=into[0])
+            answers = patched.answers(answer)
+        for shares in path_maps(patched, into, reads, answer=answer, turn=turn):
+            yield PatchMap(shares, None, answers, len(patched.all))
+        return
+    with turn():
+        patched = PatchedRuns(model, trace_a, trace_b, kind, place)
+        answers = patched.answers(answer)
+        estimate = estimated_map(patched, answer)
+    found = PatchMap(np.full(patched.shape, np.nan), estimate, answers, len(patched.all))
+    yield found
+    for shares in patch_maps(patched, answer, turn=turn):
+        yield replace(found, shares=shares)

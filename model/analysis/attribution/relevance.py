@@ -18,11 +18,11 @@ from torch import Tensor
 from model.analysis.attribution.head_matrices import divided, table_factor
 from model.analysis.attribution.patching import Turn
 from model.analysis.attribution.stream_parts import check_model
-from model.analysis.heads.ablations import rows_at_once, texts_in_rows
+from model.analysis.heads.contributions import rows_at_once, texts_in_rows
 from model.analysis.stream.stream import embedding_norm
 from model.nn.patches import SiteKind, Through
 from model.nn.recorder import Recorder, recording
-from model.run.refusals import check_id
+from model.run.protocols import check_id
 from model.system.elsewhere import asked
 from model.trace.arrays import Wide
 from model.trace.collect import doubled

@@ -1,19 +1,30 @@
 """One score as a sum over what wrote its query and what wrote its key."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model.analysis.attribution.head_maps import HeadMap, Side, head_map, stack_of
-from model.analysis.attribution.stream_parts import Positions, Reader, checked_head, parts_read
+from model.analysis.attribution.head_maps import HeadMap, Side, head_map, read_by, stack_of
+from model.analysis.attribution.modules import wide
+from model.analysis.attribution.stream_parts import (
+    Positions,
+    Reader,
+    checked_head,
+    parts_read,
+    sub_layers_back,
+)
 from model.analysis.heads.labels import allowed_cells
+from model.nn.places import Place, head_named
+from model.run.protocols import check_id
 from model.system.elsewhere import asked
 from model.trace.arrays import Wide
+from model.trace.blocks import of_query
+from model.trace.collect import numbers_of
 from model.trace.records import Attention
-from model.trace.some_queries import of_query
 from model.trace.trace import Trace
+from model.trace.unproven import require
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -114,3 +125,168 @@ def _reader(made: HeadMap, tokens: Positions, means: Wide) -> tuple[Reader, Call
         return Reader(made.matrix, tokens), lambda read: means @ made.linear(read, tokens)
     factor = made.factor if isinstance(made.factor, float) else made.factor[tokens, 0]
     return Reader(made.matrix, tokens, means * factor), lambda read: read * made.gamma
+
+
+FEW = 16  # up to so many parts stand alone
+
+
+@dataclass(frozen=True)
+class Group:
+    """One part, or all parts of a layer."""
+
+    members: tuple[int, ...]  # their places among the parts
+    layer: int | None = None  # None: one part alone
+
+
+def grouped(parts: Sequence[str], opened: int | None = None) -> tuple[Group, ...]:
+    """All parts alone where they are few; else one group for each layer but the opened one."""
+    alone = len(parts) <= FEW
+    layers: dict[tuple[int | None, int], list[int]] = {}
+    for at, part in enumerate(parts):
+        layer = layer_of(part)
+        single = alone or layer is None or layer == opened
+        layers.setdefault((None, at) if single else (layer, -1), []).append(at)
+    return tuple(Group(tuple(members), layer) for (layer, _), members in layers.items())
+
+
+def layer_of(part: str) -> int | None:
+    """The layer that wrote a part; None for the embedding and the biases."""
+    head = head_named(part)
+    name = part if head is None else head[0]
+    return Place.named(name).layer if "." in name else None
+
+
+def summed(values: Wide, queries: Sequence[Group], keys: Sequence[Group]) -> Wide:
+    """values (query part, key part), added up over each pair of groups."""
+    rows = np.stack([values[list(group.members)].sum(0) for group in queries])
+    return np.stack([rows[:, list(group.members)].sum(1) for group in keys], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """x · matrixᵀ + bias; then what norms of queries and keys and rotary positions make of it."""
+
+    x: Wide  # (d_model,): what the map reads, after the norm where there is one
+    matrix: (
+        Wide  # (d_k, d_model): the head's rows of W; less their mean before a layer norm of queries
+    )
+    bias: Wide  # (d_k,): zero where there is none
+    after: Wide  # (d_k,): what the head uses; a norm of queries divides by what the recorded length tells
+    recorded: Wide  # (d_k,)
+    normed: bool
+    turned: bool
+
+    @property
+    def sums(self) -> Wide:
+        """(d_k,): each entry before norms and rotary positions."""
+        return self.matrix @ self.x + self.bias
+
+    def products(self, dimension: int) -> Wide:
+        """(d_model,): what one entry is the sum of, beside its bias."""
+        return self.matrix[dimension] * self.x
+
+
+@asked
+def projected(
+    model: "Model", trace: Trace, name: str, head: int, token: int, side: Side
+) -> Projected:
+    """The vector of one head at one token. Raises ValueError where no map of the model gives the recorded
+    vectors again."""
+    attention = checked_head(model, trace, name, head)
+    made = head_map(model, trace, attention, head, side)
+    x = read_by(model, trace, attention, side)[token].astype(np.float64)
+    tokens = np.array([token])
+    after = made.linear((made.matrix @ x)[None], tokens) + made.constant(tokens)
+    vectors = {"query": attention.query, "key": attention.key, "value": attention.value}[side]
+    return Projected(
+        x=x,
+        matrix=made.matrix,
+        bias=made.bias,
+        after=after[0],
+        recorded=vectors[head, token].astype(np.float64),
+        normed=not isinstance(made.gamma, float),
+        turned=made.turn is not None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeValues:
+    """What each edge of one head writes to the residual stream, or to the norm on the way to it (Gemma 2)."""
+
+    weights: Wide  # (query, key): as applied to the values; zero for an ablated head
+    written: Wide  # (key, d_model): each key's value through W_O, before any weight; or (key, d_v) before W_O
+    _model: "Model" = field(repr=False)
+    _trace: Trace = field(repr=False)
+    _attention: Attention = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for array in (self.weights, self.written):
+            array.flags.writeable = False
+
+    @property
+    def norms(self) -> Wide:
+        """(query, key): the length of weight · value · W_O (Kobayashi et al. 2020). A large weight on a
+        value of almost no length carries almost nothing."""
+        return self.weights * np.linalg.norm(self.written, axis=-1)
+
+    @property
+    def carries_most(self) -> Positions:
+        """(query,): the key whose edge carries the longest vector."""
+        return self.norms.argmax(-1)
+
+    def logit(self, token_id: int, against: int | None = None, *, position: int = -1) -> Wide:
+        """(query, key): what each edge adds to a logit after a position, or to how far it lies above
+        another token's.
+
+        By the direct way, with the recorded statistics of every norm on it: what the edge changes in
+        later heads and feed-forwards is counted there. So edges of other queries add nothing. Raises
+        ValueError for an id that is not there, and where the head is not in the stream of the logits.
+        """
+        model, trace, attention = self._model, self._trace, self._attention
+        trace.require_prediction()
+        model.require("output")
+        require(model.name, "logit_parts", trace.unproven)
+        if attention.stack == "encoder":
+            raise ValueError(
+                f"{attention.name} writes to the encoder's stream; logits are read from the decoder's."
+            )
+        row = _output_row(model, token_id)
+        row = row if against is None else row - _output_row(model, against)
+        at = range(len(self.weights))[position]
+        reader = Reader(row[None], np.array([at]))
+        for part in sub_layers_back(model, trace, "decoder", reader, None):
+            if part.name == attention.name:
+                reader = reader.through(part)
+                break  # the reader stands behind it now
+        added = np.zeros_like(self.weights)
+        added[at] = self.weights[at] * reader.factor[0] * (self.written @ reader.rows[0])
+        return added
+
+
+@asked
+def edge_values(
+    model: "Model", trace: Trace, name: str, head: int, *, through_output: bool = True
+) -> EdgeValues:
+    """What each edge of a head carries, or what it hands to W_O, for which a recorded run is enough. Raises
+    ValueError for a head that is not there."""
+    attention = checked_head(model, trace, name, head)
+    weights = attention.dropped(head).astype(np.float64)
+    written = attention.value[head].astype(np.float64)
+    if through_output:
+        written = written @ numbers_of(model.w_o(name, head)).T
+    return EdgeValues(
+        weights * (head not in attention.ablated),
+        written,
+        model,
+        trace,
+        attention,
+    )
+
+
+@asked
+def _output_row(model: "Model", token: int) -> Wide:
+    """(d_model,): the row of the output matrix that makes one token's logit, times the model's factor."""
+    module = model.module
+    matrix = (module.embedding.tokens if module.output is None else module.output).weight
+    check_id(token, len(matrix), model.name)
+    return wide(matrix[token]) * module.logit_factor

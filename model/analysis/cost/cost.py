@@ -1,12 +1,18 @@
 """What one pass costs: numbers kept, operations, and how both grow with the length."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from model.analysis.cost.operations import CostPart, Lengths, operations
 from model.arithmetic import sizes
 from model.nn.config import TransformerConfig
+from model.system.elsewhere import asked
+from model.trace.arrays import Array
+from model.trace.records import Attention
+from model.trace.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -88,3 +94,100 @@ def kept_by_attention(length: int, width: int, heads: int) -> tuple[int, int]:
     tables = sum(cost.numbers for cost in costs if cost.name in ("Scores", "Scaled", "Weights"))
     everything = sum(cost.numbers for cost in costs)
     return everything - tables, everything
+
+
+@dataclass(frozen=True)
+class WritingStep:
+    """One step of writing: the decoder has read `tokens`, of which `new` since the step before."""
+
+    tokens: int
+    new: int
+    cached: int  # scores of all layers and heads, where earlier keys and values are kept
+    uncached: int  # the same where every token is passed again
+
+    @property
+    def kept(self) -> int:
+        """Tokens whose keys and values are there from the steps before."""
+        return self.tokens - self.new
+
+
+Windows = Sequence[
+    int | None
+]  # keys that a query reads at most, by layer of the decoder; None: all
+
+
+def windows_of(trace: Trace) -> tuple[int | None, ...]:
+    """The windows that a pass ran with."""
+    return tuple(one.window for one in _read(trace) if one.kind == "causal")
+
+
+def writing_steps(
+    config: TransformerConfig, windows: Windows, given: int, count: int, source: int = 0
+) -> tuple[WritingStep, ...]:
+    """The first `count` steps after so many given tokens, all of which are new in the first step. source:
+    tokens of the encoder, whose keys every step reads. A mask saves no score, for it comes after them; a
+    cache does, which holds no key that a window hides from the new token."""
+    heads, layers = config.heads, config.decoder_layers
+    found = []
+    for tokens in range(given, given + count):
+        whole = heads * layers * (tokens + source)
+        new, row = given, whole
+        if tokens > given:
+            new, row = 1, heads * (sum(keys_read(windows, tokens)) + layers * source)
+        found.append(WritingStep(tokens, new, new * row, tokens * whole))
+    return tuple(found)
+
+
+def keys_read(windows: Windows, tokens: int) -> list[int]:
+    """By layer of the decoder: the keys that are there for the last of so many tokens, with a cache."""
+    return [min(tokens, window or tokens) for window in windows]
+
+
+@asked
+def kept_bytes(trace: Trace) -> dict[str, int]:
+    """Bytes of the recorded keys and values by sub-layer of the decoder; grouped heads count once."""
+    return {
+        attention.name: sum(each.nbytes for each in _kept(attention)) for attention in _read(trace)
+    }
+
+
+@dataclass(frozen=True)
+class Apart:
+    """How far two passes are apart in the keys and values of the tokens that both read."""
+
+    difference: float
+    largest: float  # of the compared numbers
+    numbers: int
+
+    @property
+    def agree(self) -> bool:
+        """Whether they are equal but for rounding in single precision."""
+        return self.difference < 1e-5 * self.largest
+
+
+def apart(shorter: Trace, longer: Trace) -> Apart:
+    """The keys and values of every token of the shorter pass against the longer one, in all layers of the
+    decoder. Raises ValueError where the longer text does not begin with the shorter one."""
+    ids = [[token.id for token in trace.tokens_of("decoder")] for trace in (shorter, longer)]
+    if shorter.model != longer.model or ids[1][: len(ids[0])] != ids[0]:
+        raise ValueError("The longer text does not begin with the shorter one.")
+    pairs = [
+        (before, after[:, : before.shape[1]])
+        for one, other in zip(_read(shorter), _read(longer), strict=True)
+        for before, after in zip(_kept(one), _kept(other), strict=True)
+    ]
+    return Apart(
+        max(float(np.abs(after - before).max()) for before, after in pairs),
+        max(float(np.abs(before).max()) for before, _ in pairs),
+        sum(before.size for before, _ in pairs),
+    )
+
+
+def _read(trace: Trace) -> list[Attention]:
+    return [attention for attention in trace.attention if attention.stack == "decoder"]
+
+
+def _kept(attention: Attention) -> tuple[Array, Array]:
+    """Keys and values, (key head, token, d_k) each."""
+    _, key, value = attention.vectors
+    return key, value

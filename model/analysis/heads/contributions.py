@@ -3,12 +3,17 @@
 Axes: token, C width of the model.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
 
+from model.analysis.heads.statistics import heads_of
 from model.analysis.stream.stream import (
     Contribution,
     contributions,
@@ -16,15 +21,18 @@ from model.analysis.stream.stream import (
     lengths,
     weight_and_bias,
 )
-from model.nn.places import Place
+from model.nn.places import Head, Place
+from model.nn.recorder import Recorder, recording
 from model.system.elsewhere import asked
 from model.trace.arrays import Array, Wide, read_only
+from model.trace.collect import doubled
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 from model.trace.unproven import require
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
 
 PartKind = Literal["embedding", "head", "bias", "feed_forward", "norm"]
 
@@ -160,3 +168,172 @@ def logit_check(trace: Trace, parts: tuple[StreamPart, ...], position: int, toke
     """|sum of all parts - the model's own logit|."""
     logit = float(trace.require_prediction().after(position)[token])
     return abs(sum(part.effect for part in parts) - logit)
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """The outputs of the heads of one sub-layer, and what becomes of them."""
+
+    outputs: Array  # (head, token, d_v): zero for an ablated head
+    written: Array  # (head, token, d_model): each through its own rows of W_O
+    bias: Array  # (d_model,): of W_O; zero where it has none
+    recorded: Array  # (token, d_model): what the sub-layer wrote
+
+    @property
+    def concatenated(self) -> Array:
+        """(token, heads · d_v): the outputs side by side."""
+        return read_only(np.concatenate(self.outputs, axis=-1))
+
+    @property
+    def total(self) -> Array:
+        """(token, d_model): the sum of what the heads write, and the bias."""
+        return read_only(self.written.sum(0) + self.bias)
+
+    @property
+    def check(self) -> float:
+        """Largest |total - recorded|."""
+        return float(np.abs(self.total - self.recorded).max())
+
+    def by_identity(self) -> "Merged":
+        """The same as if W_O were the identity, without a bias. Raises ValueError where no identity has the
+        shape of W_O."""
+        heads, _, width = self.outputs.shape
+        if heads * width != len(self.bias):
+            raise ValueError(
+                f"W_O maps {heads * width} numbers to {len(self.bias)} here: no identity does so."
+            )
+        places = np.eye(heads * width, dtype=np.float32).reshape(heads, width, -1)
+        return replace(self, written=self.outputs @ places, bias=np.zeros_like(self.bias))
+
+
+@asked
+def merged(model: "Model", trace: Trace, name: str, tokens: slice = slice(None)) -> Merged:
+    """The heads of a sub-layer at some tokens."""
+    attention = trace.find(name)
+    here = replace(attention, output=attention.output[:, tokens])
+    outputs = here.output.copy()
+    outputs[list(attention.ablated)] = 0.0
+    parts = contributions(trace, attention.stack, model.config.norm_place)
+    received = next(part.written for part in parts if part.name == name)
+    return Merged(outputs, head_results(model, here), output_bias(model, name), received[tokens])
+
+
+Measure = Literal["probability", "logit", "divergence", "loss", "moved"]
+MOST_ROWS = 24  # of a batch, so that progress shows often
+MOST_TOKENS = 1024  # of a batch: other visitors wait for its end
+MOST_LOGITS = 2**24  # of a batch: 64 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Ablations:
+    """Measures of the passes without one head, for the heads done so far.
+
+    Of a model that predicts: "probability" and "logit" (head, watched token) of the next token at the
+    end of the text, "divergence" (head,) there from the unchanged prediction, in nats (KL), and
+    "loss" (head,), in nats a token, of a text of two tokens or more. Of an encoder: "moved" (head,),
+    the mean distance of the final vectors as a share of their length.
+    """
+
+    heads: tuple[Head, ...]
+    total: int  # heads of the model
+    watched: tuple[int, ...]  # ids of the next tokens that are followed
+    measures: Mapping[Measure, Wide]
+    unchanged: Mapping[Measure, Wide]  # the same without any ablation: (watched,) or ()
+
+    @property
+    def done(self) -> int:
+        """How many heads have had their pass."""
+        return len(self.heads)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every head has had its pass."""
+        return self.done == self.total
+
+    def change(self, measure: Measure, watched: int = 0) -> Wide:
+        """(head,): the measure without the head minus that of the unchanged pass."""
+        change = self.measures[measure] - self.unchanged[measure]
+        return change[:, watched] if change.ndim > 1 else change
+
+
+@asked
+def ablate_each(
+    model: "Model",
+    trace: Trace,
+    watched: tuple[int, ...],
+    turn: Callable[[], AbstractContextManager[None]],
+) -> Iterator[Ablations]:
+    """One pass for every head of the model over the tokens of a trace, in batches.
+
+    Yields what is known after each batch; a caller that stops ends the work. The interventions of the
+    trace hold in every pass. watched: ids of next tokens to follow. turn: a context for each batch.
+    """
+    heads = heads_of(trace.attention)
+    with turn(), torch.inference_mode():
+        unchanged = _without(model, trace, ())
+        before = {
+            name: values[0]
+            for name, values in _measures(trace, unchanged, unchanged, watched).items()
+        }
+    found: list[Mapping[Measure, Wide]] = []
+    rows = rows_at_once(trace, 0 if trace.prediction is None else model.config.d_vocab)
+    for start in range(0, len(heads), rows):
+        batch = heads[start : start + rows]
+        with turn(), torch.inference_mode():
+            found.append(_measures(trace, _without(model, trace, batch), unchanged, watched))
+        yield Ablations(
+            heads=heads[: start + len(batch)],
+            total=len(heads),
+            watched=watched,
+            measures={name: np.concatenate([one[name] for one in found]) for name in before},
+            unchanged=before,
+        )
+
+
+def _without(model: "Model", trace: Trace, ablated: Sequence[Head]) -> Tensor:
+    """(R, T, V) logits, or (R, T, C) states of an encoder: a row for each ablated head; one unchanged
+    row for none."""
+    rows = max(len(ablated), 1)
+    kept = {one.name: torch.ones(rows, one.heads, device=model.device) for one in trace.attention}
+    for row, (name, head) in enumerate(ablated):
+        kept[name][row, head] = 0.0
+    with recording(Recorder(trace.intervention, source=model.config.source, kept_heads=kept)):
+        result: Tensor = model.module(*texts_in_rows(model, trace, rows))
+    return result
+
+
+def texts_in_rows(model: "Model", trace: Trace, rows: int) -> list[Tensor]:
+    """The ids of each text of a trace, the same in every row, (R, T)."""
+    texts = filter(None, (trace.tokens, trace.target_tokens))
+    return [model.ids(text).expand(rows, -1) for text in texts]
+
+
+def _measures(
+    trace: Trace, result: Tensor, unchanged: Tensor, watched: tuple[int, ...]
+) -> dict[Measure, Wide]:
+    """Each measure of each row, (R, …), beside the one row of the unchanged pass."""
+    if trace.prediction is None:
+        apart = torch.linalg.vector_norm(doubled(result - unchanged), dim=-1)
+        lengths = torch.linalg.vector_norm(doubled(unchanged), dim=-1)
+        return {"moved": (apart / lengths).mean(-1).cpu().numpy()}
+    logs, before = (doubled(rows[:, -1]).log_softmax(-1) for rows in (result, unchanged))
+    measures: dict[Measure, Tensor] = {
+        "probability": logs[:, list(watched)].exp(),
+        "logit": doubled(result[:, -1, list(watched)]),
+        "divergence": F.kl_div(logs, before, reduction="none", log_target=True)
+        .sum(-1)
+        .clamp(min=0),
+    }
+    following = [token.id for token in trace.tokens_of("decoder")[1:]]
+    if following:
+        ids = torch.tensor(following, device=result.device).expand(len(result), -1)  # (R, T)
+        logits = result[:, : len(following)].transpose(1, 2)  # (R, V, T)
+        measures["loss"] = doubled(F.cross_entropy(logits.float(), ids, reduction="none")).mean(-1)
+    return {name: values.cpu().numpy() for name, values in measures.items()}
+
+
+def rows_at_once(trace: Trace, logits: int) -> int:
+    """How many passes over a trace's tokens run in one batch, so that its arrays stay small. logits: those
+    that each token leaves."""
+    length = max(len(trace.tokens), len(trace.target_tokens))
+    return max(min(MOST_ROWS, MOST_TOKENS // length, MOST_LOGITS // max(length * logits, 1)), 1)

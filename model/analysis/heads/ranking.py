@@ -7,7 +7,6 @@ from unicodedata import category
 import numpy as np
 
 from model.analysis.heads import statistics
-from model.analysis.heads.families import Family, head_weights
 from model.analysis.heads.labels import (
     Evidence,
     Places,
@@ -15,11 +14,12 @@ from model.analysis.heads.labels import (
     goes_on_with_its_text,
     places,
 )
+from model.analysis.heads.statistics import Family, head_weights
 from model.nn.places import Head
 from model.system.elsewhere import asked
 from model.trace.arrays import Array, Mask, Wide
+from model.trace.blocks import of_query
 from model.trace.records import Attention, Token
-from model.trace.some_queries import of_query
 from model.trace.trace import Trace
 
 

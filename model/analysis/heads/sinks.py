@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from model.analysis.heads.families import Family
 from model.analysis.heads.labels import allowed_cells
+from model.analysis.heads.statistics import Family
 from model.nn.intervention import Intervention
 from model.nn.places import Head
 from model.system.elsewhere import asked
 from model.trace.arrays import Mask, Wide
+from model.trace.blocks import TOGETHER, by_queries
 from model.trace.collect import numbers_of
 from model.trace.records import Attention
-from model.trace.some_queries import TOGETHER, by_queries
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:

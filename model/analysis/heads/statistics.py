@@ -1,18 +1,105 @@
 """Statistics of heads from full rows of weights, and weights of many heads put together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from model.analysis.heads.families import head_weights
 from model.analysis.heads.labels import allowed_cells
 from model.arithmetic.attention import entropy as entropy
+from model.nn.config import Stack
+from model.nn.places import Head
 from model.system.elsewhere import asked
 from model.trace.arrays import Array, Mask, Wide, read_only
-from model.trace.blocks import Block, block_of, largest_of_blocks, rows_together
-from model.trace.records import Attention
-from model.trace.some_queries import by_queries
+from model.trace.blocks import (
+    Block,
+    block_of,
+    by_queries,
+    in_blocks,
+    largest_of_blocks,
+    rows_together,
+)
+from model.trace.records import Attention, Token
+from model.trace.trace import Trace
+
+Sizes = tuple[int, int, int]  # heads, queries and keys of a layer
+
+
+@dataclass(frozen=True)
+class Family:
+    """The attention sub-layers of one kind in one stack, one a layer."""
+
+    stack: Stack
+    cross: bool
+    # Where they differ from layer to layer, as in somebody's own modules.
+    sizes: Sizes | None = None
+
+    @property
+    def title(self) -> str:
+        """In words: "Decoder self-attention"."""
+        title = "Cross-attention" if self.cross else f"{self.stack.title()} self-attention"
+        if self.sizes is None:
+            return title
+        heads, queries, keys = self.sizes
+        return f"{title}, {heads} head{'s' * (heads > 1)}, {queries} × {keys} tokens"
+
+    def members(self, trace: Trace) -> tuple[Attention, ...]:
+        """The sub-layers of this family in a pass, from the first layer on."""
+        return tuple(
+            one
+            for one in trace.attention
+            if _kind(one) == (self.stack, self.cross) and self.sizes in (None, one.sizes)
+        )
+
+    def heads(self, trace: Trace) -> tuple[Head, ...]:
+        return heads_of(self.members(trace))
+
+    def queries(self, trace: Trace) -> tuple[Token, ...]:
+        """The tokens that look."""
+        return trace.queries_of(self.members(trace)[0])
+
+    def keys(self, trace: Trace) -> tuple[Token, ...]:
+        """The tokens that are looked at."""
+        return trace.keys_of(self.members(trace)[0])
+
+
+def family_of(trace: Trace, attention: Attention) -> Family:
+    """The family of one of a pass's sub-layers."""
+    return _family(attention, _uneven(trace))
+
+
+def families(trace: Trace) -> tuple[Family, ...]:
+    """The families of a pass: one, or three in an encoder–decoder, in order of execution."""
+    uneven = _uneven(trace)
+    return tuple(dict.fromkeys(_family(attention, uneven) for attention in trace.attention))
+
+
+def _family(attention: Attention, uneven: Container[tuple[Stack, bool]]) -> Family:
+    kind = _kind(attention)
+    return Family(*kind, attention.sizes if kind in uneven else None)
+
+
+def _uneven(trace: Trace) -> set[tuple[Stack, bool]]:
+    """The kinds of which a pass has layers of several sizes."""
+    first: dict[tuple[Stack, bool], Sizes] = {}
+    pairs = [(_kind(one), one.sizes) for one in trace.attention]
+    return {kind for kind, sizes in pairs if first.setdefault(kind, sizes) != sizes}
+
+
+def _kind(attention: Attention) -> tuple[Stack, bool]:
+    return attention.stack, attention.kind == "cross"
+
+
+def heads_of(members: Iterable[Attention]) -> tuple[Head, ...]:
+    """Every head of some sub-layers, in order."""
+    return tuple((one.name, head) for one in members for head in range(one.heads))
+
+
+def head_weights(members: Iterable[Attention]) -> Iterator[Array]:
+    """(query, key): the weights of every head of some sub-layers, one at a time."""
+    return (one.weights(head) for one in members for head in range(one.heads))
+
 
 ROLLED = 1024  # tokens of a text whose rollout is computed: each layer takes tokens³ products
 NOTHING_COMES_BACK = "No token occurs twice in this text with another token in between."
@@ -167,3 +254,58 @@ def rollout(layers: Iterable[Array]) -> Array:
         mixed /= mixed.sum(-1, keepdims=True)
         product = mixed if product is None else mixed @ product
     return read_only(np.asarray(product))
+
+
+MOST = 32  # rows and columns of a tile
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """The weights of every head of a family. A cell is the largest weight of a block of tokens."""
+
+    layers: tuple[str, ...]  # attention names, from the first layer on
+    weights: Array  # (layer, head, row, column), each 0 to 1
+    blocked: Mask  # (layer, row, column): True where no token of the block may look
+    block: tuple[int, int]  # queries and keys of one cell
+
+
+@asked
+def tiles(trace: Trace, family: Family, most: int = MOST) -> Tiles:
+    """Every head of a family as a tile of at most `most` by `most` cells."""
+    members = family.members(trace)
+    lengths = len(family.queries(trace)), len(family.keys(trace))
+    block = -(-lengths[0] // most), -(-lengths[1] // most)
+    weights = [
+        [
+            in_blocks(layer, block, partial(Attention.weights, head=head))
+            for head in range(layer.heads)
+        ]
+        for layer in members
+    ]
+    allowed = [in_blocks(layer, block, _allowed) for layer in members]
+    return Tiles(
+        tuple(one.name for one in members),
+        read_only(np.array(weights)),
+        read_only(~np.stack(allowed)),
+        block,
+    )
+
+
+def _allowed(attention: Attention) -> Mask:
+    """(query, key): where a query may look in any head."""
+    mask = attention.mask
+    if mask is None:
+        return np.ones(attention.sizes[1:], np.bool_)
+    of_any: Mask = mask if mask.ndim == 2 else np.any(mask, axis=0)
+    return of_any
+
+
+def chosen_tiles(found: Tiles, heads: Sequence[Head]) -> Tiles:
+    """Some of the tiles side by side, as if they were one layer's."""
+    places = [(found.layers.index(layer), head) for layer, head in heads]
+    return Tiles(
+        (heads[0][0],),
+        read_only(np.stack([found.weights[place] for place in places])[None]),
+        read_only(np.all([found.blocked[layer] for layer, _ in places], axis=0)[None]),
+        found.block,
+    )

@@ -1,7 +1,9 @@
 """Token vectors: a look-up as a product, similar ones in the table, one token in two sentences."""
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,3 +84,77 @@ def likeness(one: Trace, other: Trace, places: tuple[int, int]) -> Likeness:
 def _vectors(trace: Trace) -> tuple[Array, ...]:
     """(token, d_model) each: the token vectors, then the states of the stack that read the text."""
     return (trace.embeddings, *trace.residual[trace.source])
+
+
+LISTED = 6  # tokens named in a refusal
+
+
+@dataclass(frozen=True, eq=False)
+class Reordered:
+    """The last state of each token in two sentences."""
+
+    places: tuple[tuple[int, int], ...]  # of each token in the first, in the second
+    first: Array  # (token, d_model), in the order of the first sentence
+    second: Array  # (token, d_model): the same tokens of the second sentence
+
+    @property
+    def differences(self) -> Array:
+        """(token,): largest |first - second| over the dimensions."""
+        return read_only(np.abs(self.first - self.second).max(-1))
+
+    @property
+    def largest(self) -> float:
+        return float(self.differences.max())
+
+
+def reordered(one: Trace, other: Trace) -> Reordered:
+    """Two runs of one model, token beside token. Raises ValueError as `same_tokens` does."""
+    places = same_tokens(one.tokens, other.tokens)
+    first, second = one.residual[one.source][-1], other.residual[other.source][-1]
+    return Reordered(places, first, read_only(second[[there for _, there in places]]))
+
+
+def same_tokens(one: Sequence[Token], other: Sequence[Token]) -> tuple[tuple[int, int], ...]:
+    """The place of each token of one sentence and its place in the other; equal tokens are paired in
+    order. Raises ValueError where the sentences hold different tokens."""
+    for tokens, against, name in ((one, other, "first"), (other, one, "second")):
+        more = Counter(token.id for token in tokens) - Counter(token.id for token in against)
+        if more:
+            texts = dict.fromkeys(token.text for token in tokens if token.id in more)
+            listed = ", ".join(f"“{text}”" for text in list(texts)[:LISTED])
+            raise ValueError(
+                f"Both sentences must have the same tokens. Only in the {name}: {listed}."
+            )
+    waiting = defaultdict(list)
+    for place in reversed(range(len(other))):
+        waiting[other[place].id].append(place)
+    return tuple((place, waiting[token.id].pop()) for place, token in enumerate(one))
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Window(Generic[T]):
+    """A stretch of tokens and its target, the stretch one token later."""
+
+    start: int
+    inputs: tuple[T, ...]
+    target: tuple[T, ...]
+
+
+def windows(tokens: Sequence[T], length: int, stride: int) -> tuple[Window[T], ...]:
+    """Every window of `length` tokens with one after it, `stride` apart. Raises ValueError where length
+    or stride is below 1, or the text is too short."""
+    if length < 1 or stride < 1:
+        raise ValueError(f"Length {length} and stride {stride} must be at least 1.")
+    if len(tokens) <= length:
+        raise ValueError(
+            f"A window of {length} and its next token need {length + 1} tokens; "
+            f"there are {len(tokens)}."
+        )
+    starts = range(0, len(tokens) - length, stride)
+    return tuple(
+        Window(at, tuple(tokens[at : at + length]), tuple(tokens[at + 1 : at + length + 1]))
+        for at in starts
+    )

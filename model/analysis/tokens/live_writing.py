@@ -5,28 +5,69 @@ Axes: T tokens of a pass, V vocabulary.
 """
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from model.analysis.attribution.patching import Turn
-from model.analysis.tokens.prediction import log_probabilities
-from model.analysis.tokens.sampling import Choice
+from model.analysis.heads.contributions import rows_at_once
+from model.analysis.tokens.prediction import Distribution, Sampling, log_probabilities
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, Kept, KeyValueCache
 from model.nn.recorder import AttentionTensors, Level, Recorder, recording
-from model.run.refusals import check_length
+from model.run.protocols import check_length
 from model.system.elsewhere import asked
 from model.system.settings import MEGABYTE
 from model.trace.arrays import Array, Wide
 from model.trace.collect import attention_record, numbers_of
 from model.trace.records import Attention, Token
+from model.trace.trace import Trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a token is chosen from a distribution: the likeliest, or drawn with a seed."""
+
+    sampling: Sampling
+    seed: int | None = None  # None: greedy, always the likeliest
+
+    def of(self, logits: Array, step: int) -> int:
+        """The id chosen at a step, from 0, given the last logits, (vocabulary,). Seed, step and logits
+        fix the choice."""
+        if self.seed is None:
+            return int(logits.argmax())
+        return drawn(self.sampling.of(logits), uniform(self.seed, step))
+
+
+def uniform(seed: int, step: int) -> float:
+    """A random number from 0 up to 1, fixed by seed and step."""
+    return float(np.random.default_rng((seed, step)).random())
+
+
+def drawn(distribution: Distribution, point: float) -> int:
+    """The token in whose share a point between 0 and 1 falls; shares lie end to end in order of id. A
+    token with no share is never drawn."""
+    ends = distribution.cumsum()
+    return int(np.searchsorted(ends, point * ends[-1], side="right"))
+
+
+def written(
+    choose: Callable[[tuple[int, ...]], int], *, steps: int, end: int | None
+) -> tuple[int, ...]:
+    """The ids of the first `steps` steps, or up to and with `end`. `choose` gives the id that follows
+    those written so far."""
+    ids: tuple[int, ...] = ()
+    while len(ids) < steps and (not ids or ids[-1] != end):
+        ids += (choose(ids),)
+    return ids
+
 
 MOST_BYTES = 64 * MEGABYTE  # of the rows of one text while it grows
 
@@ -265,3 +306,164 @@ def _fed(model: "Model", tokens: tuple[Token, ...], read: Sequence[int]) -> list
     """What the module is fed so that its decoder reads these ids."""
     ids = torch.tensor([list(read)], dtype=torch.long, device=model.device)
     return [model.ids(tokens), ids] if model.config.shape == "encoder-decoder" else [ids]
+
+
+@dataclass(frozen=True, eq=False)
+class Shorter:
+    """What was written with one cache. Log-probabilities are natural, (token,)."""
+
+    eviction: Eviction
+    writing: Writing
+    of_own: Wide  # of its tokens, read by the model with everything kept
+    of_whole: Wide  # of the tokens that were written with everything kept, read with this cache
+
+
+@dataclass(frozen=True, eq=False)
+class ShorterCaches:
+    """What is known so far."""
+
+    found: tuple[Shorter, ...]
+    done: int
+    total: int  # tokens in all
+
+
+def evictions(window: int, first: int) -> tuple[Eviction, Eviction, Eviction]:
+    """The three that are compared."""
+    return KEEPS_ALL, Eviction(window), Eviction(window, first)
+
+
+@asked
+def shorter_caches(
+    model: "Model",
+    tokens: tuple[Token, ...],
+    choice: Choice,
+    *,
+    steps: int,
+    window: int,
+    first: int,
+    turn: Turn = nullcontext,
+) -> Iterator[ShorterCaches]:
+    """All three, after each token. Whoever stops asking stops the work. Raises ValueError as `live_writing`
+    and `Eviction` do."""
+    found: tuple[Shorter, ...] = ()
+    total = 3 * steps
+    for number, eviction in enumerate(evictions(window, first)):
+        written = None
+        for written in live_writing(
+            model, tokens, choice, steps=steps, eviction=eviction, rows=False, turn=turn
+        ):
+            yield ShorterCaches(found, min(number * steps + written.done, total - 1), total)
+        if written is None:
+            return
+        whole = found[0].writing.ids if found else written.ids
+        with turn():
+            of_own = log_probabilities_of(model, tokens, written.ids)
+        with turn():
+            of_whole = log_probabilities_of(model, tokens, whole, eviction)
+        found += (Shorter(eviction, written, of_own, of_whole),)
+    yield ShorterCaches(found, total, total)
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """What is written after the text, and how probable the model finds it."""
+
+    ids: tuple[int, ...]
+    log_probability: float  # of its last token
+    total: float  # the log-probabilities of its tokens, added up
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class BeamStep:
+    """One step: what it keeps, what comes next in rank and is dropped, and the greedy continuation."""
+
+    kept: tuple[Continuation, ...]  # the highest total first
+    dropped: tuple[Continuation, ...]  # as many, by their totals
+    greedy: Continuation
+
+
+@dataclass(frozen=True)
+class BeamSearch:
+    """What is known so far."""
+
+    steps: tuple[BeamStep, ...]
+    done: int
+    total: int  # steps in all; those after every text ended need no pass
+
+    @property
+    def best(self) -> Continuation:
+        return self.steps[-1].kept[0]
+
+    @property
+    def greedy(self) -> Continuation:
+        return self.steps[-1].greedy
+
+
+@asked
+def beam_search(
+    model: "Model", trace: Trace, *, beams: int, steps: int, turn: Turn = nullcontext
+) -> Iterator[BeamSearch]:
+    """The search after the text of a trace, step by step; all texts of a step are one batch. An
+    encoder–decoder begins its target anew. Whoever stops asking stops the work. turn: makes a context in
+    which one batch runs. Raises ValueError for an encoder, for a search without beams or steps, and for
+    more steps than the context has room for."""
+    if model.config.shape == "encoder":
+        raise ValueError(f"{model.name} is an encoder: it reads text, it does not continue it.")
+    if beams < 1 or steps < 1:
+        raise ValueError(f"A search needs a beam and a step, not {beams} and {steps}.")
+    check_length(len(model.begun(trace.tokens)) + steps - 1, model.config.n_ctx, model.name)
+    greedy = Continuation((), 0.0, 0.0)
+    kept: tuple[Continuation, ...] = (greedy,)
+    found: tuple[BeamStep, ...] = ()
+    while len(found) < steps and not (greedy.ended and all(one.ended for one in kept)):
+        texts = {one.ids: one for one in (*kept, greedy) if not one.ended}
+        rows = dict(zip(texts, _next(model, trace, list(texts), turn), strict=True))
+        end = model.tokenizer.end
+        ranked = [one for one in kept if one.ended]
+        for one in kept:
+            if not one.ended:
+                ranked += _continued(one, rows[one.ids], 2 * beams, end)
+        ranked.sort(key=lambda one: -one.total)
+        kept, dropped = tuple(ranked[:beams]), tuple(ranked[beams : 2 * beams])
+        if not greedy.ended:
+            (greedy,) = _continued(greedy, rows[greedy.ids], 1, end)
+        found += (BeamStep(kept, dropped, greedy),)
+        yield BeamSearch(found, len(found), steps)
+    if len(found) < steps:
+        yield BeamSearch(found, steps, steps)
+
+
+def _continued(
+    text: Continuation, row: Wide, count: int, end: int | None
+) -> tuple[Continuation, ...]:
+    """A text with each of the `count` likeliest next tokens. row: their log-probabilities, (V,)."""
+    return tuple(
+        Continuation((*text.ids, id_), float(row[id_]), text.total + float(row[id_]), id_ == end)
+        for id_ in np.argsort(-row, kind="stable")[:count].tolist()
+    )
+
+
+def _next(
+    model: "Model", trace: Trace, texts: Sequence[tuple[int, ...]], turn: Turn
+) -> Iterator[Wide]:
+    """(V,) of each text: the log-probabilities of what follows it."""
+    most = rows_at_once(trace, model.config.d_vocab * (model.module.output_matrix is None))
+    for start in range(0, len(texts), most):
+        with turn():
+            logits = _last_logits(model, trace, texts[start : start + most])
+        yield from log_probabilities(numbers_of(logits))
+
+
+def _last_logits(model: "Model", trace: Trace, texts: Sequence[tuple[int, ...]]) -> Tensor:
+    """(R, V): one pass over the text with each of these, all equally long, written after it."""
+    begin = [token.id for token in model.begun(trace.tokens)]
+    source = model.ids(trace.tokens).expand(len(texts), -1)
+    rows = [[*begin, *text] for text in texts]
+    written = torch.tensor(rows, dtype=torch.long, device=source.device)
+    fed = [source, written] if model.config.shape == "encoder-decoder" else [written]
+    recorder = Recorder(trace.intervention, source=model.config.source, deferred=True)
+    with recording(recorder), torch.inference_mode():
+        last, matrix = model.module(*fed)[:, -1], model.module.output_matrix
+        logits: Tensor = last if matrix is None else last @ matrix.T
+    return logits

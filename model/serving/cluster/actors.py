@@ -13,9 +13,9 @@ from cachetools import LRUCache
 
 from model.loading.registry import models
 from model.loading.shipped import ASSETS
-from model.loading.untrained_models import untrained_bytes
+from model.loading.untrained import untrained_bytes
 from model.serving.cluster.messages import Bounds
-from model.serving.holdings import Load
+from model.serving.engine import Load
 from model.system.cluster import belongs, joined
 from model.system.fair_queue import nothing
 from model.system.settings import MEGABYTE

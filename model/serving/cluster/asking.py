@@ -18,7 +18,7 @@ from ray.exceptions import (
 from model.analysis.tokens.live_writing import GrowingRows
 from model.serving.cluster.actors import NOT_REACHED, Actor, Actors, ClusterError
 from model.serving.cluster.messages import Answer, Caller, Message
-from model.serving.events import Event
+from model.serving.engine import Event
 from model.trace.arrays import Array
 
 SECONDS_AT_FIRST = 0.1  # before the place in the queue is asked for

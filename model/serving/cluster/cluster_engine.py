@@ -24,10 +24,7 @@ from model.serving.cluster.messages import (
     read,
     written,
 )
-from model.serving.engine import Background, Engine, Request
-from model.serving.events import Found
-from model.serving.holdings import Load
-from model.serving.trace_files import opens_file
+from model.serving.engine import Background, Engine, Found, Load, Request, opens_file
 from model.system.clicks import click
 from model.system.elsewhere import Elsewhere
 from model.system.settings import MEGABYTE, settings

@@ -11,12 +11,10 @@ from model.nn.config import Stack
 from model.serving.engine import Request
 from model.system.elsewhere import Elsewhere
 from model.trace.arrays import Array
-from model.trace.experts import ExpertsRecord
-from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
-from model.trace.some_queries import of_query
-from model.trace.trace import DeferredArrays, Logits, Trace
+from model.trace.blocks import of_query
+from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
+from model.trace.trace import DeferredArrays, Logits, Trace, Vocabulary
 from model.trace.unproven import proven, proven_states
-from model.trace.vocabulary import Vocabulary
 
 Path = tuple[Any, ...]  # ("attention", 3, "vectors"), ("residual", "decoder", 2), ("logits", 4, 5)
 SMALL = 2_000_000  # bytes of a trace that travels whole: to ask for each part takes longer

@@ -37,15 +37,12 @@ from model.serving.cluster.messages import (
     read,
     written,
 )
-from model.serving.engine import Background, Engine, Request
-from model.serving.events import Event, Found, facts
-from model.serving.holdings import NOT_LOADED, Load
+from model.serving.engine import NOT_LOADED, Background, Engine, Event, Found, Load, Request, facts
 from model.system import allocator
 from model.system.clicks import click, clicked
 from model.system.elsewhere import TURN, asked_function, takes_turns
 from model.trace.arrays import Array
-from model.trace.experts import ExpertsRecord
-from model.trace.records import Attention, FeedForwardRecord, NormRecord
+from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord
 from model.trace.trace import Trace
 from model.trace.unproven import proven
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from model.serving.events import Event
+from model.serving.engine import Event
 
 DESCRIBE, TRACE, READ = "describe", "trace", "read"  # questions beside the functions of `elsewhere`
 TOKENIZER, ROWS = "tokenizer", "rows"

@@ -15,8 +15,7 @@ from model.analysis.stream.around_heads import AroundHeads
 from model.trace.records import Attention
 from tests.viz.explorer.records import labels
 from viz.explorer import Selection, assets, bundle, payload
-from viz.explorer.claim import Claim
-from viz.explorer.message import without_arrays
+from viz.explorer.message import Claim, without_arrays
 from viz.explorer.packing import packed
 
 ADDRESS = "http://explorer.test"

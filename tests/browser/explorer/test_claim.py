@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, expect
 from tests.browser.explorer.stage import Stage
 from tests.viz.explorer.records import labels, record, staged
 from viz.explorer import Selection
-from viz.explorer.claim import Claim, Ring, Words
+from viz.explorer.message import Claim, Ring, Words
 from viz.notation.readout import readout
 
 CLAIM = Claim(

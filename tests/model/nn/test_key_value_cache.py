@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from model import Intervention, Model, load_model
-from model.analysis.tokens.live_writing import live_writing
+from model.analysis.tokens.live_writing import Choice, live_writing
 from model.analysis.tokens.prediction import Sampling
-from model.analysis.tokens.sampling import Choice
 from model.nn.key_value_cache import Eviction, KeyValueCache
 from model.nn.masks import causal_mask
 from model.nn.recorder import Recorder, recording

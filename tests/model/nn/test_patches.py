@@ -8,7 +8,7 @@ import pytest
 
 from model import Intervention, Model, Trace
 from model.analysis import score_parts
-from model.analysis.heads.ablations import ablate_each
+from model.analysis.heads.contributions import ablate_each
 from model.code.origin import origin
 from model.nn.patches import Patch, PatchKind, PatchPart
 from model.nn.places import Place

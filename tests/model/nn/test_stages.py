@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model import Attention, Intervention
-from model.nn import attention_steps
+from model.nn import attention
 from model.nn.attention import attend
 from model.nn.config import Projection
 from model.nn.masks import causal_mask
@@ -250,11 +250,11 @@ def test_a_long_text_is_computed_some_queries_at_a_time(
     given = stages(*names) | {"bias": drawn(*shape)}
     given |= {"mask": drawn(LENGTH, LENGTH) > -1} if masked else {}
     whole, _ = recorded(CAUSAL, **given)
-    monkeypatch.setattr("model.nn.attention_steps.BLOCK", 2 * (2 * HEADS * LENGTH))  # two queries
+    monkeypatch.setattr("model.nn.attention.BLOCK", 2 * (2 * HEADS * LENGTH))  # two queries
     rows: list[int] = []
-    explicit, fused = attention_steps.explicit, attention_steps.fused
-    monkeypatch.setattr(attention_steps, "explicit", counted(explicit, rows))
-    monkeypatch.setattr(attention_steps, "fused", counted(fused, rows))
+    explicit, fused = attention.explicit, attention.fused
+    monkeypatch.setattr(attention, "explicit", counted(explicit, rows))
+    monkeypatch.setattr(attention, "fused", counted(fused, rows))
     in_blocks, record = recorded(CAUSAL, **given)
     assert rows == [2, 2, 2]
     torch.testing.assert_close(in_blocks, whole)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from model import Intervention, Model
+from model.nn.attention import with_weights_set
 from model.nn.patches import Patch
-from model.nn.weights_by_hand import with_weights_set
 from model.trace.trace_file import read_trace, trace_file
 from tests.cases import each
 from tests.model.tiny import loaded, of_shape, run

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from model import Trace, load_model
-from model.analysis.heads.families import heads_of
+from model.analysis.heads.statistics import heads_of
 from model.nn.places import Head
 
 STRUCTURED = (

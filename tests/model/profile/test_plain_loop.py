@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from model import Trace
-from model.analysis.attribution.edge_values import edge_values
+from model.analysis.attribution.score_parts import edge_values
 from model.analysis.heads import statistics
 from model.analysis.heads.contributions import parts_of_logit
-from model.analysis.heads.families import heads_of
+from model.analysis.heads.statistics import heads_of
 from model.profile import Profile, profile
 from model.profile.examples import KEPT
 from model.profile.sums import MAP

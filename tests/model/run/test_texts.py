@@ -12,8 +12,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
 from model import Model, TextTooLongError, Trace
-from model.run.token_bytes import gpt2_tokens
-from model.run.tokenizers import GPT2Subset, Words, clean, gpt2, spans, spelled
+from model.run.tokenizers import GPT2Subset, Words, clean, gpt2, gpt2_tokens, spans, spelled
 from tests.cases import each
 from tests.model.tiny import CONTEXT, build, closed_tokenizer, loaded, sentence, target
 

@@ -12,10 +12,9 @@ import pytest
 
 from model import Intervention, load_trace
 from model.loading.shipped import ASSETS
-from model.run.refusals import check_record
+from model.run.protocols import check_record
 from model.serving import engine
-from model.serving.engine import Engine, Request, model_size
-from model.serving.events import Event, Found, Passed
+from model.serving.engine import Engine, Event, Found, Passed, Request, model_size
 from model.system.memory import OutOfMemoryError
 from tests.model.tiny import quiet
 
@@ -224,7 +223,7 @@ def test_a_trace_file_of_more_tokens_than_a_page_shows_is_refused(
 ) -> None:
     shared, path = Engine(), tmp_path / "run.safetensors"
     shared.trace(Request("stories", "The cat sat"), quiet).save(path)  # 3 tokens
-    monkeypatch.setattr("model.run.refusals.LONGEST", 2)
+    monkeypatch.setattr("model.run.protocols.LONGEST", 2)
     for way in ("dropped", "named"):
         with pytest.raises(ValueError, match="The text has 3 tokens; a page shows at most 2"):
             read(shared, path, way)
@@ -242,8 +241,8 @@ def test_a_pass_that_would_record_more_than_a_page_holds_is_refused_before_it_ru
     asked = Request("stories", "The cat sat", intervention=Intervention(dropout=0.5 * dropout))
     recorded = shared.trace(asked, quiet).nbytes
     config, layers = model.config, len(model.attention_names)
-    monkeypatch.setattr("model.run.refusals.LARGEST_RECORD", recorded)
+    monkeypatch.setattr("model.run.protocols.LARGEST_RECORD", recorded)
     check_record(config, 3, layers, dropout=dropout)  # it counts what is recorded, but for logits
-    monkeypatch.setattr("model.run.refusals.LARGEST_RECORD", 4 * 3 * config.d_model)  # one state
+    monkeypatch.setattr("model.run.protocols.LARGEST_RECORD", 4 * 3 * config.d_model)  # one state
     with pytest.raises(ValueError, match="A pass over 3 tokens would record"):
         Engine().trace(asked, quiet)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from model import Model, Trace
-from model.analysis.heads.merging import merged
+from model.analysis.heads.contributions import merged
 from model.analysis.stream.positions import learned
 from model.snippets import STYLES, Snippet, Style, filled
 from model.snippets.layers import Snippets, concatenation, norm, positions

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from model.serving.engine import Engine, Request
-from model.serving.events import Event, Passed, Refused
+from model.serving.engine import Engine, Event, Passed, Refused, Request
 from model.system import deadline
 from model.system.deadline import PassTooLongError
 from model.system.fair_queue import FairQueue, QueueFullError

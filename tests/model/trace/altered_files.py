@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.trace import array_file
-from model.trace.file_content import KEY
+from model.trace.description import KEY
 
 Change = Callable[[dict[str, Any]], object]
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from model.system import deadline
-from model.trace.check import BLOCK
-from model.trace.records import Attention, NormRecord
+from model.trace.records import BLOCK, Attention, NormRecord
 from model.trace.trace import Trace
 from tests.cases import each
 from tests.model.made_trace import made_trace

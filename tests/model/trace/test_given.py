@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from model import Trace, load_trace
-from model.analysis.heads.families import families
+from model.analysis.heads.statistics import families
 from viz.explorer.heads import all_heads
 
 LATEST = np.tri(2, 5, 3, dtype=bool)  # two tokens more, after three that were read before

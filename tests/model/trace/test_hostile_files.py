@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from model import Trace
 from model.trace.array_file import DEEPEST, MOST_HEADER, strict_json
-from model.trace.fitting_arrays import holds
+from model.trace.description import holds
 from model.trace.trace_file import load_trace, read_trace, trace_file
 from tests.cases import each
 from tests.model.tiny import loaded, run

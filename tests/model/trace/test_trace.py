@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from model import Attention, Intervention, Model, Trace
+from model.trace.blocks import of_queries
 from model.trace.records import NormRecord
-from model.trace.some_queries import of_queries
 from model.trace.trace import Logits
 from tests.cases import each
 from tests.model.tiny import SENTENCE, TINY, build, loaded, run, sentence, target
@@ -61,7 +61,7 @@ def test_a_trace_holds_plain_values_only(model: Model) -> None:
     plain = {"model.trace.trace", "model.trace.records"}
     plain |= {"model.nn.intervention", "model.nn.config", "model.nn.places"}
     # Records, an intervention, how vectors were made; and a way to the words of the prediction.
-    assert {kind.__module__ for kind in ours} - {"model.trace.vocabulary"} == plain
+    assert {kind.__module__ for kind in ours} - {"model.trace.trace"} == plain
     rest = kinds - ours - {np.ndarray, tuple, dict}
     assert all(issubclass(kind, PLAIN) for kind in rest), rest
 

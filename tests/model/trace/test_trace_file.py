@@ -13,10 +13,9 @@ from model import Intervention, Model, Trace
 from model.nn.config import Projection
 from model.nn.patches import Patch
 from model.nn.places import Place
+from model.trace.arrays import matrix_csv, sheltered
 from model.trace.description import InterventionEntry, ProjectionEntry
-from model.trace.experts import ExpertsRecord
-from model.trace.matrix_csv import matrix_csv, sheltered
-from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
+from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
 from model.trace.trace_file import read_trace, trace_file
 from tests.csv_reading import bared, read_matrix_csv
 from tests.model import hub_models

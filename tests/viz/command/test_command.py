@@ -14,8 +14,7 @@ from model.loading.shipped import ASSETS
 from model.profile import open_profile
 from model.trace.trace_file import read_trace, trace_file
 from viz.command.command import PROJECT, link, main
-from viz.state.link import from_link
-from viz.state.view import TEXT_LIMIT
+from viz.state.link import TEXT_LIMIT, from_link
 
 TEXT = "The cat saw the dog & a 50% “é”"
 

@@ -40,7 +40,7 @@ def test_the_bars_are_the_losses_and_the_shares_of_both_runs() -> None:
 
 def test_a_token_is_text_whatever_stands_in_it() -> None:
     def page() -> None:
-        from viz.elements.paired_bars import paired_bars
+        from viz.elements.plot import paired_bars
 
         paired_bars(
             ["<script>x</script>", "&lt;b&gt;"], [1.0, 0.0], [0.5, 0.0], unit="<i>", decimals=4

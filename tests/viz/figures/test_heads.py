@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from model.analysis.heads.families import families
-from model.analysis.heads.tiles import Tiles, tiles
+from model.analysis.heads.statistics import Tiles, families, tiles
 from model.trace.arrays import read_only
 from tests.model.tiny import loaded, run
 from viz.figures.bars import edge_bars, edge_lengths, part_bars

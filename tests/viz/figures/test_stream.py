@@ -6,8 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from model.analysis.stream.activation_curves import CURVES
-from model.analysis.stream.neurons import histogram
+from model.analysis.stream.feed_forward import CURVES, histogram
 from viz.figures.bars import contribution_lengths, contribution_rows
 from viz.figures.cells import CROSSED, after_dropout
 from viz.figures.curves import (

@@ -4,9 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from model.analysis.tokens.embeddings import windows
 from model.analysis.tokens.prediction import Sampling
-from model.analysis.tokens.windows import windows
-from model.run.token_bytes import pieces
+from model.run.tokenizers import pieces
 from model.trace.records import Token
 from viz.figures.bars import Bars, distribution, neighbours_bars, weights_row
 from viz.figures.cells import lens_table
@@ -29,7 +29,7 @@ from viz.notation.theme import INK, PAPER
 from viz.views.positions.formulas import cell_in_numbers
 from viz.views.prediction.next_token import Row, with_numbers
 from viz.views.tokens.listing import token_strip
-from viz.views.tokens.windows import number_of_windows
+from viz.views.tokens.vectors import number_of_windows
 
 MARKUP = "<b>x</b>"
 

@@ -10,9 +10,9 @@ from model.run.model import Model
 from model.trace.trace import Trace
 from tests.cases import each
 from tests.model.tiny import loaded
-from viz.explorer.claim import Claim, Ring, Words
+from viz.explorer.message import Claim, Ring, Words
 from viz.questions.claims import claims
-from viz.state.examples import EXAMPLES, SentenceExample
+from viz.state.presets import EXAMPLES, SentenceExample
 
 by_title = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
 TOKEN = re.compile(r"(?:(?P<ordinal>\w+) )?“(?P<text>[^”]+)”")

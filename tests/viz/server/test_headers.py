@@ -2,7 +2,7 @@
 
 import pytest
 
-from viz.server.headers import browser_rules
+from viz.server.security import browser_rules
 
 POLICY, OLDER = "content-security-policy", "x-frame-options"
 

@@ -20,11 +20,10 @@ from tests.server import REPOSITORY, serving
 from tests.visitor import Visitor
 from tests.way_out import reach
 from tools.web_security_table import LINES, PAGE, Line, answered, written
-from viz.server.headers import browser_rules, inline_script_hashes
-from viz.server.security import is_upload, web_security
+from viz.server.security import browser_rules, inline_script_hashes, is_upload, web_security
 from viz.server.websocket_messages import FILES_AT_ONCE, MESSAGES, is_used
 from viz.state.locality import is_local
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 pytestmark = pytest.mark.xdist_group("security")  # one worker, one server
 

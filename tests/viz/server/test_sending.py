@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Message, Scope
 
-from viz.server.sending import PIECE, InPieces
+from viz.server.connections import PIECE, InPieces
 
 BODY = bytes(range(256)) * 2_000  # no whole number of pieces
 

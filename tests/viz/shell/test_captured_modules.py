@@ -8,7 +8,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from model import load_trace
-from model.analysis.heads.families import families
+from model.analysis.heads.statistics import families
 from model.capture import capture
 from tests.model.capture.own_modules import OwnAttention
 

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.server import serving
 from tests.visitor import Visitor
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SIDEBAR = 1  # where a message's path begins

@@ -6,7 +6,7 @@ import pytest
 from model.nn.intervention import Intervention
 from model.serving.engine import Request
 from viz.shell.head_picker import message
-from viz.state.held import traced
+from viz.state.look import traced
 
 
 @pytest.mark.parametrize(

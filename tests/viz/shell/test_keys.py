@@ -6,7 +6,7 @@ import pytest
 
 from tests.cases import each
 from viz.shell.keys import view_at
-from viz.state.view import View
+from viz.state.link import View
 
 GPT = ("decoder.0.self", "decoder.1.self")
 TRANSLATOR = ("encoder.0.self", "decoder.0.self", "decoder.0.cross")

@@ -12,7 +12,7 @@ from model.trace.arrays import Array
 from tests.cases import each
 from tests.viz.state.test_examples import CIRCUITS, loaded, traced
 from viz.notation.numbers import moves
-from viz.state.examples import SentenceExample
+from viz.state.presets import SentenceExample
 
 named = pytest.mark.parametrize("title", CIRCUITS)
 

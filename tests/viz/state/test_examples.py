@@ -13,9 +13,9 @@ from model.trace.arrays import Array
 from tests.cases import Test, each
 from tools import weights
 from viz.figures.svg import LEVELS
-from viz.state.examples import EXAMPLES, SentenceExample, example_claim
 from viz.state.link import from_link, to_link
-from viz.views.examples.thumbnails import thumbnails
+from viz.state.presets import EXAMPLES, SentenceExample, example_claim
+from viz.views.examples.cards import thumbnails
 
 LEAST = 0.5  # of a row's weight: more than all other keys together
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from model import Trace
-from model.analysis.heads.families import Family, families
 from model.analysis.heads.ranking import scores
-from model.analysis.heads.statistics import prefix_matching
+from model.analysis.heads.statistics import Family, families, prefix_matching
 from model.trace.arrays import Array
 from tests.model.made_trace import made_trace
 from tests.model.tiny import loaded

@@ -1,7 +1,7 @@
 """Which masks a page offers for a model."""
 
 from tests.model.hub_models import loaded
-from viz.state.fit_intervention import masks_for
+from viz.state.intervention_words import masks_for
 
 
 def test_a_mask_that_lifts_is_offered_where_there_is_something_to_lift() -> None:

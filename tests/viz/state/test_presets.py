@@ -7,11 +7,9 @@ import pytest
 
 from model import Intervention, Model, Trace
 from model.analysis import patch_map
-from model.analysis.attribution.patch_estimates import estimated_map
-from model.analysis.attribution.patching import PatchedRuns
-from model.analysis.attribution.paths import path_map
-from model.analysis.heads.families import families
+from model.analysis.attribution.patching import PatchedRuns, estimated_map, path_map
 from model.analysis.heads.ranking import scores
+from model.analysis.heads.statistics import families
 from model.analysis.run_comparison import losses, row_statistics
 from model.analysis.tokens.prediction import probabilities
 from model.nn.patches import Patch

@@ -8,14 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.loading.registry import models
-from model.nn.intervention import SMALLEST, Intervention
-from model.nn.mask_choices import MASKS
+from model.nn.intervention import MASKS, SMALLEST, Intervention
 from model.nn.patches import Patch
 from tests.cases import each
 from tests.pages.reading import visit
-from viz.state.examples import EXAMPLES, example_claim
-from viz.state.link import from_link, to_link
-from viz.state.view import TEXT_LIMIT, View
+from viz.state.link import TEXT_LIMIT, View, from_link, to_link
+from viz.state.presets import EXAMPLES, example_claim
 
 characters = st.characters(exclude_categories=["Cs"])
 names = st.sampled_from(["decoder.0.self", "decoder.1.cross"])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from model.serving.events import Event, Loaded, Passed, Refused
+from model.serving.engine import Event, Loaded, Passed, Refused
 from viz.telemetry import logs
 
 TYPED = "/home/anna/secret"

@@ -8,9 +8,8 @@ import pytest
 
 from model import Intervention, Model, Trace, load_model, models
 from viz.questions.question import Scene
-from viz.state.link import from_link, to_link
-from viz.state.menu import PAGES
-from viz.state.view import View
+from viz.state.link import View, from_link, to_link
+from viz.state.navigation import PAGES
 from viz.tour.progress import TourState, read
 from viz.tour.steps import (
     MODEL,

@@ -9,14 +9,14 @@ import pytest
 from torch import Tensor
 
 from model import Model, Trace
-from model.analysis.heads import ablations
-from model.analysis.heads.ablations import Ablations
+from model.analysis.heads import contributions
+from model.analysis.heads.contributions import Ablations
 from model.nn.places import Head
 from model.serving.engine import Engine, Request
 from model.system.jobs import UNEXPECTED
 from viz.shell import background
 from viz.views.all_heads import ablation
-from viz.views.all_heads.runs import AblationRun, AblationRuns
+from viz.views.all_heads.choice import AblationRun, AblationRuns
 
 REQUEST = Request("stories", "the cat")
 
@@ -85,15 +85,15 @@ def test_with_eight_runs_under_way_a_sentence_waits_for_one_pass_of_theirs(
 ) -> None:
     engine = Engine(visitor=lambda: "a ninth")
     monkeypatch.setattr(background, "engine", lambda: engine)
-    go, passes, real = threading.Semaphore(0), list[object](), ablations._without
+    go, passes, real = threading.Semaphore(0), list[object](), contributions._without
 
     def held(model: Model, trace: Trace, ablated: Sequence[Head]) -> Tensor:
         passes.append(trace)
         assert go.acquire(timeout=60)
         return real(model, trace, ablated)
 
-    monkeypatch.setattr(ablations, "_without", held)
-    monkeypatch.setattr(ablations, "MOST_ROWS", 2)
+    monkeypatch.setattr(contributions, "_without", held)
+    monkeypatch.setattr(contributions, "MOST_ROWS", 2)
     model = engine.model("stories", lambda sentence, share: None)
     runs, eight = AblationRuns(), [Request("stories", f"{number} cats") for number in range(8)]
     traces = [engine.trace(request, lambda place: None) for request in eight]

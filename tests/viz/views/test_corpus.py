@@ -17,6 +17,7 @@ from tests.model.tiny import loaded
 from viz.explorer.packing import words
 from viz.state.link import from_link
 from viz.views.corpus import examples
+from viz.views.corpus.choice import plan_of
 from viz.views.corpus.examples import Example, of_head, positions
 from viz.views.corpus.message import (
     COLUMNS,
@@ -27,7 +28,6 @@ from viz.views.corpus.message import (
     curve,
     message,
 )
-from viz.views.corpus.runs import plan_of
 from viz.views.corpus.sentence import percent, strongest
 from viz.views.corpus.views import labels_of
 

@@ -5,8 +5,8 @@ import pytest
 
 from model.profile.shipped import shipped_profile
 from tests.pages.reading import own, said, visit
-from viz.state.examples import EXAMPLES
-from viz.views.examples.found import found_examples
+from viz.state.presets import EXAMPLES
+from viz.views.examples.cards import found_examples
 
 
 @pytest.mark.parametrize("name", ["stories", "minilm", "translate-en-fr"])

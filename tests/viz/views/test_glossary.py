@@ -14,7 +14,7 @@ from model.trace.arrays import Array
 from model.worked import examples
 from tests.cases import each
 from viz.figures.svg import miniature
-from viz.state.menu import PAGES
+from viz.state.navigation import PAGES
 from viz.views.glossary.glossary import TERMS, Term, by_letter, glossary_link, matching, term
 from viz.views.glossary.miniatures import MADE, picture
 from viz.views.worked.by_hand import worked_example

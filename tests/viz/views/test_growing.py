@@ -3,7 +3,7 @@
 import re
 
 from model.trace.records import Token
-from viz.views.prediction.growing import SHOWN, marked_text
+from viz.views.prediction.writing import SHOWN, marked_text
 
 
 def words(given: list[Token], new: list[Token]) -> str:

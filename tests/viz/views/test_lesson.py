@@ -4,9 +4,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from tests.cases import each
 from tests.pages.reading import control, visit
-from viz.state.examples import EXAMPLES
-from viz.state.link import address, from_link
-from viz.state.view import View
+from viz.state.link import View, address, from_link
+from viz.state.presets import EXAMPLES
 from viz.views.for_a_class.lesson import Part, lesson_page, parts
 
 

@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from model.analysis.heads.families import families
 from model.analysis.heads.ranking import scores
+from model.analysis.heads.statistics import families
 from model.nn.places import head_label
 from model.training.checkpoints import Archive, shipped_training_run
 from tests.model.tiny import loaded

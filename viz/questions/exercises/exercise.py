@@ -11,8 +11,8 @@ from random import Random
 
 from model.nn.config import TransformerConfig
 from model.nn.places import head_label
+from model.trace.blocks import of_query
 from model.trace.records import Attention, Token
-from model.trace.some_queries import of_query
 from model.trace.trace import Trace
 from viz.notation.numbers import signed
 from viz.questions.question import token_name

@@ -2,7 +2,6 @@
 
 from model.trace.unproven import proven
 from viz.questions.exercises.exercise import Kind, Source
-from viz.questions.exercises.predictions import logit_difference, loss_of_a_token
 from viz.questions.exercises.rows import (
     entropy_of_a_row,
     largest_weight,
@@ -11,11 +10,14 @@ from viz.questions.exercises.rows import (
     softmax_of_a_row,
     weighted_sum,
 )
-from viz.questions.exercises.sizes import cost_of_attention, parameters_of_a_block
 from viz.questions.exercises.vectors import (
+    cost_of_attention,
     cut_into_heads,
+    logit_difference,
+    loss_of_a_token,
     norm_of_a_vector,
     norm_of_an_entry,
+    parameters_of_a_block,
     position_entry,
 )
 

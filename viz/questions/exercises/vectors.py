@@ -3,16 +3,22 @@
 import math
 from random import Random
 
+import numpy as np
+from numpy.typing import NDArray
+
+from model.arithmetic.sizes import feed_forward_parameters, norm_parameters, projection_parameters
 from viz.questions.exercises.exercise import (
     Answer,
     Exercise,
     Source,
+    bracketed,
     decimal,
     decimals_of,
     listing,
     result,
     rounded,
 )
+from viz.questions.question import quoted, token_name
 
 _ENTRIES = 4  # of a vector that is normalized by hand
 _POSITIONS = 60  # that an entry of the encoding is asked of
@@ -140,3 +146,131 @@ def cut_into_heads(source: Source, random: Random) -> Exercise:
             Answer("head and entry", (head, entry), 0),
         ),
     )
+
+
+_TIMES = (2, 3, 4)  # how many times as wide the feed-forward may be
+
+
+def parameters_of_a_block(source: Source, random: Random) -> Exercise:
+    heads, times, layers = random.randrange(2, 25), random.choice(_TIMES), random.randrange(2, 41)
+    width = heads * source.config.head_width
+    maps = projection_parameters(width, biases=True)
+    feed_forward = feed_forward_parameters(width, times * width)
+    norms = 2 * norm_parameters(width)
+    block = maps + feed_forward + norms
+    return Exercise(
+        f"A model has {layers} layers with {heads} heads each, as wide as the open model's heads: "
+        f"{source.config.head_width}. A layer has four maps (W_Q, W_K, W_V, W_O) with biases, a "
+        f"feed-forward {times} times as wide with biases, and two layer norms. How many parameters do "
+        "all layers have?",
+        (),
+        (),
+        (
+            f"Width: {heads} · {source.config.head_width} = {width}.",
+            f"Four maps: 4 · ({width}² + {width}) = {maps:,}.",
+            f"Feed-forward: {width} · {times * width} + {times * width} + {times * width} · {width} + "
+            f"{width} = {feed_forward:,}.",
+            f"Two norms, γ and β each: 4 · {width} = {norms:,}.",
+            f"One layer: {block:,}; all {layers}: {layers * block:,}.",
+        ),
+        (Answer("parameters of all layers", (layers * block,), 0),),
+    )
+
+
+def cost_of_attention(source: Source, random: Random) -> Exercise:
+    heads, width = source.config.heads, source.config.head_width
+    tokens = random.randrange(16, 2049)
+    row = 2 * tokens * width
+    every = row * tokens * heads
+    return Exercise(
+        f"The open model's layers have {heads} heads of width {width}. A text has {tokens:,} tokens, without "
+        "a mask. How many multiplications are in the scores and the weighted sum of one row of one head, and "
+        "how many in those of all rows and heads of a layer? Leave out scaling and softmax.",
+        (),
+        (),
+        (
+            f"One row: {tokens:,} scores of {width} products, and {width} entries of {tokens:,} products: "
+            f"2 · {tokens:,} · {width} = {row:,}.",
+            f"All rows and heads: {row:,} · {tokens:,} · {heads} = {every:,}. Twice the tokens would take "
+            "four times as many.",
+        ),
+        (Answer("one row", (row,), 0), Answer("all rows and heads", (every,), 0)),
+    )
+
+
+_FIRST = 6  # likeliest tokens, of which two are compared
+_APART = 700.0  # nats: e to 709.8 is the largest number of float64
+
+
+def logit_difference(source: Source, random: Random) -> Exercise:
+    logits, after = _logits(source, random.randrange(source.trace.require_prediction().shape[0]))
+    one, other = sorted(random.sample(_likeliest(logits), 2), key=lambda token: -logits[token])
+    names = tuple(f"{quoted(token)} (id {token.id})" for token in source.named((one, other)))
+    given = rounded("logit", (logits[one], logits[other]), 2)
+    apart = given.values[0] - given.values[1]
+    if apart > _APART:
+        raise ValueError(
+            f"These logits lie {decimal(apart, 0)} apart, and e to that is larger than any number of float64."
+        )
+    ratio, share = math.exp(apart), 1 / (1 + math.exp(-apart))
+    exact = float(logits[one] - logits[other])
+    return Exercise(
+        f"After {after}: how many times as likely is the first of these tokens as the second? If there were "
+        "only these two, what would the probability of the first be?",
+        names,
+        (given,),
+        (
+            f"Difference of the logits: {decimal(apart, 2)}.",
+            f"Ratio of the probabilities: e^{decimal(apart, 2)} ≈ {decimal(ratio, 2)}.",
+            f"Of the two alone: {decimal(ratio, 4)} / (1 + {decimal(ratio, 4)}) ≈ {decimal(share, 3)}.",
+        ),
+        (
+            Answer("ratio", (ratio,), 2, (math.exp(exact),)),
+            Answer("probability of the first", (share,), 3, (1 / (1 + math.exp(-exact)),)),
+        ),
+    )
+
+
+def loss_of_a_token(source: Source, random: Random) -> Exercise:
+    tokens = source.trace.tokens_of("decoder")
+    at = random.randrange(len(tokens) - 1)
+    logits, after = _logits(source, at)
+    wanted = random.choice([*_likeliest(logits), tokens[at + 1].id])
+    (followed,) = source.named((wanted,))
+    total = float(logits.max() + np.log(np.exp(logits - logits.max()).sum()))
+    given = rounded("number", (logits[wanted], total), 2)
+    loss = given.values[1] - given.values[0]
+    if loss > _APART:
+        raise ValueError(
+            f"The loss of this token is {decimal(loss, 0)} nats, and e to that is larger than any number of "
+            "float64."
+        )
+    exact = total - float(logits[wanted])
+    return Exercise(
+        f"Suppose that {quoted(followed)} (id {wanted}) follows after {after}. Calculate the loss of this "
+        "token in nats, its probability, and its perplexity, which is e to the loss.",
+        ("logit of the token", "ln of the sum of all exponentials"),
+        (given,),
+        (
+            f"Loss: {given.written[1]} − {bracketed(given.written[0])} {result(loss, 2)}.",
+            f"Probability: e^−{decimal(loss, 2)} ≈ {decimal(math.exp(-loss), 4)}.",
+            f"Perplexity: e^{decimal(loss, 2)} ≈ {decimal(math.exp(loss), 2)}.",
+        ),
+        (
+            Answer("loss in nats", (loss,), 2, (exact,)),
+            Answer("probability", (math.exp(-loss),), 4, (math.exp(-exact),)),
+            Answer("perplexity", (math.exp(loss),), 2, (math.exp(exact),)),
+        ),
+    )
+
+
+def _likeliest(logits: NDArray[np.float64]) -> list[int]:
+    """Ids of the likeliest tokens, in order of their ids."""
+    return sorted(np.argpartition(-logits, min(_FIRST, len(logits) - 1))[:_FIRST].tolist())
+
+
+def _logits(source: Source, position: int) -> tuple[NDArray[np.float64], str]:
+    """The logits after a token of the decoder, and the name of the token."""
+    token = source.trace.tokens_of("decoder")[position]
+    logits = source.trace.require_prediction().after(position).astype(np.float64)
+    return logits, token_name(token, position)

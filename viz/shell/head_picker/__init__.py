@@ -16,7 +16,7 @@ from viz.explorer.bundle import BUNDLED
 from viz.explorer.heads import THEME, all_heads
 from viz.explorer.packing import packed
 from viz.shell.frame import frame
-from viz.state.held import traced
+from viz.state.look import traced
 from viz.state.session import change_view, current
 
 _FOLDER = Path(__file__).parent

@@ -29,7 +29,7 @@ export default function mount({ data, parentElement, setTriggerValue }) {
   return () => picker.mounted === mounted && picker.close();
 }
 
-/** Lights the tick of a layer on the map of the model, as viz/shell/model_map.py does. */
+/** Lights the tick of a layer on the map of the model, as viz/shell/frame.py does. */
 function lightLayer(place) {
   for (const drawn of document.querySelectorAll(".ticks[data-stack]")) {
     const ticks = [...drawn.querySelectorAll("i")];

@@ -17,12 +17,10 @@ from model.nn.config import Shape
 from model.nn.places import Place, layer_label
 from viz.explorer.bundle import BUNDLED
 from viz.notation.labels import token_label
-from viz.state.held import is_loaded, loaded
-from viz.state.link import PARAMETERS
-from viz.state.menu import PAGES
-from viz.state.remembered import to_remember
-from viz.state.session import carried_link, change_view, current
-from viz.state.view import View
+from viz.state.link import PARAMETERS, View
+from viz.state.look import is_loaded, loaded
+from viz.state.navigation import PAGES
+from viz.state.session import carried_link, change_view, current, to_remember
 
 SHOW_HEADS = ("pages/attention.py", "pages/all_heads.py", "pages/laboratory.py")  # the first opens
 _LETTERS = 24  # of a token in the list

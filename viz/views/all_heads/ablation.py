@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.analysis.heads.ablations import Ablations, Measure, ablate_each
+from model.analysis.heads.contributions import Ablations, Measure, ablate_each
 from model.analysis.run_comparison import divergence_rounding, rounding
 from model.nn.intervention import Intervention
 from model.trace.trace import Trace
@@ -25,6 +25,8 @@ from viz.state.navigation import view_link
 from viz.state.session import current
 from viz.views.all_heads.choice import (
     MAP,
+    AblationRun,
+    AblationRuns,
     beside_chosen_head,
     choose_family,
     list_of_heads,
@@ -32,7 +34,6 @@ from viz.views.all_heads.choice import (
     map_or_list,
     name_of,
 )
-from viz.views.all_heads.runs import AblationRun, AblationRuns
 
 if TYPE_CHECKING:
     from model.run.model import Model

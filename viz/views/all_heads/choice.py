@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,14 +11,22 @@ import streamlit as st
 from numpy.typing import NDArray
 from streamlit.delta_generator import DeltaGenerator
 
-from model.analysis.heads.families import Family, families, family_of
+from model.analysis.attribution.head_matrices import Composition
+from model.analysis.heads.contributions import Ablations
+from model.analysis.heads.statistics import Family, families, family_of
 from model.nn.places import Head
+from model.profile.battery import KINDS
+from model.profile.shipped import made, profile_of, shipped_profiles
+from model.serving.engine import Request
 from viz.elements.one_of import choosable_table, one_of
 from viz.elements.plot import plot
 from viz.figures.head_tiles import Cell, head_map
 from viz.figures.heatmap import NARROW, headed, weights_of_head
+from viz.notation.head_labels import MEANINGS, TITLES, evidence_of, given_labels, labels_by_head
+from viz.notation.markdown import plain
 from viz.notation.theme import QuantityName
 from viz.saving.save import save_figure
+from viz.shell.background import Passes, PassesOf
 from viz.shell.pictures import chart, readout_of
 from viz.state.look import Look, labels_of
 from viz.state.navigation import view_link
@@ -163,3 +171,97 @@ def chosen_head(seen: Look, title: str = "") -> None:
         view,
     )
     write_link()
+
+
+LISTED = 8  # heads of a label, in words
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """The labels of a family of heads, and what they were found on."""
+
+    given: pd.DataFrame
+    by_head: Mapping[Head, list[str]]
+    source: str
+
+    def words(self, head: Head) -> str:
+        """The second line of what hovering over a head says; "" without labels."""
+        return "".join(f"<br>label: {label}" for label in self.by_head.get(head, ()))
+
+    def heads(self, label: str | None) -> list[Head]:
+        """Those that have a label."""
+        mine = self.given[self.given["label"] == label]
+        return list(zip(mine["layer"], mine["head"], strict=True))
+
+
+def labelled(seen: Look, family: Family) -> Labelled | None:
+    """The labels of a family of heads; None where no profile of these weights ships."""
+    found = profile_of(seen.model)
+    if found is None:
+        return None
+    given = given_labels(found)
+    text = made(shipped_profiles()[seen.model.name]).text
+    source = f"{found.sums.tokens:,} tokens of {text}"
+    mine = given[given["layer"].isin(names_of(family, seen))]
+    return Labelled(mine, labels_by_head(found), source)
+
+
+def choose_label(seen: Look, family: Family, known: Labelled) -> list[Head]:
+    """The heads with the label that is chosen; none until one is."""
+    counts = known.given["label"].value_counts()
+    present = [kind.name for kind in KINDS if kind.name in counts]
+    label = st.pills(
+        "Heads with a label",
+        present,
+        format_func=lambda one: f"{TITLES[one]} ({counts[one]})",
+        key=f"all-heads-label-{seen.model.name}-{family.title}",
+    )
+    if label is not None:
+        st.markdown(_evidence(seen, known, label))
+    st.caption(
+        "A label is of the unchanged model, not of this sentence. Its score is a mean weight on prompts "
+        "whose structure is known, its control the same where the reason for it is missing; “over the text” "
+        f"is the mean weight over {plain(known.source)}."
+    )
+    return known.heads(label)
+
+
+def _evidence(seen: Look, known: Labelled, label: str) -> str:
+    mine = known.given[known.given["label"] == label]
+    named = [
+        f"{name_of(seen, (row['layer'], row['head']))} {evidence_of(row)}"
+        for row in mine.head(LISTED).to_dict("records")
+    ]
+    more = f"; and {len(mine) - LISTED} more" if len(mine) > LISTED else ""
+    return f"**{TITLES[label]}.** {MEANINGS[label]} {'; '.join(named)}{more}."
+
+
+class AblationRun(Passes[Ablations]):
+    """One pass for each head, under way or ended."""
+
+
+class AblationRuns(PassesOf[Request, AblationRun]):
+    """At most one run for a request; the last ones are kept with what they found."""
+
+    def __init__(self) -> None:
+        super().__init__(AblationRun)
+
+
+@dataclass(frozen=True)
+class CompositionSoFar:
+    """One head's numbers with the heads it has been compared with."""
+
+    done: int  # heads
+    total: int
+    ratios: tuple[Composition, ...]
+
+
+class CompositionRun(Passes[CompositionSoFar]):
+    """One head compared with all others, under way or ended."""
+
+
+class CompositionRuns(PassesOf[tuple[Request, Head], CompositionRun]):
+    """At most one run for a request and a head; the last ones are kept with what they found."""
+
+    def __init__(self) -> None:
+        super().__init__(CompositionRun)

@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 import streamlit as st
 
-from model.analysis.heads.families import Family
 from model.analysis.heads.sinks import TokenAsKey, token_as_key
+from model.analysis.heads.statistics import Family
 from model.serving.engine import Request
 from model.trace.arrays import Mask, Wide
 from model.trace.unproven import RECORDED, NotShownError
@@ -20,10 +20,9 @@ from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted, led_by
 from viz.notation.theme import QuantityName
 from viz.shell.pictures import checked, look_for, table
-from viz.state.held import loaded, traced
-from viz.state.look import Look
+from viz.state.look import Look, loaded, traced
 from viz.views.all_heads.choice import choose_family, chosen_head, map_of_heads, name_of
-from viz.views.all_heads.hidden_token import draw_moved, has_sinks, hidden, say_moved
+from viz.views.all_heads.compare import draw_moved, has_sinks, hidden, say_moved
 
 WEIGHT, VALUE, EDGE, HIDDEN = "Its weight", "Its value", "What its edges carry", "When it is hidden"
 LEARNED = "The learned sink"

@@ -4,24 +4,23 @@ from functools import lru_cache
 
 import streamlit as st
 
-from model.analysis.heads.families import Family
 from model.analysis.heads.ranking import STATISTICS, Scores, scores
-from model.analysis.heads.tiles import Tiles, tiles
+from model.analysis.heads.statistics import Family, Tiles, tiles
 from model.nn.places import Head
 from model.serving.engine import Request
 from viz.figures.head_tiles import head_grid
 from viz.shell.pictures import checked, look_for, of_all_pairs, table
-from viz.state.held import traced
-from viz.state.look import Look
+from viz.state.look import Look, traced
 from viz.views.all_heads.choice import (
     beside_chosen_head,
     cell_of,
     choose_family,
+    choose_label,
     clickable,
+    labelled,
     name_of,
     names_of,
 )
-from viz.views.all_heads.labels import choose_label, labelled
 
 SHARES = tuple(one for one in STATISTICS if one.unit.startswith("weight"))  # comparable: 0 to 1
 

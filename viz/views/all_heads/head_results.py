@@ -15,7 +15,7 @@ from model.analysis.heads.contributions import (
     result_lengths,
     results_check,
 )
-from model.analysis.heads.families import Family
+from model.analysis.heads.statistics import Family
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import probabilities
 from model.nn.intervention import UNCHANGED
@@ -29,10 +29,9 @@ from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import ADDED_BY
 from viz.notation.numbers import difference, led_by, probability, sign_of_sum, signed
-from viz.shell.alternatives import say_encoder
+from viz.shell.model_picker import say_encoder
 from viz.shell.pictures import chart, look_for, table
-from viz.state.held import loaded, traced
-from viz.state.look import Look
+from viz.state.look import Look, loaded, traced
 from viz.state.navigation import view_link
 from viz.state.session import current
 from viz.views.all_heads.choice import beside_chosen_head, choose_family, map_of_heads, name_of

@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from model.analysis.heads.merging import Merged, merged
+from model.analysis.heads.contributions import Merged, merged
 from model.code.around import map_reads, output_reads
 from model.code.check import within_weights
 from model.code.script import saves
@@ -13,9 +13,8 @@ from viz.figures.vectors import merging, merging_of_tokens
 from viz.notation.head_formulas import concatenation as formula
 from viz.notation.labels import numbered_labels
 from viz.notation.numbers import difference, led_by
-from viz.shell.code import code_behind
-from viz.shell.pictures import chart, look_for, table
-from viz.shell.token_select import LISTED
+from viz.shell.controls import LISTED
+from viz.shell.pictures import chart, code_behind, look_for, table
 from viz.state.look import Look
 from viz.state.session import current
 from viz.views.all_heads.choice import name_of

@@ -7,10 +7,10 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from model.analysis.heads.families import Family
 from model.analysis.heads.ranking import looking
+from model.analysis.heads.statistics import Family
+from model.trace.blocks import of_query
 from model.trace.records import Token
-from model.trace.some_queries import of_query
 from viz.notation.head_formulas import PAIR
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.analysis.heads.families import Family
 from model.analysis.heads.labels import SEVERAL
 from model.analysis.heads.ranking import STATISTICS, Scores, Statistic
-from model.analysis.heads.statistics import NOTHING_COMES_BACK
+from model.analysis.heads.statistics import NOTHING_COMES_BACK, Family
 from viz.notation.markdown import plain
 from viz.notation.numbers import NAMED, led_by
 from viz.shell.pictures import of_all_pairs

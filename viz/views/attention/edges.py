@@ -1,38 +1,213 @@
 """What the edges of a head carry: the lengths of what they write, and what they add to a logit."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 from streamlit.delta_generator import DeltaGenerator
 
-from viz.elements.one_of import one_of
+from model.analysis.heads.contributions import parts_of_logit
+from model.nn.places import Head
+from model.trace.trace import Trace
+from viz.elements.one_of import one_listed, one_of
 from viz.elements.plot import plot
 from viz.figures.bars import edge_bars, edge_lengths
 from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.head_formulas import EDGE, EDGE_BEFORE
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
-from viz.notation.numbers import agreeing, difference
+from viz.notation.names import part_name
+from viz.notation.numbers import agreeing, counted, difference, sign_of_sum, signed
 from viz.saving.save import save_figure
-from viz.shell.alternatives import say_encoder
 from viz.shell.frame import frame
+from viz.shell.model_picker import say_encoder
 from viz.shell.pictures import chart, look_for, of_all_pairs, readout_of, table
-from viz.state.look import Look
-from viz.state.session import change_view, current
-from viz.views.attention.edge_logit import choose_logit, say_logit
-from viz.views.attention.walk import Cell, choose_cell, chosen_cell
+from viz.state.look import Look, labels_of
+from viz.state.session import change_view, control, current
 
 if TYPE_CHECKING:
-    from model.analysis.attribution.edge_values import EdgeValues
+    from model.analysis.attribution.score_parts import EdgeValues
+
+
+_WALK = "walk-of-scores"  # session state: what was read, and the cells before the chosen one
+_LISTED = 24  # characters of a token in a list
+
+
+class Cell(NamedTuple):
+    """A query and a key in one head."""
+
+    place: str
+    head: int
+    query: int
+    key: int
+
+
+def chosen_cell(seen: Look) -> Cell:
+    """The view's cell, or the nearest that this run has."""
+    queries, keys = seen.labels
+    clamped = current().selection.clamped(
+        heads=seen.attention.heads, queries=len(queries), keys=len(keys)
+    )
+    change_view(current().at(clamped))
+    return Cell(seen.place, clamped.head, clamped.query, clamped.key)
+
+
+def choose_cell(seen: Look) -> None:
+    """The query and the key as two lists."""
+    for box, name, texts in zip(st.columns(2), ("query", "key"), seen.labels, strict=True):
+        labels = numbered_labels(texts, _LISTED)
+        with box:
+            st.selectbox(
+                name.capitalize(),
+                range(len(labels)),
+                format_func=labels.__getitem__,
+                **control(name, "cell"),
+            )
+
+
+def named(trace: Trace, cell: Cell) -> str:
+    """L1H7 · ·Tom → ·Hill"""
+    queries, keys = labels_of(trace, trace.find(cell.place))
+    tokens = f"{token_label(queries[cell.query], 14)} → {token_label(keys[cell.key], 14)}"
+    head = part_name(f"{cell.place}.{cell.head}")
+    return f"{head} · {tokens}"
+
+
+def follow(seen: Look, head: Head, query: int) -> None:
+    """Opens a head on its own cell: this query, and the key whose edge carries most to it."""
+    from model.analysis import edge_values  # imports torch: pages are drawn first
+
+    before = chosen_cell(seen)
+    key = int(edge_values(seen.model, seen.trace, *head).carries_most[query])
+    st.session_state[_WALK] = (_read(seen), (*_cells(seen), before))
+    _open(Cell(*head, query, key))
+
+
+def way_here(seen: Look) -> None:
+    """The cells that led here, each a way back; nothing where the reader has not followed a part."""
+    cells = _cells(seen)
+    with st.container(
+        horizontal=True, vertical_alignment="center", gap="xsmall", key="walk-of-scores"
+    ):
+        for number, cell in enumerate(cells):
+            st.button(
+                f"← {plain(named(seen.trace, cell))}",
+                key=f"walk-{number}",
+                on_click=_go_back,
+                args=(seen, number),
+            )
+        st.markdown(f"**{plain(named(seen.trace, chosen_cell(seen)))}**", width="content")
+
+
+def _go_back(seen: Look, number: int) -> None:
+    cells = _cells(seen)
+    st.session_state[_WALK] = (_read(seen), cells[:number])
+    _open(cells[number])
+
+
+def _cells(seen: Look) -> tuple[Cell, ...]:
+    read, cells = st.session_state.get(_WALK, (None, ()))
+    kept: tuple[Cell, ...] = cells if read == _read(seen) else ()
+    return kept
+
+
+def _read(seen: Look) -> tuple[str, str, str | None]:
+    """What the model reads: cells of another text lead nowhere here."""
+    return seen.request.model, seen.request.text, seen.request.target
+
+
+def _open(cell: Cell) -> None:
+    change_view(replace(current(), **cell._asdict()))
+
+
+OFFERED = 8  # likeliest next tokens
+Row = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ChosenLogit:
+    """The logit that is taken apart, or how far it lies above another one."""
+
+    token: int
+    against: int | None
+    name: str  # as Markdown may show it
+    value: float  # the model's own
+
+
+def choose_logit(seen: Look, cell: Cell) -> ChosenLogit:
+    """A next token, the likeliest to begin with, and one that it is held against, or none."""
+    logits = seen.trace.require_prediction().after(cell.query)
+    likely = np.argsort(-logits, kind="stable")[:OFFERED].tolist()
+    own = [token.id for token in seen.trace.tokens_of("decoder")]
+    ids = list(dict.fromkeys([*likely, *own]))
+    labels = [token_label(token.text, 24) for token in seen.model.tokenizer.named(ids)]
+    names = [
+        f"{label} (logit {_number(logits[id_])})" for label, id_ in zip(labels, ids, strict=True)
+    ]
+    key = f"edges-{hash(tuple(own))}"
+    place = one_listed("Next token", names, f"{key}-token")
+    other = one_listed("Rather than", ["no other: its logit alone", *names], f"{key}-against") - 1
+    name = f"**{plain(labels[place])}**"
+    value = float(logits[ids[place]])
+    if other < 0:
+        return ChosenLogit(ids[place], None, f"The logit of {name}", value)
+    against = ids[other]
+    return ChosenLogit(
+        ids[place],
+        against,
+        f"The logit of {name} above that of **{plain(labels[other])}**",
+        value - float(logits[against]),
+    )
+
+
+def say_logit(seen: Look, cell: Cell, chosen: ChosenLogit, added: Row, count: int) -> None:
+    """What the head's edges add, the other heads and everything else; their sum beside the model's own.
+
+    count: of the edges that the mask leaves.
+    """
+    here = (cell.place, cell.head)
+    sums = {"this": 0.0, "heads": 0.0, "rest": 0.0}
+    for token, sign in ((chosen.token, 1.0), (chosen.against, -1.0)):
+        if token is None:
+            continue
+        for part in parts_of_logit(seen.model, seen.trace, cell.query, token):
+            which = "rest" if part.kind != "head" else "heads"
+            which = "this" if (part.name, part.head) == here else which
+            sums[which] += sign * part.effect
+    head = plain(part_name(f"{cell.place}.{cell.head}"))
+    queries, keys = ([plain(token_label(text)) for text in texts] for texts in seen.labels)
+    most = int(np.abs(added).argmax())
+    largest = (
+        f"; the one that counts most is that to **{keys[most]}** at position {most}: "
+        f"{_number(added[most], '+')}"
+    )
+    look_for(
+        f"{chosen.name}, after **{queries[cell.query]}**, is {_number(chosen.value)}. The edges of {head} "
+        f"add **{_number(added.sum(), '+')}**{largest if count > 1 else ''}."
+    )
+    total = float(added.sum()) + sums["heads"] + sums["rest"]
+    together, recorded = agreeing(total, chosen.value)
+    decimals = len(recorded.partition(".")[2])
+    parts = [_number(one, "+", decimals) for one in (added.sum(), sums["heads"], sums["rest"])]
+    st.caption(
+        f"Check: {counted(count, 'edge')} {parts[0]}, all other heads {parts[1]}, everything else "
+        f"{parts[2]}: together {sign_of_sum(parts, together)} {together}. The model's own is {recorded}, a "
+        f"difference of {difference(abs(total - chosen.value))}. The edges differ from their head's part by "
+        f"{difference(abs(float(added.sum()) - sums['this']))}. All pass through the norms with their "
+        "recorded statistics; what an edge changes in later layers is counted there."
+    )
+
+
+def _number(value: float, sign: str = "", decimals: int = 2) -> str:
+    return signed(f"{value:{sign if round(value, decimals) else ''}z.{decimals}f}")
+
 
 ROW, LOGIT, HEAD = "One row", "In a logit", "The whole head"
 BARS = 24  # keys that are drawn
 RESTS = 0.5  # of a row's weight: with more, what the first token carries is told
-Row = NDArray[np.float64]
 
 
 @of_all_pairs

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.attribution.head_maps import Side
-from model.analysis.attribution.projected import Projected, projected
+from model.analysis.attribution.score_parts import Projected, projected
 from model.worked.equality import sign
 from model.worked.latex import factor, number
 from viz.elements.one_of import keep_within, one_listed, one_of
@@ -13,8 +13,8 @@ from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
 from viz.notation.numbers import number as written
+from viz.shell.controls import LISTED
 from viz.shell.pictures import chart, look_for, table
-from viz.shell.token_select import LISTED
 from viz.state.look import Look
 from viz.state.session import current
 

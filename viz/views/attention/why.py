@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from model.analysis.attribution.part_groups import FEW, Group, grouped, summed
+from model.analysis.attribution.score_parts import FEW, Group, grouped, summed
 from model.analysis.heads.labels import allowed_cells
 from model.nn.places import head_named
 from model.serving.engine import Request
 from model.trace.arrays import Wide
-from model.trace.some_queries import of_query
+from model.trace.blocks import of_query
 from viz.elements.one_of import one_of
 from viz.elements.plot import plot
 from viz.figures import head_tiles as figures
@@ -24,10 +24,9 @@ from viz.notation.numbers import agreeing, difference, signed
 from viz.saving.save import save_figure
 from viz.shell.frame import frame
 from viz.shell.pictures import look_for, readout_of, table
-from viz.state.held import loaded, traced
-from viz.state.look import Look
+from viz.state.look import Look, loaded, traced
+from viz.views.attention.edges import Cell, choose_cell, chosen_cell, follow, way_here
 from viz.views.attention.score_words import how_a_score_adds_up
-from viz.views.attention.walk import Cell, choose_cell, chosen_cell, follow, way_here
 
 if TYPE_CHECKING:
     from model.analysis.attribution.score_parts import ScoreParts

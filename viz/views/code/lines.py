@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from model.code.listing import Length, Line
-from viz.shell.model_map import PAGES
+from viz.shell.frame import PAGES
 
 STYLE = Path(__file__).with_name("listing.css")
 _COLOURED = re.compile(

@@ -14,9 +14,8 @@ from model.serving.engine import Request
 from model.system.settings import MEGABYTE
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.state.held import loaded, traced
 from viz.state.link import to_link
-from viz.state.look import Look
+from viz.state.look import Look, loaded, traced
 from viz.state.navigation import leading_to
 from viz.state.session import carried_link, current
 from viz.views.code.lines import STYLE, listing_html, lit_style, page_of

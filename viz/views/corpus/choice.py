@@ -1,20 +1,172 @@
 """Which profiles there are for this visitor, and which one or two are shown."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from model.loading.registry import may_be_linked, models
+from model.profile.corpus import cut
 from model.profile.profile import Profile, open_profile
-from model.profile.shipped import model_and_step, shipped_profiles
+from model.profile.run import WINDOW
+from model.profile.shipped import model_and_step, profile_of, shipped_profiles
+from model.profile.slices import weights_hash, window_by_window
+from model.profile.sums import Sums
+from model.profile.tables import About
+from model.profile.window import heads_of_model
+from model.system.fair_queue import FairQueue, QueueFullError
+from model.system.jobs import Jobs
 from model.system.settings import settings
 from viz.notation.markdown import plain
-from viz.state.held import loaded
+from viz.notation.numbers import counted
+from viz.shell.background import Passes
+from viz.state.engine import engine, visitor
+from viz.state.look import Look, loaded
 from viz.state.session import change_view, current
-from viz.views.corpus.runs import own_profiles
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+
+MOST = 200_000  # bytes of a text
+KEPT = 8  # profiles, of all visitors together; one of 270 heads takes 14 MB
+QUEUE_AT_MOST = 30
+MEASURED = 3  # windows whose time the estimate is made from
+_OWN = "corpus-own-runs"  # session state: titles -> keys of the visitor's own runs
+
+Key = tuple[str | None, str]  # the session, and the plan's digest
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a profile of a text will take: measured on its first windows."""
+
+    model: str
+    windows: tuple[str, ...]
+    by_line: bool
+    name: str
+    tokens: int
+    seconds: float  # of all windows, as long as nobody else uses this computer
+
+    @property
+    def digest(self) -> str:
+        said = repr((self.model, self.windows, self.by_line))
+        return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class SoFar:
+    """A profile that grows."""
+
+    done: int  # windows
+    total: int
+    seconds: float  # of computing, without the waits for a turn
+    profile: Profile
+
+
+class ProfileRun(Passes[SoFar]):
+    """A profile under way or ended."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the pace so far; None before the first window is done."""
+        if self.found is None:
+            return None
+        return self.found.seconds / self.found.done * (self.found.total - self.found.done)
+
+
+@st.cache_resource
+def runs() -> Jobs[Key, ProfileRun]:
+    """The runs of this process. A key begins with its session, so nobody else finds a run."""
+    return Jobs(KEPT, FairQueue(1, QUEUE_AT_MOST))
+
+
+def window_of(model: "Model") -> int:
+    """The most tokens of a window."""
+    return min(WINDOW, model.config.n_ctx)
+
+
+def plan_of(model: "Model", text: str, *, by_line: bool, name: str) -> Plan:
+    """Cuts a text into windows and runs the first ones. Raises ValueError for what cannot be profiled."""
+    if len(text.encode(errors="replace")) > MOST:
+        raise ValueError(f"The text has more than {MOST:,} bytes. A longer one is for the command.")
+    if not model.runs:
+        raise ValueError("A recorded run cannot read another text. Choose a model.")
+    most = window_of(model)
+    pieces = text.splitlines() if by_line else [text]
+    windows = tuple(window for piece in pieces for window in cut(model, piece, most))
+    if not windows:
+        raise ValueError("There is no text yet.")
+    lengths = [len(model.tokens(window)) for window in windows]
+    plan = Plan(model.address, windows, by_line, name, sum(lengths), 0.0)
+    first = [*islice(_grown(plan, lambda: engine().turn(lambda place: None)), MEASURED)][-1]
+    pace = first.seconds / sum(lengths[: first.done])
+    return replace(plan, seconds=pace * plan.tokens)
+
+
+def key_of(plan: Plan) -> Key:
+    return visitor(), plan.digest
+
+
+def start(plan: Plan) -> None:
+    """Begins the visitor's run, or puts it in the queue. Raises QueueFullError."""
+
+    def work(run: ProfileRun) -> None:
+        for found in _grown(plan, run.turn):
+            run.found = found
+            run.still_wanted()
+
+    runs().start(key_of(plan), ProfileRun(visitor()), work)
+
+
+def _grown(plan: Plan, turn: Callable[[], AbstractContextManager[None]]) -> Iterator[SoFar]:
+    """The profile after each window. Each window takes a turn of its own, so that others come in between."""
+    model = loaded(plan.model)
+    window = window_of(model)
+    content = "\n".join(plan.windows).encode(errors="surrogatepass")
+    corpus = hashlib.sha256(content).hexdigest()
+    about = About(plan.model, weights_hash(model), corpus, plan.name, plan.by_line, window)
+    grown, seconds = Profile(about, Sums.none(heads_of_model(model), window), {}), 0.0
+    if shipped := profile_of(model):
+        grown = replace(grown, asked=shipped.asked)  # labels are the model's, whatever the corpus
+    made = window_by_window(model, plan.windows, about, turn=turn)
+    for number, (of_window, sums, texts, took) in enumerate(made, 1):
+        grown, seconds = grown + Profile(of_window, sums, texts), seconds + took
+        yield SoFar(number, len(plan.windows), seconds, grown)
+
+
+def note(plan: Plan) -> None:
+    """Notes a run as one of this session's."""
+    title = f"{plan.name} ({models.short_title(plan.model)})"
+    known = {name: key for name, key in _noted().items() if name != title}
+    st.session_state[_OWN] = known | {title: key_of(plan)}
+
+
+def own_profiles() -> dict[str, Profile]:
+    """By title, those of this session that are still kept and have a window at least."""
+    found = {title: runs().known(key) for title, key in _noted().items()}
+    return {
+        title: run.found.profile
+        for title, run in found.items()
+        if run is not None and run.found is not None and run.ended.is_set()
+    }
+
+
+def title_of(plan: Plan) -> str | None:
+    """The title under which a plan's profile is offered."""
+    return next((title for title, key in _noted().items() if key == key_of(plan)), None)
+
+
+def _noted() -> dict[str, Key]:
+    noted: dict[str, Key] = st.session_state.get(_OWN, {})
+    return noted
+
 
 PROFILE, BESIDE = "profile", "beside"  # keys of widgets, and the link's parameters
 ALONE = "nothing beside it"
@@ -159,3 +311,153 @@ def _open(folder: Path) -> Profile:
 @lru_cache(maxsize=8)
 def _opened(folder: Path, changed: int) -> Profile:
     return open_profile(folder)
+
+
+PLAN, REFUSAL = "corpus-plan", "corpus-refusal"  # session state
+_SHOWS, _LOOKS = (
+    "corpus-shows",
+    "corpus-looks",
+)  # and whether the profile is to be shown; is looked at
+TEXT, FILE, LINES = "corpus-text", "corpus-file", "corpus-lines"  # keys of widgets
+EVERY = 0.5  # seconds between two looks at a run
+MINUTE = 60.0
+
+
+def own_text(seen: Look) -> None:
+    """The text, how long its profile will take, and the run."""
+    dropped = ", or drop a small file" if settings().trace_files else ""
+    st.markdown(
+        f"Type or paste a text{dropped}: at most {MOST // 1000} kB. The open model, "
+        f"**{plain(seen.title)}**, reads it in windows of at most {window_of(seen.model)} tokens. "
+        "Nobody else sees your text or its profile, and nothing is written to disk."
+    )
+    _form()
+    st.button("How long will it take?", key="corpus-measure", on_click=_measure, args=(seen,))
+    if refusal := st.session_state.pop(REFUSAL, None):
+        st.error(plain(refusal))
+    plan: Plan | None = st.session_state.get(PLAN)
+    if plan is not None:
+        st.fragment(_run, run_every=EVERY if _is_under_way(plan) else None)(plan)
+
+
+def _form() -> None:
+    text, file = st.columns([3, 2], gap="large")
+    text.text_area("Your text", key=TEXT, height=140, max_chars=MOST, persist_state="session")
+    if settings().trace_files:
+        file.file_uploader("Or a file of text in UTF-8", ["txt", "md"], key=FILE, max_upload_size=1)
+    file.toggle("Each line is a text of its own", key=LINES)
+
+
+def _measure(seen: Look) -> None:
+    """Makes the plan, with the first windows' times."""
+    st.session_state.pop(PLAN, None)
+    file = st.session_state.get(FILE)
+    try:
+        text, name = st.session_state.get(TEXT, ""), "your text"
+        if file is not None:
+            if file.size > MOST:
+                raise ValueError(f"The file has more than {MOST:,} bytes.")
+            text, name = _decoded(file.getvalue()), file.name
+        st.session_state[PLAN] = plan_of(
+            seen.model, text, by_line=bool(st.session_state.get(LINES)), name=name
+        )
+    except ValueError as refusal:
+        st.session_state[REFUSAL] = str(refusal)
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"The file is not text in UTF-8: {error.reason}.") from None
+
+
+def _known(plan: Plan) -> ProfileRun | None:
+    return runs().known(key_of(plan))
+
+
+def _is_under_way(plan: Plan) -> bool:
+    run = _known(plan)
+    return run is not None and not run.ended.is_set()
+
+
+def _run(plan: Plan) -> None:
+    """The estimate before the run, its progress while it goes on, and what it led to."""
+    if st.session_state.pop(_SHOWS, False):
+        st.rerun()  # the whole page: its other view
+    run = _known(plan)
+    with st.container():
+        if run is None or (run.ended.is_set() and run.found is None):
+            _offer(plan, run)
+        elif run.ended.is_set():
+            _ended(plan, run)
+        else:
+            _progress(plan, run)
+    if st.session_state.get(_LOOKS, False) != (looks := _is_under_way(plan)):
+        st.session_state[_LOOKS] = looks
+        st.rerun()
+
+
+def _offer(plan: Plan, run: ProfileRun | None) -> None:
+    if run is not None and run.refusal:
+        st.error(plain(run.refusal))
+    windows, tokens = counted(len(plan.windows), "window"), counted(plan.tokens, "token")
+    st.markdown(
+        f"{windows}, {tokens}: **about {_time(plan.seconds)}**, measured on the first windows, as long as "
+        "nobody else uses this server."
+    )
+    st.button("Make the profile", type="primary", key="corpus-start", on_click=_start, args=(plan,))
+
+
+def _progress(plan: Plan, run: ProfileRun) -> None:
+    run.look()
+    bar, stop = st.columns([6, 1], vertical_alignment="center")
+    done, left = 0 if run.found is None else run.found.done, run.seconds_left
+    said = f"{done} of {counted(len(plan.windows), 'window')}."
+    if place := runs().place(run) or run.ahead:
+        said += f" In the queue: place {place}."
+    elif left is not None:
+        said += f" About {_time(left)} left."
+    bar.progress(done / len(plan.windows), text=said)
+    stop.button("Stop", key="corpus-stop", on_click=runs().stop, args=(key_of(plan),))
+
+
+def _ended(plan: Plan, run: ProfileRun) -> None:
+    found, title = run.found, title_of(plan)
+    if found is None or title is None:
+        return
+    skipped = len(found.profile.about.skipped)
+    left_out = f" {counted(skipped, 'window')} could not be read." if skipped else ""
+    if run.state == "done":
+        st.success(f"Done: {counted(found.done, 'window')}.{left_out}")
+    else:
+        st.info(f"Stopped: the profile is of {found.done} of {found.total} windows.{left_out}")
+    if run.refusal:
+        st.error(plain(run.refusal))
+    with st.container(horizontal=True):
+        st.button(
+            "Show its heads", type="primary", key="corpus-show", on_click=_show, args=(title,)
+        )
+        if run.state != "done":
+            st.button("Start over", key="corpus-again", on_click=_start, args=(plan,))
+
+
+def _start(plan: Plan) -> None:
+    try:
+        start(plan)
+        note(plan)
+    except QueueFullError:
+        st.session_state[REFUSAL] = "Too many visitors are waiting. Try again in a few minutes."
+
+
+def _show(title: str) -> None:
+    st.session_state.update({PROFILE: title, _SHOWS: True})
+    change_view(replace(current(), show=""))
+
+
+def _time(seconds: float) -> str:
+    if seconds < 1:
+        return "a second"
+    if seconds < 2 * MINUTE:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / MINUTE:.0f} minutes"

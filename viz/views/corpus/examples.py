@@ -12,10 +12,9 @@ from model.serving.engine import Request
 from model.trace.records import Token
 from viz.explorer.packing import packed
 from viz.notation.labels import token_label
-from viz.state.held import traced
-from viz.state.link import address, opening_link
-from viz.state.menu import entry
-from viz.state.view import View
+from viz.state.link import View, address, opening_link
+from viz.state.look import traced
+from viz.state.navigation import entry
 from viz.views.corpus.message import THEME, name_of
 
 if TYPE_CHECKING:

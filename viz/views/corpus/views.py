@@ -23,14 +23,12 @@ from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.shell.page import choose_view
 from viz.shell.request import still_asked
-from viz.state.held import loaded
-from viz.state.look import Look
+from viz.state.look import Look, loaded
 from viz.state.session import change_view, current, write_link
 from viz.tour import card as tour
 from viz.views.corpus import examples, message
-from viz.views.corpus.choice import Source, choose, offer_folder, sources
+from viz.views.corpus.choice import Source, choose, offer_folder, own_text, sources
 from viz.views.corpus.component import examples_list, heads_map
-from viz.views.corpus.here import own_text
 from viz.views.corpus.sentence import beside_sentence
 
 if TYPE_CHECKING:

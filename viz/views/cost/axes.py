@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from viz.elements.one_of import one_of
-from viz.elements.rules import rules
+from viz.elements.plot import rules
 from viz.figures.cells import equal_cells, memory_cells, tensor_cells
 from viz.figures.heatmap import Axis, heatmap
 from viz.figures.vectors import colour_end, token_rows

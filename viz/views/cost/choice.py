@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from model.analysis.cost.operations import Lengths
-from model.analysis.cost.recorded_shapes import lengths_of
+from model.analysis.cost.operations import Lengths, lengths_of
 from model.nn.config import TransformerConfig
 from model.worked.heads import LONG_WALK, SHORT_WALK
 from model.worked.notes import INTRODUCTION

@@ -7,8 +7,7 @@ from math import isclose
 import pandas as pd
 import streamlit as st
 
-from model.analysis.cost.operations import Operation, operations
-from model.analysis.cost.recorded_shapes import Shape, compared, recorded_shapes
+from model.analysis.cost.operations import Operation, Shape, compared, operations, recorded_shapes
 from model.arithmetic.sizes import parameter_parts, parameters_read
 from model.nn.config import TransformerConfig
 from model.nn.places import Kind, Place

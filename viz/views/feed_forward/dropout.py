@@ -8,18 +8,21 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.analysis.stream.dropout import (
+from model.analysis.stream.feed_forward import (
+    Dropped,
     Effect,
+    dropped,
     drops_in_training,
     head_dropped,
+    mean_over_draws,
     of_embedding,
     of_neurons,
     of_output,
     of_weights,
     part_named,
+    strongest,
     training_pass,
 )
-from model.analysis.stream.neurons import Dropped, dropped, mean_over_draws, strongest
 from model.analysis.stream.stream import Contribution, contributions
 from model.nn.places import Place
 from model.serving.engine import Request
@@ -34,8 +37,7 @@ from viz.notation.numbers import signed
 from viz.shell.controls import choose_layer_and_head
 from viz.shell.pictures import TABLED, chart, look_for, of_all_pairs, table
 from viz.state.engine import engine
-from viz.state.held import loaded, traced
-from viz.state.look import Look, labels_of
+from viz.state.look import Look, labels_of, loaded, traced
 from viz.views.feed_forward import formulas
 from viz.views.feed_forward.neurons import SHOWN, chosen_layer, tokens_of
 from viz.views.feed_forward.sublayers import one_sublayer

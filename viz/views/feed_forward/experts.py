@@ -4,15 +4,15 @@ import numpy as np
 import streamlit as st
 
 from model.nn.places import Place
-from model.trace.experts import ExpertsRecord
+from model.trace.records import ExpertsRecord
 from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_listed
 from viz.figures.heatmap import Axis
 from viz.figures.vectors import ColourEnd, colour_end
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token
+from viz.shell.controls import LISTED, choosable_rows
 from viz.shell.pictures import look_for, table
-from viz.shell.token_select import LISTED, choosable_rows
 from viz.state.look import Look
 from viz.views.feed_forward.sublayers import one_sublayer
 

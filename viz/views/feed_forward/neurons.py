@@ -6,15 +6,17 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from model.analysis.stream.activation_curves import (
+from model.analysis.stream.feed_forward import (
     CURVES,
     ActivationCurve,
     Function,
     activation_check,
     bends,
     flat_share,
+    histogram,
+    neuron_statistics,
+    strongest,
 )
-from model.analysis.stream.neurons import histogram, neuron_statistics, strongest
 from model.nn.config import Activation
 from model.nn.places import Place
 from model.trace.records import FeedForwardRecord
@@ -31,8 +33,8 @@ from viz.figures.vectors import colour_end
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted, difference, signed
+from viz.shell.controls import LISTED, choosable_rows
 from viz.shell.pictures import chart, look_for, table
-from viz.shell.token_select import LISTED, choosable_rows
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
 from viz.views.feed_forward.sublayers import one_sublayer

@@ -21,7 +21,7 @@ from viz.state.look import Look
 from viz.views.feed_forward import formulas
 
 if TYPE_CHECKING:
-    from model.analysis.stream.gradients import Norms
+    from model.analysis.stream.stream import Norms
 
 WHOSE = "feed-forward-whose"
 BARS, EVERY = "Sub-layers", "Every token"
@@ -104,7 +104,7 @@ def _contribution_check(seen: Look, stack: Stack, parts: tuple[Contribution, ...
 @st.fragment
 def gradient_view() -> None:
     """The gradient through a deep random stack of our own blocks, measured when it is asked for."""
-    from model.analysis.stream.gradients import (  # torch: the page is drawn first
+    from model.analysis.stream.stream import (  # torch: the page is drawn first
         DEEPEST,
         DeepStack,
         gradient_sizes,

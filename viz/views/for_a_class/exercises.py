@@ -22,9 +22,8 @@ from viz.questions.exercises.sheets import (
     table_of,
 )
 from viz.saving.save import page_address
-from viz.state.held import loaded, traced
 from viz.state.link import address, short_link
-from viz.state.look import Look
+from viz.state.look import Look, loaded, traced
 from viz.state.session import current
 
 STYLE = "<style>.given td, .given th { padding: 0 0.8rem 0 0; text-align: left; }</style>"

@@ -13,7 +13,7 @@ from model.analysis.heads.statistics import rollout
 from model.analysis.tokens.prediction import probabilities, temperature, top_k, top_p
 from model.loading.shipped import DamagedError
 from model.system.files import NotReadError
-from model.trace.stages import soft_capped
+from model.trace.records import soft_capped
 from model.training.checkpoints import shipped_training_run
 from viz.figures.svg import miniature
 from viz.notation.theme import QuantityName

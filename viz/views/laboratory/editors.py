@@ -1,24 +1,100 @@
 """The switches and editors of an intervention: every field of it has a control here."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
 
-from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, Intervention
-from model.nn.mask_choices import MASKS
+from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, MASKS, Intervention
 from model.nn.places import head_label, layer_label
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, signed
-from viz.state.fit_intervention import masks_for
-from viz.state.intervention_words import MASK_VALUES, mask_value_name
+from viz.shell.pictures import look_for
+from viz.state.intervention_words import MASK_VALUES, mask_value_name, masks_for
 from viz.state.look import Look
-from viz.state.session import current, intervene, switch
-from viz.views.laboratory.controls import field, several, value_or_number
+from viz.state.presets import PATCH_KIND, PRESETS, Preset, preset_of
+from viz.state.session import (
+    Control,
+    current,
+    intervene,
+    open_view,
+    set_intervention,
+    shown,
+    switch,
+)
 from viz.views.laboratory.edges import LABEL, edges_editor
+
+CLICKED = 64  # up to so many options are buttons; more are a list
+
+
+def field(name: str) -> Control:
+    """The widget that shows a field of the intervention and sets it."""
+    value = getattr(current().intervention, name)
+    return switch(f"laboratory-{name}", value, lambda value: intervene(**{name: value}))
+
+
+def value_or_number(
+    name: str,
+    words: str,
+    named: Mapping[str, float | None],
+    *,
+    other: tuple[str, float],
+    number: tuple[str, float, float],
+) -> None:
+    """One field of the intervention: one of some named values, or any number.
+
+    other: what a number is called, and the first one. number: its label, bound and step.
+    """
+    value = getattr(current().intervention, name)
+    names = {each: kind for kind, each in named.items()}
+    label, bound, step = number
+
+    def take_kind(kind: str) -> None:
+        intervene(**{name: named.get(kind, other[1])})
+
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.radio(
+            words,
+            (*named, other[0]),
+            horizontal=True,
+            width="content",
+            **switch(f"laboratory-{name}", names.get(value, other[0]), take_kind),
+        )
+        if value not in names:
+            st.number_input(
+                label,
+                label_visibility="collapsed",
+                min_value=-bound,
+                max_value=bound,
+                step=step,
+                format="%g",
+                width=160,
+                **switch(
+                    f"laboratory-{name}-number", value, lambda number: intervene(**{name: number})
+                ),
+            )
+
+
+def several(
+    label: str,
+    options: Sequence[object],
+    *,
+    chosen: Sequence[object],
+    name: Callable[..., str],
+    key: str,
+    take: Callable[[Sequence[object]], None],
+) -> None:
+    """Several of some options, as buttons to press; as a list where they are too many."""
+    present = [option for option in chosen if option in options]
+    control = shown(f"{key}-{len(options)}", present, take)
+    if len(options) <= CLICKED:
+        st.pills(label, options, selection_mode="multi", format_func=name, **control)
+    else:
+        st.multiselect(label, options, format_func=name, **control)
+
 
 LARGEST = 999_999_999  # a link holds no larger whole number
 
@@ -273,3 +349,31 @@ EDITORS = {
     "Edges": Editor(_edges_state, (edges_editor,)),
     "More": Editor(_rest_state, (_factor, _mask_value, _dropout, _where)),
 }
+
+
+def cards(
+    presets: Sequence[Preset] = PRESETS, title: str = "Try one", name: str = "laboratory-card"
+) -> None:
+    """One button a preset; below the one that is open, what to look for. name: what keys begin with."""
+    opened = preset_of(current())
+    with st.container(key=f"{name}s", gap="xsmall"):
+        st.markdown(f"**{title}**")
+        for number, preset in enumerate(presets):
+            st.button(
+                f"**{preset.title}** {preset.question}",
+                key=f"{name}-{number}",
+                type="primary" if preset is opened else "secondary",
+                width="stretch",
+                on_click=_open,
+                args=(preset,),
+            )
+            with st.container():  # one place, whether there is something to say or not
+                if preset is opened:
+                    look_for(plain(preset.look_for))
+
+
+def _open(preset: Preset) -> None:
+    set_intervention(preset.view.intervention)
+    open_view(preset.view)
+    if preset.put_in:
+        st.session_state[PATCH_KIND] = preset.put_in

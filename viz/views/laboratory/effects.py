@@ -1,29 +1,43 @@
 """What an intervention did to the predictions, beside the unchanged run: one token, or all of them."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.analysis.run_comparison import divergence_rounding, divergences, losses, ranked, rounding
-from model.analysis.tokens.prediction import divergence, expectation
+from model.analysis.run_comparison import (
+    RowStatistics,
+    StreamMovement,
+    divergence_rounding,
+    divergences,
+    largest_difference,
+    losses,
+    movement,
+    ranked,
+    rounding,
+    row_statistics,
+)
+from model.analysis.tokens.prediction import divergence, expectation, probabilities
+from model.nn.places import layer_label
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from viz.elements.one_of import one_listed, one_of
-from viz.elements.paired_bars import paired_bars
+from viz.elements.plot import paired_bars
 from viz.figures.bars import next_tokens
 from viz.figures.curves import before_and_after
+from viz.figures.heatmap import Axis, heatmap
 from viz.notation.csv_safe import sheltered_table
 from viz.notation.labels import numbered_labels, token_label
-from viz.notation.markdown import bold_token
-from viz.notation.numbers import counted, difference, fixed, nats, settled, significant
-from viz.notation.theme import WEIGHT
+from viz.notation.markdown import bold_token, plain
+from viz.notation.names import state_names
+from viz.notation.numbers import counted, difference, fixed, nats, probability, settled, significant
+from viz.notation.theme import MORE, WEIGHT, rgba
 from viz.saving.save import save_figure
-from viz.shell.alternatives import say_encoder
+from viz.shell.model_picker import say_encoder
 from viz.shell.pictures import chart, table
-from viz.state.held import traced
-from viz.state.look import Look
+from viz.state.look import Look, traced
 
 DIVERGENCE = r"D_{\mathrm{KL}}(p \,\|\, q) = \sum_v p_v \ln \frac{p_v}{q_v}"
 LOSS = r"\text{loss}_t = -\ln p(\text{token}_{t+1} \mid \text{tokens} \le t)"
@@ -239,3 +253,207 @@ def _no_prediction(seen: Look) -> None:
         "reads a text and predicts no next token. Its weights and its stream show what a change "
         "does. Choose a GPT to see a prediction.",
     )
+
+
+ENTROPY = r"H_i = -\sum_j w_{ij} \ln w_{ij} \qquad \text{from } 0 \text{ to } \ln n"
+LARGEST = r"\max_j\, w_{ij}"
+MOVED = (
+    r"\text{moved}_t = \frac{\lVert x_t^{\text{changed}} - x_t^{\text{unchanged}} \rVert}"
+    r"{\lVert x_t^{\text{unchanged}} \rVert}"
+)
+SHARP, EVEN = "Largest weight", "Entropy"
+SPACIOUS = 8  # tokens up to which a cell has room for two decimals
+
+
+def rows_effect(seen: Look) -> None:
+    """Entropy and largest weight of each row of one head, before and after."""
+    before, after = (trace.find(seen.place) for trace in runs(seen))
+    ours, theirs = row_statistics(before), row_statistics(after)
+    queries, _ = seen.labels
+    picture, words = st.columns([3, 2], gap="large")
+    with words:
+        sharp = one_of("Picture", (SHARP, EVEN), "laboratory-rows") == SHARP
+        head = seen.head
+        st.latex(LARGEST if sharp else ENTROPY)
+        st.markdown(
+            f"Mean over all rows and heads of {layer_label(seen.place)}: entropy "
+            f"**{row_mean(ours.entropy, ours):.3f}** nats before, **{row_mean(theirs.entropy, theirs):.3f}** "
+            f"after; largest weight **{row_mean(ours.largest, ours):.3f}** before, "
+            f"**{row_mean(theirs.largest, theirs):.3f}** after."
+        )
+        if empty := int(theirs.empty[head].sum()):
+            st.caption(
+                "In 1 row every key is masked: it is 0 and reads nothing."
+                if empty == 1
+                else f"In {empty} rows every key is masked: they are 0 and read nothing."
+            )
+        if seen.request.intervention.dropout:
+            rest = " or to what the sink leaves of it" * (seen.attention.sinks is not None)
+            st.caption(f"These are the weights before dropout, whose rows sum to 1{rest}.")
+    with picture:
+        figure = before_and_after(
+            queries,
+            *((run.largest if sharp else run.entropy)[head] for run in (ours, theirs)),
+            unit="largest weight of the row" if sharp else "entropy in nats",
+            colour=WEIGHT,
+            top=1.05 if sharp else None,
+        )
+        chart(figure, f"laboratory-rows-{sharp}")
+    columns = {
+        "query": numbered_labels(queries),
+        "largest before": ours.largest[head],
+        "largest after": theirs.largest[head],
+        "entropy before": ours.entropy[head],
+        "entropy after": theirs.entropy[head],
+    }
+    table(columns, "laboratory-rows")
+
+
+def row_mean(values: np.ndarray, rows: RowStatistics) -> float:
+    """The mean over all rows that read something."""
+    read = values[~rows.empty]
+    return float(read.mean()) if read.size else 0.0
+
+
+def stream_effect(seen: Look) -> None:
+    """By layer, how far each token's vector lies from where it was."""
+    before, after = runs(seen)
+    stacks = seen.model.stacks()
+    stack = stacks[-1]
+    if len(stacks) > 1:
+        stack = one_of("Stack", stacks, "laboratory-stack", default=stack)
+    moved, names = movement(before, after, stack), state_names(after, stack)
+    tokens = [token.text for token in after.tokens_of(stack)]
+    picture, words = st.columns([3, 2], gap="large")
+    with picture:
+        figure = heatmap(
+            moved.share,
+            rows=Axis("state", names, tokens=False),
+            columns=Axis("token", tokens),
+            quantity="difference",
+            decimals=2 if len(tokens) <= SPACIOUS else 1,
+        )
+        upward = [[0, rgba(MORE, 0)], [1, rgba(MORE, 1)]]  # a distance is never below 0
+        figure.data[-1].update(zmin=0, colorscale=upward)
+        chart(figure, f"laboratory-stream-{stack}")
+    with words:
+        st.latex(MOVED)
+        st.markdown(_where_it_moved(moved, names))
+        st.caption(
+            "Largest difference in any state of the stream: "
+            f"{largest_difference(before, after):.3g}."
+        )
+    columns = {
+        "state": names,
+        "mean distance": moved.distance.mean(-1),
+        "mean length before": moved.length.mean(-1),
+        "mean share": moved.share.mean(-1),
+    }
+    table(columns, "laboratory-stream")
+
+
+def _where_it_moved(moved: StreamMovement, names: tuple[str, ...]) -> str:
+    changed = np.flatnonzero(moved.distance.max(-1) > 0)
+    if not changed.size:
+        return "This stream does not differ from that of the unchanged run in any number."
+    return (
+        f"The first state that differs: **{names[changed[0]]}**. After the last sub-layer the "
+        f"vectors are on average **{moved.share[-1].mean():.1%}** of their length away from the "
+        "unchanged ones."
+    )
+
+
+READ_AT_ONCE = 2**22  # logits that are read for the loss each time the page is drawn: 50 ms
+
+
+class Effect(NamedTuple):
+    """One number: what it is called, how it was and how it is now, and what it means."""
+
+    name: str
+    before: str
+    after: str
+    meaning: str
+
+
+def effect_row(seen: Look) -> None:
+    """The effects side by side; nothing where nothing is changed."""
+    before, after = runs(seen)
+    with st.container(horizontal=True, gap="small", key="laboratory-effects"):
+        if before is after:
+            return
+        for effect in effects(seen, before, after):
+            st.metric(
+                effect.name,
+                plain(effect.after),
+                plain(f"was {effect.before}") if effect.before else None,
+                delta_color="off",
+                delta_arrow="off",
+                help=effect.meaning,
+                width="content",
+            )
+
+
+def effects(seen: Look, before: Trace, after: Trace, *, hidden: int | None = None) -> list[Effect]:
+    """On the prediction, where there is one, on the rows of the shown layer, and on the stream. hidden: a
+    token of the last stack whose own vector is left out."""
+    found = [] if after.prediction is None else _on_the_prediction(seen, before, after)
+    layer = layer_label(seen.place)
+    ours, theirs = (row_statistics(run.find(seen.place)) for run in (before, after))
+    for name, old, new, meaning in (
+        (
+            "Entropy",
+            ours.entropy,
+            theirs.entropy,
+            "from 0 (one token has everything) to ln n (all n are equal)",
+        ),
+        (
+            "Top weight",
+            ours.largest,
+            theirs.largest,
+            "1 means that the row attends to one token only",
+        ),
+    ):
+        was, now = f"{row_mean(old, ours):.3f}", f"{row_mean(new, theirs):.3f}"
+        said = f"The mean over all rows and heads of {layer}; {meaning}."
+        found.append(Effect(f"{name}, {layer}", was, now, said))
+    stack = seen.model.stacks()[-1]
+    moved = movement(before, after, stack).share[-1]
+    name, which = "Last vectors", "all tokens"
+    if hidden is not None:
+        moved = np.delete(moved, hidden)
+        name, which = "Last vectors of the other tokens", "the tokens that are not hidden"
+    said = (
+        "How far the last vector of each token is from that of the unchanged run, as a share "
+        f"of its length. The mean of {which}."
+    )
+    return [*found, Effect(name, "", f"{moved.mean():.1%} away", said)]
+
+
+def _on_the_prediction(seen: Look, before: Trace, after: Trace) -> list[Effect]:
+    """What is expected after the last token, and how well the text itself is predicted."""
+    error = max(rounding(before), rounding(after))
+    rows = [run.require_prediction().after(-1) for run in (before, after)]
+    expected = []
+    for row in rows:
+        shares = probabilities(row)
+        (token,) = seen.model.tokenizer.named([int(shares.argmax())])
+        expected.append(f"{token_label(token.text)} {probability(float(shares.max()), error, 2)}")
+    apart = float(divergence(*rows))
+    written = nats(apart, divergence_rounding(apart, 2 * error))
+    was, now = expected
+    found = [
+        Effect("Next token", was, now, "The most likely token after the text, and its probability."),
+        Effect(
+            "Prediction, KL", "", f"{written} nats",
+            "The divergence (KL) of the two distributions after the last token.",
+        ),
+    ]  # fmt: skip
+    count = len(after.tokens_of("decoder")) - 1
+    if count > 0 and count * len(rows[0]) <= READ_AT_ONCE:
+        was, now = (nats(float(losses(run).mean()), max(error, 5e-4)) for run in (before, after))
+        said = (
+            "The mean of −ln p over the text's own tokens, in nats: 0 where each token is "
+            "predicted with certainty."
+        )
+        found.append(Effect("Loss per token", was, now, said))
+    return found

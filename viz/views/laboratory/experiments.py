@@ -17,8 +17,7 @@ from viz.notation.numbers import difference
 from viz.notation.theme import WEIGHT
 from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
-from viz.views.laboratory.distances import distance_masks
-from viz.views.laboratory.masks import ROOMY, mask_values_compared, two_routes
+from viz.views.laboratory.edges import ROOMY, distance_masks, mask_values_compared, two_routes
 
 VARIANCE = (
     r"\begin{aligned} \mathrm{Var}(q \cdot k) &= \sum_{c=1}^{d_k} \mathrm{Var}(q_c k_c) = d_k \\"

@@ -14,12 +14,12 @@ from viz.figures.heatmap import NARROW
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
-from viz.shell.alternatives import offer_model
+from viz.shell.model_picker import offer_model
 from viz.shell.pictures import chart, look_for, table
 from viz.state.engine import engine
+from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look
 from viz.state.session import second_text
-from viz.state.view import TEXT_LIMIT
 
 COMBINED = r"\text{combined}_{ij} = \text{padding}_j \cdot \text{look-ahead}_{ij}"
 PADDING_ALONE = r"\text{combined}_{ij} = \text{padding}_j"

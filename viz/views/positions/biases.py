@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from model.analysis.stream.score_biases import (
+from model.analysis.stream.positions import (
     BiasTerms,
     DistanceBias,
     bias_terms,

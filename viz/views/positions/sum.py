@@ -6,8 +6,8 @@ import streamlit as st
 from model.analysis.stream.positions import Sum, summed
 from viz.figures.vectors import NAMES, summands
 from viz.notation.numbers import difference
+from viz.shell.controls import pick_token
 from viz.shell.pictures import chart, look_for, table
-from viz.shell.token_select import pick_token
 from viz.state.look import Look
 from viz.views.positions.formulas import sum_of
 

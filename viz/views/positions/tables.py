@@ -18,9 +18,8 @@ from viz.figures.vectors import likeness_map, position_map
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
 from viz.notation.theme import CURVES
-from viz.shell.alternatives import offer_model
-from viz.shell.code import code_behind
-from viz.shell.pictures import chart, look_for, table, without_sentence
+from viz.shell.model_picker import offer_model
+from viz.shell.pictures import chart, code_behind, look_for, table, without_sentence
 from viz.state.look import Look
 from viz.views.positions.formulas import (
     LIKENESS,

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from model.analysis.tokens.word_order import Reordered, reordered, same_tokens
+from model.analysis.tokens.embeddings import Reordered, reordered, same_tokens
 from model.nn.intervention import Intervention
 from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
@@ -17,8 +17,7 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
 from viz.shell.pictures import chart, look_for, table, without_sentence
-from viz.state.held import traced
-from viz.state.look import Look
+from viz.state.look import Look, traced
 from viz.views.positions.formulas import ORDER_BLIND
 
 Pair = tuple[str, str]

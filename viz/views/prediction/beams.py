@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.run_comparison import rounding
-from model.analysis.tokens.beams import BeamSearch, BeamStep, Continuation, beam_search
+from model.analysis.tokens.live_writing import BeamSearch, BeamStep, Continuation, beam_search
 from model.analysis.tokens.prediction import log_probabilities
 from model.serving.engine import Request
 from viz.figures.diagrams import Leaf, Path, beam_tree
@@ -25,8 +25,7 @@ from viz.notation.numbers import (
 )
 from viz.shell.background import Offer, Passes, PassesOf, run_or_offer
 from viz.shell.pictures import chart, look_for, table
-from viz.state.held import traced
-from viz.state.look import Look
+from viz.state.look import Look, traced
 
 FORMULA = r"\ln p(y_1, \ldots, y_n) = \sum_t \ln p(y_t \mid y_1, \ldots, y_{t-1})"
 FEWEST, MOST, STEPS = 2, 5, 8

@@ -11,21 +11,122 @@ from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import (
     Distribution,
     Sampling,
+    lens,
     likeliest,
     probabilities,
     temperature,
+    top_k,
 )
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from model.worked.equality import sign
 from viz.elements.one_of import one_listed
 from viz.figures.bars import Bars, distribution
-from viz.notation.labels import token_label
+from viz.figures.cells import lens_table
+from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import nats, probability, rounded, settled, sign_of_sum, significant
+from viz.notation.names import state_names
+from viz.notation.numbers import (
+    counted,
+    difference,
+    nats,
+    probability,
+    rounded,
+    settled,
+    sign_of_sum,
+    significant,
+)
 from viz.shell.pictures import beside_words, chart, table
 from viz.state.look import Look
-from viz.views.prediction.sampling import UNCHANGED, in_words, sampling_controls
+
+UNCHANGED = Sampling()
+_DEFAULTS = {
+    "prediction-temperature": UNCHANGED.temperature,
+    "prediction-top-k": UNCHANGED.top_k,
+    "prediction-top-p": UNCHANGED.top_p,
+}
+
+
+def sampling_controls(vocabulary: int) -> Sampling:
+    """The three controls in the order in which they apply, and the way back. The link holds them."""
+    divisor = st.slider(
+        "Temperature",
+        0.1,
+        3.0,
+        value=1.0,
+        step=0.1,
+        key="prediction-temperature",
+        bind="query-params",
+        help="Divides every logit. Below 1 the likely tokens gain, above 1 the unlikely ones.",
+    )
+    count = st.number_input(
+        "Top-k: number of tokens to keep",
+        1,
+        value=None,
+        step=1,
+        placeholder="all",
+        key="prediction-top-k",
+        bind="query-params",
+        help="Keeps only the k most likely tokens. Leave it empty to keep all.",
+    )
+    share = st.slider(
+        "Top-p: share to keep",
+        0.05,
+        1.0,
+        value=1.0,
+        step=0.05,
+        key="prediction-top-p",
+        bind="query-params",
+        help=(
+            "Keeps the smallest set of likely tokens whose probabilities add up to this share. "
+            "1 keeps all."
+        ),
+    )
+    chosen = Sampling(divisor, None if count is None else min(int(count), vocabulary), share)
+    if chosen != UNCHANGED:
+        st.button("Reset to the model's own distribution", key="prediction-back", on_click=_back)
+    return chosen
+
+
+def in_words(chosen: Sampling, logits: Array, error: float) -> list[str]:
+    """A sentence for each of the three: what it does to this row of logits, (vocabulary,). error: how
+    far rounding may move the logarithm of what is drawn with."""
+    warmed = temperature(logits, chosen.temperature)
+    cut = warmed if chosen.top_k is None else top_k(warmed, chosen.top_k)
+    said = [
+        "Temperature 1 leaves the probabilities as they are.",
+        "Top-k is off: all tokens are kept.",
+        "Top-p is off: no share is cut.",
+    ]
+    if chosen.temperature != 1:
+        divisor, gain = (
+            f"{chosen.temperature:g}",
+            "Likely" if chosen.temperature < 1 else "Unlikely",
+        )
+        said[0] = f"Temperature {divisor} divides every logit by {divisor}. {gain} tokens gain."
+    if chosen.top_k is not None:
+        kept, held = _kept(warmed, cut, error)
+        said[1] = (
+            f"Top-k keeps {kept} of {len(cut):,} tokens. Together they had a probability of {held}."
+        )
+    if chosen.top_p != 1:
+        kept, held = _kept(cut, chosen.of(logits), error)
+        said[2] = (
+            f"Top-p keeps the smallest set of likely tokens that has at least {chosen.top_p:g}: "
+            f"{kept} of {np.count_nonzero(cut):,}, which have {held}."
+        )
+    return said
+
+
+def _kept(before: Distribution, after: Distribution, error: float) -> tuple[str, str]:
+    """How many tokens stay, and what they held before."""
+    stays = after > 0
+    return f"{np.count_nonzero(stays):,}", probability(before[stays].sum(), error)
+
+
+def _back() -> None:
+    st.session_state.update(_DEFAULTS)
+
 
 SOFTMAX = r"p_i = \frac{e^{\,z_i / T}}{\sum_j e^{\,z_j / T}}"
 ENTROPY = r"H = -\sum_i p_i \ln p_i"
@@ -200,3 +301,60 @@ def _equated(share: str, result: str) -> str:
     if result.startswith("<"):
         return rf"{share} < \mathbf{{{result[1:]}}}"
     return rf"{share} {sign(share, result)} \mathbf{{{result}}}"
+
+
+LENS = r"p = \text{softmax}\bigl(\text{norm}(x_{\text{state}})\, W_{\text{out}}\bigr)"
+LENS_WITHOUT_NORM = r"p = \text{softmax}\bigl(x_{\text{state}}\, W_{\text{out}}\bigr)"
+COLUMNS = 12  # tokens side by side: more, and their words no longer fit the cells
+SCROLLING = """<style>
+.st-key-prediction-lens-scrolls { overflow-x: auto }
+.st-key-prediction-lens-scrolls > div:has(.js-plotly-plot) { min-width: %dpx }
+</style>"""
+OWN, FINAL = "of the token shown", "of the final token"
+
+
+def logit_lens(seen: Look) -> None:
+    """The page's second view: state by token, what each would predict and how surely."""
+    trace, prediction = seen.trace, seen.trace.require_prediction()
+    seen.model.require("unembedding")
+    tokens = [token.text for token in trace.tokens_of("decoder")]
+    picture = st.container()
+    st.markdown(
+        "Each state of the stream is turned into a prediction by the model's own last step, as if "
+        "no layer came after it. **What to look for.** Go down a column: where does the model's "
+        "final prediction, in bold, appear for the first time?"
+    )
+    choice, window, formula = st.columns([4, 3, 4], gap="large", vertical_alignment="center")
+    shown = choice.radio(
+        "Colour: probability", (OWN, FINAL), horizontal=True, key="prediction-lens"
+    )
+    first, last = 0, len(tokens)  # the end of a long text
+    if last > COLUMNS:
+        key, end = f"prediction-window-{last}", last - 1
+        last = window.slider("Last token shown", COLUMNS - 1, end, value=end, key=key) + 1
+        first = last - COLUMNS
+    formula.latex(LENS if not seen.model.config.norms_sum else LENS_WITHOUT_NORM)
+    states = [state[first:last] for state in trace.residual["decoder"]]
+    logits = prediction.rows(first, last)
+    found, error = lens(seen.model.unembed, states, logits), rounding(trace, logits)
+    names, named = state_names(trace, "decoder"), seen.model.tokenizer.named
+    predicted = [[token.text for token in named(row.tolist())] for row in found.ids]
+    shares = found.shares if shown == OWN else found.final
+    with picture, st.container(key="prediction-lens-scrolls"):
+        figure = lens_table(shares, predicted, states=names, tokens=tokens[first:last], error=error)
+        st.html(SCROLLING % figure.layout.width)
+        chart(figure, "prediction-lens-table")
+    share, width = f"%.{significant(error)}g", last - first
+    columns = {
+        "state": np.repeat(names, width),
+        "after": numbered_labels(tokens)[first:last] * len(names),
+        "predicts": [token_label(text) for row in predicted for text in row],
+        "its probability": found.shares.ravel(),
+        "the final token's": found.final.ravel(),
+    }
+    formats = {"its probability": share, "the final token's": share}
+    table(columns, "prediction-lens-rows", formats=formats)
+    st.caption(
+        "Check: the logits read from the last state differ from the model's own output by at most "
+        f"{difference(found.difference)}, over {counted(width, 'position')}."
+    )

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.analysis.tokens.sampling import Choice
-from model.trace.some_queries import of_query
+from model.analysis.tokens.live_writing import Choice
+from model.trace.blocks import of_query
 from model.trace.trace import Trace
 from viz.elements.one_of import one_of
 from viz.figures.bars import weights_row
@@ -15,10 +15,8 @@ from viz.notation.numbers import counted, difference
 from viz.shell import page
 from viz.shell.controls import choose_layer_and_head
 from viz.shell.pictures import chart, look_for, table
-from viz.state.held import traced
-from viz.state.look import Look, labels_of
+from viz.state.look import Look, labels_of, traced
 from viz.views.prediction.beams import best_beams, search_controls
-from viz.views.prediction.growing import so_far
 from viz.views.prediction.next_token import draw_row, row_of
 from viz.views.prediction.writing import (
     DRAW,
@@ -26,6 +24,7 @@ from viz.views.prediction.writing import (
     choice_of,
     request_after,
     room,
+    so_far,
     tokens_to_write,
     writing,
     written_to_step,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from model.hub.tokenizer import HubTokenizer
-from model.run.token_bytes import Piece, pieces
+from model.run.tokenizers import Piece, pieces
 from model.trace.records import Token
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain

@@ -7,8 +7,7 @@ import streamlit as st
 
 from model.loading.registry import models
 from model.loading.word_pieces import WORD_PIECES, word_pieces
-from model.run.token_bytes import Piece, gpt2_tokens, pieces
-from model.run.tokenizers import GPT2Subset, gpt2
+from model.run.tokenizers import GPT2Subset, Piece, gpt2, gpt2_tokens, pieces
 from viz.elements.one_of import one_of
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain

@@ -23,9 +23,9 @@ from viz.elements.one_of import one_of
 from viz.notation.markdown import plain
 from viz.shell.frame import frame
 from viz.state.engine import engine, is_present
-from viz.state.held import loaded
+from viz.state.link import View
+from viz.state.look import loaded
 from viz.state.session import current
-from viz.state.view import View
 
 LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
 TITLES = {

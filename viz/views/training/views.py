@@ -9,7 +9,7 @@ from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
 from viz.shell.pictures import chart, look_for, readout_of, table
-from viz.state.examples import EXAMPLES
+from viz.state.presets import EXAMPLES
 from viz.views.glossary.glossary import glossary_link
 from viz.views.training.choice import Seen, archive, seen_training
 from viz.views.training.player import message, player

@@ -28,8 +28,11 @@ from viz.shell.page import explore
 from viz.shell.pictures import chart, checked, look_for, table
 from viz.state.look import Look
 from viz.state.session import current, shown
-from viz.views.translation.formulas import CROSS, ON_REFERENCE
-from viz.views.translation.run import (
+from viz.views.translation.sentences import other_sentences, seen_in
+from viz.views.translation.steps import (
+    CROSS,
+    NAMES,
+    ON_REFERENCE,
     best_cross_head,
     choose_cross_head,
     open_cross_head,
@@ -37,8 +40,6 @@ from viz.views.translation.run import (
     whose_french,
     with_target,
 )
-from viz.views.translation.sentences import other_sentences, seen_in
-from viz.views.translation.steps import NAMES
 
 
 def show_alignment(seen: Look) -> None:

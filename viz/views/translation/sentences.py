@@ -15,9 +15,9 @@ from model.training.alignment import aligning_head
 from model.training.lexicon import ADJECTIVES, DETERMINERS, NOUNS, PREPOSITIONS, PRONOUNS, VERBS
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
+from viz.state.link import View
 from viz.state.look import Look
 from viz.state.session import arrived, change_view, current, kept_view, lend_view, open_view
-from viz.state.view import View
 
 TRANSLATOR = "translate-en-fr"
 Groups = dict[str, tuple[str, ...]]

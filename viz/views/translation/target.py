@@ -15,12 +15,9 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import nats, power_of_ten, probability, significant
 from viz.shell.pictures import chart, checked, look_for, table
-from viz.state.held import traced
-from viz.state.look import Look
+from viz.state.link import TEXT_LIMIT
+from viz.state.look import Look, traced
 from viz.state.session import change_view, current
-from viz.state.view import TEXT_LIMIT
-from viz.views.translation.formulas import FORCED
-from viz.views.translation.run import choose_cross_head, readout_of_lines, with_target
 from viz.views.translation.sentences import (
     TRANSLATOR,
     advise,
@@ -28,6 +25,7 @@ from viz.views.translation.sentences import (
     known_words,
     other_sentences,
 )
+from viz.views.translation.steps import FORCED, choose_cross_head, readout_of_lines, with_target
 
 NAMES = ("read by the encoder", "your French")
 _BOX, _TYPED, _TYPED_FOR = "encoder-target", "encoder-target-typed", "encoder-target-for"

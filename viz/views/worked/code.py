@@ -8,7 +8,7 @@ from model.worked.code import given_to, script, snippet
 from model.worked.example import Example
 from viz.elements.one_of import one_listed
 from viz.figures.cells import labels
-from viz.shell.code import lines_of, script_of
+from viz.shell.pictures import lines_of, script_of
 
 FORMULA, CODE = "Formula", "Code"
 READING = "worked-reading"  # session state: which of the two a reader chose last

@@ -6,8 +6,8 @@ import pytest
 from model import Intervention, Model, Trace
 from model.analysis import edge_values
 from model.analysis.heads.contributions import parts_of_logit
-from model.analysis.heads.families import families
 from model.analysis.heads.sinks import token_as_key
+from model.analysis.heads.statistics import families
 from model.trace.unproven import UnprovenError
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, run

@@ -7,9 +7,10 @@ from torch import Tensor
 from torch.nn.functional import layer_norm, rms_norm
 
 from model import Model, Trace
-from model.analysis.attribution.head_composition import compositions, compositions_of
 from model.analysis.attribution.head_matrices import (
     Factors,
+    compositions,
+    compositions_of,
     copying_score,
     head_matrices,
     looking,
@@ -17,7 +18,7 @@ from model.analysis.attribution.head_matrices import (
     singular_values,
     writing,
 )
-from model.analysis.heads.families import heads_of
+from model.analysis.heads.statistics import heads_of
 from model.arithmetic.composition import composition
 from model.nn.attention import rotate
 from model.nn.transformer import Transformer

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from model.analysis.attribution.part_groups import FEW, Group, grouped, summed
+from model.analysis.attribution.score_parts import FEW, Group, grouped, summed
 
 LAYERS = 3
 PARTS = (

@@ -9,9 +9,15 @@ import torch.nn.functional as F
 
 from model import Model, Trace
 from model.analysis import patch_map
-from model.analysis.attribution.patch_estimates import agreement, estimated_map
-from model.analysis.attribution.patching import WHATS, PatchedRuns, What
-from model.analysis.attribution.paths import READS, path_map
+from model.analysis.attribution.patching import (
+    READS,
+    WHATS,
+    PatchedRuns,
+    What,
+    agreement,
+    estimated_map,
+    path_map,
+)
 from model.nn.transformer import Transformer
 from tests.cases import each
 from tests.model import hub_models

@@ -8,7 +8,7 @@ from model import Intervention, Model, Trace
 from model.analysis import patch_map
 from model.analysis.attribution import patching
 from model.analysis.attribution.patching import WHATS, PatchedRuns, What
-from model.analysis.heads import ablations
+from model.analysis.heads import contributions
 from model.nn.patches import unchanged
 from model.trace.arrays import Array
 from tests.model import hub_models
@@ -100,7 +100,7 @@ def test_a_batch_gives_what_each_patch_gives_alone(what: What) -> None:
 
 
 def test_what_is_not_done_yet_is_left_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ablations, "MOST_ROWS", 2)
+    monkeypatch.setattr(contributions, "MOST_ROWS", 2)
     model = loaded("gpt")
     maps = list(patching.patch_maps(PatchedRuns(model, *two_runs(model), "head"), ANSWER))
     assert [int(np.isnan(one).sum()) for one in maps] == [4, 3, 1, 0]

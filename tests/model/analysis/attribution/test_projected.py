@@ -8,7 +8,7 @@ import pytest
 
 from model import Model, Trace
 from model.analysis.attribution.head_maps import Side
-from model.analysis.attribution.projected import projected
+from model.analysis.attribution.score_parts import projected
 from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded, run

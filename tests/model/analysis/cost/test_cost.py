@@ -20,10 +20,11 @@ from model.analysis.cost.cost import (
     total_flops,
     total_results,
 )
-from model.analysis.cost.operations import Lengths, operations
-from model.analysis.cost.recorded_shapes import (
+from model.analysis.cost.operations import (
+    Lengths,
     compared,
     lengths_of,
+    operations,
     recorded_shapes,
 )
 from model.arithmetic.sizes import attention_costs, parameter_parts, shape_walk

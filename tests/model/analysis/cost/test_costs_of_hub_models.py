@@ -8,10 +8,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from model import Model
 from model.analysis.cost.cost import flops_by_part, growth, key_value_cache, memory, total_flops
-from model.analysis.cost.operations import Lengths, operations
-from model.analysis.cost.recorded_shapes import (
+from model.analysis.cost.operations import (
+    Lengths,
     compared,
     lengths_of,
+    operations,
     recorded_shapes,
 )
 from model.arithmetic.sizes import parameter_parts, parameters_read

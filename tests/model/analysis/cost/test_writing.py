@@ -6,12 +6,10 @@ from itertools import pairwise
 import pytest
 
 from model import Model, Trace
-from model.analysis.cost.cost import key_value_cache
-from model.analysis.cost.recorded_shapes import lengths_of
-from model.analysis.cost.writing import apart, keys_read, windows_of, writing_steps
-from model.analysis.tokens.live_writing import live_writing
+from model.analysis.cost.cost import apart, key_value_cache, keys_read, windows_of, writing_steps
+from model.analysis.cost.operations import lengths_of
+from model.analysis.tokens.live_writing import Choice, live_writing
 from model.analysis.tokens.prediction import Sampling
-from model.analysis.tokens.sampling import Choice
 from model.nn.intervention import Intervention
 from tests.model import hub_models
 from tests.model.tiny import SENTENCE, loaded, of_shape, sentence

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-import model.analysis.heads.ablations as ablation_map
+import model.analysis.heads.contributions as ablation_map
 from model import Intervention, Model, Trace
-from model.analysis.heads.ablations import Ablations, ablate_each
+from model.analysis.heads.contributions import Ablations, ablate_each
 from model.analysis.tokens.prediction import divergence, probabilities
 from tests.model.tiny import loaded, run
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model import Intervention, Model
-from model.analysis.heads.merging import merged
+from model.analysis.heads.contributions import merged
 from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded, run

@@ -5,8 +5,8 @@ import pytest
 
 from model import Model, Trace
 from model.analysis.heads import statistics
-from model.analysis.heads.families import Family, families
 from model.analysis.heads.ranking import STATISTICS, looking, scores, separators
+from model.analysis.heads.statistics import Family, families
 from model.loading.shipped import ASSETS, load_asset
 from model.nn.places import head_label
 from model.trace.records import Token

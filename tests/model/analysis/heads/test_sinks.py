@@ -8,8 +8,8 @@ import pytest
 from model import Intervention, Model, Trace
 from model.analysis import edge_values
 from model.analysis.heads import sinks
-from model.analysis.heads.families import Family, families
 from model.analysis.heads.sinks import hiding, moved_weight, token_as_key
+from model.analysis.heads.statistics import Family, families
 from model.trace.records import Attention
 from tests.cases import each
 from tests.model.tiny import loaded, run

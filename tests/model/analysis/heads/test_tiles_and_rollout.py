@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from model import Trace
-from model.analysis.heads.families import families
-from model.analysis.heads.statistics import mean_weights, rolled, rollout
-from model.analysis.heads.tiles import tiles
+from model.analysis.heads.statistics import families, mean_weights, rolled, rollout, tiles
 from model.trace.blocks import block_of, largest_of_blocks
 from tests.model.tiny import loaded, sentence
 

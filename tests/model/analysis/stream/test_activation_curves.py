@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from model import Model, Trace
-from model.analysis.stream.activation_curves import CURVES, activation_check, bends, flat_share
+from model.analysis.stream.feed_forward import CURVES, activation_check, bends, flat_share
 from model.nn.config import Activation
 from model.nn.layers import ACTIVATIONS
 from tests.cases import each

@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.analysis.stream.neurons import dropped, mean_over_draws
+from model.analysis.stream.feed_forward import dropped, mean_over_draws
 
 VALUES = np.random.default_rng(5).standard_normal((40, 50)).astype(np.float32) + 1
 

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from model import Model
-from model.analysis.stream import dropout
-from model.analysis.stream.dropout import Effect
-from model.analysis.stream.neurons import dropped
+from model.analysis.stream import feed_forward
+from model.analysis.stream.feed_forward import Effect, dropped
 from model.trace.trace import Trace
 from tests.cases import each
 from tests.model.tiny import build, loaded, sentence
@@ -48,32 +47,32 @@ def embedding(model: Model, trace: Trace) -> tuple[Effect, object]:
     states = trace.residual[trace.source][0]
     found = dropped(states, RATE, SEED)
     hook = instead_of_what_is_given(model.module.embedding, found.values)
-    return dropout.of_embedding(states, found), hook
+    return feed_forward.of_embedding(states, found), hook
 
 
 def output(model: Model, trace: Trace) -> tuple[Effect, object]:
-    part = dropout.part_named(model, trace, f"{trace.source}.{LAYER}.self")
+    part = feed_forward.part_named(model, trace, f"{trace.source}.{LAYER}.self")
     found = dropped(part.added, RATE, SEED)
     hook = instead_of_what_is_given(model.layer(part.name).output, found.values)
-    return dropout.of_output(part, found), hook
+    return feed_forward.of_output(part, found), hook
 
 
 def neurons(model: Model, trace: Trace) -> tuple[Effect, object]:
     record = trace.feed_forward[LAYER]
-    part = dropout.part_named(model, trace, record.name)
+    part = feed_forward.part_named(model, trace, record.name)
     found = dropped(record.hidden, RATE, SEED)
     hook = instead_of_what_is_read(model.module.w_out(record.name), found.values)
-    return dropout.of_neurons(model, part, record.hidden, found), hook
+    return feed_forward.of_neurons(model, part, record.hidden, found), hook
 
 
 def weights(model: Model, trace: Trace) -> tuple[Effect, object]:
     attention = trace.attention[LAYER]
-    part = dropout.part_named(model, trace, attention.name)
+    part = feed_forward.part_named(model, trace, attention.name)
     heads = range(attention.heads)
-    drawn = [dropout.head_dropped(attention, head, RATE, SEED).values for head in heads]
+    drawn = [feed_forward.head_dropped(attention, head, RATE, SEED).values for head in heads]
     context = np.concatenate([drawn[head] @ attention.value[head] for head in heads], -1)
     hook = instead_of_what_is_read(model.layer(attention.name).output, context)
-    return dropout.of_weights(model, attention, part, RATE, SEED), hook
+    return feed_forward.of_weights(model, attention, part, RATE, SEED), hook
 
 
 PLACES: dict[str, tuple[Callable[[Model, Trace], tuple[Effect, object]], int]] = {
@@ -107,7 +106,7 @@ def test_the_stream_moves_as_in_a_pass_with_these_values(place: str, name: str) 
 
 def test_each_head_has_a_draw_of_its_own() -> None:
     attention = traced(loaded("stories")).attention[0]
-    first, second = (dropout.head_dropped(attention, head, 0.5, 0).kept for head in (0, 1))
+    first, second = (feed_forward.head_dropped(attention, head, 0.5, 0).kept for head in (0, 1))
     assert (first != second).any()
 
 
@@ -117,7 +116,7 @@ def test_a_pass_in_training_mode_moves_a_model_with_dropout_and_leaves_the_share
     model = build("gpt-bytes", dropout=0.2, attention_dropout=0.1)
     trace = traced(model)
     before = torch.random.get_rng_state()
-    first, again, other = (dropout.training_pass(model, trace, seed) for seed in (1, 1, 2))
+    first, again, other = (feed_forward.training_pass(model, trace, seed) for seed in (1, 1, 2))
     assert torch.equal(torch.random.get_rng_state(), before)
     np.testing.assert_array_equal(first.change, again.change)
     assert (first.change != other.change).any()
@@ -134,8 +133,8 @@ def test_a_model_without_dropout_or_too_large_has_no_such_pass(
 ) -> None:
     model = loaded("stories")
     with pytest.raises(ValueError, match="no dropout of its own"):
-        dropout.training_pass(model, traced(model), 0)
-    monkeypatch.setattr(dropout, "LARGEST", 10)
+        feed_forward.training_pass(model, traced(model), 0)
+    monkeypatch.setattr(feed_forward, "LARGEST", 10)
     dropping = build("gpt-bytes", dropout=0.2)
     with pytest.raises(ValueError, match="too large to be copied"):
-        dropout.training_pass(dropping, traced(dropping), 0)
+        feed_forward.training_pass(dropping, traced(dropping), 0)

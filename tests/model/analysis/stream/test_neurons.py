@@ -3,7 +3,7 @@
 import numpy as np
 
 from model import Trace
-from model.analysis.stream.neurons import histogram, neuron_statistics, strongest
+from model.analysis.stream.feed_forward import histogram, neuron_statistics, strongest
 from model.trace.records import FeedForwardRecord
 from tests.model.tiny import loaded, sentence
 

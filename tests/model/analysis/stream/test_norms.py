@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from model import Model, Trace
-from model.analysis.stream.norms import layer_normalized, rms_normalized
+from model.analysis.stream.stream import layer_normalized, rms_normalized
 from model.nn.config import TransformerConfig
 from model.nn.layers import Norm
 from model.nn.recorder import Recorder, recording

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from model import Trace
-from model.analysis.stream.norms import (
+from model.analysis.stream.stream import (
     KernelCheck,
     kernel_check,
     layer_normalized,

@@ -16,7 +16,7 @@ from model.analysis.stream.positions import (
     sinusoidal,
     summed,
 )
-from model.analysis.tokens.word_order import reordered, same_tokens
+from model.analysis.tokens.embeddings import reordered, same_tokens
 from model.nn.layers import rotary_angles, sinusoids
 from tests.model.tiny import loaded
 

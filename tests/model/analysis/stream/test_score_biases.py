@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from model import Model, load_model
-from model.analysis.stream.score_biases import bias_terms, biased, distance_bias
+from model.analysis.stream.positions import bias_terms, biased, distance_bias
 from tests.model.hub.test_adapters import built
 from tests.model.hub_models import TEXT, save, traced
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from model import Model
-from model.analysis.tokens.beams import BeamSearch, beam_search
+from model.analysis.tokens.live_writing import BeamSearch, beam_search
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, run
 

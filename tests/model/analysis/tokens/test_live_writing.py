@@ -11,14 +11,15 @@ import torch
 from model import Model, load_model
 from model.analysis.tokens import live_writing as live
 from model.analysis.tokens.live_writing import (
+    Choice,
     GrowingRows,
     Writing,
     live_writing,
     log_probabilities_of,
+    shorter_caches,
+    written,
 )
 from model.analysis.tokens.prediction import Sampling, log_probabilities
-from model.analysis.tokens.sampling import Choice, written
-from model.analysis.tokens.shorter_caches import shorter_caches
 from model.nn.key_value_cache import Eviction
 from model.nn.recorder import Recorder
 from model.trace.arrays import Array, Wide

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from model import Model
+from model.analysis.tokens.live_writing import Choice, drawn, uniform, written
 from model.analysis.tokens.prediction import Sampling
-from model.analysis.tokens.sampling import Choice, drawn, uniform, written
 from model.serving.engine import Engine, Request
 from tests.model.tiny import loaded, of_shape, sentence
 

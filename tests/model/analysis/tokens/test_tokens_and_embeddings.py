@@ -16,11 +16,10 @@ from model.analysis.tokens.embeddings import (
     one_hot_product,
     places_of,
     shared_tokens,
+    windows,
 )
-from model.analysis.tokens.windows import windows
 from model.loading.word_pieces import word_pieces
-from model.run.token_bytes import gpt2_tokens, pieces, spelled
-from model.run.tokenizers import clean, gpt2
+from model.run.tokenizers import clean, gpt2, gpt2_tokens, pieces, spelled
 from model.trace.records import Token
 from tests.model.tiny import loaded, sentence
 

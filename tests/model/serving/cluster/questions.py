@@ -13,12 +13,11 @@ from typing import Any
 import model as ours
 from model import Intervention, Model, Trace
 from model.analysis.attribution.head_matrices import head_matrices
-from model.analysis.heads.families import families
-from model.analysis.stream.dropout import part_named
-from model.analysis.stream.neurons import dropped
+from model.analysis.heads.statistics import families
+from model.analysis.stream.feed_forward import dropped, part_named
 from model.analysis.stream.stream import contributions
+from model.analysis.tokens.live_writing import Choice
 from model.analysis.tokens.prediction import Sampling
-from model.analysis.tokens.sampling import Choice
 from model.nn.key_value_cache import Eviction
 from model.profile.slices import weights_hash
 from model.profile.tables import About

@@ -24,7 +24,7 @@ from tests.model.serving.cluster.machines import (  # before Ray is imported
 
 import ray  # isort: skip
 from model import load_model
-from model.analysis.heads.ablations import ablate_each
+from model.analysis.heads.contributions import ablate_each
 from model.loading.shipped import save_asset
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
@@ -34,8 +34,7 @@ from model.serving.cluster.actors import ClusterError
 from model.serving.cluster.asking import ENDED
 from model.serving.cluster.cluster_engine import ClusterEngine
 from model.serving.cluster.messages import TRACE, Caller, written
-from model.serving.engine import Request
-from model.serving.holdings import Load
+from model.serving.engine import Load, Request
 from model.system.settings import MEGABYTE
 
 pytestmark = [

@@ -12,8 +12,7 @@ import pytest
 
 from model import load_model
 from model.serving.cluster.cluster_engine import ClusterEngine
-from model.serving.engine import Request
-from model.serving.events import Event, Found, Loaded, Passed
+from model.serving.engine import Event, Found, Loaded, Passed, Request
 from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.pages.reading import control, visit
 from viz.state.engine import forget_engine

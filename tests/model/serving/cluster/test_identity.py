@@ -17,7 +17,7 @@ from model.serving.cluster.far_model import FarModel
 from model.serving.cluster.far_trace import FarTrace
 from model.serving.engine import Request
 from model.system.elsewhere import Elsewhere
-from model.trace.some_queries import of_query
+from model.trace.blocks import of_query
 from tests.model.hub_models import loaded, saved
 from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.model.serving.cluster.questions import Asked, arguments, asked_names
