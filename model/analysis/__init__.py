@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["edge_values", "patch_map", "score_parts"]
 
-_LATER = {"edge_values": "edge_values", "patch_map": "patching", "score_parts": "score_parts"}
+_LATER = {"edge_values": "score_parts", "patch_map": "patching", "score_parts": "score_parts"}
 
 
 def __getattr__(name: str) -> object:

@@ -8,6 +8,6 @@ the server. It reports afterwards what the reader chose.
 """
 
 from viz.explorer.message import payload
-from viz.explorer.shown import Selection
+from viz.explorer.selection import Selection
 
 __all__ = ["Selection", "payload"]

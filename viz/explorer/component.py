@@ -25,7 +25,8 @@ from viz.explorer.message import (
     without_arrays,
 )
 from viz.explorer.packing import packed
-from viz.explorer.shown import Selection, hear, show
+from viz.explorer.selection import Selection
+from viz.explorer.shown import hear, show
 
 if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads

@@ -3,36 +3,10 @@ browser is told only where the page moves the reader."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import get_args
 
 import streamlit as st
 
-from viz.notation.formulas import StageName
-
-STAGES: tuple[str, ...] = get_args(StageName)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """One cell: a head, a stage, a query token and a key token. All count from 0."""
-
-    head: int = 0
-    stage: str = "weights"
-    query: int = 0
-    key: int = 0
-
-    def clamped(self, *, heads: int, queries: int, keys: int) -> "Selection":
-        """The nearest selection that exists; an unknown stage becomes the weights."""
-        return Selection(
-            head=_within(self.head, heads),
-            stage=self.stage if self.stage in STAGES else "weights",
-            query=_within(self.query, queries),
-            key=_within(self.key, keys),
-        )
-
-
-def _within(number: int, count: int) -> int:
-    return min(max(number, 0), max(count - 1, 0))
+from viz.explorer.selection import Selection
 
 
 @dataclass(frozen=True)

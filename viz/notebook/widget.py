@@ -16,7 +16,7 @@ from model.trace.trace import Trace
 from viz.explorer.heads import THEME, all_heads
 from viz.explorer.message import SHOW_VALUES, Json
 from viz.explorer.packing import packed
-from viz.explorer.shown import Selection
+from viz.explorer.selection import Selection
 from viz.figures.svg import still
 from viz.notebook.library import Library, library, loader, parts, version
 from viz.notebook.run import Run, compared

@@ -12,7 +12,7 @@ from model.nn.patches import PATCH_KINDS, Patch
 from model.nn.places import Place
 from model.run.tokenizers import clean
 from model.system.settings import settings
-from viz.explorer.shown import STAGES, Selection
+from viz.explorer.selection import STAGES, Selection
 
 TEXT_LIMIT = settings().longest_text  # characters of a sentence in the box or in a link
 
