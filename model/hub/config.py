@@ -1,6 +1,7 @@
 """The config of a hub model, read from its parts instead of its own config."""
 
 import re
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -241,6 +242,9 @@ _WRITING: dict[Shape, Any] = {
 }
 _OTHER_HEADS = re.compile(r"Classification|QuestionAnswering|MultipleChoice|Reward")
 _FEW, _MORE = 8, 16
+# While the library makes a model it replaces functions of its own and of PyTorch for the whole process, and
+# puts back what it found: two at once leave a library that ties no weights.
+BUILDING = threading.RLock()
 
 
 def class_of(settings: Any, shape: Shape) -> Any:
@@ -257,7 +261,7 @@ def class_of(settings: Any, shape: Shape) -> Any:
 
 def empty_body(settings: Any, shape: Shape) -> nn.Module:
     """The library's model on the meta device. Raises what the library raises for sizes that do not fit."""
-    with torch.device("meta"):
+    with BUILDING, torch.device("meta"):
         body: nn.Module = class_of(settings, shape).from_config(
             settings, attn_implementation="eager"
         )

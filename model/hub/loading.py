@@ -33,7 +33,7 @@ from model.download.hub_folder import (
 )
 from model.download.wheel import Progress
 from model.hub.attention import NAME
-from model.hub.config import class_of, empty_body, shape_of
+from model.hub.config import BUILDING, class_of, empty_body, shape_of
 from model.hub.layer_by_layer import MappedFiles, read_by_layer
 from model.hub.proving import Candidate, Reference, candidate_of, prove, traced
 from model.hub.tokenizer import chat_template, first_line, load_tokenizer
@@ -447,17 +447,18 @@ def _body(
         ) from error
     check_shape(empty, folder)
     try:
-        body, told = class_of(settings, shape).from_pretrained(
-            files,
-            config=settings,
-            dtype=precision,
-            attn_implementation="eager",
-            use_safetensors=True,
-            trust_remote_code=False,
-            local_files_only=True,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # they are told, and refused below
-        )
+        with BUILDING:
+            body, told = class_of(settings, shape).from_pretrained(
+                files,
+                config=settings,
+                dtype=precision,
+                attn_implementation="eager",
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are told, and refused below
+            )
     except Exception as error:
         if is_out_of_memory(error):
             raise MemoryError from error

@@ -27,7 +27,7 @@ FURTHER = {
     "Leave one out": "goes from 0.99",
 }
 LAST = {
-    "What heads write": "All heads together add",
+    "What heads write": "(all heads together)",
     "All parts": "direct effect",
     "Through W_O": "every head writes to all 128 numbers",
     "A head as matrices": "By the token vectors alone",

@@ -15,7 +15,7 @@ def test_temperature_and_top_k_change_the_bars_and_the_words(
 ) -> None:
     page = open_page("/prediction", model="stories", text=TEXT)
     expect(plots(page).filter(has_text="·Hill")).to_have_count(1)
-    expect(page.get_by_text("= 1.000000")).to_be_visible()
+    expect(page.get_by_text("= 1.0000, over all 756 tokens")).to_be_visible()
     page.get_by_role("slider", name="Temperature").focus()
     for _ in range(5):
         page.keyboard.press("ArrowRight")

@@ -18,16 +18,16 @@ def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
     choose(page, "Sizes of", "GPT-2 small")
     expect(page.get_by_text("124,439,808", exact=True).first).to_be_visible()
     show(page, "Growth")
-    expect(plots(page).filter(has_text="equal at 6,549 tokens")).to_have_count(1)
+    expect(plots(page).filter(has_text="equal at 6,548.6 tokens")).to_have_count(1)
     width = page.get_by_role("spinbutton", name="Width")
     width.fill("1536")
     width.press("Enter")
-    expect(plots(page).filter(has_text="equal at 11,179 tokens")).to_have_count(1)
+    expect(plots(page).filter(has_text="equal at 11,179.0 tokens")).to_have_count(1)
     copy = open_page(page.url, on=fresh_page())
     expect(copy.get_by_role("spinbutton", name="Width")).to_have_value("1536")
-    expect(plots(copy).filter(has_text="equal at 11,179 tokens")).to_have_count(1)
+    expect(plots(copy).filter(has_text="equal at 11,179.0 tokens")).to_have_count(1)
     copy.get_by_role("button", name="Reset these sizes").click()
-    expect(plots(copy).filter(has_text="equal at 6,549 tokens")).to_have_count(1)
+    expect(plots(copy).filter(has_text="equal at 6,548.6 tokens")).to_have_count(1)
 
 
 def test_heads_that_do_not_fit_get_a_sentence_and_can_be_mended(

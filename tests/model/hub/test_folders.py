@@ -2,8 +2,12 @@
 
 import json
 import shutil
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Semaphore
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +21,7 @@ from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
     GPT2Tokenizer,
+    PreTrainedModel,
 )
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 from transformers.tokenization_utils_tokenizers import generate_merges
@@ -25,6 +30,28 @@ from model import load_model
 from model.run.tokenizers import gpt2
 from tests.model.hub_families import FAMILIES
 from tests.model.hub_models import build, loaded, saved, train_pieces
+
+
+def test_the_library_makes_one_model_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two at once would leave its functions replaced for ever: no later model would have its tied weights."""
+    family = saved("gpt2")
+    load, inside, together = PreTrainedModel.from_pretrained.__func__, Semaphore(1), []
+
+    def watched(*arguments: Any, **choices: Any) -> Any:
+        alone = inside.acquire(timeout=0)
+        together.append(not alone)
+        time.sleep(0.2)
+        try:
+            return load(*arguments, **choices)
+        finally:
+            if alone:
+                inside.release()
+
+    monkeypatch.setattr(PreTrainedModel, "from_pretrained", classmethod(watched))
+    with ThreadPoolExecutor(3) as pool:
+        models = list(pool.map(lambda _: load_model(str(family), device="cpu"), range(3)))
+    assert together == [False] * 3
+    assert len({model.parameter_count for model in models}) == 1
 
 
 @pytest.fixture

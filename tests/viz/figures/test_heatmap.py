@@ -49,6 +49,14 @@ def test_a_block_has_its_number_of_largest_size_and_none_only_where_all_are_mask
     np.testing.assert_array_equal(largest_of_blocks(values, (2, 2)), [[-3, nan], [4, -5]])
 
 
+def test_scores_and_differences_have_a_scale_around_0_and_weights_one_from_0_to_1() -> None:
+    axes = {"rows": Axis("query", numbered(2)), "columns": Axis("key", numbered(2))}
+    values = np.array([[0.25, -3], [1, 0]], np.float32)
+    for quantity, ends in (("score", (-3, 3)), ("difference", (-3, 3)), ("weight", (0, 1))):
+        drawn = cells(heatmap(values, quantity=quantity, **axes))
+        assert (drawn.zmin, drawn.zmax) == ends
+
+
 def test_a_long_matrix_is_drawn_in_blocks_that_lie_where_their_tokens_do() -> None:
     count = 1001
     values = np.zeros((count, count), np.float32)
