@@ -1,4 +1,5 @@
-"""`capture`: one pass of anybody's own module, as a Trace."""
+"""`capture`: one pass of anybody's own module, as a Trace, with stack, layer and name of each call of
+attention."""
 
 import re
 import sys

@@ -1,4 +1,5 @@
-"""How the lineage of a tensor follows from those of the tensors that it was made of."""
+"""The lineage of the tensors of a pass: each with the operation that gave it, and how it follows from those
+that it was made of, sums and products among them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,5 +1,5 @@
-"""Makes a record of what was seen and checks it: recomputed from the record, the module's own numbers must
-come out."""
+"""One call of attention as it was seen, with its texts and heads laid out as rows, and its record, which is
+checked: recomputed from it, the module's own numbers must come out."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,5 @@
-"""What happens between the product of queries and keys and the softmax: the stages of attention."""
+"""How calls of attention are found in a pass: fused kernels, attention written by hand, and the stages
+between the product of queries and keys and the softmax."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""Watches one pass: PyTorch calls `__torch_function__` in place of every function that the module calls.
+"""Watches one pass, and gives the module back as it was: PyTorch calls `__torch_function__` in place of every
+function that the module calls.
 
 This mode holds for one thread. While it is active, PyTorch takes no fast path.
 """

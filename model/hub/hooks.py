@@ -1,4 +1,4 @@
-"""Hooks that record a pass of a Hugging Face model in the current recorder.
+"""Hooks that record a pass of a Hugging Face model in the current recorder, and how it rotates its queries.
 
 They are registered once, at load, because one model serves many sessions. Without a recorder they do nothing.
 Axes: B batch, T tokens, C width of the model.

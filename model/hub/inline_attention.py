@@ -1,4 +1,5 @@
-"""Leads attention that a module computes itself, softmax(QKᵀ)V line by line, through our `attend`.
+"""Leads attention that a module computes itself, softmax(QKᵀ)V line by line, through our `attend`; and what a
+few families need that no general rule gives.
 
 Such a module calls no attention function (GPT-Neo, GPT-J, MPNet). One watched pass tells which of its
 operations are the product of queries and keys, the softmax, and the product with the values. In every later

@@ -1,4 +1,5 @@
-"""Runs the Rust part of a tokenizer in a process of its own, which can be ended.
+"""Runs the Rust part of a tokenizer in a process of its own, which can be ended; and the rules by which it
+cuts a word.
 
 A model's file decides how long its tokenizer computes; inside the server nothing could stop it.
 """

@@ -1,4 +1,5 @@
-"""Loads any model of Hugging Face's library from a folder in the hub's layout, and proves it."""
+"""Loads any model of Hugging Face's library from a folder in the hub's layout, and proves it: only checked
+files, sizes that fit the config, quantized weights unpacked, half precision where the owner asks for it."""
 
 import importlib.util
 import json

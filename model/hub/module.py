@@ -1,4 +1,4 @@
-"""A Hugging Face model with the interface of our own transformer.
+"""A Hugging Face model with the interface of our own transformer, and its weights under our names.
 
 It keeps nothing of a pass: its hooks write into the recorder of the current context.
 Axes: B batch, T tokens, S source tokens, C width of the model, V vocabulary.

@@ -1,4 +1,5 @@
-"""The parts of a Hugging Face model that are shown, each with its name and its module.
+"""The parts of a Hugging Face model that are shown, each with its name and its module: stacks, layers, norms,
+experts, the matrix that makes logits, and parameters that do not follow from the sizes of a config.
 
 Axes: B batch, T tokens, C width of the model, H heads, D width of a head.
 """

@@ -1,4 +1,5 @@
-"""One pass of a new model that records the order, the input and the output of each part.
+"""One pass of a new model that records the order, the input and the output of each part, and what it tells:
+layers and their runs, sub-layers, norms, feed-forwards and embedding tables.
 
 The model's anatomy is read from this, so that no family of models has to be described by hand.
 """

@@ -1,4 +1,4 @@
-"""The tokenizer of a hub model, with the bytes and the place of each token.
+"""The tokenizer of a hub model, with the bytes and the place of each token, and its chat template.
 
 Its ids are exactly those of Hugging Face's library.
 """

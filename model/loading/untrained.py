@@ -1,4 +1,5 @@
-"""A model with random weights, made when it is opened. The same seed gives the same weights."""
+"""Models with random weights, made when they are opened: each class of the notes, and mechanisms of later
+models. The same seed gives the same weights."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""What to change in one pass of a model."""
+"""What to change in one pass of a model, and the masks that can be set: their words, their models, their
+laws."""
 
 import math
 from collections.abc import Callable, Iterable

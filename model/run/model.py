@@ -1,4 +1,5 @@
-"""A loaded model: text in, a `Trace` out, and what else pages ask of it."""
+"""A loaded model: text in, a `Trace` out, and what else pages ask of it; parts of another sentence's run
+too."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy

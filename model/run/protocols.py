@@ -1,4 +1,5 @@
-"""What `Model` and the pages use of a module: our own transformer, or one of the hub."""
+"""What `Model` and the pages use of a module, our own transformer or one of the hub, and what is refused to
+run."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol, Self

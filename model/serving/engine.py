@@ -1,4 +1,4 @@
-"""Loaded models and recent traces, shared by all visitors and bounded in bytes.
+"""Loaded models, recent traces and trace files, shared by all visitors and bounded in bytes.
 
 Forward passes share the cores, so they wait in one queue, in which visitors take turns. Who waits is told the
 place. When a visitor leaves, the pass is cancelled.

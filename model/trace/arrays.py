@@ -1,4 +1,4 @@
-"""The arrays of a trace: float32, read-only; and what is computed from them in float64."""
+"""The arrays of a trace: float32, read-only; what is computed from them in float64; and matrices as CSV."""
 
 import csv
 import io

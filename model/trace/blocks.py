@@ -1,4 +1,5 @@
-"""A large matrix made small enough to draw: neighbouring cells share one, which has their largest number."""
+"""An attention sub-layer some queries at a time, and a large matrix made small enough to draw: neighbouring
+cells share one, which has their largest number."""
 
 import math
 from collections.abc import Callable, Iterator

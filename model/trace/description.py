@@ -1,4 +1,5 @@
-"""What a trace file says in words: the names and settings of a trace, as JSON of known keys and bounds."""
+"""The content of a trace file: its description, JSON of known keys and bounds, and the arrays that it asks
+for, of what shape and with what numbers."""
 
 import io
 import json

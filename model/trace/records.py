@@ -1,4 +1,4 @@
-"""What one sub-layer of a pass left behind, and the tokens that it read.
+"""What one sub-layer of a pass left behind, the tokens that it read, and the check of its attention.
 
 Arrays are numpy, float32, on the CPU and read-only. Axes are named beside each field:
 head, query, key, token, d_k (width of a head), d_model, d_mlp.

@@ -1,4 +1,5 @@
-"""What one forward pass left behind. Every view reads this and nothing else.
+"""What one forward pass left behind. Every view reads this and nothing else. Logits and the texts of a
+vocabulary are given when they are asked for.
 
 Arrays are numpy, float32, on the CPU and read-only. Axes are named beside each field:
 head, query, key, token, d_k (width of a head), d_model, vocabulary.

@@ -1,4 +1,5 @@
-"""A Plotly figure on a page."""
+"""What is drawn on a page: a Plotly figure, our own SVG, bars in a table, and style for as long as it is
+there."""
 
 import html
 import re

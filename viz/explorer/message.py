@@ -1,4 +1,5 @@
-"""What the browser gets: the arrays of one attention layer, and all words about it.
+"""What the browser gets: the arrays of one attention layer, the heads that go into one message, and all words
+about it, the sentence beside the picture among them.
 
 Scores and weights need only queries and keys. Values and outputs are half of a layer's bytes, so those of a
 large layer follow when a stage that shows them is opened. Until then their sums over the dimensions are

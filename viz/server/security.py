@@ -1,4 +1,4 @@
-"""Which requests are refused before any other code of the app runs.
+"""Which requests are refused before any other code of the app runs, and what a browser is told to forbid.
 
 In order, from the outside: every answer gets the browser's rules, and no error shows its details. Then
 come checks of what a request wants, its size, its origin, and the host name that it used. Streamlit's own

@@ -1,4 +1,5 @@
-"""A start that fails ends with one sentence. A start without room for its output goes on without output."""
+"""Starts the server by Streamlit's command line; a start that fails ends with one sentence, and one without
+room for its output goes on without output."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What a visitor chooses: a layer and a head, an intervention."""
+"""What a visitor chooses: the sentence, an example, a token, a layer and a head, an intervention."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,5 @@
-"""What stands around every page: the menu, the work bar, the map of the model, the heading, the way on.
+"""What stands around every page: the menu, the work bar, the map of the model, the heading, the beats of a
+teaching page, the way on.
 
 `app.py` draws it, so that it stays where it is while the page inside is changed for another: the menu keeps
 its place and the keyboard its link. A page that runs by itself draws it too.

@@ -1,4 +1,5 @@
-"""The model: the registered ones, those of the hub, and any other id or folder.
+"""The model: the registered ones, those of the hub, any other id or folder; what is said of the open one; and
+one that can do what it cannot.
 
 What is not on this computer is offered with its size, downloaded in the background, and opened when
 it has been loaded and checked. Until then, and where it is refused, the page stays with the model

@@ -1,4 +1,5 @@
-"""What a view shows: what to look for, a figure that can be saved, its table, the check of a run."""
+"""What a view shows: what to look for, a figure that can be saved, its table, its code, the check of a
+run."""
 
 import math
 import re

@@ -1,4 +1,5 @@
-"""The parts of an intervention as a short list, each with the intervention that is left without it. Pure."""
+"""The parts of an intervention as a short list, and an intervention brought to the model and the text there.
+Pure."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,5 @@
-"""A view as the parameters of a link, and back: the one place that writes and reads them. Pure."""
+"""A view as plain values, as the parameters of a link, and back: the one place that writes and reads them.
+Pure."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,5 @@
-"""What a page looks at: a run of the model, read through one request."""
+"""What a page looks at: a run of the model, read through one request, and what that run holds until it
+ends."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,5 @@
-"""The menu, the way from page to page, and links between them."""
+"""The pages in the order of the path through them, the menu, the way from page to page, and links between
+them."""
 
 import html
 from collections.abc import Iterable, Mapping

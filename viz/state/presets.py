@@ -1,5 +1,4 @@
-"""Interventions worth trying first, each with a sentence to try it on, the question that it answers, and
-what to look for. Pure.
+"""Sentences and interventions to start from, each with what to look for. Pure.
 
 What each one says is held by a test on the model that ships with the app.
 """

@@ -1,4 +1,5 @@
-"""The state of one visitor's session: one `View`, its undone changes, and the link that says it all."""
+"""The state of one visitor's session: one `View`, its undone changes, the link that says it all, and the
+models and files that were opened."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace

@@ -1,4 +1,5 @@
-"""What an answer owes to each part of another run: parts of run B put into run A, one at a time.
+"""What an answer owes to each part of another run: parts of run B put into run A, one at a time; along one
+path only; and estimated from one gradient instead of a pass for each.
 
 Sources: Vig et al. 2020, "Causal Mediation Analysis"; Meng et al. 2022, "Locating and Editing Factual
 Associations in GPT". Axes: R rows of a batch, one patch each; H heads, T tokens, C d_model, V vocabulary.

@@ -1,4 +1,5 @@
-"""One score as a sum over what wrote its query and what wrote its key."""
+"""A head's numbers as sums: a score over what wrote its query and its key, a query as products, and what each
+edge of attention carries to the stream and to a logit."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

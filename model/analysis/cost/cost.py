@@ -1,4 +1,5 @@
-"""What one pass costs: numbers kept, operations, and how both grow with the length."""
+"""What one pass costs, and what writing costs: numbers kept, operations, the key–value cache, and how they
+grow."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,4 +1,5 @@
-"""What each head writes to the stream, and what each part of the stream adds to a logit.
+"""What each head writes to the stream and adds to a logit, how the heads of a sub-layer are joined, and what
+each head is needed for: the pass without it.
 
 Axes: token, C width of the model.
 """

@@ -1,4 +1,5 @@
-"""Statistics of heads from full rows of weights, and weights of many heads put together."""
+"""Statistics of heads from full rows of weights: of one head, of families of heads that can be compared, and
+put together."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""Positions of every kind as tables, how alike they are, and what is summed before the first layer."""
+"""Positions of every kind as tables, what is summed before the first layer, and what is added to scores by
+distance."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

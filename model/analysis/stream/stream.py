@@ -1,4 +1,5 @@
-"""What each sub-layer adds to the residual stream. Axes: token, d_model."""
+"""What each sub-layer and norm does to the residual stream, and the gradient through a deep stack. Axes:
+token, d_model."""
 
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,4 +1,5 @@
-"""Token vectors: a look-up as a product, similar ones in the table, one token in two sentences."""
+"""Token vectors: a look-up as a product, similar ones, one token in two sentences, two orders of the same
+tokens, and windows over a text."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence

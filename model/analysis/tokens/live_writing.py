@@ -1,5 +1,5 @@
-"""A text written with a key–value cache, token by token, and what each token cost; the same text read under
-an eviction.
+"""Text written token by token: sampled, with a key–value cache and what each token cost, under an eviction,
+and by beam search.
 
 Axes: T tokens of a pass, V vocabulary.
 """

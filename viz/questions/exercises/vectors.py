@@ -1,4 +1,4 @@
-"""Exercises on vectors: norms, position encoding, the cut into heads. Pure."""
+"""Exercises on vectors, on what a model predicts, and on sizes. Pure."""
 
 import math
 from random import Random

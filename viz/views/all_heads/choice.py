@@ -1,4 +1,5 @@
-"""What the views of "All heads" share: the family of heads, the chosen head, maps and lists to click."""
+"""What the views of "All heads" share: the family of heads, the chosen head and its labels, maps and lists to
+click, and what runs in the background."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

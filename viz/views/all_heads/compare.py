@@ -1,4 +1,5 @@
-"""The same head on two sentences, or a head of one model beside one of another."""
+"""Heads beside heads: one head on two sentences or of two models, means and rollout of many, and a run in
+which no token attends to one."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -1,4 +1,5 @@
-"""A head as two matrices over a vocabulary, their singular values, and how heads read one another."""
+"""A head as two matrices over a vocabulary, their singular values, and how heads read what earlier ones
+write."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial

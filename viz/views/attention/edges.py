@@ -1,4 +1,5 @@
-"""What the edges of a head carry: the lengths of what they write, and what they add to a logit."""
+"""What the edges of a head carry: the lengths of what they write, what they add to a logit, and the walk from
+the chosen cell to the head that wrote its score."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,5 @@
-"""Which profiles there are for this visitor, and which one or two are shown."""
+"""Which profiles there are for this visitor, which are shown, and how one of the visitor's own text is
+made."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,5 @@
-"""Memory, operations, and how they grow with the length."""
+"""Memory, operations, how they grow with the length, and the time of both ways of attention on this
+machine."""
 
 from collections.abc import Callable
 from functools import partial

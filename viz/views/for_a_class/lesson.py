@@ -1,4 +1,5 @@
-"""The lesson: blocks of minutes, each a link that opens the app where it is needed."""
+"""The lesson: blocks of minutes, each a link that opens the app where it is needed; and one link for the
+class."""
 
 import html
 import tomllib

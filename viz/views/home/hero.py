@@ -1,4 +1,5 @@
-"""Home's picture: which token attends to which, and what the model expects next."""
+"""Home: which token attends to which, what the model expects next, its way as a strip, and the way to a real
+language model."""
 
 from collections.abc import Callable
 from dataclasses import replace

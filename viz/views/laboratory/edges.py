@@ -1,4 +1,4 @@
-"""Single edges, from one token to another: cut in all heads, or their weight in one head set by hand."""
+"""Single edges, cut or set by hand; masks measured on the shown head; and masks and biases of distance."""
 
 from dataclasses import replace
 

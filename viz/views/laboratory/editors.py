@@ -1,4 +1,5 @@
-"""The switches and editors of an intervention: every field of it has a control here."""
+"""The switches and editors of an intervention: every field of it has a control here; and the cards to begin
+with."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,5 @@
-"""What an intervention did to the predictions, beside the unchanged run: one token, or all of them."""
+"""What an intervention did, beside the unchanged run: to the predictions, to the rows of weights, to the
+stream."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

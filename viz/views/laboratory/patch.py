@@ -1,4 +1,5 @@
-"""Parts of another sentence's run put into this one: how far each moves the answer."""
+"""Parts of another sentence's run put into this one: how far each moves the answer, as a map made in the
+background."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,5 @@
-"""The live part of the layer norm page: one norm of the model, and what other norms would do to its input."""
+"""The live part of the layer norm page: the choice of a norm, a token and a dimension, and what other norms
+would do to its input."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""The key–value cache while the model writes: what is kept, what is computed, and why that is right."""
+"""The key–value cache while the model writes: what is kept and computed, why that is right, and a cache of
+limited size."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

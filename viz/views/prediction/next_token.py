@@ -1,4 +1,5 @@
-"""The next token after a chosen position: logits, the softmax, and what is drawn from."""
+"""The next token after a chosen position: logits, softmax, temperature, top-k and top-p; and the logit
+lens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

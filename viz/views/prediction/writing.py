@@ -1,5 +1,5 @@
-"""What the model writes: in the background, with a key–value cache, shown while it grows; for the views that
-look at one of its steps."""
+"""What the model writes: in the background, with a key–value cache, shown while it grows, with the time of
+each step."""
 
 import html
 from collections.abc import Iterator, Sequence

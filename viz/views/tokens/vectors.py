@@ -1,4 +1,5 @@
-"""A token's vector: looked up in the table, and the tokens whose vectors are nearest."""
+"""A token's vector: looked up, its nearest ones, the same word in two sentences, and windows over the
+text."""
 
 from collections.abc import Sequence
 from dataclasses import replace

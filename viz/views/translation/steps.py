@@ -1,4 +1,5 @@
-"""Translation, word by word: what the decoder expects next, and which source words it reads."""
+"""Translation, word by word: what the decoder expects next, which source words it reads, and the run behind
+it."""
 
 import html
 from collections.abc import Sequence
