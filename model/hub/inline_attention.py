@@ -305,6 +305,12 @@ def _sizes(product: Product) -> dict[str, int]:
     return sizes
 
 
+# What a few families need that no general rule gives.
+# Falcon with ALiBi is the one whose eager attention, which every model is held against, is not its own fused
+# one: the biases are added twice. So its attention is replaced, at load and in the loaded model alone, by the
+# same steps with our function in the middle. Axes: B batch, T tokens, S keys, H heads, D width of a head, C
+# width of the model.
+
 Gave = tuple[Tensor, None]
 
 

@@ -48,6 +48,9 @@ from model.system.settings import settings as owner
 from model.trace.arrays import Array
 from model.trace.collect import array_of
 
+# The files of a folder that the library gets: only checked ones, and a config with the model's own settings.
+# Chat templates, adapters and code are left out, and all settings that say how to run the model.
+
 _KINDS = (".json", ".txt", ".model", ".spm", ".codes", ".tokenizer")
 _WRITTEN = (CONFIG, TOKENIZER_CONFIG, "adapter_config.json", "chat_template.json")  # never linked
 _OURS = (  # we decide which code runs, and the models shown have no labels
@@ -118,6 +121,11 @@ def _read_whole(folder: Path) -> Iterator[Path]:
 def _write(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content), encoding="utf-8")
 
+
+# Compares the sizes in a config with its weights, before memory is allocated.
+# A config of a few bytes can describe a model of any size, but weights cannot be larger than their files.
+# Only a size that needs memory is checked: one that the library merely compares with others may be any
+# number.
 
 ROOM = 2**30  # bytes that a table of positions may take where the weights are small
 MOST_OTHERS = 2**20  # of numbers with other names, if the model grows with them
@@ -200,6 +208,11 @@ def _whole_numbers(settings: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
             yield name, value
 
 
+# Half precision, where the owner asks for it.
+# Its rounding would hide a mistake, so a model is checked in float32 first. Then the rounding is measured:
+# our pass in half precision may lie no farther from the library's weights and logits in float32 than a few
+# times what the library's own pass in half precision does.
+
 TIMES = 3.0  # the fused kernel rounds in other places than the library's steps
 RESULT = "result"
 KINDS: dict[Precision, torch.dtype] = {
@@ -250,6 +263,13 @@ def _arrays(reference: Reference) -> dict[str, Array]:
     }
     return weights | {RESULT: array_of(reference.result)}
 
+
+# Weights in 4 or 8 bits: which ways of packing are read, and how they become plain numbers.
+# The library's loaders read them, and every matrix is unpacked to float32, once; this is the model that is
+# proven and shown. A pass with packed weights would not do: it rounds more than the weights. LLM.int8 rounds
+# what each matrix reads (Dettmers et al. 2022), and how bitsandbytes computes with 4 bits differs from
+# machine to machine. Its own unpacking gives wrong numbers where blocks do not fill the rows, so that is done
+# here.
 
 _NEEDED = {  # packages of the library's loaders, by the way of packing
     "bitsandbytes": ("accelerate", "bitsandbytes"),

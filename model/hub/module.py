@@ -36,6 +36,11 @@ from model.nn.places import Place
 from model.nn.recorder import current
 from model.trace.records import Attention
 
+# The weights of a hub model under the names that our own transformer gives them, without copies, except where
+# a matrix mixes them group by group.
+# Libraries name and lay out their maps in many ways. Here a query map is a query map, whatever it was part
+# of.
+
 Named = Iterator[tuple[str, Tensor]]
 _LETTERS = {"q": "query", "k": "key", "v": "value"}
 

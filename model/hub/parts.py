@@ -291,6 +291,10 @@ def _of(part: nn.Module | None) -> Iterable[nn.Parameter]:
     return () if part is None else part.parameters()
 
 
+# What the library does after the layers: the model's own code for its logits, run on given states.
+# So a factor, a bias or a cap on the logits is computed by the library itself.
+
+
 def headless(body: Any) -> str:
     """Why a model without an output matrix has no logits."""
     return (

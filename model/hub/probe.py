@@ -106,6 +106,10 @@ def near(one: Tensor, other: Tensor) -> bool:
     return bool((one.double() - other.double()).abs().max() <= CLOSE * size)
 
 
+# One run of one layer of a hub model: its sub-layers and the places of its norms, identified by the numbers.
+# Axes: B batch, T tokens, C width of the model, H heads, D width of a head.
+
+
 @dataclass(frozen=True, eq=False)
 class SubLayer:
     """An attention, or the feed-forward, of a layer, and its norms."""
@@ -453,6 +457,10 @@ def _candidates(
         one, other = first.chunk(2, -1)
         return [(module, one, "first", other), (module, other, "second", one)]
     return [(module, first, "all", None)]
+
+
+# The embedding tables of a Hugging Face model: tokens, positions, segments.
+# They are found by their names, and checked against the input of the first layer.
 
 
 def model_width(found: Probe) -> int:

@@ -22,6 +22,9 @@ from model.run.tokenizers import GPT2Subset, GPT2WithEnds, gpt2
 from model.trace.records import Token
 from model.worked.notes import GPT, MATRICES, PAPER, TWO_LAYERS, Source
 
+# Models without training: each class of the notes as a config, and mechanisms of later models.
+# Their weights are random. They are made when a model is opened (`model.loading.untrained`).
+
 UNTRAINED_TITLE = "Untrained"  # how the title of each of them begins
 Tokens = Literal["house", "house with ends", "gpt2"]
 HOUSE_TOKENS = 8_192  # of GPT-2's tokens, those that House GPT knows

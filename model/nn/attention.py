@@ -48,6 +48,9 @@ def refuse_masked(cells: Sequence[WeightSet], mask: Tensor | None, name: str) ->
             )
 
 
+# How one call of attention is computed: by PyTorch's kernel, or step by step.
+# Axes: B batch, H heads, T queries, S keys, D width of a head.
+
 BLOCK = 2**22  # scores that are in memory at once, where the kernel keeps none
 
 

@@ -1,5 +1,4 @@
-"""The content of a trace file: its description, JSON of known keys and bounds, and the arrays that it asks
-for, of what shape and with what numbers."""
+"""The content of a trace file: its description, JSON of known keys and bounds, and the arrays it asks for."""
 
 import io
 import json

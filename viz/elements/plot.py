@@ -158,6 +158,9 @@ def drawing(svg: Mapping[str, str], key: str) -> None:
     _component(key=key, data=dict(svg))
 
 
+# A number of each token, before and after a change, as a table of bars.
+# It is HTML: the browser draws it at once. Plotly takes long enough to keep the picture above it waiting.
+
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 _LABEL = 18  # characters of a token
 _DECIMALS = 3  # beside a bar; pointing at it shows all that are certain

@@ -199,6 +199,10 @@ def bound_the_server() -> None:
     setattr(starlette_server, "_get_uvicorn_config_kwargs", bounded)  # noqa: B010
 
 
+# Sends answers in pieces, each when the reader has taken the one before it.
+# An answer that is sent whole is copied for its connection and kept until its last byte is read. Many slow
+# readers of one large answer would take all memory.
+
 PIECE = 2**16  # bytes
 
 

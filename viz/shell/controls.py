@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from model.trace.trace import Trace
 
 
+# The sentence, in a box of as many lines as it needs, and the examples to start from.
+# Enter sends the sentence, Shift and Enter begin a new line: `viz.shell.keys` hears them.
+
 _MODELS = {example.view.model for example in EXAMPLES}
 
 

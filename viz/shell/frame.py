@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 
+# The map of the model above every page: its blocks in order, each a link to the page that shows it.
+# The blocks that the open page shows are filled, and the tick of the chosen layer is lit.
+
 PAGES: dict[Kind, str] = {
     "tokens": "pages/tokens.py",
     "positions": "pages/positions.py",

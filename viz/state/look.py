@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 
+# What one run of a page holds until it ends: the models and traces that it has asked for.
+# Pages hold names and requests. What they read by them comes from here, so a run asks the engine once for
+# each, even for a trace that is too large to be kept. Between two runs only the engine keeps anything.
+
+
 class _Thread(threading.local):
     """The run that this thread draws. What it holds goes with the thread, or with the next run in it."""
 

@@ -12,6 +12,11 @@ from model.nn.patches import Patch, PatchPart
 from model.nn.places import Head
 from viz.state.link import View
 
+# Sentences to start from, each with the head to open and what to look for.
+# They stand in examples.toml. Whatever an example says is computed on its model in
+# `tests/viz/state/test_examples.py`: the largest cell of the row, the line beside the diagonal row by row,
+# the column, and what the model writes next.
+
 
 @dataclass(frozen=True)
 class SentenceExample:

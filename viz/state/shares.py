@@ -95,6 +95,11 @@ class Shares:
         return others
 
 
+# Runs of pages take turns, so that a visitor who clicks without a pause does not delay the others.
+# Python runs one thread at a time: pages drawn at the same time all come late. So they are drawn one after
+# the other. The next turn goes to the visitor whose last turn is longest ago; newcomers come after those who
+# are there. Whoever used more than a fair share of the time waits a moment first.
+
 LONGEST_WAIT = 3.0  # seconds that one waits for one's share
 LONG = 0.15  # seconds: a longer run loads a model or waits for a pass, and the others go on
 

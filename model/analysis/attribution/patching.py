@@ -264,6 +264,9 @@ def check_runs(model: "Model", trace_a: Trace, trace_b: Trace, answer: tuple[int
         check_id(token, model.config.d_vocab, model.name)
 
 
+# What patches would do, estimated from one gradient instead of a pass for each.
+# Source: Nanda 2023, "Attribution Patching".
+
 FEWEST = 3  # cells of which a correlation says anything
 
 
@@ -344,6 +347,9 @@ def agreement(exact: Wide, estimate: Wide) -> Agreement:
         float(apart.mean()),
     )
 
+
+# Patches along one path: what a later head would do if it alone read an earlier head of another run.
+# Source: Wang et al. 2022, "Interpretability in the Wild", path patching.
 
 Reads = Literal["query", "key", "value"]
 READS: tuple[Reads, ...] = get_args(Reads)

@@ -219,6 +219,9 @@ def merged(model: "Model", trace: Trace, name: str, tokens: slice = slice(None))
     return Merged(outputs, head_results(model, here), output_bias(model, name), received[tokens])
 
 
+# What each head is needed for: one pass over the same text for every head, without that head.
+# Axes: R rows of a batch, one ablated head each; T tokens, C width, V vocabulary.
+
 Measure = Literal["probability", "logit", "divergence", "loss", "moved"]
 MOST_ROWS = 24  # of a batch, so that progress shows often
 MOST_TOKENS = 1024  # of a batch: other visitors wait for its end

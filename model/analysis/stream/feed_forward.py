@@ -191,6 +191,10 @@ def mean_over_draws(values: Array, rate: float, draws: int) -> float:
     return float(np.mean([dropped(values, rate, seed).values.mean() for seed in range(draws)]))
 
 
+# Dropout at each of its places in training, and what it changes in the residual stream.
+# The model itself runs in evaluation. What follows a place up to the next sum is linear, so the change is
+# exact.
+
 LARGEST = 50_000_000  # parameters of a model that is copied for a pass in training mode
 
 

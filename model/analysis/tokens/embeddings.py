@@ -87,6 +87,10 @@ def _vectors(trace: Trace) -> tuple[Array, ...]:
     return (trace.embeddings, *trace.residual[trace.source])
 
 
+# Two sentences of the same tokens in another order: does a model tell them apart?
+# Without positions and mask, attention is permutation-equivariant: f(PX) = P f(X). Each token then gets the
+# same vector wherever it stands.
+
 LISTED = 6  # tokens named in a refusal
 
 

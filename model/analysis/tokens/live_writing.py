@@ -308,6 +308,13 @@ def _fed(model: "Model", tokens: tuple[Token, ...], read: Sequence[int]) -> list
     return [model.ids(tokens), ids] if model.config.shape == "encoder-decoder" else [ids]
 
 
+# One text written with three caches: all is kept, a window of the last tokens, the window and the first
+# tokens.
+# A model that has learned to rest its attention on the first token loses its footing where that is dropped.
+# Source: Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks"; here tokens keep the
+# positions at which they were read.
+
+
 @dataclass(frozen=True, eq=False)
 class Shorter:
     """What was written with one cache. Log-probabilities are natural, (token,)."""
@@ -362,6 +369,12 @@ def shorter_caches(
             of_whole = log_probabilities_of(model, tokens, whole, eviction)
         found += (Shorter(eviction, written, of_own, of_whole),)
     yield ShorterCaches(found, total, total)
+
+
+# Beam search beside greedy decoding: the most probable texts that are found when several are kept.
+# A text that ended keeps its total and its place among the others. Totals are not divided by the length.
+# Source: Sutskever, Vinyals and Le 2014, "Sequence to Sequence Learning with Neural Networks". Axes: R rows
+# of a batch, V vocabulary.
 
 
 @dataclass(frozen=True)

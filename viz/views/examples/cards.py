@@ -121,6 +121,9 @@ def _example(
     return SentenceExample(statistic.title, view, words), rows_of(weights)
 
 
+# The heads of the examples, made small beforehand, so that the page loads no model.
+# `python -m tools.thumbnails` writes them; a test compares each with the weights of its model.
+
 FILE = Path(__file__).with_name("thumbnails.json")
 
 

@@ -232,6 +232,10 @@ def _alike(seen: Look, before: tuple[int, ...]) -> None:
     )
 
 
+# Formulas of the encoder–decoder page. Pure.
+# X is the source's stream, Y the target's, E what the encoder hands over.
+
+
 def projections(queries: str, others: str, *, bias: bool) -> str:
     """Which stream queries come from, and which keys and values."""
     parts = (("Q", QUERY, queries), ("K", KEY, others), ("V", VALUE, others))
