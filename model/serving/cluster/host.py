@@ -10,12 +10,12 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import ray
 
@@ -96,10 +96,13 @@ class ModelHost:
             tell=_note,
         )
         self._tickets: dict[str, _Ticket] = {}
-        self._references: WeakKeyDictionary[Any, object] = WeakKeyDictionary()  # of traces, records
+        self._references: weakref.WeakKeyDictionary[Any, object] = (
+            weakref.WeakKeyDictionary()
+        )  # of traces, records
         self._asked = self._began = time.monotonic()
         self._failed = 0
-        threading.Thread(target=self._end_when_idle, name="idle", daemon=True).start()
+        idle = partial(_end_when_idle, weakref.ref(self))  # a thread would keep all that it holds
+        threading.Thread(target=idle, name="idle", daemon=True).start()
 
     @ray.method(concurrency_group="control")
     def place(self, ticket: str) -> tuple[int, tuple[str, float | None]]:
@@ -248,17 +251,23 @@ class ModelHost:
                 return record_at(self._trace(ticket, request), path)
         raise ValueError(f"{reference!r} refers to nothing here.")
 
-    def _end_when_idle(self) -> None:
-        """Ends this actor where nobody asked for long; its room is then free for another model."""
-        while True:
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-            allocator.give_back_spare()
-            now = time.monotonic()
-            for name, ticket in list(self._tickets.items()):  # generators that nobody asks to go on
-                if ticket.generator is not None and now - ticket.seen > ticket.unseen_seconds:
-                    self._tickets.pop(name, None)
-            if not self._tickets and now - self._asked > self._bounds.idle_seconds:
-                ray.kill(ray.get_runtime_context().current_actor, no_restart=True)
+    def is_idle(self) -> bool:
+        """Whether nobody asked for long. Forgets generators that nobody asks to go on."""
+        now = time.monotonic()
+        for name, ticket in list(self._tickets.items()):
+            if ticket.generator is not None and now - ticket.seen > ticket.unseen_seconds:
+                self._tickets.pop(name, None)
+        return not self._tickets and now - self._asked > self._bounds.idle_seconds
+
+
+def _end_when_idle(host: "weakref.ref[ModelHost]") -> None:
+    """Ends an actor where nobody asked for long; its room is then free for another model."""
+    while (there := host()) is not None:
+        if there.is_idle():
+            ray.kill(ray.get_runtime_context().current_actor, no_restart=True)
+        del there
+        allocator.give_back_spare()
+        time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
 def _still_wanted() -> None:

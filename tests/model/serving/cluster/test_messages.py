@@ -1,5 +1,7 @@
 """What travels between the app and the cluster comes back as it was, and nothing but a question is asked."""
 
+import gc
+import weakref
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -10,6 +12,7 @@ from model.serving.cluster.host import ModelHost
 from model.serving.cluster.messages import READ, TRACE, Caller, read, written
 from model.serving.engine import Request
 from model.system.elsewhere import asked_function
+from model.system.fair_queue import nothing
 from tests.model.serving.cluster.in_process import LARGE
 
 NAME, SECRET = "house-gpt", "Anna saw a dog"
@@ -126,3 +129,12 @@ def test_a_ticket_of_nobody_says_nothing(host: ModelHost, ticket: str) -> None:
     assert host.step(ticket).kind == "left"
     assert host.rows(ticket, "decoder.0.self", 0) is None
     host.leave(ticket)
+
+
+def test_a_host_that_nobody_has_any_more_is_gone_with_all_that_it_held() -> None:
+    host = ModelHost("induction", LARGE, 0)
+    assert host._engine.model("induction", nothing).name == "induction"
+    left = weakref.ref(host)
+    del host
+    gc.collect()
+    assert left() is None
