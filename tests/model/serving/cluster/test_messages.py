@@ -12,7 +12,6 @@ from model.serving.cluster.host import ModelHost
 from model.serving.cluster.messages import READ, TRACE, Caller, read, written
 from model.serving.engine import Request
 from model.system.elsewhere import asked_function
-from model.system.fair_queue import nothing
 from tests.model.serving.cluster.in_process import LARGE
 
 NAME, SECRET = "house-gpt", "Anna saw a dog"
@@ -133,7 +132,7 @@ def test_a_ticket_of_nobody_says_nothing(host: ModelHost, ticket: str) -> None:
 
 def test_a_host_that_nobody_has_any_more_is_gone_with_all_that_it_held() -> None:
     host = ModelHost("induction", LARGE, 0)
-    assert host._engine.model("induction", nothing).name == "induction"
+    assert host._engine.model("induction", lambda sentence, share: None).name == "induction"
     left = weakref.ref(host)
     del host
     gc.collect()
