@@ -12,7 +12,7 @@ from model.serving.trace_files import opens_file
 from viz.shell.model_notes import looked_up
 from viz.state.examples import EXAMPLES, SentenceExample
 from viz.state.link import short_link
-from viz.state.session import control, current, open_view
+from viz.state.session import current, first_text, open_view
 from viz.state.view import TEXT_LIMIT
 
 _MODELS = {example.view.model for example in EXAMPLES}
@@ -28,7 +28,7 @@ def sentence_box() -> None:
         placeholder="Recorded without a text" if is_recorded else "Type a sentence and press Enter",
         label_visibility="collapsed",
         disabled=is_recorded,
-        **control("text"),
+        **first_text(),
     )
 
 
