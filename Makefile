@@ -47,6 +47,9 @@ WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 6
 # A browser test waits a third of its time: for a page to draw, for the server to answer.
 BROWSERS ?= $(shell echo $$(($(WORKERS) + 1)))
 INPUTS ?= 10000
+READ := tests/model/hub tests/model/capture tests/model/loading tests/model/download
+UNIT := "$(READ)" "tests/model $(READ:%=--ignore=%)" "tests/pages tests/viz" \
+	"tests --ignore=tests/browser --ignore=tests/model --ignore=tests/pages --ignore=tests/viz"
 TYPED := app.py model pages viz
 
 run: .venv/.installed-run
@@ -65,9 +68,12 @@ lint: .venv/.installed-dev
 # One thread a process: workers that share the cores wait for each other's threads otherwise.
 unit browser: export OMP_NUM_THREADS = 1
 
-# A test makes the bundle anew.
+# A test makes the bundle anew. Each part has processes of its own: one that had tested everything would hold
+# whatever was ever imported.
 unit: weights node_modules/.installed
-	$(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS) --dist loadgroup
+	@failed=0; for part in $(UNIT); do \
+		$(BIN)/python -m pytest $$part -n $(WORKERS) --dist loadgroup || failed=1; \
+	done; exit $$failed
 
 browser: weights chromium
 	$(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup

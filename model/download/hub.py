@@ -170,6 +170,11 @@ def check_hashes(folder: Path, name: str) -> None:
 
 def _check_listing(repository: str, files: tuple[HubFile, ...], everything: list[str]) -> None:
     names = {file.name for file in files}
+    if adapter := next((name for name in everything if name.startswith("adapter_model.")), None):
+        raise ValueError(
+            f"The hub has an adapter in {repository} ({adapter}), and adapters are not read: merge it into "
+            "the weights of its model."
+        )
     if "config.json" not in names:
         raise ValueError(
             f"{repository} has no config.json on the hub, so it is not a model of Hugging Face's "

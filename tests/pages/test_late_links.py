@@ -132,3 +132,18 @@ def test_a_control_keeps_its_place_and_focus_while_its_visitor_uses_it() -> None
         app.radio(key=MASK).set_value(value).run()
         ids.add(app.radio(key=MASK).proto.id)
     assert len(ids) == 1
+
+
+def test_a_head_that_was_chosen_in_a_picture_is_not_taken_back_by_its_control() -> None:
+    app = visit("prediction", show="Token by token")
+
+    def head() -> int:
+        return int(named(app.selectbox, "choose-head").value)
+
+    late = named(app.selectbox, "choose-head").set_value(3)._widget_state
+    app.run()
+    assert head() == 3
+    app.session_state["view"] = replace(app.session_state["view"], head=1)
+    app.run()
+    asked_late_with(app, late)  # sent before the browser had drawn the picture's choice
+    assert head() == 1

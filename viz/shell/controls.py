@@ -31,6 +31,7 @@ from viz.state.session import (
     change_view,
     control,
     current,
+    first_text,
     intervene,
     open_view,
     set_intervention,
@@ -61,7 +62,7 @@ def sentence_box() -> None:
         placeholder="Recorded without a text" if is_recorded else "Type a sentence and press Enter",
         label_visibility="collapsed",
         disabled=is_recorded,
-        **control("text"),
+        **first_text(),
     )
 
 

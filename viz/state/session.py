@@ -110,13 +110,12 @@ def shown(name: str, value: object, take: Callable[[Any], None]) -> Control:
     return {"key": name, "on_change": lambda: take(st.session_state[name])}
 
 
-def control(field: str, of: str = "choose") -> Control:
-    """The widget that shows one field of the view and changes it. of: the group whose name its key begins
-    with."""
+def first_text() -> Control:
+    """The widget of the sentence."""
     return shown(
-        f"{of}-{field}",
-        getattr(current(), field),
-        lambda value: change_view(replace(current(), **{field: value})),
+        "choose-text",
+        current().text,
+        lambda typed: change_view(replace(current(), text=typed)),
     )
 
 
@@ -130,7 +129,7 @@ def second_text(name: str, start: str) -> Control:
 
 
 def switch(name: str, value: object, take: Callable[[Any], None]) -> Control:
-    """The same for a part of the intervention that is run.
+    """The same for what is chosen, not typed.
 
     Where the value is another than the browser knows of, it is a new widget with a key of its own: a request
     that left the browser before tells the old value of the old one, which is no choice of the visitor's. Not
@@ -150,6 +149,15 @@ def switch(name: str, value: object, take: Callable[[Any], None]) -> Control:
             take(value)
 
     return shown(mine, value, take_own)
+
+
+def control(field: str, of: str = "choose") -> Control:
+    """The widget in which one field of the view is chosen. of: the group whose name its key begins with."""
+    return switch(
+        f"{of}-{field}",
+        getattr(current(), field),
+        lambda value: change_view(replace(current(), **{field: value})),
+    )
 
 
 def set_intervention(intervention: Intervention) -> None:

@@ -129,6 +129,10 @@ def test_what_the_hub_does_not_have_is_said_plainly(hub: Hub, tmp_path: Path) ->
     hub.repositories["some/part"] = tmp_path / "model.safetensors"
     with pytest.raises(ValueError, match="only as a pickle"):
         load_model("some/part", device="cpu")
+    (tmp_path / "tokenizer" / "adapter_model.safetensors").write_bytes(b"")
+    hub.repositories["some/part"] = tmp_path / "tokenizer"
+    with pytest.raises(ValueError, match="adapters are not read"):
+        load_model("some/part", device="cpu")
 
 
 def test_without_a_network_it_says_what_works_meanwhile(
