@@ -7,8 +7,8 @@ import torch
 from model.download.entries import OWN_BERT, Entry, fetched
 from model.download.hub_folder import check_memory, checked_size, described
 from model.download.wheel import Progress
+from model.hub.claims import check_claims
 from model.hub.library import missing_library
-from model.hub.loading import check_claims
 from model.loading.bert import load_bert
 from model.loading.shipped import ASSETS, DamagedError, load_asset
 from model.loading.untrained import load_untrained

@@ -11,7 +11,7 @@ import pytest
 import transformers
 
 from model import load_model
-from model.hub.loading import check_claims
+from model.hub.claims import check_claims
 from tests.model.hub_models import ADDING, FAMILIES, REFUSED, TARGET, build, save, saved
 
 POSITIONS = ("max_position_embeddings", "n_positions")
