@@ -10,7 +10,6 @@ import numpy as np
 from model.analysis.cost.operations import CostPart, Lengths, operations
 from model.arithmetic import sizes
 from model.nn.config import TransformerConfig
-from model.system.elsewhere import asked
 from model.trace.arrays import Array
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -142,14 +141,6 @@ def writing_steps(
 def keys_read(windows: Windows, tokens: int) -> list[int]:
     """By layer of the decoder: the keys that are there for the last of so many tokens, with a cache."""
     return [min(tokens, window or tokens) for window in windows]
-
-
-@asked
-def kept_bytes(trace: Trace) -> dict[str, int]:
-    """Bytes of the recorded keys and values by sub-layer of the decoder; grouped heads count once."""
-    return {
-        attention.name: sum(each.nbytes for each in _kept(attention)) for attention in _read(trace)
-    }
 
 
 @dataclass(frozen=True)
