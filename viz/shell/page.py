@@ -4,7 +4,7 @@ A page calls `open_page`, then `look` for what the visitor wants to see. The sta
 session; every control shows a part of it and writes it back, and the link always says the whole.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from viz.shell.frame import beats as beats
 from viz.shell.frame import frame
 from viz.shell.frame import open_page as open_page
 from viz.shell.head_picker import head_picker
+from viz.shell.panel import View, draw_view
 from viz.shell.recorded_run import open_trace_file, say_recorded
 from viz.shell.request import fit_intervention, in_languages, readable, run_of, settle, still_asked
 from viz.state.engine import engine
@@ -101,7 +102,7 @@ def look(
 
 
 @st.fragment
-def views(options: Mapping[str, Callable[..., None]], *arguments: object) -> None:
+def views(options: Mapping[str, View], *arguments: object) -> None:
     """`chosen_view` as a fragment: a click inside it leaves the rest of the page and the arguments as they
     were. A click that opens another text or model draws the whole page."""
     if not all(still_asked(one) for one in arguments if isinstance(one, Look)):
@@ -109,15 +110,15 @@ def views(options: Mapping[str, Callable[..., None]], *arguments: object) -> Non
     chosen_view(options, *arguments)
 
 
-def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) -> None:
+def chosen_view(options: Mapping[str, View], *arguments: object) -> None:
     """A row of buttons, one a view of the page; calls the chosen view with the arguments.
 
     The choice joins the link; only the chosen view is drawn.
     """
     picture = _above_choices()
     choose_view(list(options))
-    with picture, error_boundary():
-        options[current().show](*arguments)
+    with picture:
+        draw_view(options[current().show], *arguments)
     write_link()
     tour.notice()
     frame().follow_head()
@@ -140,7 +141,7 @@ def choose_view(names: Sequence[str]) -> None:
 
 @st.fragment
 @error_boundary()
-def compare(seen: Look, options: Mapping[str, Callable[[Look], None]]) -> None:
+def compare(seen: Look, options: Mapping[str, View]) -> None:
     """A row of buttons, one a view of the page, beside scaling and mask; then the chosen view of the run
     they ask for. The choice joins the link.
 
@@ -160,7 +161,7 @@ def compare(seen: Look, options: Mapping[str, Callable[[Look], None]]) -> None:
         _refuse(refusal, seen.model)
         return
     with picture:
-        options[current().show](switched)
+        draw_view(options[current().show], switched)
         controls.say_changed()
     write_link()
     tour.notice(switched.request)

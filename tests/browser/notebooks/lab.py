@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests import chromium
 
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+TIMES_LOADED = 5
 SAVE_STATE = "Save Widget State Automatically"
 
 
@@ -77,6 +78,20 @@ def save_with_widgets(page: Page) -> None:
         lambda answer: answer.request.method == "PUT" and "/api/contents/" in answer.url
     ):
         page.keyboard.press("Control+s")
+
+
+def wait_for_saved_widgets(page: Page) -> None:
+    """Until the first cell shows its saved widget. JupyterLab's manager of widgets calls itself restored as
+    soon as the kernel is connected. Where that is before it has read the notebook, the cell says that it has
+    no such widget, and keeps to that: its reader loads the page again, and so does this."""
+    widget = cell(page, 0).get_by_test_id("explorer")
+    missing = cell(page, 0).get_by_text("Error displaying widget")
+    for _ in range(TIMES_LOADED):
+        expect(widget.or_(missing).first).to_be_visible()
+        if not missing.count():
+            return
+        page.reload()
+    expect(widget).to_have_count(1)
 
 
 def end_kernels(page: Page, address: str, token: str) -> None:

@@ -87,6 +87,7 @@ def set_and_saved(page: Page) -> str:
 
 def opened_again(page: Page, said: str) -> None:
     """The saved picture is there, and the kernel that was started for it knows nothing of it."""
+    lab.wait_for_saved_widgets(page)
     assert words(explorer(page, head=5, query=3, key=2)) == said
     lab.wait_for_kernel(page)
     assert "NameError" in lab.run(page, 1)

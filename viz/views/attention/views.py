@@ -1,8 +1,7 @@
 """The views of the page "Attention", by the title of each."""
 
-from collections.abc import Callable
-
 from viz.shell import page
+from viz.shell.panel import View
 from viz.state.look import Look
 from viz.views.attention.edges import edges
 from viz.views.attention.projected import sum_of_products
@@ -16,7 +15,7 @@ def step_by_step(seen: Look) -> None:
     effect_on_prediction(seen)
 
 
-VIEWS: dict[str, Callable[[Look], None]] = {
+VIEWS: dict[str, View] = {
     "Step by step": step_by_step,
     "Why this score?": why_this_score,
     "A sum of products": sum_of_products,
