@@ -91,7 +91,7 @@ View = Callable[..., Panel | None]  # None: it has drawn all of it by itself
 
 def draw_view(view: View, *arguments: object) -> None:
     """The view's controls in one row, and below them its panel."""
-    is_data = view.__annotations__["return"] is Panel
+    is_data = getattr(view, "__annotations__", {}).get("return") is Panel
     row = st.container(horizontal=is_data, vertical_alignment="bottom", gap="small")
     with error_boundary():
         with row:
