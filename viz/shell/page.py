@@ -4,8 +4,8 @@ A page calls `open_page`, then `look` for what the visitor wants to see. The sta
 session; every control shows a part of it and writes it back, and the link always says the whole.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -83,7 +83,10 @@ def look(
             controls.choose_languages(model)
             around.draw_map(model)
             around.light_layer(current().place)
-            seen = _run(Look(run_of(model, readable(model, offers), changed, full)))
+            seen = Look(run_of(model, readable(model, offers), changed, full))
+            with _queue_line() as say:  # the traces are made here, where a refusal has its place
+                for request in seen.requests:
+                    traced(request, say)
             if not changed:
                 _say_unchanged(seen)
     except ValueError as refusal:
@@ -155,8 +158,10 @@ def compare(seen: Look, options: Mapping[str, View]) -> None:
         st.rerun()
     try:
         fit_intervention(seen.model, seen.request.text)
-        request = replace(seen.request, intervention=current().intervention)
-        switched = _run(Look(request))
+        switched = Look(replace(seen.request, intervention=current().intervention))
+        with _queue_line() as say:
+            for request in switched.requests:
+                traced(request, say)
     except ValueError as refusal:
         _refuse(refusal, seen.model)
         return
@@ -250,8 +255,9 @@ def _loaded(name: str) -> "Model":
     return model
 
 
-def _run(seen: Look) -> Look:
-    """Makes the traces now, where a refusal has its place. Says meanwhile what place the queue has."""
+@contextmanager
+def _queue_line() -> Iterator[Callable[[int], None]]:
+    """What says, while a pass waits, what place it has in the queue."""
     places: list[DeltaGenerator] = []  # none where nobody waits: the page need not make room
 
     def say(ahead: int) -> None:
@@ -259,11 +265,9 @@ def _run(seen: Look) -> Look:
             places.append(st.empty())
         places[0].caption(f"In the queue for the model: place {ahead}.")
 
-    for request in seen.requests:
-        traced(request, say)
+    yield say
     for place in places:
         place.empty()
-    return seen
 
 
 def _refuse(
