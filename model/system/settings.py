@@ -9,16 +9,59 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, HttpUrl, ValidationError
 
-from model.system import setting_kinds as kinds
-from model.system.addresses import ORIGINS, is_loopback
-from model.system.setting_kinds import MEGABYTE as MEGABYTE
-from model.system.setting_kinds import REAL_MODEL as REAL_MODEL
-from model.system.setting_kinds import Precision as Precision
-from model.system.setting_kinds import variable
+from model.system.addresses import ORIGINS, is_loopback, origins
+from model.system.machine import machine_bytes
+
+ADDRESS = "STREAMLIT_SERVER_ADDRESS"
+MEGABYTE = 1_000_000
+REAL_MODEL = "smollm2-135m-instruct"  # a language model of a hundred megabytes
+LEAST_TRACE_MB, MOST_TRACE_MB = 300, 2000
+OPEN_HERE = "`on` for visitors on this computer who do not come through a proxy, otherwise `off`"
+
+Precision = Literal["float32", "bfloat16", "float16"]
+Switch = Annotated[bool, BeforeValidator({"on": True, "off": False}.get)]
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[
+    tuple[Name, ...], BeforeValidator(lambda written: [name.strip() for name in written.split(",")])
+]
+Origins = Annotated[tuple[str, ...], BeforeValidator(origins)]
+Named = Annotated[
+    str | None, BeforeValidator(lambda written: None if written == "none" else written)
+]
+Address = Annotated[str, AfterValidator(lambda written: HttpUrl(written) and written.rstrip("/"))]
+
+
+def asked_at_this_computer(above: Mapping[str, Any]) -> bool:
+    return above["asked_here"] and is_loopback(above["address"])
+
+
+def fetched_by_default(above: Mapping[str, Any]) -> str | None:
+    """The real language model, where it may be opened anyway."""
+    listed = above["models"]
+    may_open = asked_at_this_computer(above) if listed is None else REAL_MODEL in listed
+    return REAL_MODEL if may_open and is_loopback(above["address"]) else None
+
+
+def default_trace_megabytes() -> int:
+    """A tenth of the machine's memory. A trace of 1,024 tokens of a GPT-2 takes 440 MB, and an intervention
+    is shown beside the unchanged run, so two of them are kept."""
+    return min(max(machine_bytes() // MEGABYTE // 10, LEAST_TRACE_MB), MOST_TRACE_MB)
+
+
+def variable(
+    name: str, default: object, meaning: str, *, told: str = "", must: str = "", **checks: Any
+) -> Any:
+    """The field of a variable. told: the default in words; must: what a value must be; checks: of pydantic.
+    A default that is a function is called, with the fields above it where it takes an argument."""
+    filled: dict[str, Any] = {"default_factory" if callable(default) else "default": default}
+    told = told or (f"`{default}`" if isinstance(default, str) else str(default))
+    if checks.keys() == {"ge", "le"}:
+        must = f"a whole number from {checks['ge']:,} to {checks['le']:,}"
+    return Field(alias=name, description=meaning, title=told, examples=[must], **filled, **checks)
 
 
 class Settings(BaseModel, frozen=True):
@@ -26,11 +69,11 @@ class Settings(BaseModel, frozen=True):
 
     asked_here: bool = True  # whether these settings are for somebody at this computer
     address: str = variable(
-        kinds.ADDRESS,
+        ADDRESS,
         "127.0.0.1",
         "address that the server listens on; `0.0.0.0` means all addresses",
     )
-    models: kinds.Names | None = variable(
+    models: Names | None = variable(
         "ATTENTION_MODELS",
         None,
         "models of the hub that visitors may choose besides the first five in the table above: "
@@ -38,32 +81,32 @@ class Settings(BaseModel, frozen=True):
         told="decided by the next two settings",
         must="names separated by commas",
     )
-    other_models: kinds.Switch = variable(
+    other_models: Switch = variable(
         "ATTENTION_OTHER_MODELS",
-        kinds.asked_at_this_computer,
+        asked_at_this_computer,
         "whether visitors may open, and so download, any model of the hub, and the untrained ones of over "
         "100 MB",
-        told=kinds.OPEN_HERE,
+        told=OPEN_HERE,
         must="on or off",
     )
-    folders: kinds.Switch = variable(
+    folders: Switch = variable(
         "ATTENTION_FOLDERS",
-        kinds.asked_at_this_computer,
+        asked_at_this_computer,
         "whether visitors may open a model from a folder of the server, or a trace file that lies there",
-        told=kinds.OPEN_HERE,
+        told=OPEN_HERE,
         must="on or off",
     )
-    trace_files: kinds.Switch = variable(
+    trace_files: Switch = variable(
         "ATTENTION_TRACE_FILES",
-        kinds.asked_at_this_computer,
+        asked_at_this_computer,
         "whether visitors may drop trace files, and texts for a profile, on a page, for their own session "
         "alone",
-        told=kinds.OPEN_HERE,
+        told=OPEN_HERE,
         must="on or off",
     )
-    fetch: kinds.Named = variable(
+    fetch: Named = variable(
         "ATTENTION_FETCH",
-        kinds.fetched_by_default,
+        fetched_by_default,
         "model that the server fetches in the background when it starts, loads if this computer has 8 GB of "
         "memory, and offers on Home; `none`: it fetches nothing",
         told=f"`{REAL_MODEL}` for visitors on this computer who do not come through a proxy, otherwise "
@@ -84,7 +127,7 @@ class Settings(BaseModel, frozen=True):
     )
     trace_megabytes: int = variable(
         "ATTENTION_TRACE_MB",
-        kinds.default_trace_megabytes,
+        default_trace_megabytes,
         "megabytes of recent traces, shared by all visitors; no larger trace file is read",
         ge=1,
         le=10**7,
@@ -168,7 +211,7 @@ class Settings(BaseModel, frozen=True):
         "reaches the server; `off`, nobody",
         must="local, on or off",
     )
-    frame_ancestors: kinds.Origins = variable(
+    frame_ancestors: Origins = variable(
         "ATTENTION_FRAME_ANCESTORS",
         (),
         "who may show the app in a frame of their own pages: origins with spaces between them, such as "
@@ -176,7 +219,7 @@ class Settings(BaseModel, frozen=True):
         told="nobody",
         must=ORIGINS,
     )
-    hub: kinds.Address = variable(
+    hub: Address = variable(
         "HF_ENDPOINT",
         "https://huggingface.co",
         "another hub than Hugging Face's",
@@ -288,7 +331,7 @@ def settings_come_from(reads: Callable[[], Settings]) -> None:
 
 def listens_on(address: str) -> None:
     """Says where the server listens, if that was decided elsewhere than in the environment."""
-    os.environ[kinds.ADDRESS] = address
+    os.environ[ADDRESS] = address
 
 
 def environment_with(**more: str) -> dict[str, str]:

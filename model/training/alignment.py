@@ -16,8 +16,7 @@ from model.loading.shipped import ASSETS
 from model.nn.places import decoder_head
 from model.trace.arrays import Array
 from model.trace.trace import Trace
-from model.training.parsing import parsed
-from model.training.phrases import Phrase
+from model.training.grammar import Phrase, parsed
 
 Links = tuple[tuple[int, ...], ...]  # for each target word the source words that it says
 

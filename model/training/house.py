@@ -9,10 +9,10 @@ from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset
 from model.training import corpus, head_scores, seedling
-from model.training.baselines import Bigram, Unigram
 from model.training.bigrams import in_context_bigrams, repeated_lists
 from model.training.corpus import Corpus
 from model.training.induction import repeat_evaluation
+from model.training.publishing import Bigram, Unigram
 from model.training.recipe import Batch, Evaluation, Gate, Ids, Random, Recipe
 from model.training.stories import story_row
 

@@ -19,8 +19,8 @@ from model.trace.records import Token
 from model.training import head_scores, induction
 from model.training.bigrams import shown_before
 from model.training.induction import InductionTask
-from model.training.loss import batch_loss
 from model.training.recipe import Evaluation, Gate, Random, Recipe
+from model.training.trainer import batch_loss
 
 WIDTH = 77  # gives 38,500 parameters beside the induction model's 38,784
 PERIOD = 16  # symbols of the lists that are said twice

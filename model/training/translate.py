@@ -11,8 +11,7 @@ from model.nn.recorder import Recorder, recording
 from model.nn.transformer import Transformer
 from model.run.tokenizers import Words
 from model.training import grammar, head_scores
-from model.training.lexicon import ADJECTIVES, NOUNS, VERBS
-from model.training.phrases import Phrase
+from model.training.grammar import ADJECTIVES, NOUNS, VERBS, Phrase
 from model.training.recipe import IGNORED, Batch, Evaluation, Gate, Random, Recipe
 
 _SPECIAL = ("<start>", "<end>")

@@ -19,9 +19,9 @@ from model.nn.recorder import current
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset
 from model.training import recurrent
-from model.training.loss import batch_loss
 from model.training.recipe import Batch, Evaluation, Random, Recipe
 from model.training.stories import StoriesTask, story_row
+from model.training.trainer import batch_loss
 
 LENGTH = 64  # tokens of a row
 ROWS = 8  # of a batch

@@ -11,9 +11,7 @@ from torch import Tensor
 
 from model.nn.places import Place
 from model.profile.battery.kinds import KINDS, Kind, is_given
-from model.profile.battery.lines import random_prompts
-from model.profile.battery.prompts import WANTED, Cells, Prompt
-from model.profile.battery.sentences import sentence_prompts
+from model.profile.battery.prompts import WANTED, Cells, Prompt, random_prompts, sentence_prompts
 from model.profile.measures import weights_of
 from model.system.memory import enough_memory
 from model.system.threads import one_thread

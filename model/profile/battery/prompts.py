@@ -1,17 +1,20 @@
 """A prompt: what the model reads, and the cells of the weights whose mean is asked for."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from model.nn.config import Stack
+from model.profile.token_classes import SPACE
 from model.trace.arrays import Mask
 from model.trace.records import Attention, Token
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
 
 WANTED = "wanted"
 PROMPTS = 6  # of each kind: so many different lengths, orders and words
@@ -81,3 +84,321 @@ def from_other_rows(wanted: Mask) -> Mask:
 def begun(model: "Model", tokens: tuple[Token, ...]) -> Line | None:
     """The beginning of what a decoder writes, where a second stack does; nothing is asked of it."""
     return Line(model.begun(tokens)) if model.config.shape == "encoder-decoder" else None
+
+
+LOOKED_AT = 1024  # tokens of a vocabulary, drawn by chance
+ENOUGH = 64  # words to draw lines from
+_SEED = 20220208
+
+
+@dataclass(frozen=True)
+class Words:
+    """What lines are made of."""
+
+    words: tuple[Token, ...]  # different ones, in an order by chance
+    before: tuple[Token, ...]  # special tokens at the beginning of each text
+    after: tuple[Token, ...]  # and at its end
+
+
+def words_of(model: "Model") -> Words:
+    """Whole words after a space where the vocabulary has enough of them, else words, else any tokens: the
+    rarer kinds have hardly been trained."""
+    size = min(model.tokenizer.size, model.config.d_vocab)
+    drawn = np.random.default_rng(_SEED).permutation(size)[:LOOKED_AT]
+    ends = {model.tokenizer.start, model.tokenizer.end}
+    every = [one for one in model.tokenizer.named(drawn.tolist()) if one.id not in ends]
+    plain = [one for one in every if not one.special]
+    named = [one for one in plain if _letters(one).isalpha()]
+    spaced = [one for one in named if one.text[:1] in (" ", SPACE)]
+    kinds = (spaced, named, plain)
+    chosen = next((kind for kind in kinds if len(kind) >= ENOUGH), max(kinds, key=len))
+    return Words(tuple(chosen), *_frame(model, chosen))
+
+
+def _frame(model: "Model", words: list[Token]) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+    """The special tokens before and after a text that this tokenizer reads."""
+    for word in words:
+        try:
+            tokens = model.tokens(model.tokenizer.decode([word.id]))
+        except ValueError:
+            continue
+        typed = [place for place, token in enumerate(tokens) if not token.special]
+        if typed:
+            return tokens[: typed[0]], tokens[typed[-1] + 1 :]
+    return (), ()
+
+
+def mark(model: "Model", letters: str) -> Token | None:
+    """A punctuation mark as one token, as it stands in a text; None where this tokenizer has none."""
+    for text in (f"one {letters} two", letters):
+        try:
+            found = [one for one in model.tokens(text) if _letters(one) == letters]
+        except ValueError:
+            continue
+        if found:
+            return found[0]
+    return None
+
+
+def _letters(token: Token) -> str:
+    return token.text.replace(SPACE, " ").strip()
+
+
+def places_of(tokens: tuple[Token, ...], word: str) -> list[int]:
+    """Where a word stands as one whole token."""
+    same: Callable[[Token], bool] = lambda one: _letters(one).lower() == word.lower()  # noqa: E731
+    return [place for place, token in enumerate(tokens) if not token.special and same(token)]
+
+
+LONGEST, SHORTEST = 14, 4  # words that are said twice
+NESTED = 19  # words and brackets, at the most
+OF_REPEATS = ("previous", "self", "next", "first", "duplicate", "induction")
+OFFSETS = {"previous": (-1, -2), "self": (0, -1), "next": (1, 2)}  # the wanted key, and the control
+
+
+def random_prompts(model: "Model") -> Prompts:
+    """Those of repeats, of delimiters and of brackets."""
+    words = words_of(model)
+    room = model.config.n_ctx - len(words.before) - len(words.after)
+    return (
+        _repeats(model, words, room)
+        + _delimiters(model, words, room)
+        + _brackets(model, words, room)
+    )
+
+
+def _drawn(words: Words, number: int, count: int) -> tuple[Token, ...]:
+    """So many words, different ones where there are enough; others for each number."""
+    random, size = np.random.default_rng(number), len(words.words)
+    return tuple(words.words[one] for one in random.choice(size, count, replace=count > size))
+
+
+def _refused(model: "Model", labels: tuple[str, ...], reason: str) -> Prompts:
+    return Prompts((), {(stack, label): reason for stack in model.stacks() for label in labels})
+
+
+def _repeats(model: "Model", words: Words, room: int) -> Prompts:
+    """Some words said twice, and as many words without a repeat. Each prompt has another length: in one
+    of them a head that always looks as far back finds the same cells."""
+    longest = min(LONGEST, room // 2, len(words.words) // 2)
+    if longest < SHORTEST:
+        few = f"It takes {2 * SHORTEST} tokens to say {SHORTEST} different ones twice."
+        return _refused(model, OF_REPEATS, few)
+    frames = [(words.before, words.after)]
+    if model.config.shape == "encoder-decoder":
+        frames.append((model.begun((*words.before, *words.after)), ()))
+    made = []
+    for number in range(PROMPTS):
+        period = max(SHORTEST, longest - number)
+        drawn = _drawn(words, number, 2 * period)
+        for middle in (drawn[:period] * 2, drawn):
+            lines = [_halves(before, middle, after) for before, after in frames]
+            cross = () if len(lines) == 1 else _on_first(lines[1].tokens, lines[0].tokens, 0)
+            made.append(Prompt(lines[0], lines[1] if len(lines) > 1 else None, cross))
+    return Prompts(tuple(made))
+
+
+def _halves(before: tuple[Token, ...], middle: tuple[Token, ...], after: tuple[Token, ...]) -> Line:
+    """A text of two halves, equal or not."""
+    tokens, start, period = (*before, *middle, *after), len(before), len(middle) // 2
+    twice = middle[:period] == middle[period:]
+    role = WANTED if twice else "other words"
+    first = range(start, start + period)
+    same = [(one + period, one) for one in first]
+    cells = [
+        Cells("duplicate", role, at(len(tokens), [*same, *(pair[::-1] for pair in same)])),
+        Cells("induction", role, at(len(tokens), [(query, key + 1) for query, key in same])),
+    ]
+    if not twice:
+        cells += _offsets(len(tokens), range(max(start, 1), start + 2 * period))
+        cells += _on_first(tokens, tokens, start + period)
+    return Line(tokens, tuple(cells))
+
+
+def _offsets(length: int, places: range) -> Iterator[Cells]:
+    """The key beside each query; as the control, the key one further. A head that attends to all keys near
+    its query gives both the same."""
+    for label, (wanted, other) in OFFSETS.items():
+        rows = [query for query in places if query + wanted in places and query + other in places]
+        yield Cells(label, WANTED, at(length, [(query, query + wanted) for query in rows]))
+        yield Cells(label, "its neighbour", at(length, [(query, query + other) for query in rows]))
+
+
+def _on_first(queries: tuple[Token, ...], keys: tuple[Token, ...], start: int) -> tuple[Cells, ...]:
+    """The first key and, as the control, the second one, for all queries from one on. A head that attends to
+    every key, or to distant ones, gives both the same."""
+    masks: list[Mask] = [np.zeros((len(queries), len(keys)), dtype=bool) for _ in range(2)]
+    for key, mask in enumerate(masks):
+        mask[start:, key] = True
+    return Cells("first", WANTED, masks[0]), Cells("first", "second token", masks[1])
+
+
+def _delimiters(model: "Model", words: Words, room: int) -> Prompts:
+    """Words with full stops between them, and the same text with words in the place of these, and of the
+    special tokens at its end."""
+    stop = mark(model, ".") or mark(model, ",")
+    if (stop is None and not words.after) or room < 2 * SHORTEST:
+        return _refused(model, ("delimiter",), "Its texts have no full stop and no end token.")
+    length, made = min(2 * LONGEST, room), []
+    for number in range(PROMPTS):
+        plain = _drawn(words, number, length + len(words.after))
+        stops = set(range(2 + number % 3, length, 4)) if stop else set()
+        marked = [stop if stop and place in stops else one for place, one in enumerate(plain)]
+        ended = (*words.before, *marked[:length], *words.after)
+        start = len(words.before)
+        keys = np.zeros(len(ended), dtype=bool)
+        keys[[start + place for place in (*stops, *range(length, len(plain)))]] = True
+        rows = ~keys
+        rows[:start] = False
+        for role, tokens in ((WANTED, ended), ("words instead", (*words.before, *plain))):
+            source = Line(tokens, (Cells("delimiter", role, np.outer(rows, keys)),))
+            target = begun(model, tokens)
+            queries = np.ones(0 if target is None else len(target.tokens), dtype=bool)
+            made.append(
+                Prompt(source, target, (Cells("delimiter", role, np.outer(queries, keys)),))
+            )
+    return Prompts(tuple(made), _not_written(model, "delimiter"))
+
+
+def _brackets(model: "Model", words: Words, room: int) -> Prompts:
+    """`w ( w ( w ) w ) w`, with one to three words at each w. The inner pair tells apart who looks at the
+    latest opening bracket, and who at the first one."""
+    opening, closing = mark(model, "("), mark(model, ")")
+    if opening is None or closing is None:
+        return _refused(model, ("brackets",), "Its tokenizer has no tokens for brackets.")
+    if room < NESTED:
+        return _refused(model, ("brackets",), f"It reads {room} tokens; these take {NESTED}.")
+    made = []
+    for number in range(PROMPTS):
+        gaps = np.random.default_rng(number).integers(1, 4, 5)
+        marks = (opening, opening, closing, closing)
+        middle: list[Token] = []
+        places: list[int] = []
+        fill = iter(_drawn(words, number, int(gaps.sum())))
+        for gap, one in zip(gaps, (*marks, None), strict=True):
+            middle += [next(fill) for _ in range(gap)]
+            if one is not None:
+                places.append(len(words.before) + len(middle))
+                middle.append(one)
+        tokens = (*words.before, *middle, *words.after)
+        outer, inner, inner_end, outer_end = places
+        wanted = at(len(tokens), [(inner_end, inner), (outer_end, outer)])
+        other = at(len(tokens), [(inner_end, outer), (outer_end, inner)])
+        cells = (
+            Cells("brackets", WANTED, wanted),
+            Cells("brackets", "the other bracket", other),
+            Cells("brackets", "other rows", from_other_rows(wanted)),
+        )
+        made.append(Prompt(Line(tokens, cells), begun(model, tokens)))
+    return Prompts(tuple(made), _not_written(model, "brackets"))
+
+
+def _not_written(model: "Model", label: str) -> dict[tuple[Stack, str], str]:
+    """Why a second stack cannot be asked for what stands in the text that the first one reads."""
+    reason = "Its decoder writes another text than the one that is made up here."
+    return {("decoder", label): reason} if model.config.shape == "encoder-decoder" else {}
+
+
+TRIED = 120  # sentences, until there are enough
+NOUNS = tuple(
+    (one, f"{one}s")
+    for one in (
+        *("key", "boy", "tree", "king", "book", "girl", "dog", "car", "house", "friend"),
+        *("bird", "door", "flower", "cat", "ship"),
+    )
+)
+# Neither the distance of verb and subject nor the place of the subject may give the answer away.
+AGREEING = (
+    "The {subject} near the {other} {verb} old.",
+    "We saw that the {subject} behind the little {other} {verb} old.",
+    "In the end the {subject} on the side of the old {other} {verb} here.",
+)
+NAMES = (
+    *(("Mary", "John"), ("Tom", "Anna"), ("Sarah", "James"), ("Alice", "Peter")),
+    *(("Jane", "George"), ("Paul", "Kate"), ("Rose", "David"), ("Henry", "Laura")),
+)
+MOVING = (
+    "When {one} and {two} went to the house, {giver} gave a book to",
+    "Then {one} and {two} were in the garden, and {giver} gave the ball to",
+    "One day {one} and {two} came home. There {giver} gave the old key to",
+)
+
+
+class _Sentence(NamedTuple):
+    """words: those that must be whole tokens, the last of them the query's."""
+
+    text: str
+    words: tuple[str, ...]
+
+
+def sentence_prompts(model: "Model") -> Prompts:
+    """Those of agreement and of names."""
+    made = _made(model, "agreement", _agreeing())
+    return made + (
+        _made(model, "names", _moving()) if model.config.shape == "decoder" else Prompts()
+    )
+
+
+def _agreeing() -> Iterator[_Sentence]:
+    """Subject and verb of one number, a noun of the other between them (Linzen et al. 2016)."""
+    for number in range(TRIED):
+        plural, tense = number % 2, number // 2 % 2
+        subject = NOUNS[number % len(NOUNS)][plural]
+        other = NOUNS[(2 * number + 5) % len(NOUNS)][1 - plural]
+        verb = (("is", "are"), ("was", "were"))[tense][plural]
+        text = AGREEING[number % len(AGREEING)]
+        if subject.rstrip("s") != other.rstrip("s"):
+            filled = text.format(subject=subject, other=other, verb=verb)
+            yield _Sentence(filled, (subject, other, verb))
+
+
+def _moving() -> Iterator[_Sentence]:
+    """Two names, and one of them again. Each sentence also with the names exchanged, so that it does not
+    tell which of them comes first (Wang et al. 2022)."""
+    for number in range(TRIED):
+        one, two = NAMES[number // 2 % len(NAMES)]
+        giver, other = ((two, one), (one, two))[number % 2]
+        text = MOVING[number // 2 % len(MOVING)].format(one=one, two=two, giver=giver)
+        yield _Sentence(text, (other, giver, "to"))
+
+
+def _made(model: "Model", label: str, sentences: Iterator[_Sentence]) -> Prompts:
+    stacks, reason = model.stacks(), ""
+    lines = list(islice(_readable(model, label, sentences), PROMPTS))
+    if len(lines) < FEWEST:
+        reason = "Its tokenizer has too few of the words of these sentences as whole tokens."
+        return Prompts((), {(stack, label): reason for stack in stacks})
+    made = tuple(Prompt(line, begun(model, line.tokens)) for line in lines)
+    reason = "Its decoder writes another text than the one that is made up here."
+    return Prompts(made, {(stack, label): reason for stack in stacks[1:]})
+
+
+def _readable(model: "Model", label: str, sentences: Iterator[_Sentence]) -> Iterator[Line]:
+    """The sentences that this model reads, all words of which it knows."""
+    for sentence in sentences:
+        try:
+            if model.new_words(sentence.text):
+                continue
+            tokens = model.tokens(sentence.text)
+        except ValueError:
+            continue
+        if len(tokens) <= model.config.n_ctx and (line := _line(tokens, label, sentence.words)):
+            yield line
+
+
+def _line(tokens: tuple[Token, ...], label: str, words: tuple[str, ...]) -> Line | None:
+    """wanted: the query's word on the first of the words. Controls: on the second; and the first one's keys
+    from all other rows."""
+    wanted, other, queries = (places_of(tokens, word) for word in words)
+    if len(wanted) != 1 or not other or not queries:
+        return None
+    query, length = queries[-1], len(tokens)
+    mask = at(length, [(query, wanted[0])])
+    return Line(
+        tokens,
+        (
+            Cells(label, WANTED, mask),
+            Cells(label, "the other word", at(length, [(query, key) for key in other])),
+            Cells(label, "other rows", from_other_rows(mask)),
+        ),
+    )

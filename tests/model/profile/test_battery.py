@@ -15,8 +15,7 @@ from model import load_model
 from model.nn.places import decoder_head
 from model.profile.battery import KINDS, labels
 from model.profile.battery.asking import COLUMNS, Tally
-from model.profile.battery.lines import random_prompts
-from model.profile.battery.sentences import NAMES, NOUNS, sentence_prompts
+from model.profile.battery.prompts import NAMES, NOUNS, random_prompts, sentence_prompts
 from model.trace.records import Token
 
 ASSETS = Path(package.__file__).parent / "assets"

@@ -6,8 +6,7 @@ import pytest
 
 from model import load_model, models
 from model.loading.registry import may_be_linked, others_allowed
-from model.system.setting_kinds import ADDRESS, REAL_MODEL
-from model.system.settings import VARIABLES, check_at_start, read
+from model.system.settings import ADDRESS, REAL_MODEL, VARIABLES, check_at_start, read
 from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[3]

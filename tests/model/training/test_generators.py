@@ -8,9 +8,8 @@ import pytest
 from model.run.tokenizers import Words, gpt2
 from model.training import grammar, micro_stories
 from model.training.bigrams import in_context_bigrams, repeated_lists
+from model.training.grammar import ADJECTIVES, NOUNS, Phrase
 from model.training.induction import InductionTask
-from model.training.lexicon import ADJECTIVES, NOUNS
-from model.training.phrases import Phrase
 from model.training.recipe import IGNORED, Random, Task
 from model.training.stories import StoriesTask
 from model.training.translate import TranslateTask

@@ -11,9 +11,8 @@ import torch.nn.functional as F
 
 from model.nn.transformer import Transformer
 from model.training import induction, trainer, translate
-from model.training.loss import batch_loss
 from model.training.recipe import IGNORED, Evaluation, Random, Recipe, learning_rate
-from model.training.trainer import TrainingState
+from model.training.trainer import TrainingState, batch_loss
 
 
 def tiny_decoder(*, width: int = 16, seed: int = 0) -> Recipe:

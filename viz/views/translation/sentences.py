@@ -12,7 +12,7 @@ from model.loading.registry import models
 from model.run.tokenizers import Words
 from model.training import grammar
 from model.training.alignment import aligning_head
-from model.training.lexicon import ADJECTIVES, DETERMINERS, NOUNS, PREPOSITIONS, PRONOUNS, VERBS
+from model.training.grammar import ADJECTIVES, DETERMINERS, NOUNS, PREPOSITIONS, PRONOUNS, VERBS
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
 from viz.state.link import View
