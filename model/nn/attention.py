@@ -217,16 +217,10 @@ def attend(
         sinks=sinks,
         window=window,
     )
-    output = _attended(call, recorder, dropout)
-    return recorder.through("output", place.name, _without_ablated(output, recorder, place.name))
-
-
-def _attended(call: AttentionCall, recorder: Recorder, dropout: float) -> Tensor:
-    """The output, as the recorder's intervention changes it, recorded."""
-    intervention = recorder.intervention_at(call.place, call.window)
+    intervention = recorder.intervention_at(place, window)
     call = _changed(call, intervention)
     stepwise = recorder.explicit or intervention.dropout > 0
-    cells = recorder.intervention.weights_in(call.place.name)
+    cells = recorder.intervention.weights_in(place.name)
     steps: dict[str, Tensor] = {}
     if stepwise or cells:
         output, steps = explicit(call, intervention, dropout, cells)
@@ -237,7 +231,7 @@ def _attended(call: AttentionCall, recorder: Recorder, dropout: float) -> Tensor
     if recorder.keeps:
         kept = steps if stepwise else {}
         recorder.attention.append(AttentionTensors(**vars(call), output=output, steps=kept))
-    return output
+    return recorder.through("output", place.name, _without_ablated(output, recorder, place.name))
 
 
 def _changed(call: AttentionCall, intervention: Intervention) -> AttentionCall:

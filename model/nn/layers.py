@@ -220,18 +220,23 @@ class Block(nn.Module):
     ) -> Tensor:
         """x (B, T, C); memory (B, S, C) is the encoder's output, which cross-attention reads. bias
         (H, T, T) is added to the scores of self-attention."""
-        attention, given = self.self_attention, {"mask": mask, "angles": angles, "bias": bias}
-        x = self._add(x, self.self_norm, lambda y: attention(y, **given))
-        cross = self.cross_attention
-        if cross is not None and self.cross_norm is not None:
-            x = self._add(x, self.cross_norm, lambda y: cross(y, memory, mask=memory_mask))
+        own = self.self_attention(
+            self._read(x, self.self_norm), mask=mask, angles=angles, bias=bias
+        )
+        x = self._sum(x, self.self_norm, own)
+        if self.cross_attention is not None and self.cross_norm is not None:
+            cross = self.cross_attention(self._read(x, self.cross_norm), memory, mask=memory_mask)
+            x = self._sum(x, self.cross_norm, cross)
         if self.feed_forward is not None and self.feed_forward_norm is not None:
-            x = self._add(x, self.feed_forward_norm, self.feed_forward)
+            written = self.feed_forward(self._read(x, self.feed_forward_norm))
+            x = self._sum(x, self.feed_forward_norm, written)
         return x
 
-    def _add(self, x: Tensor, norm: Norm, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        if self.pre:
-            x = x + self.dropout(sublayer(norm(x)))
-        else:
-            x = norm(x + self.dropout(sublayer(x)))
-        return current().stream(self.stack, x)
+    def _read(self, x: Tensor, norm: Norm) -> Tensor:
+        """What a sub-layer reads of the stream."""
+        return norm(x) if self.pre else x
+
+    def _sum(self, x: Tensor, norm: Norm, written: Tensor) -> Tensor:
+        """The stream with what a sub-layer wrote."""
+        x = x + self.dropout(written)
+        return current().stream(self.stack, x if self.pre else norm(x))
