@@ -109,27 +109,25 @@ def test_the_ranking_finds_its_induction_head(smollm2: Model) -> None:
     assert "L18H6" in best
 
 
-@pytest.mark.parametrize("factor", [None, 1.0, 10.0])
-def test_the_digits_of_a_loss_hold_in_double_precision(
-    smollm2: Model, factor: float | None
-) -> None:
-    intervention = Intervention(scale=factor)
+def test_the_digits_of_a_loss_hold_in_double_precision(smollm2: Model) -> None:
     texts = (
         "The capital of France is Paris, and the capital of Italy is",
         "The animal didn't cross the street because it was too tired.",
         "Tom Hill saw a red ball. Anna gave the ball to Tom",
     )
-    runs = [smollm2.trace(text, intervention=intervention) for text in texts]
-    inputs = [torch.tensor([[token.id for token in run.tokens]]) for run in runs]
-    with (
-        in_double_precision(smollm2) as module,
-        torch.inference_mode(),
-        recording(Recorder(intervention)),
-    ):
-        outputs = [module(ids)[0] for ids in inputs]
-    for run, ids, logits in zip(runs, inputs, outputs, strict=True):
+    changes = [Intervention(scale=factor) for factor in (None, 1.0, 10.0)]
+    runs = [
+        (smollm2.trace(text, intervention=change), change) for text in texts for change in changes
+    ]
+    outputs = []
+    with in_double_precision(smollm2) as module, torch.inference_mode():
+        for run, change in runs:
+            with recording(Recorder(change)):
+                outputs.append(module(smollm2.ids(run.tokens))[0])
+    for (run, _), logits in zip(runs, outputs, strict=True):
         assert logits.dtype == torch.float64
-        double = torch.nn.functional.cross_entropy(logits[:-1], ids[0, 1:], reduction="none")
+        targets = smollm2.ids(run.tokens)[0, 1:]
+        double = torch.nn.functional.cross_entropy(logits[:-1], targets, reduction="none")
         error = rounding(run)
         last = 10.0 ** -settled(error)
         for shown, true in zip(losses(run), double.tolist(), strict=True):
