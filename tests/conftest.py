@@ -13,6 +13,9 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("ATTENTION_MODEL_MB", "600")
 os.environ.setdefault("ATTENTION_TRACE_MB", "300")
 
+from tests import shapes as shapes  # checks the modules that are imported from here on
+
+# isort: split
 import hypothesis
 import pytest
 import torch

@@ -3,14 +3,18 @@
 Axes: rows are queries, columns are keys.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.arithmetic import Array
-from model.trace.arrays import F
 from model.trace.arrays import softmax as softmax
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 HIDDEN = float("-inf")
 ROUNDING = 1e-5  # what rounding may take of the sum of a row
@@ -25,12 +29,12 @@ class Attention(NamedTuple):
     output: Array
 
 
-def softmax_slopes(weights: Array) -> Array:
+def softmax_slopes(weights: Float[np.ndarray, " key"]) -> Float[np.ndarray, "key key"]:
     """The derivative of each weight by each score: pᵢ(1−pᵢ) on the diagonal, −pᵢpⱼ elsewhere."""
     return np.diag(weights) - np.outer(weights, weights)
 
 
-def own_slopes(weights: Array) -> Array:
+def own_slopes(weights: Float[np.ndarray, "*row key"]) -> Float[np.ndarray, "*row key"]:
     """The derivative of each weight by its own score, p(1−p): between 0 and 0.25."""
     return weights * (1.0 - weights)
 
@@ -55,42 +59,54 @@ def mean_own_slope(keys: int, spread: float) -> float:
     return float((keys - 1) * step * products.sum())
 
 
-def entropy(weights: NDArray[F]) -> NDArray[F]:
-    """(…, query): −Σ w·ln w of each row in nats; 0 if one key has all the weight, ln n if all n keys
+def entropy(
+    weights: Float[np.ndarray, "*head query key"],
+) -> Float[np.ndarray, "*head query"]:
+    """−Σ w·ln w of each row in nats; 0 if one key has all the weight, ln n if all n keys
     have the same. What a row lacks to 1, a sink takes: it counts as one more key."""
     left = 1 - weights.sum(axis=-1, keepdims=True)
     rows = np.concatenate([weights, np.where(left > ROUNDING, left, 0)], -1, dtype=weights.dtype)
     logarithms = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
-    result: NDArray[F] = np.maximum(-(rows * logarithms).sum(axis=-1), 0.0)
+    result: NDArray[np.floating] = np.maximum(-(rows * logarithms).sum(axis=-1), 0.0)
     return result
 
 
-def dot_products(query: Array, key: Array) -> Array:
-    """Every query times every key, (…, query, key)."""
+def dot_products(
+    query: Float[np.ndarray, "*head query width"], key: Float[np.ndarray, "*head key width"]
+) -> Float[np.ndarray, "*head query key"]:
+    """Every query times every key."""
     return query @ np.swapaxes(key, -1, -2)
 
 
-def causal_mask(length: int) -> Array:
+def causal_mask(length: int) -> Float[np.ndarray, "query query"]:
     """1 where a query may attend: to itself and to earlier tokens. The upper right triangle is 0."""
     return np.tril(np.ones((length, length)))
 
 
-def padding_mask(ids: Array, pad: float = 0.0) -> Array:
+def padding_mask(
+    ids: Float[np.ndarray, "*text token"], pad: float = 0.0
+) -> Float[np.ndarray, "*text token"]:
     """1 for each real token, 0 for each padding token."""
     return np.asarray(ids != pad, dtype=np.float64)
 
 
-def masked(scores: Array, allowed: Array, mask_value: float = HIDDEN) -> Array:
+def masked(
+    scores: Float[np.ndarray, "*head query key"],
+    allowed: Float[np.ndarray, (... #query #key
+)],
+    mask_value: float = HIDDEN,
+) -> Float[np.ndarray, "*head query key"]:
     """The scores with every cell that is not allowed replaced by `mask_value`."""
     return np.where(allowed > 0, scores, mask_value)
 
 
 def attend(
-    query: Array,
-    key: Array,
-    value: Array,
+    query: Float[np.ndarray, "*head query width"],
+    key: Float[np.ndarray, "*head key width"],
+    value: Float[np.ndarray, "*head key value_width"],
     *,
-    allowed: Array | None = None,
+    allowed: Float[np.ndarray, (... #query #key
+)] | None = None,
     mask_value: float = HIDDEN,
     scale: float | None = None,
 ) -> Attention:
@@ -104,13 +120,15 @@ def attend(
     return Attention(scores, scaled, weights, weights @ value)
 
 
-def split_heads(vectors: Array, heads: int) -> Array:
-    """(token, width) split into (head, token, width / heads): head 0 gets the first columns."""
+def split_heads(
+    vectors: Float[np.ndarray, "token width"], heads: int
+) -> Float[np.ndarray, "{heads} token {vectors.shape[1]//heads}"]:
+    """Head 0 gets the first columns."""
     length, width = vectors.shape
     return vectors.reshape(length, heads, width // heads).transpose(1, 0, 2)
 
 
-def merge_heads(by_head: Array) -> Array:
-    """(head, token, d) concatenated again to (token, head · d)."""
+def merge_heads(by_head: Float[np.ndarray, "head token d"]) -> Float[np.ndarray, "token head*d"]:
+    """The heads side by side again."""
     heads, length, width = by_head.shape
     return by_head.transpose(1, 0, 2).reshape(length, heads * width)

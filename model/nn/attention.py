@@ -3,11 +3,14 @@
 Axes: B batch, H heads, T tokens, D width of a head, C = H·D width of the model.
 """
 
+from __future__ import annotations
+
 import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -20,8 +23,13 @@ from model.nn.places import Place
 from model.nn.recorder import AttentionCall, AttentionTensors, Recorder, current
 from model.system import deadline
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
-def with_weights_set(weights: Tensor, cells: Sequence[WeightSet]) -> Tensor:
+
+def with_weights_set(
+    weights: Float[Tensor, "*batch head query key"], cells: Sequence[WeightSet]
+) -> Float[Tensor, "*batch head query key"]:
     """Weights (…, H, T, S) with some set by hand: head, query, key, weight. The others of the row share what
     is left to 1 in their own proportions, a sink's column among them; where they are all 0 they stay so."""
     weights = weights.clone()
@@ -54,7 +62,9 @@ def refuse_masked(cells: Sequence[WeightSet], mask: Tensor | None, name: str) ->
 BLOCK = 2**22  # scores that are in memory at once, where the kernel keeps none
 
 
-def look_ahead_mask(query: Tensor, key: Tensor) -> Tensor:
+def look_ahead_mask(
+    query: Float[Tensor, "*head query width"], key: Float[Tensor, "*key_head key width"]
+) -> Bool[Tensor, "query key"]:
     return causal_mask(query.shape[-2], key.shape[-2]).to(query.device)
 
 
@@ -62,7 +72,7 @@ def _mask(call: AttentionCall) -> Tensor | None:
     return look_ahead_mask(call.query, call.key) if call.look_ahead else call.mask
 
 
-def fused(call: AttentionCall, dropout: float) -> Tensor:
+def fused(call: AttentionCall, dropout: float) -> Float[Tensor, "batch head query value_width"]:
     """PyTorch's kernel, which keeps no scores. A bias travels in its mask of floats."""
     mask, added = call.mask, call.mask
     if call.bias is not None:
@@ -88,7 +98,7 @@ def explicit(
     intervention: Intervention,
     dropout: float,
     cells: Sequence[WeightSet] = (),
-) -> tuple[Tensor, dict[str, Tensor]]:
+) -> tuple[Float[Tensor, "batch head query value_width"], dict[str, Tensor]]:
     """The same function step by step, for what the kernel cannot compute or show."""
     key, value = call.key, call.value
     if call.groups > 1:
@@ -123,7 +133,7 @@ def _with_sinks(masked: Tensor, sinks: Tensor) -> Tensor:
     return torch.cat([masked, column], -1)
 
 
-def softmax_rows(masked: Tensor) -> Tensor:
+def softmax_rows(masked: Float[Tensor, "*row key"]) -> Float[Tensor, "*row key"]:
     """Softmax over the keys; a row of nothing but minus infinity gives zeros instead of NaN."""
     empty = torch.isneginf(masked).all(-1, keepdim=True)
     return torch.softmax(masked.masked_fill(empty, 0.0), -1).masked_fill(empty, 0.0)
@@ -171,19 +181,21 @@ def _rows(cells: Tensor | None, queries: slice) -> Tensor | None:
 
 
 def attend(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    query: Float[Tensor, "batch head query width"],
+    key: Float[Tensor, "batch key_head key width"],
+    value: Float[Tensor, "batch key_head key value_width"],
     place: Place,
     *,
-    mask: Tensor | None = None,
+    mask: Bool[Tensor, (... #query #key
+)] | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
     cap: float | None = None,
-    bias: Tensor | None = None,
-    sinks: Tensor | None = None,
+    bias: Float[Tensor, (... #query #key
+)] | None = None,
+    sinks: Float[Tensor, " head"] | None = None,
     window: int | None = None,
-) -> Tensor:
+) -> Float[Tensor, "batch head query value_width"]:
     """softmax(query · keyᵀ · scale, masked) · value (Vaswani et al. 2017, 3.2.1), and the stages that
     later models put between: scores → scaled → capped → biased → masked → softmax with a sink.
 
@@ -300,13 +312,14 @@ class MultiHeadAttention(nn.Module):
 
     def forward(
         self,
-        x: Tensor,
-        source: Tensor | None = None,
+        x: Float[Tensor, "batch token d_model"],
+        source: Float[Tensor, "batch source d_model"] | None = None,
         *,
-        mask: Tensor | None = None,
-        angles: Tensor | None = None,
-        bias: Tensor | None = None,
-    ) -> Tensor:
+        mask: Bool[Tensor, (... #token #key
+)] | None = None,
+        angles: Float[Tensor, "token half"] | None = None,
+        bias: Float[Tensor, "head token key"] | None = None,
+    ) -> Float[Tensor, "batch token d_model"]:
         """x (B, T, C) looks at source (B, S, C), or at itself; angles (T, D/2) rotate q and k; bias
         (H, T, S) is added to the scores."""
         query = self._split(self.query(x))
@@ -348,7 +361,9 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, D)
 
 
-def rotate(x: Tensor, angles: Tensor) -> Tensor:
+def rotate(
+    x: Float[Tensor, "*batch token width"], angles: Float[Tensor, "token half"]
+) -> Float[Tensor, "*batch token width"]:
     """Rotary positions: turns each pair (x[i], x[i + D/2]) of (B, H, T, D) by angles (T, D/2).
 
     Source: Su et al. 2021, RoFormer, 3.2; pairs laid out in halves as in GPT-NeoX and Llama.

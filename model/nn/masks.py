@@ -1,24 +1,31 @@
 """Masks, bool, True = may look: of a model, of a batch, and of an intervention."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
 from model.nn.intervention import MASKS, Intervention
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
-def causal_mask(queries: int, keys: int | None = None) -> Tensor:
+
+def causal_mask(queries: int, keys: int | None = None) -> Bool[Tensor, "query key"]:
     """Look-ahead mask, (query, key): True at and below the diagonal. With more keys than queries the first
     keys are those of tokens read before."""
     keys = keys or queries
     return torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
 
 
-def padding_mask(real: Tensor) -> Tensor:
-    """(B, T), True = real token, to a (B, 1, 1, T) mask that hides padding from every query."""
+def padding_mask(real: Bool[Tensor, "batch token"]) -> Bool[Tensor, "batch 1 1 token"]:
+    """True = real token, to a mask that hides padding from every query."""
     return real[:, None, None, :]
 
 
-def window_mask(queries: int, keys: int, width: int, *, causal: bool) -> Tensor:
+def window_mask(queries: int, keys: int, width: int, *, causal: bool) -> Bool[Tensor, "query key"]:
     """Sliding window, (query, key): True at the `width` keys that a query reads, itself included.
 
     Causal: itself and the last keys before it. Else as many keys before it as after it, so that an even
@@ -31,8 +38,15 @@ def window_mask(queries: int, keys: int, width: int, *, causal: bool) -> Tensor:
 
 
 def windowed(
-    mask: Tensor | None, window: int | None, query: Tensor, key: Tensor, *, causal: bool
-) -> Tensor | None:
+    mask: Bool[Tensor, (... #query #key
+)] | None,
+    window: int | None,
+    query: Float[Tensor, "batch head query width"],
+    key: Float[Tensor, "batch key_head key width"],
+    *,
+    causal: bool,
+) -> Bool[Tensor, (... #query #key
+)] | None:
     """A mask, and within it a layer's own sliding window if it has one. The queries are the last of the keys'
     tokens; where a cache has dropped some keys, the rest fits into the window."""
     if window is None:
@@ -45,16 +59,18 @@ def windowed(
 
 
 def changed_mask(
-    own: Tensor | None,
+    own: Bool[Tensor, (... #query #key
+)] | None,
     intervention: Intervention,
-    query: Tensor,
-    key: Tensor,
+    query: Float[Tensor, "*head query width"],
+    key: Float[Tensor, "*key_head key width"],
     *,
     causal: bool = False,
-) -> Tensor | None:
-    """The mask (…, query, key) of one attention sub-layer, after what an intervention changes in it.
+) -> Bool[Tensor, (... #query #key
+)] | None:
+    """The mask of one attention sub-layer, after what an intervention changes in it.
 
-    query and key (…, T, D) give lengths and device. causal: whether the model hides the future there.
+    query and key give lengths and device. causal: whether the model hides the future there.
     Hidden and blocked positions past the end change nothing. None where every query may look at every key.
     """
     mask = MASKS[intervention.mask]
