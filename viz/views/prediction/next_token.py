@@ -3,7 +3,6 @@ lens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -23,7 +22,6 @@ from model.trace.arrays import Array
 from model.trace.trace import Trace
 from model.worked.equality import sign
 from viz.elements.one_of import one_listed
-from viz.elements.plot import rules
 from viz.figures.bars import Bars, distribution
 from viz.figures.cells import lens_table
 from viz.notation.labels import numbered_labels, token_label
@@ -40,6 +38,7 @@ from viz.notation.numbers import (
     significant,
 )
 from viz.shell.panel import Caption, Formula, Panel, Part, Table
+from viz.shell.pictures import chart
 from viz.state.look import Look
 
 UNCHANGED = Sampling()
@@ -298,8 +297,10 @@ def _equated(share: str, result: str) -> str:
 LENS = r"p = \text{softmax}\bigl(\text{norm}(x_{\text{state}})\, W_{\text{out}}\bigr)"
 LENS_WITHOUT_NORM = r"p = \text{softmax}\bigl(x_{\text{state}}\, W_{\text{out}}\bigr)"
 COLUMNS = 12  # tokens side by side: more, and their words no longer fit the cells
-SCROLLING = """.st-key-prediction-lens-table { overflow-x: auto }
-.st-key-prediction-lens-table .stPlotlyChart { min-width: %dpx }"""
+SCROLLING = """<style>
+.st-key-prediction-lens-scrolls { overflow-x: auto }
+.st-key-prediction-lens-scrolls > div:has(.js-plotly-plot) { min-width: %dpx }
+</style>"""
 OWN, FINAL = "of the token shown", "of the final token"
 
 
@@ -327,12 +328,16 @@ def logit_lens(look: Look) -> Panel:
         error=error,
     )
 
+    def scrolling() -> None:
+        with st.container(key="prediction-lens-scrolls"):
+            st.html(SCROLLING % figure.layout.width)
+            chart(figure, "prediction-lens-table")
+
     share, width = f"%.{significant(error)}g", last - first
     return Panel(
         "prediction-lens-table",
-        picture=figure,
+        picture=scrolling,
         below=[
-            partial(rules, SCROLLING % figure.layout.width),
             "Each state of the stream is turned into a prediction by the model's own last step, as if "
             "no layer came after it. **What to look for.** Go down a column: where does the model's "
             "final prediction, in bold, appear for the first time?",

@@ -86,7 +86,7 @@ def relevance(look: Look) -> Panel:
         picture=figure,
         chosen=likely[chosen],
         beside=_compared(shares, steps) if is_measured else [],
-        table=Table({"token": [token_label(text) for text in texts]} | kinds),
+        table=Table({"token": [token_label(text) for text in texts], **kinds}),
     )
 
 
