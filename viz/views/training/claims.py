@@ -1,6 +1,7 @@
 """Claims about transformers, tried by training: the curves of the runs that ship, and what they say."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -12,7 +13,7 @@ from viz.elements.one_of import one_of
 from viz.figures.curves import Seeds, first_drawn, seed_curves
 from viz.notation.markdown import plain
 from viz.notation.theme import CURVES
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.panel import Caption, Panel, Table
 
 KEY = "claim"  # of the choice, and of the link's parameter
 COMMAND = f"python -m model.training {experiments.NAME}"
@@ -27,32 +28,48 @@ VERDICTS = {
 }
 
 
-def tried() -> None:
+def tried() -> Panel:
     """One claim: what the runs say of it, its curves, what was measured, and what is not shown."""
-    lead, picture = st.container(), st.container()
     titles = {claim.title: claim for claim in CLAIMS}
     title = one_of("Which claim", list(titles), KEY, bind="query-params")
     claim = titles[title]
     try:
         runs, by_processor = experiments.shipped_runs(), experiments.runs_by_processor()
     except (OSError, ValueError):
-        st.error("The file of the runs is missing or damaged. Reinstall the app to repair it.")
-        return
-    lead.markdown(
-        f"**The claim:** {plain(claim.words)} **{VERDICTS[claims.verdict(claim, runs)]}**"
+        words = "The file of the runs is missing or damaged. Reinstall the app to repair it."
+        return Panel("claim", picture=partial(st.error, words))
+    drawn = _drawn(claim, runs)
+    columns: dict[str, object] = {}
+    for one in drawn:
+        columns["step"] = one.steps
+        for seed, values in zip(experiments.SEEDS, one.values, strict=True):
+            columns[f"{one.name}, seed {seed}"] = values
+    first = variants.recipes()[next(iter(claim.variants.values()))]
+    curves = Panel(
+        f"claim-{title}",
+        look_for=f"A line is the mean of {len(experiments.SEEDS)} seeds; its band reaches from the lowest to "
+        f"the highest seed. {_dashes(claim)}{_begins(drawn)}",
+        picture=seed_curves(
+            drawn, measure="loss, nats per token" if claim.beside else MEASURES[claim.measure]
+        ),
+        below=[
+            partial(
+                st.table, pd.DataFrame(measured(claim, runs, by_processor)).set_index("variant")
+            ),
+            Caption(f"What it does not show: {plain(claim.limits)}"),
+            Caption(
+                f"{first.steps} steps each. Sizes and rates were chosen after trials with one seed at other "
+                "settings. Processors round in different ways, and some runs magnify that. To show how much, "
+                f"seed {REPEATED} was also trained without AVX instructions and with AVX-512. This command "
+                "makes all runs anew, in about 20 minutes on a free core; with `ATEN_CPU_CAPABILITY=default` "
+                "before it and `--resume` after it, those without AVX:"
+            ),
+            partial(st.code, COMMAND, language="bash"),
+        ],
+        table=Table(columns),
     )
-    with picture:
-        measure = "loss, nats per token" if claim.beside else MEASURES[claim.measure]
-        drawn = _drawn(claim, runs)
-        chart(seed_curves(drawn, measure=measure), f"claim-{title}")
-    look_for(
-        f"A line is the mean of {len(experiments.SEEDS)} seeds; its band reaches from the lowest to the "
-        f"highest seed. {_dashes(claim)}{_begins(drawn)}"
-    )
-    st.table(pd.DataFrame(measured(claim, runs, by_processor)).set_index("variant"))
-    st.caption(f"What it does not show: {plain(claim.limits)}")
-    _how(claim)
-    _numbers(claim, runs)
+    verdict = VERDICTS[claims.verdict(claim, runs)]
+    return Panel("claim", below=[f"**The claim:** {plain(claim.words)} **{verdict}**", curves])
 
 
 def measured(claim: Claim, runs: Runs, by_processor: Runs) -> list[dict[str, str]]:
@@ -134,25 +151,3 @@ def _dashes(claim: Claim) -> str:
         if _in_pairs(claim)
         else ""
     )
-
-
-def _how(claim: Claim) -> None:
-    """How the variants were trained, and the command that does it again."""
-    first = variants.recipes()[next(iter(claim.variants.values()))]
-    st.caption(
-        f"{first.steps} steps each. Sizes and rates were chosen after trials with one seed at other "
-        "settings. Processors round in different ways, and some runs magnify that. To show how much, seed "
-        f"{REPEATED} was also trained without AVX instructions and with AVX-512. This command makes all runs "
-        "anew, in about 20 minutes on a free core; with `ATEN_CPU_CAPABILITY=default` before it and "
-        "`--resume` after it, those without AVX:"
-    )
-    st.code(COMMAND, language="bash")
-
-
-def _numbers(claim: Claim, runs: Runs) -> None:
-    columns: dict[str, object] = {}
-    for drawn in _drawn(claim, runs):
-        columns["step"] = drawn.steps
-        for seed, values in zip(experiments.SEEDS, drawn.values, strict=True):
-            columns[f"{drawn.name}, seed {seed}"] = values
-    table(columns, f"claim-{claim.title}")

@@ -1,5 +1,7 @@
 """What training is, and the shipped trainings: one head along the checkpoints, untrained beside trained."""
 
+from functools import partial
+
 import streamlit as st
 
 from model.training.checkpoints import CheckpointTraces, shipped_training_run
@@ -8,10 +10,11 @@ from viz.figures.heatmap import weights_of_head
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.shell.pictures import chart, look_for, readout_of, table
+from viz.shell.panel import Caption, Columns, Formula, Panel, Part, Table, draw_panel
+from viz.shell.pictures import readout_of
 from viz.state.presets import EXAMPLES
 from viz.views.glossary.glossary import glossary_link
-from viz.views.training.choice import Seen, archive, seen_training
+from viz.views.training.choice import TrainedHead, archive, choose_training
 from viz.views.training.player import message, player
 from viz.views.training.player.message import PATTERN_NAMES, measures, patterns
 
@@ -56,24 +59,25 @@ make the next token easier to predict.
 """
         )
     with picture:
-        _curves()
+        st.markdown("**The induction model's training: a plateau, a drop, a plateau**")
+        draw_panel(_curves())
 
 
-def _curves() -> None:
+def _curves() -> Panel:
     history = shipped_training_run("induction").history
     steps = [int(record["step"]) for record in history]
     losses = Curve(steps[1:], [record["loss"] for record in history if "loss" in record])
     scores = {
         name: Curve(steps, [record[score] for record in history]) for score, name in SHOWN.items()
     }
-    st.markdown("**The induction model's training: a plateau, a drop, a plateau**")
-    chart(training_curves({"loss": losses}, scores), "training-idea")
-    st.caption(
-        "Each loss is the mean of the 100 steps before it. The scores are for new lists, each "
-        "repeated once."
-    )
     columns = {name: line.values for name, line in scores.items()}
-    table({"step": steps, "loss": [None, *losses.values], **columns}, "idea")
+    return Panel(
+        "training-idea",
+        picture=training_curves({"loss": losses}, scores),
+        check="Each loss is the mean of the 100 steps before it. The scores are for new lists, each "
+        "repeated once.",
+        table=Table({"step": steps, "loss": [None, *losses.values], **columns}),
+    )
 
 
 MOVED = r"""\frac{\lVert \theta_{\text{now}} - \theta_{\text{then}} \rVert}
@@ -97,104 +101,102 @@ ROLES = {
 }
 
 
-def watch() -> None:
-    picture = st.container()
-    seen = seen_training()
-    if seen is None:
-        return
-    movement = archive().movement(seen.training_run)
-    with picture:
-        player(
-            message(seen.training_run, seen.traces, movement, place=seen.place, head=seen.head),
-            mount="training-player",
-        )
-    look_for(_look_for(seen))
-    say_what_is_cut(seen.traces)
-    checked(seen.traces)
-    formulas(seen)
-
-
-def beside() -> None:
-    """The same head at step 0 and at the end, on the same scale."""
-    pictures = st.container()
-    seen = seen_training()
-    if seen is None:
-        return
-    look_for(
-        "Left: a head of the model before training, with random weights. Right: the same head "
-        "after training. Both use the scale from 0 to 1. The numbers below say what changed."
+def watch() -> Panel:
+    """The head at every checkpoint, in the player."""
+    chosen = choose_training()
+    if chosen is None:
+        return Panel("training-watch")
+    movement = archive().movement(chosen.training_run)
+    data = message(
+        chosen.training_run, chosen.traces, movement, place=chosen.place, head=chosen.head
     )
-    say_what_is_cut(seen.traces)
-    steps = seen.traces.steps
-    queries = [token.text for token in seen.traces.queries(seen.place)]
-    keys = [token.text for token in seen.traces.keys(seen.place)]
-    numbers = measures(seen.traces, seen.place, seen.head)
-    for column, at, which in zip(
-        pictures.columns(2, gap="large"), (0, -1), ("untrained", "trained"), strict=True
-    ):
-        attention = seen.traces.checkpoints[at].attention[seen.place]
-        with column:
-            st.markdown(f"**Head {seen.name}, {which}: step {steps[at]:,}**")
-            chart(
-                weights_of_head(attention, seen.head, queries=queries, keys=keys),
-                f"training-beside-{which}",
-            )
-            readout_of(attention, seen.head, queries, keys)
-            for one in numbers:
-                st.caption(f"{one.name}: {one.values[at]:.4f}")
-            weights = attention.weights(seen.head)
-            columns = dict(zip(numbered_labels(keys), weights.T, strict=True))
-            table({"query": numbered_labels(queries), **columns}, f"training-beside-{which}")
-    checked(seen.traces)
+    return Panel(
+        "training-watch",
+        look_for=_look_for(chosen),
+        picture=partial(player, data, mount="training-player"),
+        below=[*unread(chosen.traces), Caption(check_of(chosen.traces)), formulas(chosen)],
+    )
 
 
-def formulas(seen: Seen) -> None:
+def beside() -> Panel:
+    """The same head at step 0 and at the end, on the same scale."""
+    chosen = choose_training()
+    if chosen is None:
+        return Panel("training-beside")
+    traces, place, head = chosen.traces, chosen.place, chosen.head
+    queries = [token.text for token in traces.queries(place)]
+    keys = [token.text for token in traces.keys(place)]
+    numbers = measures(traces, place, head)
+    pictures = []
+    for at, which in ((0, "untrained"), (-1, "trained")):
+        attention = traces.checkpoints[at].attention[place]
+        columns = dict(zip(numbered_labels(keys), attention.weights(head).T, strict=True))
+        picture = Panel(
+            f"training-beside-{which}",
+            picture=weights_of_head(attention, head, queries=queries, keys=keys),
+            below=[
+                partial(readout_of, attention, head, queries, keys),
+                *(Caption(f"{one.name}: {one.values[at]:.4f}") for one in numbers),
+            ],
+            table=Table({"query": numbered_labels(queries), **columns}),
+        )
+        title = f"**Head {chosen.name}, {which}: step {traces.steps[at]:,}**"
+        pictures.append(Panel(which, below=[title, picture]))
+    return Panel(
+        "training-beside",
+        look_for="Left: a head of the model before training, with random weights. Right: the same head "
+        "after training. Both use the scale from 0 to 1. The numbers below say what changed.",
+        below=[Columns(pictures), *unread(traces)],
+        check=check_of(traces),
+    )
+
+
+def formulas(chosen: TrainedHead) -> Columns:
+    """The formulas of the numbers that are drawn, side by side."""
     shown = {"Largest weight of a row": SHARPEST, "How far the weights moved": MOVED}
-    found = patterns(seen.traces, seen.place)
-    if "previous_token" in found:
+    masks = patterns(chosen.traces, chosen.place)
+    if "previous_token" in masks:
         shown = {"The token before": BEFORE, **shown}
-    if "induction" in found:
+    if "induction" in masks:
         shown = {
             "Weight on what followed the same token earlier; R: the rows that have such a key": STRIPE,
             **shown,
         }
-    for column, (name, formula) in zip(st.columns(len(shown)), shown.items(), strict=True):
-        column.caption(name)
-        column.latex(formula)
-
-
-def say_what_is_cut(shown: CheckpointTraces) -> None:
-    """Says how much of a long text is left out; one place, whether there is something to say or not."""
-    with st.container():
-        if shown.unread:
-            read = len(shown.last.tokens)
-            st.warning(f"The first {read:,} tokens are read; {shown.unread:,} more are left out.")
-
-
-def checked(shown: CheckpointTraces) -> None:
-    st.caption(
-        f"Check: at all {len(shown.steps)} checkpoints, attention outputs and norms recomputed from "
-        f"what was recorded differ from the model's own by at most {difference(shown.check)}."
+    return Columns(
+        [Panel(name, below=[Caption(name), Formula(latex)]) for name, latex in shown.items()]
     )
 
 
-def _look_for(seen: Seen) -> str:
+def unread(traces: CheckpointTraces) -> list[Part]:
+    """How much of a long text is left out."""
+    if not traces.unread:
+        return []
+    read = len(traces.last.tokens)
+    words = f"The first {read:,} tokens are read; {traces.unread:,} more are left out."
+    return [partial(st.warning, words)]
+
+
+def check_of(traces: CheckpointTraces) -> str:
+    return (
+        f"Check: at all {len(traces.steps)} checkpoints, attention outputs and norms recomputed from "
+        f"what was recorded differ from the model's own by at most {difference(traces.check)}."
+    )
+
+
+def _look_for(chosen: TrainedHead) -> str:
+    run, traces, head = chosen.training_run, chosen.traces, (chosen.place, chosen.head)
     for example in EXAMPLES:
-        where = (example.view.model, example.view.text, example.view.place, example.view.head)
-        if where == (seen.training_run.key, seen.traces.text, seen.place, seen.head):
+        view = example.view
+        if (view.model, view.text, view.place, view.head) == (run.key, traces.text, *head):
             return plain(f"Press Play. {example.look_for}")
-    roles = [
-        what
-        for what in seen.training_run.heads
-        if seen.training_run.found(what) == (seen.place, seen.head)
-    ]
+    roles = [what for what in run.heads if run.found(what) == head]
     # The number that says most of this head, from the first checkpoint to the last.
-    numbers = measures(seen.traces, seen.place, seen.head)
+    numbers = measures(traces, *head)
     named = [f"Mean {PATTERN_NAMES[what]}" for what in roles if what in PATTERN_NAMES]
-    one = next((one for one in numbers if one.name in named), numbers[-1])
-    said = [
+    most = next((one for one in numbers if one.name in named), numbers[-1])
+    sentences = [
         "Press Play, or move the slider.",
-        f"{one.name}: {one.values[0]:.2f} at the first checkpoint, {one.values[-1]:.2f} at the last.",
+        f"{most.name}: {most.values[0]:.2f} at the first checkpoint, {most.values[-1]:.2f} at the last.",
         *(ROLES[what] for what in roles if what in ROLES),
     ]
-    return plain(" ".join(said))
+    return plain(" ".join(sentences))
