@@ -67,8 +67,8 @@ of the encoder.
             "source answers. There is no mask, because the whole source may be read.",
         ),
     ):
-        said, shown = st.columns([2, 3], vertical_alignment="center")
-        said.markdown(f"**{name}.** {words}")
+        text, shown = st.columns([2, 3], vertical_alignment="center")
+        text.markdown(f"**{name}.** {words}")
         shown.latex(projections(*streams, bias=look.model.config.qkv_bias))
     st.markdown(
         f"""

@@ -3,10 +3,8 @@
 from viz.shell import page
 from viz.shell.panel import View
 from viz.views.training.choice import BESIDE, TRAIN_HERE, draw_map
-from viz.views.training.claims import tried
 from viz.views.training.here import here
-from viz.views.training.recurrent import beside_recurrent
-from viz.views.training.views import beside, idea, watch
+from viz.views.training.views import beside, beside_recurrent, idea, tried, watch
 from viz.views.worked.by_hand import by_hand
 
 VIEWS: dict[str, View] = {

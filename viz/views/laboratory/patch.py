@@ -35,7 +35,7 @@ from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import signed
 from viz.shell.background import Offer, passes_or_offer
 from viz.shell.model_picker import say_encoder
-from viz.shell.panel import Caption, Formula, Panel, Part, Table, below_controls
+from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.shell.request import still_asked
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
@@ -188,21 +188,20 @@ def _shares(
         cells,
         cells * length * model.parameter_count * (2 if kind == "path" else 1),
     )
-    with below_controls():
-        run = passes_or_offer(
-            asked,
-            lambda run: growing_map(
-                model,
-                *traces,
-                kind,
-                asked.answer,
-                place=asked.place,
-                receiver=asked.receiver,
-                reads=asked.reads,
-                turn=run.turn,
-            ),
-            offer,
-        )
+    run = passes_or_offer(
+        asked,
+        lambda run: growing_map(
+            model,
+            *traces,
+            kind,
+            asked.answer,
+            place=asked.place,
+            receiver=asked.receiver,
+            reads=asked.reads,
+            turn=run.turn,
+        ),
+        offer,
+    )
     return None if run is None else run.found
 
 

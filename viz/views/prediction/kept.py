@@ -40,7 +40,6 @@ from viz.shell.panel import (
     Panel,
     Part,
     Table,
-    below_controls,
     draw_view,
 )
 from viz.state.look import Look, traced
@@ -322,14 +321,13 @@ def shorter_cache(look: Look) -> Panel:
         3 * steps,
         (3 * steps + 9 * len(given)) * model.parameter_count,
     )
-    with below_controls():
-        run = passes_or_offer(
-            ("shorter caches", look.request, choice, steps, window, first),
-            lambda run: shorter_caches(
-                model, given, choice, steps=steps, window=window, first=first, turn=run.turn
-            ),
-            offer,
-        )
+    run = passes_or_offer(
+        ("shorter caches", look.request, choice, steps, window, first),
+        lambda run: shorter_caches(
+            model, given, choice, steps=steps, window=window, first=first, turn=run.turn
+        ),
+        offer,
+    )
     if run is None or not run.complete or run.found is None:
         return Panel("prediction-evict")
     caches = run.found.found

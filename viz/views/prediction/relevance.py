@@ -11,7 +11,7 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import led_by, sign_of_sum, signed
 from viz.shell.background import Offer, passes_or_offer
-from viz.shell.panel import Caption, Panel, Part, Table, below_controls
+from viz.shell.panel import Caption, Panel, Part, Table
 from viz.state.look import Look
 
 LEFT_OUT, INTEGRATED, BY_ATTENTION = "left out", "integrated gradients", "weights × gradients"
@@ -49,12 +49,11 @@ def relevance(look: Look) -> Panel:
         length + steps,
         (length + 3 * steps) * (length + len(trace.target_tokens)) * model.parameter_count,
     )
-    with below_controls():
-        run = passes_or_offer(
-            ("relevance", look.request, likely[chosen], steps),
-            lambda run: relevances(model, trace, likely[chosen], steps=steps, turn=run.turn),
-            offer,
-        )
+    run = passes_or_offer(
+        ("relevance", look.request, likely[chosen], steps),
+        lambda run: relevances(model, trace, likely[chosen], steps=steps, turn=run.turn),
+        offer,
+    )
     if run is None or (shares := run.found) is None:
         return Panel("prediction-relevance")
     texts = [token.text for token in trace.tokens]

@@ -49,7 +49,7 @@ from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, labels_of, traced
 from viz.state.session import change_view, current, shown, write_link
 from viz.views.prediction.next_token import bars_of, listed_ids, row_of
-from viz.views.prediction.token_by_token import GREEDY
+from viz.views.prediction.writing import GREEDY
 from viz.views.translation.sentences import (
     TRANSLATOR,
     advise,
