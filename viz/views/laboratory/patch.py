@@ -228,7 +228,7 @@ def _map(
     maps, shown, columns = {EXACT: exact}, EXACT, {"exact": exact.ravel()}
     if estimate is not None:
         maps |= {ESTIMATE: estimate, APART: estimate - exact}
-        shown = one_of("Map", tuple(maps), "laboratory-patch-map")
+        shown = one_of("Map", tuple(maps), "laboratory-patch-map", quiet=True)
         columns["estimate"] = estimate.ravel()
     widest = max(map(len, rows))  # a layer may have fewer heads than another
     spots = [spot for row in rows for spot in (*row, *[None] * (widest - len(row)))]
