@@ -8,7 +8,7 @@ from viz.shell.panel import View
 from viz.state.session import current
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
-from viz.views.prediction.kept import kept, shorter_cache
+from viz.views.prediction.cache import growing_cache, shorter_cache
 from viz.views.prediction.next_token import ENTROPY, SOFTMAX, logit_lens, next_token
 from viz.views.prediction.relevance import relevance
 from viz.views.prediction.writing import token_by_token
@@ -22,7 +22,7 @@ VIEWS: dict[str, View] = {
     "The next token": next_token,
     "Layer by layer": logit_lens,
     "Token by token": token_by_token,
-    KV_CACHE: kept,
+    KV_CACHE: growing_cache,
     "A shorter cache": shorter_cache,
     "Which tokens made it?": relevance,
 }

@@ -13,7 +13,6 @@ from model.analysis.distance_masks import slopes as head_slopes
 from model.analysis.heads.statistics import distance
 from model.analysis.softmax_experiments import (
     Precision,
-    Spread,
     mask_value_effect,
     routes,
     slopes,
@@ -94,9 +93,7 @@ def measured_points(look: Look) -> Panel:
     return points[one_of("Experiment", list(points), "laboratory-point")](look)
 
 
-@lru_cache(maxsize=64)
-def _spread(width: int, keys: int, seed: int) -> Spread:
-    return spread(width, keys=keys, seed=seed)
+_spread = lru_cache(maxsize=64)(spread)
 
 
 def _keys() -> int:
@@ -109,7 +106,7 @@ def why_scale(look: Look) -> Panel:
     keys = _keys()
     seed = int(st.number_input("Seed", 0, LARGEST_SEED, 0, key="laboratory-draw"))
     own = look.attention.query.shape[-1]
-    spreads = [_spread(width, keys, seed) for width in WIDTHS]
+    spreads = [_spread(width, keys=keys, seed=seed) for width in WIDTHS]
     law = name == "variance"  # drawn beside its law
     columns: dict[str, list[float]] = {}
     for measure in dict.fromkeys(("variance", "entropy", "largest", name)):

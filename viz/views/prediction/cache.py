@@ -61,7 +61,7 @@ from viz.views.prediction.writing import (
 FIRST = 5  # the step at which the view opens: the staircase is seen
 
 
-def kept(look: Look) -> Panel:
+def growing_cache(look: Look) -> Panel:
     """The staircase of the steps so far, the numbers of the last one, and the proof."""
     draws = one_of("At each step, take", (LIKELIEST, DRAW), "prediction-kept-how") == DRAW
     choice = choice_of(look, draws=draws)
