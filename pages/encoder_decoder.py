@@ -6,7 +6,6 @@ from viz.notation.formulas import ATTENTION
 from viz.shell import page
 from viz.shell.frame import frame
 from viz.views.glossary.glossary import glossary_link
-from viz.views.translation.alignment import show_alignment, three_attentions
 from viz.views.translation.sentences import (
     SHAPE,
     advise_on_english,
@@ -14,9 +13,15 @@ from viz.views.translation.sentences import (
     open_on_translator,
     other_sentences,
     readable,
+    say_origin,
 )
-from viz.views.translation.steps import projections, translate
-from viz.views.translation.target import own_target
+from viz.views.translation.views import (
+    own_target,
+    projections,
+    show_alignment,
+    three_attentions,
+    translate,
+)
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/encoder_decoder.py")
@@ -25,7 +30,8 @@ with frame().said:  # before the run, which stops the page where a word is not k
     advise_on_english()
     if not readable():
         other_sentences()
-seen = page.look(head=True, offers=())
+        say_origin()
+look = page.look(head=True, offers=())
 
 
 def idea() -> None:
@@ -61,9 +67,9 @@ of the encoder.
             "source answers. There is no mask, because the whole source may be read.",
         ),
     ):
-        said, shown = st.columns([2, 3], vertical_alignment="center")
-        said.markdown(f"**{name}.** {words}")
-        shown.latex(projections(*streams, bias=seen.model.config.qkv_bias))
+        text, shown = st.columns([2, 3], vertical_alignment="center")
+        text.markdown(f"**{name}.** {words}")
+        shown.latex(projections(*streams, bias=look.model.config.qkv_bias))
     st.markdown(
         f"""
 The target starts with a mark for the start. At each step the most likely word is added
@@ -75,9 +81,10 @@ often shows an **alignment**: to write a word, the decoder reads the word that i
 
 
 def live() -> None:
-    if seen.model.config.shape != SHAPE:
-        offer_translator(seen.title)
+    if look.model.config.shape != SHAPE:
+        offer_translator(look.title)
         other_sentences()
+        say_origin()
         return
     page.views(
         {
@@ -86,7 +93,7 @@ def live() -> None:
             "The three attentions": three_attentions,
             "Your own French": own_target,
         },
-        seen,
+        look,
     )
 
 

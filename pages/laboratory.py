@@ -3,10 +3,11 @@
 import streamlit as st
 
 from viz.shell import page
+from viz.shell.panel import View, draw_view
 from viz.state.presets import HEADS, NEXT, PATCH, POSITIONS, ROWS, STREAM
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
-from viz.views.laboratory.editors import cards
+from viz.views.laboratory.editors import MASKED_ATTENTION, STYLE, cards, switches
 from viz.views.laboratory.effects import (
     effect_row,
     every_position,
@@ -15,14 +16,13 @@ from viz.views.laboratory.effects import (
     stream_effect,
 )
 from viz.views.laboratory.experiments import measured_points
-from viz.views.laboratory.interventions import MASKED_ATTENTION, STYLE, switches
 from viz.views.laboratory.padded_batch import padded_pair
 from viz.views.laboratory.patch import patch
 
 page.open_page("pages/laboratory.py")
-seen = page.look(changed=True, head=True)
+look = page.look(changed=True, head=True)
 
-VIEWS = {
+VIEWS: dict[str, View] = {
     HEADS: page.explore,
     NEXT: next_token_effect,
     POSITIONS: every_position,
@@ -53,25 +53,25 @@ model trained without it would behave. Such a run is called a **counterfactual**
 """
     )
     formula.latex(MASKED_ATTENTION)
-    if not seen.model.config.masks_future:
+    if not look.model.config.masks_future:
         formula.caption("This model is an encoder: unless you change its mask, it adds no M.")
 
 
 def bench() -> None:
-    seen.model.require_run()
+    look.model.require_run()
     st.html(STYLE)
     with st.container(key="laboratory-bench"):
         left, right = st.columns([1, 3], gap="medium")
         with left:
             cards()
-            switches(seen)
+            switches(look)
         with right:
-            effect_row(seen)
-            page.views(VIEWS, seen)
+            effect_row(look)
+            page.views(VIEWS, look)
 
 
 def live() -> None:
-    beside_questions("laboratory", seen, bench)
+    beside_questions("laboratory", look, bench)
 
 
-page.beats(idea=idea, hand=lambda: measured_points(seen), live=live)
+page.beats(idea=idea, hand=lambda: draw_view(measured_points, look), live=live)

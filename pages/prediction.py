@@ -4,24 +4,25 @@ import streamlit as st
 
 from viz.shell import page
 from viz.shell.model_picker import LANGUAGE_MODELS, say_encoder
+from viz.shell.panel import View
 from viz.state.session import current
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
-from viz.views.prediction.kept import kept, shorter_cache
+from viz.views.prediction.cache import growing_cache, shorter_cache
 from viz.views.prediction.next_token import ENTROPY, SOFTMAX, logit_lens, next_token
 from viz.views.prediction.relevance import relevance
-from viz.views.prediction.token_by_token import token_by_token
+from viz.views.prediction.writing import token_by_token
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/prediction.py")
-seen = page.look(offers=LANGUAGE_MODELS)
+look = page.look(offers=LANGUAGE_MODELS)
 
 KV_CACHE = "KV cache"
-VIEWS = {
+VIEWS: dict[str, View] = {
     "The next token": next_token,
     "Layer by layer": logit_lens,
     "Token by token": token_by_token,
-    KV_CACHE: kept,
+    KV_CACHE: growing_cache,
     "A shorter cache": shorter_cache,
     "Which tokens made it?": relevance,
 }
@@ -29,7 +30,7 @@ VIEWS = {
 
 def idea() -> None:
     words, formula = st.columns([3, 2], gap="large")
-    normed = ", normed once more," if not seen.model.config.norms_sum else ""
+    normed = ", normed once more," if not look.model.config.norms_sum else ""
     words.markdown(
         f"""
 The last state of each {glossary_link("token")}{normed} is multiplied by the output matrix. That gives one
@@ -55,22 +56,22 @@ The **{glossary_link("logit lens")}** asks what each earlier state would predict
     )
     formula.latex(SOFTMAX)
     formula.latex(ENTROPY)
-    if seen.trace.prediction is None:
+    if look.trace.prediction is None:
         formula.caption(
             "This model is an encoder: it has no output matrix and predicts no next token."
         )
 
 
 def live() -> None:
-    if not seen.model.runs:
-        seen.model.require("logits")
-    if seen.trace.prediction is None:
+    if not look.model.runs:
+        look.model.require("logits")
+    if look.trace.prediction is None:
         reads = "reads a text and predicts no next token"
         if current().show == KV_CACHE:
             reads += ", and its tokens attend to later ones too, so a new token would change every kept key"
-        say_encoder(seen, f"{reads}. Choose a GPT to see a prediction.")
+        say_encoder(look, f"{reads}. Choose a GPT to see a prediction.")
         return
-    beside_questions("prediction", seen, lambda: page.views(VIEWS, seen))
+    beside_questions("prediction", look, lambda: page.views(VIEWS, look))
 
 
 page.beats(

@@ -1,14 +1,13 @@
 """Training: heads that form along the checkpoints, and a model trained while you look on."""
 
 from viz.shell import page
+from viz.shell.panel import View
 from viz.views.training.choice import BESIDE, TRAIN_HERE, draw_map
-from viz.views.training.claims import tried
 from viz.views.training.here import here
-from viz.views.training.recurrent import beside_recurrent
-from viz.views.training.views import beside, idea, watch
+from viz.views.training.views import beside, beside_recurrent, idea, tried, watch
 from viz.views.worked.by_hand import by_hand
 
-VIEWS = {
+VIEWS: dict[str, View] = {
     "Watch it form": watch,
     "Untrained beside trained": beside,
     TRAIN_HERE: here,
@@ -25,10 +24,6 @@ BY_HAND = (
 )
 
 
-def live() -> None:
-    page.views(VIEWS)
-
-
 page.open_page("pages/training.py")
 draw_map()
-page.beats(idea=idea, hand=lambda: by_hand(*BY_HAND), live=live)
+page.beats(idea=idea, hand=lambda: by_hand(*BY_HAND), live=lambda: page.views(VIEWS))

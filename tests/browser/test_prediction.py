@@ -53,7 +53,7 @@ def test_the_model_writes_on_step_by_step_with_the_keyboard_too(
     control, picture = following.bounding_box(), plots(page).first.bounding_box()
     assert control is not None
     assert picture is not None
-    assert 0 < control["y"] - picture["y"] - picture["height"] < 250  # both are seen together
+    assert 0 < picture["y"] - control["y"] - control["height"] < 250  # both are seen together
     following.click()
     expect(new).to_have_text(".")
     page.get_by_role("button", name="Back", exact=True).click()

@@ -23,7 +23,7 @@ from viz.views.translation.sentences import (
     near,
     unknown,
 )
-from viz.views.translation.target import product_in_words
+from viz.views.translation.views import product_in_words
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS = ("Translate", "Alignment", "The three attentions", "Your own French")

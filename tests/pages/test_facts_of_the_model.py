@@ -18,7 +18,7 @@ from viz.notation.markdown import plain
 from viz.views.feed_forward.formulas import feed_forward
 from viz.views.glossary.glossary import term
 from viz.views.positions.formulas import table_formula
-from viz.views.translation.steps import projections
+from viz.views.translation.views import projections
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 NAMES = ("llama", "minilm", "induction", "translate-en-fr")

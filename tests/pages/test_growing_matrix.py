@@ -15,7 +15,7 @@ from model.analysis.tokens.prediction import Sampling
 from model.serving.engine import Request
 from tests.pages.reading import control, numbers, said, visit
 from viz.shell import background
-from viz.views.prediction.writing import Asked, WritingRun, runs
+from viz.views.prediction.writing import key_of
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 
@@ -29,16 +29,17 @@ def under_way(name: str, text: str, place: str) -> None:
     from model.analysis.tokens.live_writing import Choice, live_writing
     from model.analysis.tokens.prediction import Sampling
     from model.serving.engine import Request
+    from viz.shell.background import Passes
     from viz.state.link import View
     from viz.state.look import Look
-    from viz.views.prediction.writing import WritingRun, growing
+    from viz.views.prediction.writing import growing
 
     st.session_state["view"] = View(model=name, text=text, place=place, head=1)
-    seen, run = Look(Request(name, text)), WritingRun()
-    tokens = seen.model.tokens(text)
-    states = live_writing(seen.model, tokens, Choice(Sampling()), steps=5)
+    look, run = Look(Request(name, text)), Passes()
+    tokens = look.model.tokens(text)
+    states = live_writing(look.model, tokens, Choice(Sampling()), steps=5)
     run.found = list(islice(states, 3))[-1]
-    growing(seen, tokens, run)
+    growing(look, tokens, run)
 
 
 @pytest.mark.parametrize(
@@ -72,15 +73,15 @@ def test_what_was_written_before_it_was_stopped_stays(monkeypatch: pytest.Monkey
     monkeypatch.setattr(background, "AT_FIRST", 0)
     text = f"{TEXT} once more"  # no other test has it written
     model, choice = load_model("house-gpt"), Choice(Sampling())
-    asked = Asked(Request("house-gpt", text), choice, 16)
+    key = key_of(Request("house-gpt", text), choice, 16)
     known, left = threading.Event(), threading.Event()
 
-    def work(run: WritingRun) -> Iterator[Writing]:
+    def work(run: background.Passes[Writing]) -> Iterator[Writing]:
         yield from islice(live_writing(model, model.tokens(text), choice, steps=16), 3)
         known.set()
         left.wait(60)
 
-    run = runs().started(asked, work)
+    run = background.shared_passes().started(key, work)
     try:
         assert known.wait(60)
         app = visit("prediction", model="house-gpt", text=text, show="Token by token")

@@ -19,10 +19,11 @@ TEXT = "Tom Hill saw a red ball"
 
 def points_page() -> None:
     from viz.shell import page
+    from viz.shell.panel import draw_view
     from viz.views.laboratory.experiments import measured_points
 
     page.open_page("pages/laboratory.py")
-    measured_points(page.look(changed=True))
+    draw_view(measured_points, page.look(changed=True))
 
 
 @pytest.mark.parametrize("model", sorted(models))

@@ -269,7 +269,7 @@ def test_the_tokens_that_made_a_logit_are_told_with_their_numbers(
 
 def test_passes_that_take_long_are_offered_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "UNASKED", 0)
-    relevance_view.runs.clear()
+    background.shared_passes.clear()
     app = opened("Which tokens made it?")
     assert "with one token left out" in said(app)
     assert not app.get("plotly_chart")

@@ -64,31 +64,24 @@ def one_listed(
     return place
 
 
-def one_step(
-    key: str, last: int, boxes: Sequence[DeltaGenerator], go: Callable[[int], None], named: str
-) -> int:
-    """A step from 1 to the last: a slider, and buttons that go back and on by one. named: what the buttons'
-    keys begin with.
+def one_step(key: str, last: int, go: Callable[[int], None], named: str) -> int:
+    """A step from 1 to the last: a slider, and buttons that go back and on by one.
 
-    `key` holds the step, and not the slider: of it a request may tell where it stood before the last step.
+    Args:
+        key: of the session state, which holds the step. The slider has a key of its own: a request may tell
+            where it stood before the last step.
+        last: the last step.
+        go: is told by how many steps a button goes on.
+        named: what the keys of the buttons begin with.
     """
-    state, (slider, back, forward) = st.session_state, boxes
+    state = st.session_state
     step: int = min(state[key], last)
     state[key] = step
     if last > 1:
-        moved = switch(f"{key}-slider", step, partial(state.__setitem__, key))
-        slider.slider("Step", 1, last, **moved)
-    back.button(
-        "Back", f"{named}-back", on_click=go, args=(-1,), disabled=step == 1, width="stretch"
-    )
-    forward.button(
-        "Next",
-        f"{named}-next",
-        on_click=go,
-        args=(1,),
-        disabled=step == last,
-        type="primary",
-        width="stretch",
+        st.slider("Step", 1, last, **switch(f"{key}-slider", step, partial(state.__setitem__, key)))
+    st.button("Back", f"{named}-back", on_click=go, args=(-1,), disabled=step == 1)
+    st.button(
+        "Next", f"{named}-next", on_click=go, args=(1,), disabled=step == last, type="primary"
     )
     return step
 

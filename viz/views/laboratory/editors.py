@@ -1,8 +1,10 @@
-"""The switches and editors of an intervention: every field of it has a control here; and the cards to begin
-with."""
+"""The laboratory's bench: what is changed now, the way back, a switch or an editor for each field of an
+intervention, and the cards to begin with."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,25 +12,38 @@ import streamlit as st
 
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, MASKS, Intervention
 from model.nn.places import head_label, layer_label
-from viz.notation.labels import token_label
+from model.trace.arrays import Mask
+from model.trace.blocks import of_query
+from viz.elements.one_of import one_listed
+from viz.elements.plot import plot
+from viz.figures.cells import CLICKED, edges
+from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, signed
 from viz.shell.pictures import look_for
-from viz.state.intervention_words import MASK_VALUES, mask_value_name, masks_for
-from viz.state.look import Look
+from viz.state.intervention_words import (
+    COUNTERFACTUAL,
+    MASK_VALUES,
+    mask_value_name,
+    masks_for,
+    parts,
+)
+from viz.state.look import Look, traced
 from viz.state.presets import PATCH_KIND, PRESETS, Preset, preset_of
 from viz.state.session import (
     Control,
+    can_undo,
     current,
     intervene,
     open_view,
     set_intervention,
     shown,
     switch,
+    undo,
 )
-from viz.views.laboratory.edges import LABEL, edges_editor
 
-CLICKED = 64  # up to so many options are buttons; more are a list
+LABEL = 18  # characters of a token on a button
+PRESSED = 64  # up to so many options are buttons; more are a list
 
 
 def field(name: str) -> Control:
@@ -91,7 +106,7 @@ def several(
     """Several of some options, as buttons to press; as a list where they are too many."""
     present = [option for option in chosen if option in options]
     control = shown(f"{key}-{len(options)}", present, take)
-    if len(options) <= CLICKED:
+    if len(options) <= PRESSED:
         st.pills(label, options, selection_mode="multi", format_func=name, **control)
     else:
         st.multiselect(label, options, format_func=name, **control)
@@ -100,9 +115,9 @@ def several(
 LARGEST = 999_999_999  # a link holds no larger whole number
 
 
-def scaling(seen: Look) -> None:
+def scaling(look: Look) -> None:
     """Whether scores are multiplied by the model's own factor."""
-    own = (seen.baseline or seen.trace).find(seen.place).scale
+    own = (look.baseline or look.trace).find(look.place).scale
     st.toggle(
         f"Scale the scores: × {signed(f'{own:.4g}')}",
         **switch(
@@ -113,9 +128,9 @@ def scaling(seen: Look) -> None:
     )
 
 
-def stages(seen: Look) -> None:
+def stages(look: Look) -> None:
     """Cap, bias and sinks: a switch for each that the model has, or that a link has switched off."""
-    own = (seen.baseline or seen.trace).attention
+    own = (look.baseline or look.trace).attention
     caps = sorted({one.cap for one in own if one.cap is not None})
     known = {
         "cap": (f"Soft cap of the scores: {' and '.join(f'±{cap:g}' for cap in caps)}", bool(caps)),
@@ -129,17 +144,17 @@ def stages(seen: Look) -> None:
             st.caption(f"This model has no {name}: without it nothing changes.")
 
 
-def mask(seen: Look) -> None:
+def mask(look: Look) -> None:
     """Who may look at whom."""
     st.selectbox(
         "Mask",
-        masks_for(seen.model),
-        format_func=lambda name: MASKS[name].title_for(seen.model.config.shape),
+        masks_for(look.model),
+        format_func=lambda name: MASKS[name].title_for(look.model.config.shape),
         **field("mask"),
     )
 
 
-def window(seen: Look) -> None:
+def window(look: Look) -> None:
     """How many keys a query may read at most, and where that hides nothing."""
     st.number_input(
         "Window: keys that a query reads",
@@ -153,21 +168,21 @@ def window(seen: Look) -> None:
         **field("window"),
     )
     with st.container():  # one place, whether there is something to say or not
-        own = [one.window for one in (seen.baseline or seen.trace).attention]
+        own = [one.window for one in (look.baseline or look.trace).attention]
         if widths := sorted({width for width in own if width}):
             keys, layers = " and ".join(map(str, widths)), len(own) - own.count(None)
             st.caption(
                 f"The model’s own window: {keys} keys, in {layers} of {len(own)} sub-layers."
             )
-        changed = seen.request.intervention.window
-        if changed and changed == current().intervention.window and _hides_nothing(seen, changed):
+        changed = look.request.intervention.window
+        if changed and changed == current().intervention.window and _hides_nothing(look, changed):
             st.caption("This window is as wide as the text: it hides nothing.")
 
 
-def _hides_nothing(seen: Look, width: int) -> bool:
+def _hides_nothing(look: Look, width: int) -> bool:
     """Whether a window reaches over the whole text in every layer."""
-    attentions = [one for one in seen.trace.attention if one.kind != "cross"]
-    choice = seen.request.intervention.mask
+    attentions = [one for one in look.trace.attention if one.kind != "cross"]
+    choice = look.request.intervention.mask
     looks_back = choice == "causal" or (
         choice == "model" and all(one.kind == "causal" for one in attentions)
     )
@@ -175,14 +190,14 @@ def _hides_nothing(seen: Look, width: int) -> bool:
     return reach >= max(one.sizes[2] for one in attentions)
 
 
-def positions(seen: Look) -> None:
+def positions(look: Look) -> None:
     """Whether the model is told the positions."""
     off = "Off: added positions or rotary angles are zero."
-    biases = seen.model.config.biases_positions
+    biases = look.model.config.biases_positions
     changes_nothing = biases and current().intervention.positions
     st.toggle("Positions", help=off, disabled=changes_nothing, **field("positions"))
     with st.container():  # one place, whether there is something to say or not
-        if seen.model.config.positions == "none":
+        if look.model.config.positions == "none":
             st.caption("This model has no positions: switching them off changes nothing.")
         elif biases:
             st.caption(
@@ -190,8 +205,8 @@ def positions(seen: Look) -> None:
             )
 
 
-def _factor(seen: Look) -> None:
-    ours = (seen.baseline or seen.trace).find(seen.place)
+def _factor(look: Look) -> None:
+    ours = (look.baseline or look.trace).find(look.place)
     own, width = ours.scale, ours.query.shape[-1]
     divides = math.isclose(own, 1 / math.sqrt(width), rel_tol=1e-6)
     value_or_number(
@@ -206,7 +221,7 @@ def _factor(seen: Look) -> None:
     )
 
 
-def _mask_value(seen: Look) -> None:
+def _mask_value(look: Look) -> None:
     value_or_number(
         "fill",
         "Mask value: what a masked score is set to, after scaling",
@@ -214,33 +229,33 @@ def _mask_value(seen: Look) -> None:
         other=("a number", -1.0),
         number=("Number", LARGEST_MASK_VALUE, 1.0),
     )
-    if all(attention.mask is None for attention in seen.trace.attention):
+    if all(attention.mask is None for attention in look.trace.attention):
         st.caption(
             "Nothing is masked in this run, so the mask value has no effect. Mask something first."
         )
 
 
-def _padding(seen: Look) -> None:
+def _padding(look: Look) -> None:
     several(
         "Treated as padding: no token may attend to these",
-        range(len(seen.trace.tokens)),
+        range(len(look.trace.tokens)),
         chosen=sorted(current().intervention.hidden),
-        name=lambda at: f"{at} {plain(token_label(seen.trace.tokens[at].text, LABEL))}",
+        name=lambda at: f"{at} {plain(token_label(look.trace.tokens[at].text, LABEL))}",
         key="laboratory-hidden",
         take=lambda members: intervene(hidden=frozenset(members)),
     )
 
 
-def _heads(seen: Look) -> None:
-    place, ablated = seen.place, current().intervention.ablated
+def _heads(look: Look) -> None:
+    place, ablated = look.place, current().intervention.ablated
     others = frozenset(member for member in ablated if member[0] != place)
-    heads = range(seen.attention.heads)
+    heads = range(look.attention.heads)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width="content"):
             several(
                 f"Heads of {layer_label(place)} whose output is set to zero",
                 heads,
-                chosen=seen.attention.ablated,
+                chosen=look.attention.ablated,
                 name=lambda head: head_label((place, head)),
                 key=f"laboratory-heads-{place}",
                 take=lambda members: intervene(
@@ -256,7 +271,7 @@ def _heads(seen: Look) -> None:
         )
 
 
-def _dropout(seen: Look) -> None:
+def _dropout(look: Look) -> None:
     intervention = current().intervention
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.slider(
@@ -273,28 +288,28 @@ def _dropout(seen: Look) -> None:
         )
         st.number_input("Seed", 0, LARGEST, step=1, width=160, **field("seed"))
     if intervention.dropout:
-        _what_dropped(seen)
+        _what_dropped(look)
 
 
-def _what_dropped(seen: Look) -> None:
+def _what_dropped(look: Look) -> None:
     """What dropout did to the shown head's weights in this draw."""
-    weights, dropped = seen.attention.weights(seen.head), seen.attention.dropped(seen.head)
+    weights, dropped = look.attention.weights(look.head), look.attention.dropped(look.head)
     seen_weights = weights > 0
     if np.array_equal(weights, dropped):
-        st.caption(f"{layer_label(seen.place)} is not one of the changed sub-layers.")
+        st.caption(f"{layer_label(look.place)} is not one of the changed sub-layers.")
         return
     gone, sums = int((dropped[seen_weights] == 0).sum()), dropped.sum(-1)
     st.caption(
-        f"In {head_label((seen.place, seen.head))} {gone} of "
+        f"In {head_label((look.place, look.head))} {gone} of "
         f"{counted(int(seen_weights.sum()), 'weight')} became 0 in this draw. The sums of the rows "
         f"now run from {sums.min():.3f} to {sums.max():.3f} instead of 1. The picture shows the "
         "weights before dropout and the output after it."
     )
 
 
-def _where(seen: Look) -> None:
-    names = seen.model.attention_names
-    needed = bool(current().intervention.blocked) and len(seen.model.stacks()) > 1
+def _where(look: Look) -> None:
+    names = look.model.attention_names
+    needed = bool(current().intervention.blocked) and len(look.model.stacks()) > 1
 
     def take(members: Sequence[object]) -> None:
         only = frozenset(str(member) for member in members)
@@ -313,24 +328,144 @@ def _where(seen: Look) -> None:
     st.caption("Switching off positions or heads always applies to the whole model.")
 
 
-class Editor(NamedTuple):
-    """What stands behind a button, and the state of it in a word or two."""
+def _edges(look: Look) -> None:
+    """Single edges, cut or set by hand: two lists of tokens and buttons; for short texts also a grid to
+    click."""
+    queries, keys = look.labels
+    allowed = _allowed(look)
+    if len(look.model.stacks()) > 1:
+        st.caption(
+            f"Edges are cut only in {layer_label(look.place)}, the chosen layer, because the "
+            "sub-layers of this model connect different tokens."
+        )
+    blocked = current().intervention.blocked
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        query = _pick("Query token", queries, current().query)
+        key = _pick("Key token", keys, current().key)
+        cut, closed = (query, key) in blocked, not allowed[query, key]
+        st.button(
+            "Restore this edge" if cut else "Already masked" if closed else "Cut this edge",
+            key="laboratory-edge",
+            disabled=closed and not cut,
+            on_click=lambda: toggle(look, query, key),
+        )
+        chosen = st.button(
+            "Cut the chosen cell",
+            key="laboratory-cell",
+            help="The cell that is chosen in the picture “Head by head”",
+        )
+        row = frozenset((query, int(key)) for key in np.flatnonzero(allowed[query]))
+        st.button(
+            "Cut the whole row",
+            key="laboratory-row",
+            on_click=lambda: _cut(look, current().intervention.blocked | row),
+            help="Cuts every key that this token may attend to, so its row has none left",
+        )
+    cell = current().query, current().key  # chosen in the explorer by now
+    if chosen and cell[0] < len(queries) and cell[1] < len(keys):
+        if allowed[cell] or cell in blocked:
+            toggle(look, *cell)
+            st.rerun()
+        st.caption(f"{cell[0]} cannot attend to {cell[1]}: the mask already forbids it.")
+    _weight(look, query, key, closed=closed or cut)
+    if max(len(queries), len(keys)) <= CLICKED:
+        _grid(look, queries, keys, allowed)
 
-    state: Callable[[Intervention], str]
-    parts: tuple[Callable[[Look], None], ...]
+
+def _pick(label: str, tokens: list[str], start: int) -> int:
+    """One position; it starts at the cell that is chosen in the picture."""
+    key = f"laboratory-{label}-{start}-{len(tokens)}"
+    return one_listed(label, numbered_labels(tokens, LABEL), key, first=min(start, len(tokens) - 1))
 
 
-def _heads_state(intervention: Intervention) -> str:
-    return f"{len(intervention.ablated)} off" if intervention.ablated else "all on"
+def toggle(look: Look, query: int, key: int) -> None:
+    """Cuts an edge, or mends it where it is cut."""
+    _cut(look, current().intervention.blocked ^ {(query, key)})
 
 
-def _padding_state(intervention: Intervention) -> str:
-    return counted(len(intervention.hidden), "token")
+def _cut(look: Look, blocked: frozenset[tuple[int, int]]) -> None:
+    """A model with two stacks must name the sub-layer in which edges are cut."""
+    intervention = current().intervention
+    only = intervention.only
+    if len(look.model.stacks()) > 1 and blocked:
+        only = frozenset({look.place}) if only is None else only | {look.place}
+    weights = frozenset(cell for cell in intervention.weights if cell[2:4] not in blocked)
+    set_intervention(replace(intervention, blocked=blocked, only=only, weights=weights))
 
 
-def _edges_state(intervention: Intervention) -> str:
-    cut = f"{len(intervention.blocked)} cut" if intervention.blocked else "none cut"
-    return f"{cut}, {len(intervention.weights)} set" if intervention.weights else cut
+def _weight(look: Look, query: int, key: int, *, closed: bool) -> None:
+    """The weight of this edge in the shown head, to be set. closed: the mask hides the key."""
+    here, weights = (look.place, look.head, query), current().intervention.weights
+    of_row = {cell[3]: cell for cell in weights if cell[:3] == here}
+    elsewhere = weights - set(of_row.values())
+    others = frozenset(cell for cell in of_row.values() if cell[3] != key)
+    most = max(1.0 - sum(cell[4] for cell in others), 0.0)
+    now = float(of_query(look.attention, query).weights(look.head)[0, key])
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        wanted = st.number_input(
+            f"Weight in {head_label(here[:2])}",
+            0.0,
+            most,
+            min(round(now, 4), most),
+            step=0.05,
+            format="%.4f",
+            width=160,
+            disabled=closed,
+            key=f"laboratory-weight-{hash((look.request, *here, key))}",
+        )
+        st.button(
+            "Set this weight",
+            key="laboratory-weight-set",
+            disabled=closed,
+            on_click=lambda: intervene(weights=elsewhere | others | {(*here, key, wanted)}),
+            help="The other weights of the row share what is left to 1, in their own proportions",
+        )
+        st.button(
+            "All of the row to this key",
+            key="laboratory-weight-all",
+            disabled=closed,
+            on_click=lambda: intervene(weights=elsewhere | {(*here, key, 1.0)}),
+        )
+        st.button(
+            "Take back",
+            key="laboratory-weight-back",
+            disabled=not of_row,
+            on_click=lambda: intervene(weights=elsewhere),
+            help="This row has the model's own weights again",
+        )
+
+
+def _grid(look: Look, queries: list[str], keys: list[str], allowed: Mask) -> None:
+    cut = np.zeros((len(queries), len(keys)), bool)
+    applies = look.request.intervention.applies(look.place)
+    for query, key in current().intervention.blocked if applies else ():
+        if query < len(queries) and key < len(keys):
+            cut[query, key] = True
+
+    def clicked(point: int) -> None:
+        query, key = divmod(point, len(keys))
+        if allowed[query, key] or cut[query, key]:
+            toggle(look, query, key)
+
+    plot(
+        edges(allowed, cut, queries=queries, keys=keys),
+        f"laboratory-edges-{hash((look.request, look.place))}",
+        clicked=clicked,
+        width=min(30 * len(keys) + 140, 900),
+    )
+    st.caption(
+        "Click a cell to cut its edge; click again to restore it. Grey cells are already masked."
+    )
+
+
+def _allowed(look: Look) -> Mask:
+    """Where a query may look in the shown head, the cuts aside, (query, key)."""
+    intervention = look.request.intervention
+    uncut = replace(look.request, intervention=replace(intervention, blocked=frozenset()))
+    attention = look.attention if not intervention.blocked else traced(uncut).find(look.place)
+    queries, keys = look.labels
+    mask = attention.mask_of(min(look.head, attention.heads - 1))
+    return np.ones((len(queries), len(keys)), bool) if mask is None else mask
 
 
 def _rest_state(intervention: Intervention) -> str:
@@ -344,10 +479,23 @@ def _rest_state(intervention: Intervention) -> str:
     return ", ".join(name for name, is_changed in changed.items() if is_changed) or "unchanged"
 
 
+class Editor(NamedTuple):
+    """What stands behind a button, and the state of it in a word or two."""
+
+    state: Callable[[Intervention], str]
+    parts: tuple[Callable[[Look], None], ...]
+
+
 EDITORS = {
-    "Heads": Editor(_heads_state, (_heads,)),
-    "Padding": Editor(_padding_state, (_padding,)),
-    "Edges": Editor(_edges_state, (edges_editor,)),
+    "Heads": Editor(lambda now: f"{len(now.ablated)} off" if now.ablated else "all on", (_heads,)),
+    "Padding": Editor(lambda now: counted(len(now.hidden), "token"), (_padding,)),
+    "Edges": Editor(
+        lambda now: (
+            (f"{len(now.blocked)} cut" if now.blocked else "none cut")
+            + (f", {len(now.weights)} set" if now.weights else "")
+        ),
+        (_edges,),
+    ),
     "More": Editor(_rest_state, (_factor, _mask_value, _dropout, _where)),
 }
 
@@ -378,3 +526,56 @@ def _open(preset: Preset) -> None:
     open_view(preset.view)
     if preset.put_in:
         st.session_state[PATCH_KIND] = preset.put_in
+
+
+STYLE = Path(__file__).with_name("bench.css")
+MASKED_ATTENTION = (
+    r"\begin{aligned} \text{Attention}(Q, K, V) &= \text{softmax}\!\left(s\, QK^\top + M\right) V \\"
+    r" s &= \tfrac{1}{\sqrt{d_k}} \end{aligned}"
+)
+
+
+def switches(look: Look) -> None:
+    """What is changed, the way back, and the switches, each with its state; an editor stands behind its
+    button, and is drawn while it is open."""
+    with st.container(key="laboratory-switches", gap="small"):
+        _listed(look)
+        for switch_of in (scaling, stages, mask, window, positions):
+            switch_of(look)
+        for name, editor in EDITORS.items():
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                # The button's words stay as they are: with other words it would be a new one, and closed.
+                box = st.popover(name, key=f"laboratory-open-{name}", on_change="rerun", width=105)
+                st.caption(editor.state(current().intervention), width="stretch")
+            if box.open:
+                with box, st.container(key=f"laboratory-editor-{name}"):
+                    for draw in editor.parts:
+                        draw(look)
+
+
+def _listed(look: Look) -> None:
+    """Each part of the intervention with a button that takes it back, then undo and reset."""
+    intervention = current().intervention
+    tokens = tuple(token_label(token.text, LABEL) for token in look.trace.tokens)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown("**Changed:**" if intervention.changes else "**Nothing is changed.**")
+        for number, part in enumerate(parts(intervention, tokens)):
+            st.button(
+                f"{plain(part.words)} ✕",
+                key=f"laboratory-part-{number}",
+                help="Undo this change",
+                on_click=set_intervention,
+                args=(part.without,),
+            )
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button("Undo", key="laboratory-undo", disabled=not can_undo(), on_click=undo)
+        st.button(
+            "Reset",
+            key="laboratory-reset",
+            disabled=intervention == Intervention(),
+            on_click=set_intervention,
+            args=(Intervention(),),
+        )
+    with st.container():  # one place, whether there is something to say or not
+        if intervention.changes:
+            st.caption(COUNTERFACTUAL)

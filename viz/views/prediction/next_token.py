@@ -2,7 +2,7 @@
 lens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
@@ -37,7 +37,8 @@ from viz.notation.numbers import (
     sign_of_sum,
     significant,
 )
-from viz.shell.pictures import beside_words, chart, table
+from viz.shell.panel import Caption, Formula, Panel, Part, Table
+from viz.shell.pictures import chart
 from viz.state.look import Look
 
 UNCHANGED = Sampling()
@@ -85,7 +86,12 @@ def sampling_controls(vocabulary: int) -> Sampling:
     )
     chosen = Sampling(divisor, None if count is None else min(int(count), vocabulary), share)
     if chosen != UNCHANGED:
-        st.button("Reset to the model's own distribution", key="prediction-back", on_click=_back)
+        st.button(
+            "Reset to the model's own distribution",
+            key="prediction-back",
+            on_click=st.session_state.update,
+            args=(_DEFAULTS,),
+        )
     return chosen
 
 
@@ -94,39 +100,22 @@ def in_words(chosen: Sampling, logits: Array, error: float) -> list[str]:
     far rounding may move the logarithm of what is drawn with."""
     warmed = temperature(logits, chosen.temperature)
     cut = warmed if chosen.top_k is None else top_k(warmed, chosen.top_k)
-    said = [
-        "Temperature 1 leaves the probabilities as they are.",
-        "Top-k is off: all tokens are kept.",
-        "Top-p is off: no share is cut.",
+    drawn, divisor = chosen.of(logits), f"{chosen.temperature:g}"
+    gain = "Likely" if chosen.temperature < 1 else "Unlikely"
+    return [
+        "Temperature 1 leaves the probabilities as they are."
+        if chosen.temperature == 1
+        else f"Temperature {divisor} divides every logit by {divisor}. {gain} tokens gain.",
+        "Top-k is off: all tokens are kept."
+        if chosen.top_k is None
+        else f"Top-k keeps {np.count_nonzero(cut):,} of {len(cut):,} tokens. Together they had a "
+        f"probability of {probability(warmed[cut > 0].sum(), error)}.",
+        "Top-p is off: no share is cut."
+        if chosen.top_p == 1
+        else f"Top-p keeps the smallest set of likely tokens that has at least {chosen.top_p:g}: "
+        f"{np.count_nonzero(drawn):,} of {np.count_nonzero(cut):,}, which have "
+        f"{probability(cut[drawn > 0].sum(), error)}.",
     ]
-    if chosen.temperature != 1:
-        divisor, gain = (
-            f"{chosen.temperature:g}",
-            "Likely" if chosen.temperature < 1 else "Unlikely",
-        )
-        said[0] = f"Temperature {divisor} divides every logit by {divisor}. {gain} tokens gain."
-    if chosen.top_k is not None:
-        kept, held = _kept(warmed, cut, error)
-        said[1] = (
-            f"Top-k keeps {kept} of {len(cut):,} tokens. Together they had a probability of {held}."
-        )
-    if chosen.top_p != 1:
-        kept, held = _kept(cut, chosen.of(logits), error)
-        said[2] = (
-            f"Top-p keeps the smallest set of likely tokens that has at least {chosen.top_p:g}: "
-            f"{kept} of {np.count_nonzero(cut):,}, which have {held}."
-        )
-    return said
-
-
-def _kept(before: Distribution, after: Distribution, error: float) -> tuple[str, str]:
-    """How many tokens stay, and what they held before."""
-    stays = after > 0
-    return f"{np.count_nonzero(stays):,}", probability(before[stays].sum(), error)
-
-
-def _back() -> None:
-    st.session_state.update(_DEFAULTS)
 
 
 SOFTMAX = r"p_i = \frac{e^{\,z_i / T}}{\sum_j e^{\,z_j / T}}"
@@ -160,55 +149,71 @@ def row_of(trace: Trace, logits: Array, sampling: Sampling) -> Row:
     return Row(logits, sampling, rounding(trace, logits))
 
 
-def next_token(seen: Look) -> None:
-    """The page's first view: one position, its likeliest next tokens, three ways to change them."""
-    prediction = seen.trace.require_prediction()
-    earlier = "; or choose an earlier token" * (len(seen.trace.tokens_of("decoder")) > 1)
-    picture, choices = beside_words(
-        "The first bar is the token that the model thinks most likely. Raise the temperature, and "
-        f"that bar shrinks{earlier}."
+def next_token(look: Look) -> Panel:
+    """One position, its likeliest next tokens, and three ways to change them."""
+    trace, prediction = look.trace, look.trace.require_prediction()
+    tokens = trace.tokens_of("decoder")
+    key, read = "prediction-position", "prediction-read"
+    if st.session_state.get(read) != look.request or key not in st.session_state:
+        st.session_state.update({read: look.request, key: len(tokens) - 1})
+    position: int = st.selectbox(
+        "After which token",
+        range(len(tokens) - 1, -1, -1),
+        format_func=[
+            f"{token_label(token.text, 24)} ({at})" for at, token in enumerate(tokens)
+        ].__getitem__,
+        key=key,
     )
-    with choices:
-        position = _position(seen)
-        sampling = sampling_controls(prediction.vocabulary)
-        row = row_of(seen.trace, prediction.after(position), sampling)
-    with picture:
-        ids = draw_row(seen, row, "prediction-next")
-        st.caption(_sums(row, ids))
-        _what_follows(seen, row, position)
-    with choices:
-        st.latex(SOFTMAX)
-        tokens = seen.model.tokenizer.named(ids)
-        names = [f"{token_label(one.text, 24)} ({rank})" for rank, one in enumerate(tokens, 1)]
-        listed = one_listed("Fill the formula with the numbers of", names, "prediction-filled")
-        st.latex(with_numbers(row, ids[listed]))
-        for sentence in in_words(sampling, row.logits, row.drawn_error):
-            st.caption(plain(sentence))
+    sampling = sampling_controls(prediction.vocabulary)
+    row = row_of(trace, prediction.after(position), sampling)
+    ids = listed_ids(row)
+    named = look.model.tokenizer.named(ids)
+    names = [f"{token_label(token.text, 24)} ({rank})" for rank, token in enumerate(named, 1)]
+    filled = one_listed("Fill the formula with the numbers of", names, "prediction-filled")
+    following: list[Part] = []
+    if position + 1 < len(tokens):
+        token, own = tokens[position + 1], row.own
+        rank = int((own > own[token.id]).sum()) + 1
+        following = [
+            f"In your text {bold_token(token.text)} comes next. The model gave it "
+            f"{probability(own[token.id], row.error)}, rank {rank:,} of {len(own):,}."
+        ]
+    earlier = "; or choose an earlier token" * (len(tokens) > 1)
+    return replace(
+        bars_of(look, row, "prediction-next", ids),
+        look_for="The first bar is the token that the model thinks most likely. Raise the temperature, and "
+        f"that bar shrinks{earlier}.",
+        beside=[
+            Formula(SOFTMAX),
+            Formula(with_numbers(row, ids[filled])),
+            *(Caption(plain(words)) for words in in_words(sampling, row.logits, row.drawn_error)),
+        ],
+        below=[Caption(_sums(row, ids)), *following],
+    )
 
 
-def draw_row(
-    seen: Look, row: Row, key: str, *, count: int = LISTED, chosen: int | None = None
-) -> tuple[int, ...]:
-    """Bars of a row's likeliest tokens, with the table behind them; the ids that are listed.
-
-    chosen: the id of a token that was chosen: it is listed and marked in any case.
-    """
+def listed_ids(row: Row, count: int = LISTED, chosen: int | None = None) -> tuple[int, ...]:
+    """A row's likeliest tokens. chosen: the id of a token that is listed in any case."""
     ids = likeliest(row.own, row.drawn, count).ids
-    if chosen is not None and chosen not in ids:
-        ids = (*ids[:-1], chosen)
-    texts = [token.text for token in seen.model.tokenizer.named(ids)]
+    return ids if chosen is None or chosen in ids else (*ids[:-1], chosen)
+
+
+def bars_of(
+    look: Look, row: Row, name: str, ids: Sequence[int], chosen: int | None = None
+) -> Panel:
+    """Bars of a row's tokens, with the table behind them.
+
+    Args:
+        look: whose tokenizer names the tokens.
+        row: their logits and probabilities.
+        name: of the panel.
+        ids: the tokens.
+        chosen: the id of the one that was chosen, which is marked.
+    """
+    texts = [token.text for token in look.model.tokenizer.named(ids)]
     logits = [float(row.logits[id_]) for id_ in ids]
     own, drawn = _bars(row.own, ids, row.error), _bars(row.drawn, ids, row.drawn_error)
     changed = row.sampling != UNCHANGED
-    figure = distribution(
-        texts,
-        logits,
-        own,
-        drawn if changed else None,
-        chosen=None if chosen is None else ids.index(chosen),
-    )
-    chart(figure, key)
-    shares = f"%.{significant(max(row.error, row.drawn_error))}g"
     columns: dict[str, object] = {
         "token": [*map(token_label, texts), "all others"],
         "id": [*map(str, ids), "—"],
@@ -217,9 +222,22 @@ def draw_row(
     }
     if changed:
         columns["drawing probability"] = drawn.all
-    formats = {"probability": shares, "drawing probability": shares}
-    table(columns, key, decimals=settled(row.error), formats=formats)
-    return ids
+    shares = f"%.{significant(max(row.error, row.drawn_error))}g"
+    return Panel(
+        name,
+        picture=distribution(
+            texts,
+            logits,
+            own,
+            drawn if changed else None,
+            chosen=None if chosen is None else ids.index(chosen),
+        ),
+        table=Table(
+            columns,
+            decimals=settled(row.error),
+            formats={"probability": shares, "drawing probability": shares},
+        ),
+    )
 
 
 def _bars(shares: Distribution, ids: Sequence[int], error: float) -> Bars:
@@ -246,34 +264,6 @@ def _sums(row: Row, ids: Sequence[int]) -> str:
         return f"{sentence}."
     without = float(entropy(own))
     return f"{sentence}; the model's own is {nats(without, without * row.error)}."
-
-
-def _position(seen: Look) -> int:
-    """The position whose next token is looked at; the last one whenever the text is another."""
-    tokens = seen.trace.tokens_of("decoder")
-    key, read = "prediction-position", "prediction-read"
-    if st.session_state.get(read) != seen.request or key not in st.session_state:
-        st.session_state[read] = seen.request
-        st.session_state[key] = len(tokens) - 1
-    position: int = st.selectbox(
-        "After which token",
-        range(len(tokens) - 1, -1, -1),
-        format_func=lambda place: f"{token_label(tokens[place].text, 24)} ({place})",
-        key=key,
-    )
-    return position
-
-
-def _what_follows(seen: Look, row: Row, position: int) -> None:
-    tokens = seen.trace.tokens_of("decoder")
-    if position + 1 >= len(tokens):
-        return
-    following, own = tokens[position + 1], row.own
-    rank = int((own > own[following.id]).sum()) + 1
-    st.markdown(
-        f"In your text {bold_token(following.text)} comes next. The model gave it "
-        f"{probability(own[following.id], row.error)}, rank {rank:,} of {len(own):,}."
-    )
 
 
 def with_numbers(row: Row, id_: int) -> str:
@@ -314,48 +304,55 @@ SCROLLING = """<style>
 OWN, FINAL = "of the token shown", "of the final token"
 
 
-def logit_lens(seen: Look) -> None:
-    """The page's second view: state by token, what each would predict and how surely."""
-    trace, prediction = seen.trace, seen.trace.require_prediction()
-    seen.model.require("unembedding")
+def logit_lens(look: Look) -> Panel:
+    """State by token, what each would predict and how surely."""
+    trace, prediction = look.trace, look.trace.require_prediction()
+    look.model.require("unembedding")
     tokens = [token.text for token in trace.tokens_of("decoder")]
-    picture = st.container()
-    st.markdown(
-        "Each state of the stream is turned into a prediction by the model's own last step, as if "
-        "no layer came after it. **What to look for.** Go down a column: where does the model's "
-        "final prediction, in bold, appear for the first time?"
-    )
-    choice, window, formula = st.columns([4, 3, 4], gap="large", vertical_alignment="center")
-    shown = choice.radio(
-        "Colour: probability", (OWN, FINAL), horizontal=True, key="prediction-lens"
-    )
+    shown = st.radio("Colour: probability", (OWN, FINAL), horizontal=True, key="prediction-lens")
     first, last = 0, len(tokens)  # the end of a long text
     if last > COLUMNS:
         key, end = f"prediction-window-{last}", last - 1
-        last = window.slider("Last token shown", COLUMNS - 1, end, value=end, key=key) + 1
+        last = st.slider("Last token shown", COLUMNS - 1, end, value=end, key=key) + 1
         first = last - COLUMNS
-    formula.latex(LENS if not seen.model.config.norms_sum else LENS_WITHOUT_NORM)
     states = [state[first:last] for state in trace.residual["decoder"]]
     logits = prediction.rows(first, last)
-    found, error = lens(seen.model.unembed, states, logits), rounding(trace, logits)
-    names, named = state_names(trace, "decoder"), seen.model.tokenizer.named
-    predicted = [[token.text for token in named(row.tolist())] for row in found.ids]
-    shares = found.shares if shown == OWN else found.final
-    with picture, st.container(key="prediction-lens-scrolls"):
-        figure = lens_table(shares, predicted, states=names, tokens=tokens[first:last], error=error)
-        st.html(SCROLLING % figure.layout.width)
-        chart(figure, "prediction-lens-table")
+    read, error = lens(look.model.unembed, states, logits), rounding(trace, logits)
+    names, named = state_names(trace, "decoder"), look.model.tokenizer.named
+    predicted = [[token.text for token in named(row.tolist())] for row in read.ids]
+    figure = lens_table(
+        read.shares if shown == OWN else read.final,
+        predicted,
+        states=names,
+        tokens=tokens[first:last],
+        error=error,
+    )
+
+    def scrolling() -> None:
+        with st.container(key="prediction-lens-scrolls"):
+            st.html(SCROLLING % figure.layout.width)
+            chart(figure, "prediction-lens-table")
+
     share, width = f"%.{significant(error)}g", last - first
-    columns = {
-        "state": np.repeat(names, width),
-        "after": numbered_labels(tokens)[first:last] * len(names),
-        "predicts": [token_label(text) for row in predicted for text in row],
-        "its probability": found.shares.ravel(),
-        "the final token's": found.final.ravel(),
-    }
-    formats = {"its probability": share, "the final token's": share}
-    table(columns, "prediction-lens-rows", formats=formats)
-    st.caption(
-        "Check: the logits read from the last state differ from the model's own output by at most "
-        f"{difference(found.difference)}, over {counted(width, 'position')}."
+    return Panel(
+        "prediction-lens-table",
+        picture=scrolling,
+        below=[
+            "Each state of the stream is turned into a prediction by the model's own last step, as if "
+            "no layer came after it. **What to look for.** Go down a column: where does the model's "
+            "final prediction, in bold, appear for the first time?",
+            Formula(LENS if not look.model.config.norms_sum else LENS_WITHOUT_NORM),
+        ],
+        check="Check: the logits read from the last state differ from the model's own output by at most "
+        f"{difference(read.difference)}, over {counted(width, 'position')}.",
+        table=Table(
+            {
+                "state": np.repeat(names, width),
+                "after": numbered_labels(tokens)[first:last] * len(names),
+                "predicts": [token_label(text) for row in predicted for text in row],
+                "its probability": read.shares.ravel(),
+                "the final token's": read.final.ravel(),
+            },
+            formats={"its probability": share, "the final token's": share},
+        ),
     )

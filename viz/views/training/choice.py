@@ -22,6 +22,7 @@ from model.training.workshop import Workshop
 from viz.elements.one_of import one_of
 from viz.notation.markdown import plain
 from viz.shell.frame import frame
+from viz.shell.panel import below_controls
 from viz.state.engine import engine, is_present
 from viz.state.link import View
 from viz.state.look import loaded
@@ -54,7 +55,7 @@ CHARACTERS = 500  # of the text: it stands in the link, whose room it shares wit
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class TrainedHead:
     """A training, a text read along it, and one head."""
 
     training_run: TrainingRun
@@ -96,17 +97,14 @@ def draw_map() -> None:
         frame().draw_map(loaded(name), View(model=name, text=text))
 
 
-def seen_training() -> Seen | None:
-    """What the visitor chose; None where a sentence on the page says why it cannot be read."""
-    which, box, head = st.columns([9, 10, 8], vertical_alignment="bottom")
+def choose_training() -> TrainedHead | None:
+    """What the visitor chooses; None where a sentence on the page says why it cannot be read."""
     shipped = shipped_training_runs()
-    names = [name for name in dict.fromkeys([*TITLES, *shipped]) if name in shipped]
     name = one_of(
         "Which model's training",
-        names,
+        [name for name in dict.fromkeys([*TITLES, *shipped]) if name in shipped],
         KEY,
         named=lambda one: TITLES.get(one, one),
-        box=which,
         bind="query-params",
     )
     frame().follow_model(name)
@@ -114,16 +112,15 @@ def seen_training() -> Seen | None:
     text, first = TEXTS.get(name, OTHER_TEXT), None
     if view.model == name:  # the visitor's own
         text, first = view.text, (view.place, view.head)
-    with box:
-        text = text_box(_text_key(name), text, listed=name == HERE)
+    text = text_box(_text_key(name), text, listed=name == HERE)
     training_run = shipped_training_run(name)
-    traces = read(training_run, text)
+    with below_controls():
+        traces = read(training_run, text)
     if traces is None:
         return None
-    with head:
-        place, number = choose_head(f"training-head-{name}", training_run, traces, first=first)
+    place, number = choose_head(f"training-head-{name}", training_run, traces, first=first)
     frame().light_layer(place)
-    return Seen(training_run, traces, place, number)
+    return TrainedHead(training_run, traces, place, number)
 
 
 def _text_key(name: str) -> str:
@@ -132,21 +129,17 @@ def _text_key(name: str) -> str:
 
 def text_box(key: str, default: str, *, listed: bool) -> str:
     """The text to read; for the model of symbols also a button for another list."""
-    if not listed:
-        return st.text_input("Text", default, max_chars=CHARACTERS, key=key, bind="query-params")
-    box, button = st.columns([3, 1], vertical_alignment="bottom")
-    with button:
+    label = "List (symbols a–z and 1–6)" if listed else "Text"
+    text = st.text_input(label, default, max_chars=CHARACTERS, key=key, bind="query-params")
+    if listed:
         st.button(
-            "Shuffle", key=f"{key}-shuffle", on_click=_shuffle, args=(key,), width="stretch",
+            "Shuffle",
+            key=f"{key}-shuffle",
+            on_click=_shuffle,
+            args=(key,),
             help="Draws another random list and repeats it.",
-        )  # fmt: skip
-    return box.text_input(
-        "List (symbols a–z and 1–6)",
-        default,
-        max_chars=CHARACTERS,
-        key=key,
-        bind="query-params",
-    )
+        )
+    return text
 
 
 def read(training_run: TrainingRun, text: str) -> CheckpointTraces | None:

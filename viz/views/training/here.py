@@ -1,19 +1,20 @@
 """A small model trained in the background while the visitor looks on."""
 
+from functools import partial
+
 import streamlit as st
 
 from model.nn.places import Place, decoder_head, head_label
-from model.training.checkpoints import TrainingRun
 from model.training.induction import short_recipe
 from model.training.workshop import PATIENCE, Report
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.shell.frame import frame
-from viz.shell.pictures import look_for
+from viz.shell.panel import Panel, below_controls, draw_panel
 from viz.state.engine import visitor
 from viz.views.training.choice import HERE, LIST, archive, read, text_box, workshop
 from viz.views.training.player import message, player
-from viz.views.training.views import checked, say_what_is_cut
+from viz.views.training.views import check_of, unread
 
 TICKET = "training-ticket"  # session state: the visitor's own run
 REFUSAL = "training-refusal"  # session state: why a run could not be asked for
@@ -36,21 +37,32 @@ HEADS = (
 )
 
 
-def here() -> None:
+def here() -> Panel:
     """Train one here: the choices, then the run as far as it is."""
-    look_for(
-        "In the shipped model's training the loss stayed above 2.6 for 300 steps. Then it dropped, "
-        "and the induction score jumped up in the same steps. With another seed this happens at "
-        "other steps, and 200 steps may be too few."
-    )
-    with st.container():
-        if REFUSAL in st.session_state:
-            st.error(plain(st.session_state.pop(REFUSAL)))
     frame().follow_model(HERE)
     report = _own_report()
-    _choices(training=report is not None and not report.over)
-    st.session_state[LOOKS] = _every(report)
-    st.fragment(_run, run_every=_every(report))()
+    training = report is not None and not report.over
+    st.number_input(
+        "Seed", 0, 9999, 3, key="training-seed", disabled=training,
+        help="Another seed draws different starting weights and different lists to learn from.",
+    )  # fmt: skip
+    st.segmented_control(
+        "Steps", STEPS, default=STEPS[-1], required=True, key="training-steps", disabled=training
+    )
+    st.button("Train", key="training-start", type="primary", disabled=training, on_click=_start)
+    text_box(TEXT, LIST, listed=True)
+    st.selectbox("Head", HEADS, key=HEAD)
+    with below_controls():
+        if REFUSAL in st.session_state:
+            st.error(plain(st.session_state.pop(REFUSAL)))
+    every = st.session_state[LOOKS] = _every(report)
+    return Panel(
+        "training-here",
+        look_for="In the shipped model's training the loss stayed above 2.6 for 300 steps. Then it dropped, "
+        "and the induction score jumped up in the same steps. With another seed this happens at "
+        "other steps, and 200 steps may be too few.",
+        picture=st.fragment(_run, run_every=every),
+    )
 
 
 def _every(report: Report | None) -> float | None:
@@ -63,25 +75,6 @@ def _every(report: Report | None) -> float | None:
 def _own_report() -> Report | None:
     ticket = st.session_state.get(TICKET)
     return None if ticket is None else workshop().look(ticket)
-
-
-def _choices(*, training: bool) -> None:
-    seed, steps, start, _ = st.columns([2, 4, 2, 4], vertical_alignment="bottom")
-    seed.number_input(
-        "Seed", 0, 9999, 3, key="training-seed", disabled=training,
-        help="Another seed draws different starting weights and different lists to learn from.",
-    )  # fmt: skip
-    steps.segmented_control(
-        "Steps", STEPS, default=STEPS[-1], required=True, key="training-steps", disabled=training
-    )
-    start.button(
-        "Train", key="training-start", type="primary", width="stretch", disabled=training,
-        on_click=_start,
-    )  # fmt: skip
-    text, head = st.columns([2, 1], vertical_alignment="bottom")
-    with text:
-        text_box(TEXT, LIST, listed=True)
-    head.selectbox("Head", HEADS, key=HEAD)
 
 
 def _start() -> None:
@@ -100,26 +93,21 @@ def _run() -> None:
     """The run as it stands now; drawn again every few seconds until it is over."""
     report = _own_report()
     with st.container():
-        if report is None:
-            _nothing_yet()
-        else:
+        if report is not None:
             _progress(report)
+        elif TICKET in st.session_state:
+            st.info("Your last run was removed to make room for those of others. Train again.")
+        else:
+            st.markdown(
+                "An attention-only GPT with 2 layers and 38,784 weights learns from random lists of 32 "
+                "symbols. 1,000 steps take about half a minute on a free core. One visitor trains at a "
+                f"time. The run ends when you leave this view for {PATIENCE:.0f} seconds, and nothing is "
+                "written to disk."
+            )
     if report is not None:
         _player(report)
     if st.session_state[LOOKS] != _every(report):
         st.rerun()  # the whole page, so that it looks as often as this needs
-
-
-def _nothing_yet() -> None:
-    if TICKET in st.session_state:
-        st.info("Your last run was removed to make room for those of others. Train again.")
-        return
-    st.markdown(
-        "An attention-only GPT with 2 layers and 38,784 weights learns from random lists of 32 "
-        "symbols. 1,000 steps take about half a minute on a free core. One visitor trains at a "
-        f"time. The run ends when you leave this view for {PATIENCE:.0f} seconds, and nothing is "
-        "written to disk."
-    )
 
 
 def _progress(report: Report) -> None:
@@ -175,29 +163,23 @@ def _where(report: Report) -> str:
 
 
 def _player(report: Report) -> None:
-    training_run = report.training_run
-    shown = None if training_run is None else read(training_run, st.session_state[TEXT])
-    if training_run is None or shown is None:
+    run = report.training_run
+    traces = None if run is None else read(run, st.session_state[TEXT])
+    if run is None or traces is None:
         return
-    place, head = _chosen_head(training_run)
-    say_what_is_cut(shown)
-    drawn = message(
-        training_run,
-        shown,
-        archive().movement(training_run),
+    label: str = st.session_state[HEAD]
+    if what := BEST.get(label):  # before the first evaluation no head is the best, and one is taken
+        place, head = run.found(what) if what in run.heads else ("decoder.1.self", 0)
+    else:
+        place, head = decoder_head(label)
+    data = message(
+        run,
+        traces,
+        archive().movement(run),
         place=place,
         head=head,
         losses=report.losses,
         planned=report.recipe.steps,
     )
-    player(drawn, mount="training-here")
-    checked(shown)
-
-
-def _chosen_head(training_run: TrainingRun) -> tuple[str, int]:
-    """The head that is shown; before the first evaluation no head is the best, and one is taken."""
-    label: str = st.session_state[HEAD]
-    if label in BEST:
-        what = BEST[label]
-        return training_run.found(what) if what in training_run.heads else ("decoder.1.self", 0)
-    return decoder_head(label)
+    drawn = partial(player, data, mount="training-here")
+    draw_panel(Panel("training-run", picture=drawn, below=unread(traces), check=check_of(traces)))

@@ -1,17 +1,32 @@
-"""What training is, and the shipped trainings: one head along the checkpoints, untrained beside trained."""
+"""What training is, and the shipped trainings: one head along the checkpoints, untrained beside trained;
+claims about transformers, tried by training; and a recurrent network beside attention."""
 
+from collections.abc import Iterator
+from functools import partial
+
+import pandas as pd
 import streamlit as st
 
+from model.training import claims, experiments, variants
 from model.training.checkpoints import CheckpointTraces, shipped_training_run
-from viz.figures.curves import Curve, training_curves
+from model.training.claims import ACCURACY, CLAIMS, Claim
+from model.training.experiments import REPEATED, Runs
+from model.training.recurrent import Comparison, compare
+from viz.elements.one_of import one_of
+from viz.figures.curves import Curve, Seeds, first_drawn, seed_curves, training_curves
+from viz.figures.diagrams import paths_and_gradients
 from viz.figures.heatmap import weights_of_head
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.shell.pictures import chart, look_for, readout_of, table
+from viz.notation.theme import CURVES
+from viz.shell.frame import frame
+from viz.shell.panel import Caption, Columns, Formula, Panel, Part, Table, draw_panel
+from viz.shell.pictures import readout_of
+from viz.state.engine import engine
 from viz.state.presets import EXAMPLES
 from viz.views.glossary.glossary import glossary_link
-from viz.views.training.choice import Seen, archive, seen_training
+from viz.views.training.choice import HERE, LIST, TrainedHead, archive, choose_training, text_box
 from viz.views.training.player import message, player
 from viz.views.training.player.message import PATTERN_NAMES, measures, patterns
 
@@ -56,24 +71,25 @@ make the next token easier to predict.
 """
         )
     with picture:
-        _curves()
+        st.markdown("**The induction model's training: a plateau, a drop, a plateau**")
+        draw_panel(_curves())
 
 
-def _curves() -> None:
+def _curves() -> Panel:
     history = shipped_training_run("induction").history
     steps = [int(record["step"]) for record in history]
     losses = Curve(steps[1:], [record["loss"] for record in history if "loss" in record])
     scores = {
         name: Curve(steps, [record[score] for record in history]) for score, name in SHOWN.items()
     }
-    st.markdown("**The induction model's training: a plateau, a drop, a plateau**")
-    chart(training_curves({"loss": losses}, scores), "training-idea")
-    st.caption(
-        "Each loss is the mean of the 100 steps before it. The scores are for new lists, each "
-        "repeated once."
-    )
     columns = {name: line.values for name, line in scores.items()}
-    table({"step": steps, "loss": [None, *losses.values], **columns}, "idea")
+    return Panel(
+        "training-idea",
+        picture=training_curves({"loss": losses}, scores),
+        check="Each loss is the mean of the 100 steps before it. The scores are for new lists, each "
+        "repeated once.",
+        table=Table({"step": steps, "loss": [None, *losses.values], **columns}),
+    )
 
 
 MOVED = r"""\frac{\lVert \theta_{\text{now}} - \theta_{\text{then}} \rVert}
@@ -97,104 +113,336 @@ ROLES = {
 }
 
 
-def watch() -> None:
-    picture = st.container()
-    seen = seen_training()
-    if seen is None:
-        return
-    movement = archive().movement(seen.training_run)
-    with picture:
-        player(
-            message(seen.training_run, seen.traces, movement, place=seen.place, head=seen.head),
-            mount="training-player",
-        )
-    look_for(_look_for(seen))
-    say_what_is_cut(seen.traces)
-    checked(seen.traces)
-    formulas(seen)
-
-
-def beside() -> None:
-    """The same head at step 0 and at the end, on the same scale."""
-    pictures = st.container()
-    seen = seen_training()
-    if seen is None:
-        return
-    look_for(
-        "Left: a head of the model before training, with random weights. Right: the same head "
-        "after training. Both use the scale from 0 to 1. The numbers below say what changed."
+def watch() -> Panel:
+    """The head at every checkpoint, in the player."""
+    chosen = choose_training()
+    if chosen is None:
+        return Panel("training-watch")
+    movement = archive().movement(chosen.training_run)
+    data = message(
+        chosen.training_run, chosen.traces, movement, place=chosen.place, head=chosen.head
     )
-    say_what_is_cut(seen.traces)
-    steps = seen.traces.steps
-    queries = [token.text for token in seen.traces.queries(seen.place)]
-    keys = [token.text for token in seen.traces.keys(seen.place)]
-    numbers = measures(seen.traces, seen.place, seen.head)
-    for column, at, which in zip(
-        pictures.columns(2, gap="large"), (0, -1), ("untrained", "trained"), strict=True
-    ):
-        attention = seen.traces.checkpoints[at].attention[seen.place]
-        with column:
-            st.markdown(f"**Head {seen.name}, {which}: step {steps[at]:,}**")
-            chart(
-                weights_of_head(attention, seen.head, queries=queries, keys=keys),
-                f"training-beside-{which}",
-            )
-            readout_of(attention, seen.head, queries, keys)
-            for one in numbers:
-                st.caption(f"{one.name}: {one.values[at]:.4f}")
-            weights = attention.weights(seen.head)
-            columns = dict(zip(numbered_labels(keys), weights.T, strict=True))
-            table({"query": numbered_labels(queries), **columns}, f"training-beside-{which}")
-    checked(seen.traces)
+    return Panel(
+        "training-watch",
+        look_for=_look_for(chosen),
+        picture=partial(player, data, mount="training-player"),
+        below=[*unread(chosen.traces), Caption(check_of(chosen.traces)), formulas(chosen)],
+    )
 
 
-def formulas(seen: Seen) -> None:
+def beside() -> Panel:
+    """The same head at step 0 and at the end, on the same scale."""
+    chosen = choose_training()
+    if chosen is None:
+        return Panel("training-beside")
+    traces, place, head = chosen.traces, chosen.place, chosen.head
+    queries = [token.text for token in traces.queries(place)]
+    keys = [token.text for token in traces.keys(place)]
+    numbers = measures(traces, place, head)
+    pictures = []
+    for at, which in ((0, "untrained"), (-1, "trained")):
+        attention = traces.checkpoints[at].attention[place]
+        columns = dict(zip(numbered_labels(keys), attention.weights(head).T, strict=True))
+        picture = Panel(
+            f"training-beside-{which}",
+            picture=weights_of_head(attention, head, queries=queries, keys=keys),
+            below=[
+                partial(readout_of, attention, head, queries, keys),
+                *(Caption(f"{one.name}: {one.values[at]:.4f}") for one in numbers),
+            ],
+            table=Table({"query": numbered_labels(queries), **columns}),
+        )
+        title = f"**Head {chosen.name}, {which}: step {traces.steps[at]:,}**"
+        pictures.append(Panel(which, below=[title, picture]))
+    return Panel(
+        "training-beside",
+        look_for="Left: a head of the model before training, with random weights. Right: the same head "
+        "after training. Both use the scale from 0 to 1. The numbers below say what changed.",
+        below=[Columns(pictures), *unread(traces)],
+        check=check_of(traces),
+    )
+
+
+def formulas(chosen: TrainedHead) -> Columns:
+    """The formulas of the numbers that are drawn, side by side."""
     shown = {"Largest weight of a row": SHARPEST, "How far the weights moved": MOVED}
-    found = patterns(seen.traces, seen.place)
-    if "previous_token" in found:
+    masks = patterns(chosen.traces, chosen.place)
+    if "previous_token" in masks:
         shown = {"The token before": BEFORE, **shown}
-    if "induction" in found:
+    if "induction" in masks:
         shown = {
             "Weight on what followed the same token earlier; R: the rows that have such a key": STRIPE,
             **shown,
         }
-    for column, (name, formula) in zip(st.columns(len(shown)), shown.items(), strict=True):
-        column.caption(name)
-        column.latex(formula)
-
-
-def say_what_is_cut(shown: CheckpointTraces) -> None:
-    """Says how much of a long text is left out; one place, whether there is something to say or not."""
-    with st.container():
-        if shown.unread:
-            read = len(shown.last.tokens)
-            st.warning(f"The first {read:,} tokens are read; {shown.unread:,} more are left out.")
-
-
-def checked(shown: CheckpointTraces) -> None:
-    st.caption(
-        f"Check: at all {len(shown.steps)} checkpoints, attention outputs and norms recomputed from "
-        f"what was recorded differ from the model's own by at most {difference(shown.check)}."
+    return Columns(
+        [Panel(name, below=[Caption(name), Formula(latex)]) for name, latex in shown.items()]
     )
 
 
-def _look_for(seen: Seen) -> str:
+def unread(traces: CheckpointTraces) -> list[Part]:
+    """How much of a long text is left out."""
+    if not traces.unread:
+        return []
+    read = len(traces.last.tokens)
+    words = f"The first {read:,} tokens are read; {traces.unread:,} more are left out."
+    return [partial(st.warning, words)]
+
+
+def check_of(traces: CheckpointTraces) -> str:
+    return (
+        f"Check: at all {len(traces.steps)} checkpoints, attention outputs and norms recomputed from "
+        f"what was recorded differ from the model's own by at most {difference(traces.check)}."
+    )
+
+
+def _look_for(chosen: TrainedHead) -> str:
+    run, traces, head = chosen.training_run, chosen.traces, (chosen.place, chosen.head)
     for example in EXAMPLES:
-        where = (example.view.model, example.view.text, example.view.place, example.view.head)
-        if where == (seen.training_run.key, seen.traces.text, seen.place, seen.head):
+        view = example.view
+        if (view.model, view.text, view.place, view.head) == (run.key, traces.text, *head):
             return plain(f"Press Play. {example.look_for}")
-    roles = [
-        what
-        for what in seen.training_run.heads
-        if seen.training_run.found(what) == (seen.place, seen.head)
-    ]
+    roles = [what for what in run.heads if run.found(what) == head]
     # The number that says most of this head, from the first checkpoint to the last.
-    numbers = measures(seen.traces, seen.place, seen.head)
+    numbers = measures(traces, *head)
     named = [f"Mean {PATTERN_NAMES[what]}" for what in roles if what in PATTERN_NAMES]
-    one = next((one for one in numbers if one.name in named), numbers[-1])
-    said = [
+    most = next((one for one in numbers if one.name in named), numbers[-1])
+    sentences = [
         "Press Play, or move the slider.",
-        f"{one.name}: {one.values[0]:.2f} at the first checkpoint, {one.values[-1]:.2f} at the last.",
+        f"{most.name}: {most.values[0]:.2f} at the first checkpoint, {most.values[-1]:.2f} at the last.",
         *(ROLES[what] for what in roles if what in ROLES),
     ]
-    return plain(" ".join(said))
+    return plain(" ".join(sentences))
+
+
+CLAIM = "claim"  # of the choice, and of the link's parameter
+COMMAND = f"python -m model.training {experiments.NAME}"
+MEASURES = {
+    claims.LOSS: "loss on held-out rows, nats per token",
+    ACCURACY: "share of the second half of lists that is predicted",
+}
+VERDICTS = {
+    "supported": "These runs support the claim: in every seed the claimed order held.",
+    "in part": "These runs support the claim only in part, as the table says.",
+    "contradicted": "These runs contradict the claim: in no seed did the claimed order hold.",
+}
+
+
+def tried() -> Panel:
+    """One claim: what the runs say of it, its curves, what was measured, and what is not shown."""
+    titles = {claim.title: claim for claim in CLAIMS}
+    title = one_of("Which claim", list(titles), CLAIM, bind="query-params")
+    claim = titles[title]
+    try:
+        runs, by_processor = experiments.shipped_runs(), experiments.runs_by_processor()
+    except (OSError, ValueError):
+        words = "The file of the runs is missing or damaged. Reinstall the app to repair it."
+        return Panel("claim", picture=partial(st.error, words))
+    drawn = _drawn(claim, runs)
+    columns: dict[str, object] = {}
+    for one in drawn:
+        columns["step"] = one.steps
+        for seed, values in zip(experiments.SEEDS, one.values, strict=True):
+            columns[f"{one.name}, seed {seed}"] = values
+    first = variants.recipes()[next(iter(claim.variants.values()))]
+    curves = Panel(
+        f"claim-{title}",
+        look_for=f"A line is the mean of {len(experiments.SEEDS)} seeds; its band reaches from the lowest to "
+        f"the highest seed. {_dashes(claim)}{_begins(drawn)}",
+        picture=seed_curves(
+            drawn, measure="loss, nats per token" if claim.beside else MEASURES[claim.measure]
+        ),
+        below=[
+            partial(
+                st.table, pd.DataFrame(measured(claim, runs, by_processor)).set_index("variant")
+            ),
+            Caption(f"What it does not show: {plain(claim.limits)}"),
+            Caption(
+                f"{first.steps} steps each. Sizes and rates were chosen after trials with one seed at other "
+                "settings. Processors round in different ways, and some runs magnify that. To show how much, "
+                f"seed {REPEATED} was also trained without AVX instructions and with AVX-512. This command "
+                "makes all runs anew, in about 20 minutes on a free core; with `ATEN_CPU_CAPABILITY=default` "
+                "before it and `--resume` after it, those without AVX:"
+            ),
+            partial(st.code, COMMAND, language="bash"),
+        ],
+        table=Table(columns),
+    )
+    verdict = VERDICTS[claims.verdict(claim, runs)]
+    return Panel("claim", below=[f"**The claim:** {plain(claim.words)} **{verdict}**", curves])
+
+
+def measured(claim: Claim, runs: Runs, by_processor: Runs) -> list[dict[str, str]]:
+    """What was measured: a row for each variant, with each comparison of the claim."""
+    rows = []
+    for name, variant in claim.variants.items():
+        end = claims.ending(claim, name, runs)
+        low, high = end.spread
+        row = {"variant": plain(name), "at the last step": f"{end.mean:.3f}"}
+        row["seeds"] = f"{low:.3f} to {high:.3f}"
+        low, high = claims.ending(claim, name, by_processor).spread
+        row[f"seed {REPEATED}, by processor"] = f"{low:.3f} to {high:.3f}"
+        if claim.beside:
+            own = claims.ending(claim, name, runs, claim.beside).mean
+            row["on the rows it learned from"] = f"{own:.3f}"
+        row["claimed order"] = plain("; ".join(_compared(claim, name, runs, by_processor)) or "–")
+        row["numbers that are learned"] = f"{experiments.parameters(variant):,}"
+        rows.append(row)
+    return rows
+
+
+def _compared(claim: Claim, name: str, runs: Runs, by_processor: Runs) -> Iterator[str]:
+    """How often a variant ended better than those that it should beat."""
+    processors = len(by_processor[claim.variants[name]])
+    how = "higher" if claim.measure == ACCURACY else "lower"
+    for pair in claim.better:
+        if pair[0] == name:
+            won = claims.wins(claim, pair, runs)
+            also = claims.wins(claim, pair, by_processor)
+            yield (
+                f"ended {how} than “{pair[1]}” in {won} of {len(experiments.SEEDS)} seeds "
+                f"and on {also} of {processors} processors"
+            )
+
+
+def _drawn(claim: Claim, runs: Runs) -> list[Seeds]:
+    drawn = []
+    for name, (colour, dash) in _looks(claim).items():
+        curves = experiments.curves(runs, claim.variants[name], claim.measure)
+        drawn.append(Seeds(name, *curves, colour, dash))
+        if claim.beside:
+            beside = experiments.curves(runs, claim.variants[name], claim.beside)
+            drawn.append(Seeds(f"{name}, its own rows", *beside, colour, "dash"))
+    return drawn
+
+
+def _begins(drawn: list[Seeds]) -> str:
+    begin = first_drawn(drawn)
+    if not begin:
+        return ""
+    step = drawn[0].steps[begin]
+    return f"The picture begins at step {step}; earlier numbers are in “The numbers as a table”."
+
+
+def _in_pairs(claim: Claim) -> bool:
+    """Whether no variant is compared twice, and dashes are free to tell the two of a pair apart."""
+    compared = {name for pair in claim.better for name in pair}
+    return len(compared) == 2 * len(claim.better) and not claim.beside
+
+
+def _looks(claim: Claim) -> dict[str, tuple[str, str]]:
+    """Colour and dashes of each variant: one colour a pair, or one a variant."""
+    if not _in_pairs(claim):
+        return {
+            name: (colour, "solid") for name, colour in zip(claim.variants, CURVES, strict=False)
+        }
+    return {
+        name: (colour, dash)
+        for pair, colour in zip(claim.better, CURVES, strict=False)
+        for name, dash in zip(pair, ("solid", "dash"), strict=True)
+    }
+
+
+def _dashes(claim: Claim) -> str:
+    if claim.beside:
+        return "Solid: the loss on held-out rows; dashed: on the rows it learns from. "
+    return (
+        "Solid: what should be better; dashed: what it is compared with. "
+        if _in_pairs(claim)
+        else ""
+    )
+
+
+RECURRENT = "training-recurrent"
+GRU = {
+    "gates": (
+        r"r_t = \sigma(W_{ir} x_t + b_{ir} + W_{hr} h_{t-1} + b_{hr})",
+        r"z_t = \sigma(W_{iz} x_t + b_{iz} + W_{hz} h_{t-1} + b_{hz})",
+    ),
+    "states": (
+        r"n_t = \tanh(W_{in} x_t + b_{in} + r_t \odot (W_{hn} h_{t-1} + b_{hn}))",
+        r"h_t = (1 - z_t) \odot n_t + z_t \odot h_{t-1}",
+    ),
+}
+GRADIENT = r"g_i = \left\lVert \frac{\partial\, \text{logits}_n}{\partial\, x_i} \right\rVert"
+
+
+def beside_recurrent() -> Panel:
+    """Path, gradient and accuracy of a GRU and of attention."""
+    frame().follow_model(HERE)
+    text = text_box(f"{RECURRENT}-text", LIST, listed=True)
+    try:
+        with engine().turn(lambda place: None):
+            both = compare(text)
+    except ValueError as refusal:
+        return Panel(f"{RECURRENT}-picture", picture=partial(st.error, plain(str(refusal))))
+    count = len(both.tokens)
+    start = stop = 0
+    if count > 1:
+        start, stop = st.slider(
+            "Two tokens, by position", 0, count - 1, (0, count - 1), key=f"{RECURRENT}-ends"
+        )
+    apart = stop - start
+    gradients = {each.network.name: each.gradient for each in both.both}
+    labels = [token.text for token in both.tokens]
+    unread = f"The first {count:,} tokens are read; {both.unread:,} more are left out."
+    largest = " and at ".join(
+        f"token {place}, {labels[place]} ({each.network.name})"
+        for each in both.both
+        for place in (int(each.gradient.argmax()),)
+    )
+    picture = Panel(
+        f"{RECURRENT}-picture",
+        look_for="A GRU is a recurrent network: it reads one token after the other, and one vector keeps "
+        f"what it has read. It computes {count} states in turn, one for each token; attention computes all "
+        f"{count} tokens of a layer at once. From the first chosen token to the second the GRU takes "
+        f"{apart} of its steps, attention {min(apart, 1)}. The gradient of the last output is largest at "
+        f"{plain(largest)}; its scale is logarithmic. Tokens are counted from 0.",
+        picture=paths_and_gradients(labels, start, stop, gradients),
+        below=[
+            *([partial(st.warning, unread)] if both.unread else []),
+            partial(st.table, _compared_networks(both, apart)),
+            Caption(
+                "On your list a token is scored where the same pair of tokens stood earlier. On fresh lists: "
+                "16 random symbols, repeated once; measured on the shipped weights."
+            ),
+            Caption("The state of the GRU, step by step, and the gradient that is drawn"),
+            Columns([Panel(name, below=list(map(Formula, lines))) for name, lines in GRU.items()]),
+            Formula(GRADIENT),
+        ],
+        check="Check: the states of the GRU, computed with this formula one step after the other, differ "
+        f"from PyTorch's by at most {difference(both.difference)}. Both networks learned from the same rows.",
+        table=Table(
+            {"token": numbered_labels(labels)}
+            | {f"gradient, {name}": lengths for name, lengths in gradients.items()}
+        ),
+    )
+    return Panel(RECURRENT, below=[_prediction(both), picture])
+
+
+def _prediction(both: Comparison) -> str:
+    """Who predicts more, first on the reader's list, then on fresh ones."""
+    attention, gru = both.both
+    fresh = " against ".join(f"{each.network.repeat_accuracy:.0%}" for each in both.both)
+    right = "On your list no pair of tokens is repeated, so there is nothing to predict"
+    if both.scored:
+        right = (
+            f"On your list attention predicts {attention.right} of {both.scored} tokens that can be copied, "
+            f"the GRU {gru.right} of {both.scored}"
+        )
+    return f"**{right}; on fresh lists, each repeated once, {fresh}.**"
+
+
+def _compared_networks(both: Comparison, apart: int) -> pd.DataFrame:
+    layers = {"attention": "2 layers, each at once", "GRU": f"{len(both.tokens)} states in turn"}
+    path = {"attention": min(apart, 1), "GRU": apart}
+    columns = {
+        each.network.name: {
+            "parameters": f"{each.network.parameters:,}",
+            "computed in": layers[each.network.name],
+            "steps between the two": str(path[each.network.name]),
+            "right on fresh repeated lists": f"{each.network.repeat_accuracy:.1%}",
+            "right on your list": f"{each.right} of {both.scored}",
+        }
+        for each in both.both
+    }
+    return pd.DataFrame(columns)

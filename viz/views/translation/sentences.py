@@ -128,7 +128,7 @@ def made_up(seed: int) -> str:
     return " ".join(phrase.english).replace(" .", ".")
 
 
-def seen_in(text: str, model: str) -> str:
+def worth_seeing(text: str, model: str) -> str:
     """What there is to see in a sentence of the list; "" for others, and in another model."""
     return SENTENCES.get(text, "") if model == TRANSLATOR else ""
 
@@ -147,11 +147,13 @@ def readable() -> bool:
     return current().model != TRANSLATOR or (bool(text.strip()) and not new)
 
 
-def other_sentences(seen: Look | None = None) -> None:
-    """In one box: sentences to choose, one made up, and the words that can be used. Below it, whose
-    sentence is shown. seen: what the part of the page shows that this stands in; where the box changes
-    the sentence, the whole page is drawn anew."""
-    if seen is not None and _is_another(seen):
+def other_sentences(look: Look | None = None) -> None:
+    """In one box: sentences to choose, one made up, and the words that can be used. look: what the part of
+    the page shows that this stands in; where the box changes the sentence, the whole page is drawn anew."""
+    view = current()
+    if look is not None and (
+        view.model != look.request.model or look.model.kept(view.text) != look.request.text
+    ):
         st.rerun()
     with st.popover("Other sentences", icon=":material/translate:", key="encoder-sentences"):
         open_one(
@@ -165,18 +167,26 @@ def other_sentences(seen: Look | None = None) -> None:
         st.session_state.setdefault(_SEED, 1)
         number.number_input("Seed", 0, 999_999, step=1, key=_SEED)
         draw.button("Make up a sentence", key="encoder-made-up", on_click=_draw, width="stretch")
-        if current().model == TRANSLATOR:
+        if view.model == TRANSLATOR:
             known_words(english_groups(), "English")
-    drawn: tuple[int, str] = st.session_state.get(_DRAWN, (0, ""))
-    if drawn[1] and drawn[1] == current().text:
-        st.caption(f"Made by the grammar with seed {drawn[0]}.")
-    _say_kept()
 
 
-def _is_another(seen: Look) -> bool:
-    """Whether another sentence or model has been chosen since."""
-    view, request = current(), seen.request
-    return view.model != request.model or seen.model.kept(view.text) != request.text
+def say_origin() -> None:
+    """Whose sentence is shown: one that the grammar made, or one that a page opened beside the visitor's,
+    which waits for the other pages."""
+    number, drawn = st.session_state.get(_DRAWN, (0, ""))
+    if drawn and drawn == current().text:
+        st.caption(f"Made by the grammar with seed {number}.")
+    waiting = kept_view()
+    if waiting is not None:
+        text = waiting.text
+        text = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+        st.caption(
+            plain(
+                "This page needs an encoder and a decoder, so it opened the translator. "
+                f"“{text}” and {models.title(waiting.model)} are kept for the other pages."
+            )
+        )
 
 
 def advise_on_english() -> None:
@@ -197,19 +207,6 @@ def open_on_translator() -> None:
     model are kept for the other pages."""
     if arrived() and not translated_here(current().model):
         lend_view(translator_view(sentence_to_open()))
-
-
-def _say_kept() -> None:
-    """What waits for the other pages."""
-    kept = kept_view()
-    if kept is not None:
-        text = kept.text if len(kept.text) <= _SHOWN else kept.text[: _SHOWN - 1] + "…"
-        st.caption(
-            plain(
-                "This page needs an encoder and a decoder, so it opened the translator. "
-                f"“{text}” and {models.title(kept.model)} are kept for the other pages."
-            )
-        )
 
 
 def sentence_to_open() -> str:

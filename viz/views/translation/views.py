@@ -1,0 +1,572 @@
+"""The views of an encoder–decoder: translation word by word, its alignment with the reference beneath it, its
+three attentions, and teacher forcing with the reader's own French."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from model.analysis.run_comparison import rounding
+from model.analysis.tokens.prediction import Sampling, probabilities
+from model.nn.places import head_label
+from model.trace.arrays import Array
+from model.trace.records import Attention
+from model.trace.trace import Trace
+from model.training.alignment import (
+    Links,
+    aligning_head,
+    crossings,
+    heads_by_reference,
+    links_of,
+    reference_phrase,
+    share_on_reference,
+    shares_on_reference,
+    source_words,
+    target_words,
+)
+from viz.elements.one_of import one_listed, one_step
+from viz.figures.alignment import alignment
+from viz.figures.bars import Given, word_probabilities
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.notation.numbers import (
+    counted,
+    difference,
+    nats,
+    power_of_ten,
+    probability,
+    significant,
+)
+from viz.notation.theme import KEY, QUERY, VALUE, WEIGHT, rgba
+from viz.shell.controls import choose_layer
+from viz.shell.page import explore
+from viz.shell.panel import Caption, Formula, Panel, Part, Table, draw_view
+from viz.shell.pictures import checked, readout_of
+from viz.state.link import TEXT_LIMIT
+from viz.state.look import Look, labels_of, traced
+from viz.state.session import change_view, current, shown, write_link
+from viz.views.prediction.next_token import bars_of, listed_ids, row_of
+from viz.views.prediction.writing import GREEDY
+from viz.views.translation.sentences import (
+    TRANSLATOR,
+    advise,
+    french_groups,
+    known_words,
+    other_sentences,
+    say_origin,
+    worth_seeing,
+)
+
+# Formulas. X is the source's stream, Y the target's, E what the encoder hands over.
+
+
+def projections(queries: str, others: str, *, bias: bool) -> str:
+    """Which stream queries come from, and which keys and values."""
+    parts = (("Q", QUERY, queries), ("K", KEY, others), ("V", VALUE, others))
+    return r",\quad ".join(
+        rf"{name} = \textcolor{{{colour}}}{{{stream}\,W_{name}{f' + b_{name}' if bias else ''}}}"
+        for name, colour, stream in parts
+    )
+
+
+CROSS = (
+    r"a_{f,e} = \mathrm{softmax}_e\!\left("
+    rf"\frac{{\textcolor{{{QUERY}}}{{q_f}} \cdot \textcolor{{{KEY}}}{{k_e}}}}{{\sqrt{{d_k}}}}\right)"
+)
+ON_REFERENCE = (
+    r"\text{on the reference} = \frac{1}{F} \sum_{f} \sum_{e\, \in\, \text{reference}(f)} a_{f,e}"
+)
+FORCED = r"p(\text{French}) = \prod_{f} p\left(w_f \mid w_{<f},\ \text{English}\right)"
+
+
+def with_target(look: Look, target: str | None) -> Look:
+    """The same look with another target; None: the model's own."""
+    return replace(look, request=replace(look.request, target=target))
+
+
+def whose_french() -> None:
+    """Says that the reader's own French is shown, and leads back to the model's."""
+    if current().target is not None:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption("This is your own French.")
+            st.button(
+                "Back to the model's French",
+                key="encoder-own-target",
+                on_click=lambda: change_view(replace(current(), target=None)),
+            )
+
+
+def choose_cross_head(trace: Trace, links: Links | None) -> tuple[Attention, int]:
+    """A layer and a head that read the source, those that align best with the reference links
+    first; both join the link. Where the view stands elsewhere, it is brought to `best_cross_head`."""
+    shares = {
+        (head.place, head.number): head.share for head in heads_by_reference(trace, links or ())
+    }
+    heads = list(dict.fromkeys([*shares, *_cross_heads(trace)]))
+    if (current().place, current().head) not in heads:
+        open_cross_head(best_cross_head(trace, links))
+        write_link()
+
+    def label(head: tuple[str, int]) -> str:
+        name = head_label(head)
+        return f"{name}: {shares[head]:.3f} on the reference" if head in shares else name
+
+    st.selectbox(
+        "Layer and head",
+        heads,
+        format_func=label,
+        help="Ordered by their weight on the reference" if shares else None,
+        **shown("encoder-cross-head", (current().place, current().head), open_cross_head),
+    )
+    return trace.find(current().place), current().head
+
+
+def open_cross_head(head: tuple[str, int]) -> None:
+    change_view(replace(current(), place=head[0], head=head[1]))
+
+
+def best_cross_head(trace: Trace, links: Links | None) -> tuple[str, int]:
+    """The sub-layer and head that align best with the reference links; without any, the one that the
+    model's card names, or the first."""
+    ranked = heads_by_reference(trace, links or ())
+    if ranked:
+        return ranked[0].place, ranked[0].number
+    named, heads = aligning_head(trace.model), _cross_heads(trace)
+    return named if named in heads and named is not None else heads[0]
+
+
+def _cross_heads(trace: Trace) -> list[tuple[str, int]]:
+    return [
+        (attention.name, head)
+        for attention in trace.attention
+        if attention.kind == "cross"
+        for head in range(attention.heads)
+    ]
+
+
+def _readout(trace: Trace, attention: Attention, head: int, row: int) -> Part:
+    """The line below the lines of a head: what the query of a row attends to most."""
+    return lambda: readout_of(attention, head, *labels_of(trace, attention), query=row)
+
+
+LISTED = 5
+NAMES = ("read by the encoder", "written by the decoder")
+SECONDS = 1.2  # between two steps that play by themselves
+_STEP, _READ, _PLAYING = "encoder-step", "encoder-step-of", "encoder-playing"
+_LINE = "font-size:1.15rem; line-height:1.7; overflow-wrap:anywhere; margin:0"
+_NEW = f"background:{rgba(WEIGHT, 0.22)};color:inherit;border-radius:3px;padding:0 3px"
+
+
+def translate(look: Look) -> None:
+    """The French comes out word by word, by itself or step by step."""
+    own = with_target(look, None)
+    if st.session_state.get(_READ) != own.request or _STEP not in st.session_state:
+        crossed = crossings(links_of(own.trace) or ())
+        opening = crossed[0][1] + 1 if crossed else 1  # the first two words have changed places
+        st.session_state.update({_READ: own.request, _STEP: opening, _PLAYING: False})
+    playing = bool(st.session_state.get(_PLAYING))
+    st.fragment(draw_view, run_every=SECONDS if playing else None)(_step, own, playing)
+
+
+def _step(look: Look, timed: bool) -> Panel:
+    """The lines of the words so far; beside them what the model expects. timed: whether the part of the page
+    is drawn again by itself."""
+    trace = look.trace
+    if trace.prediction is None:
+        raise ValueError(f"{trace.model} predicts no next word.")
+    end = int(trace.prediction.after(-1).argmax())
+    whole = (*(token.id for token in trace.target_tokens[1:]), end)
+    _move_on(len(whole), timed=timed)
+    step = one_step(_STEP, len(whole), _go, "encoder")
+    name = "Stop" if st.session_state.get(_PLAYING) else "▶ Play"
+    st.button(name, "encoder-play", on_click=_play, disabled=len(whole) == 1)
+    other_sentences(look)
+    attention, head = choose_cross_head(trace, links_of(trace))
+    ids, weights = whole[:step], attention.weights(head)[:step]
+    named = [token_label(word) for word in source_words(trace)]
+    texts = [word.text for word in look.model.tokenizer.named(ids)]
+    *before, new = map(token_label, texts)
+    marked = f'<mark style="{_NEW}"><b><u>{html.escape(new)}</u></b></mark>'
+    french = f'<p style="{_LINE}">{html.escape(" ".join([*before, ""]))}{marked}</p>'
+    row = row_of(trace, trace.prediction.after(step - 1), Sampling())
+    most = int(weights[-1].argmax())
+    attends = "attends most to" if len(named) > 1 else "attends to"
+    read = plain(f"“{new}” it {attends} “{named[most]}”")
+    return Panel(
+        "encoder-reads",
+        look_for=worth_seeing(look.request.text, look.request.model)
+        or "Each step adds the marked word; to write it, the model reads the source.",
+        picture=alignment(
+            weights,
+            source=source_words(trace),
+            target=texts,
+            chosen=step - 1,
+            names=NAMES,
+            rows=len(whole),
+        ),
+        beside=[
+            partial(st.html, french),
+            say_origin,
+            "**What the model expects next**",
+            bars_of(look, row, "encoder-expected", listed_ids(row, LISTED, ids[-1]), ids[-1]),
+            Formula(GREEDY),
+        ],
+        below=[
+            _readout(trace, attention, head, step - 1),
+            Caption(f"To write {read}: weight {weights[-1][most]:.4f} of {weights[-1].sum():.4f}."),
+        ],
+        check=_alike(look, ids[: step - 1]) if look.model.runs else "",
+        table=Table({"to write": new, "it reads": named, "weight": weights[-1]}),
+    )
+
+
+def _move_on(last: int, *, timed: bool) -> None:
+    """One step further while it plays. The timer belongs to the page, which is drawn anew to start
+    and to stop it."""
+    state = st.session_state
+    playing = bool(state.get(_PLAYING))
+    if playing and timed and state[_STEP] < last:
+        state[_STEP] += 1
+    if playing and state[_STEP] >= last:
+        state[_PLAYING] = False
+    if timed != bool(state[_PLAYING]):
+        st.rerun()
+
+
+def _go(by: int) -> None:
+    st.session_state[_PLAYING] = False
+    st.session_state[_STEP] += by
+
+
+def _play() -> None:
+    st.session_state[_PLAYING] = not st.session_state.get(_PLAYING)
+    if st.session_state[_PLAYING]:
+        st.session_state[_STEP] = 0  # the first step follows at once
+
+
+def _alike(look: Look, before: tuple[int, ...]) -> str:
+    """The check of a step: reading only the words before it gives the same row."""
+    run = traced(replace(look.request, target="", continued=before))
+    same_words = run.target_tokens == look.trace.target_tokens[: len(before) + 1]
+    whole, alone = look.trace.prediction, run.prediction
+    if whole is None or alone is None or not same_words:
+        return ""
+    apart = float(np.abs(whole.after(len(before)) - alone.after(-1)).max())
+    return (
+        "Check: the decoder ran once over the whole target. Run only over the words "
+        f"before this one, it gives the same logits, to within {difference(apart)}. The masked "
+        "self-attention ensures this: no word sees a later one."
+    )
+
+
+def show_alignment(look: Look) -> Panel:
+    """The weights of a head between the words, for the model's own French or the reader's."""
+    look = with_target(look, current().target)
+    trace = look.trace
+    source, target, links = source_words(trace), target_words(trace), links_of(trace)
+    other_sentences(look)
+    attention, head = choose_cross_head(trace, links)
+    weights = attention.weights(head)[: len(target)]
+    names = ["all words", *(f"{token_label(word)} ({at})" for at, word in enumerate(target))]
+    chosen = one_listed("Show the lines of", names, "encoder-alignment-word") - 1
+    model = look.request.model if current().target is None else ""
+    most = weights.argmax(-1)
+    columns: dict[str, object] = {
+        "word": [token_label(word) for word in target],
+        "attends most to": [token_label(source[at]) for at in most],
+        "weight": weights[np.arange(len(target)), most],
+    }
+    on_reference: list[Part] = []
+    if links is not None:
+        columns["reference"] = [" ".join(source[at] for at in link) or "—" for link in links]
+        columns["weight on the reference"] = shares_on_reference(weights, links)
+        on_reference = [Formula(ON_REFERENCE)]
+    return Panel(
+        "encoder-alignment",
+        look_for=worth_seeing(look.request.text, model)
+        or "Where lines cross, the two languages put the words in a different order.",
+        picture=alignment(
+            weights,
+            source=source,
+            target=target,
+            reference=links,
+            chosen=chosen if chosen >= 0 else None,
+            names=NAMES,
+        ),
+        beside=[
+            whose_french,
+            say_origin,
+            *(_shares(weights, links, source, target) if links is not None else []),
+            *_grammar(source, target),
+            Formula(CROSS),
+            *on_reference,
+        ],
+        below=[
+            _readout(trace, attention, head, max(chosen, 0)),
+            Caption(
+                "The lines of a word show the row of weights of the query that writes it, one position "
+                "earlier. Each row sums to 1; weights below 0.02 are not drawn."
+            ),
+            partial(checked, look),
+        ],
+        table=Table(columns),
+    )
+
+
+def _shares(
+    weights: Array, links: Links, source: Sequence[str], target: Sequence[str]
+) -> list[Part]:
+    """How much of the weight lies on the reference, word by word for those that changed places.
+
+    Args:
+        weights: of a head, (word of the target, word of the source).
+        links: the reference.
+        source: its words.
+        target: its words.
+    """
+    mean = share_on_reference(weights, links)
+    if mean is None:
+        return []
+    shares = shares_on_reference(weights, links)
+    count = sum(share is not None for share in shares)
+    parts: list[Part] = [
+        f"This head puts **{mean:.4f}** of its weight on the reference words, the mean of "
+        f"{counted(count, 'word')}."
+    ]
+    for one, other in crossings(links):
+        pair = " ".join(source[at] for at in sorted({*links[one], *links[other]}))
+        parts.append(
+            plain(
+                f"“{pair}” becomes “{target[one]} {target[other]}”: the reference lines cross. "
+                f"Weight on the reference: “{target[one]}” {shares[one] or 0:.4f}, "
+                f"“{target[other]}” {shares[other] or 0:.4f}."
+            )
+        )
+    return parts
+
+
+def _grammar(source: tuple[str, ...], target: tuple[str, ...]) -> list[Part]:
+    """What the grammar says where that is not what is shown."""
+    phrase = reference_phrase(source)
+    if phrase is None:
+        return [
+            Caption(
+                "The grammar cannot make this sentence, so there is no reference to compare with."
+            )
+        ]
+    if phrase.french == target:
+        return []
+    french = " ".join(phrase.french)
+    return [Caption(plain(f"The grammar gives “{french}”. Words in both keep their reference."))]
+
+
+# title: stack, kind of the sub-layers, and what to look for
+ATTENTIONS = {
+    "Encoder self-attention": (
+        "encoder",
+        "self",
+        "The source attends to itself, in both directions: nothing is masked.",
+    ),
+    "Masked decoder self-attention": (
+        "decoder",
+        "self",
+        "The target attends to itself. The grey cells are the future, which is masked.",
+    ),
+    "Cross-attention": (
+        "decoder",
+        "cross",
+        "The target (rows) attends to the source (columns): queries from the decoder, keys and values "
+        "from the encoder. The row of a word shows what is read to write the next one.",
+    ),
+}
+
+
+def three_attentions(look: Look) -> Panel:
+    """Any layer and head of the chosen kind of attention, cell by cell."""
+    look = with_target(look, current().target)
+    places = {
+        title: [
+            one.name
+            for one in look.trace.attention
+            if one.stack == stack and one.name.endswith(f".{kind}")
+        ]
+        for title, (stack, kind, _) in ATTENTIONS.items()
+    }
+
+    def take(title: str) -> None:
+        """The first layer of the kind; of cross-attention the head that aligns best."""
+        run = look.trace  # an open page keeps this function, but no trace
+        cross = title == "Cross-attention"
+        open_cross_head(best_cross_head(run, links_of(run)) if cross else (places[title][0], 0))
+
+    here = next((title for title in places if current().place in places[title]), "Cross-attention")
+    st.segmented_control(
+        "Which attention", list(places), required=True, **shown("encoder-kind", here, take)
+    )
+    choose_layer(places[here])
+    other_sentences(look)
+    return Panel(
+        "encoder-attentions",
+        look_for=ATTENTIONS[here][2],
+        picture=partial(explore, look),
+        below=[whose_french, say_origin],
+    )
+
+
+_BOX, _TYPED, _TYPED_FOR = "encoder-target", "encoder-target-typed", "encoder-target-for"
+
+
+def own_target(look: Look) -> Panel:
+    """Teacher forcing with French of the reader's own: what the model gives each word of it."""
+    typed = _box(look, with_target(look, None))
+    other_sentences(look)
+    known: list[Part] = [say_origin]
+    if look.model.name == TRANSLATOR:
+        known += [
+            partial(known_words, french_groups(), "French"),
+            partial(advise, typed, french_groups(), "French"),
+        ]
+    wanted = (
+        "Write your own French, right or wrong. The bars show the probability that the model "
+        "gave to each word. A word that it did not expect has a short bar."
+    )
+    refusal = _refusal(look, typed) if typed.strip() else ""
+    if refusal:
+        words = plain(f"{refusal} Until then the model's own French is shown.")
+        return Panel("encoder-forced", look_for=wanted, below=[*known, partial(st.error, words)])
+    own, look = with_target(look, None), with_target(look, current().target)
+    trace = look.trace
+    given, error = _given(look), rounding(trace)
+    links, target = links_of(trace), target_words(trace)
+    attention, head = choose_cross_head(trace, links)
+    if look.request.target is None:
+        known.append(Caption("You have not written any French yet; this is the model's own."))
+    columns = {
+        "word": [token_label(word.word) for word in given],
+        "probability": [word.share for word in given],
+        "model's first choice": [token_label(word.first) for word in given],
+        "its probability": [word.first_share for word in given],
+    }
+    bars = Panel(
+        "encoder-forced",
+        picture=word_probabilities(given, error),
+        below=[*_product(look, given, own), Formula(FORCED)],
+        table=Table(columns, formats=dict.fromkeys(columns, f"%.{significant(error)}g")),
+    )
+    return Panel(
+        "encoder-forced-lines",
+        look_for=wanted,
+        picture=alignment(
+            attention.weights(head)[: len(target)],
+            source=source_words(trace),
+            target=target,
+            reference=links,
+            names=("read by the encoder", "your French"),
+        ),
+        beside=[*known, "**The probability of each word**", bars],
+        below=[_readout(trace, attention, head, 0), partial(checked, look)],
+    )
+
+
+def _box(look: Look, own: Look) -> str:
+    """The French, where the model's own can be taken as a beginning. own: the look with that one."""
+    models_own = look.model.tokenizer.decode([token.id for token in own.trace.target_tokens[1:]])
+    typed = st.session_state.get(_TYPED)
+    if typed is None or st.session_state.get(_TYPED_FOR) != current().target:
+        typed = current().target or ""  # a link, an example or another view decides
+    st.session_state[_BOX] = typed
+    st.text_input(
+        "Your French",
+        max_chars=TEXT_LIMIT,
+        key=_BOX,
+        on_change=_take,
+        args=(look,),
+        placeholder=f"For instance: {models_own}",
+    )
+    st.button("Take the model's", key="encoder-take", on_click=_set, args=(models_own, models_own))
+    st.button(
+        "Use the model's own again",
+        key="encoder-clear",
+        on_click=_set,
+        args=("", None),
+        disabled=current().target is None and not typed,
+    )
+    return str(typed)
+
+
+def _take(look: Look) -> None:
+    """Keeps what was typed; it becomes the target where the model can read it."""
+    typed: str = st.session_state[_BOX]
+    readable = typed.strip() and not _refusal(look, typed)
+    _set(typed, typed if readable else None)
+
+
+def _set(typed: str, target: str | None) -> None:
+    st.session_state[_TYPED], st.session_state[_TYPED_FOR] = typed, target
+    change_view(replace(current(), target=target))
+
+
+def _refusal(look: Look, target: str) -> str:
+    """Why a target cannot be read; "" where it can."""
+    try:
+        traced(with_target(look, target).request)
+    except ValueError as refusal:
+        return str(refusal)
+    return ""
+
+
+def _given(look: Look) -> tuple[Given, ...]:
+    """Each word of the target and its end, with the model's own first choice."""
+    trace = look.trace
+    if trace.prediction is None:
+        return ()
+    shares = probabilities(trace.prediction.all)  # (query, vocabulary)
+    end = look.model.tokenizer.end
+    ids = [token.id for token in trace.target_tokens[1:]] + ([] if end is None else [end])
+    named, firsts = look.model.tokenizer.named, shares.argmax(-1)[: len(ids)].tolist()
+    return tuple(
+        Given(word.text, float(row[word.id]), first.text, float(row[first.id]))
+        for word, first, row in zip(named(ids), named(firsts), shares, strict=False)
+    )
+
+
+def _product(look: Look, given: tuple[Given, ...], own: Look) -> list[Part]:
+    """The probability of the whole, beside that of the model's own French."""
+    error = rounding(look.trace)
+    loss = -_logarithm(given) / len(given)
+    sentence = (
+        f"The product of all probabilities: **{product_in_words(given, error)}**, "
+        f"a loss of {nats(loss, error)} nats per word."
+    )
+    if look.request.target is not None:
+        french = look.model.tokenizer.decode([token.id for token in own.trace.target_tokens])
+        best = product_in_words(_given(own), rounding(own.trace))
+        sentence += f" The model's own, {plain(f'“{french}”')}: {best}."
+    surprises = [word for word in given if not word.agrees]
+    if not surprises:
+        return [sentence]
+    word = min(surprises, key=lambda given: given.share)
+    least = (
+        f"The least expected is “{token_label(word.word)}”: {_in_words(word.share, error)}. The "
+        f"model would have written “{token_label(word.first)}”: "
+        f"{probability(word.first_share, error)}."
+    )
+    return [sentence, plain(least)]
+
+
+def product_in_words(given: Sequence[Given], error: float) -> str:
+    """The product of the probabilities of some words. Its logarithm is a sum: the errors add up."""
+    return _in_words(float(np.exp(_logarithm(given))), len(given) * error)
+
+
+def _logarithm(given: Sequence[Given]) -> float:
+    return float(sum(np.log(max(word.share, 1e-300)) for word in given))
+
+
+def _in_words(share: float, error: float) -> str:
+    if share >= 0.001:
+        return probability(share, error)
+    return power_of_ten(share, min(significant(error), 2))
