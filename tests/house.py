@@ -6,11 +6,16 @@ a function of a folder, so that each law is also tried on a small planted house 
 """
 
 import ast
-from collections.abc import Iterator
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOMS = ("app", "pages", "viz", "model")
 LUMBER_ROOMS = {"util", "utils", "helper", "helpers", "common", "manager", "managers", "base"}
+PROGRAMS = {"model.worked.failing_programs"}  # of others, to be shown
+TYPE_NAME = re.compile(r"_?[A-Z][a-z]\w*$")
 # Which modules may never reach which others, directly or through any module they import.
 FORBIDDEN = {
     "model": {"streamlit", "plotly", "viz", "pages", "app"},
@@ -128,7 +133,7 @@ def known_modules(asked: str, files: dict[str, Path]) -> set[str]:
     return {name for name in [*ancestors(asked), asked] if name in files} | {asked.split(".")[0]}
 
 
-def chains(graph: dict[str, set[str]], start: str) -> dict[str, list[str]]:
+def chains(graph: Mapping[str, set[str]], start: str) -> dict[str, list[str]]:
     """For everything a module reaches, one shortest way to it."""
     ways = {start: [start]}
     waiting = [start]
@@ -185,9 +190,25 @@ def climbing_imports(root: Path) -> list[str]:
 
 
 def circles(root: Path) -> list[set[str]]:
-    """Modules that import each other, directly or through others."""
+    """Modules of Python, and modules of scripts, that import each other, directly or through others."""
     files = module_files(root)
     graph = {name: imported_modules(name, file, files) for name, file in files.items()}
+    return circles_of(graph) + circles_of(script_imports(root))
+
+
+def script_imports(root: Path) -> dict[str, set[str]]:
+    """What each script that people wrote imports of the others."""
+    scripts = [file for file in (root / "viz").rglob("*.js") if "bundled" not in file.parts]
+    return {
+        str(file.relative_to(root)): {
+            os.path.normpath(file.parent.relative_to(root) / asked)
+            for asked in re.findall(r'from\s+"(\.[^"]+)"', file.read_text(encoding="utf-8"))
+        }
+        for file in scripts
+    }
+
+
+def circles_of(graph: Mapping[str, set[str]]) -> list[set[str]]:
     reached = {name: set(chains(graph, name)) for name in graph}
     found: list[set[str]] = []
     for name in graph:
@@ -195,6 +216,26 @@ def circles(root: Path) -> list[set[str]]:
         if len(together) > 1 and together not in found:
             found.append(together)
     return found
+
+
+def repeated_types(root: Path) -> list[str]:
+    """Names of types that stand for two things: classes, and names for combined types, of two modules."""
+    places: defaultdict[str, set[str]] = defaultdict(set)
+    for module, file in module_files(root).items():
+        if module in PROGRAMS:
+            continue
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].add(module)
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.BinOp):
+                for target in node.targets:
+                    if isinstance(target, ast.Name) and TYPE_NAME.match(target.id):
+                        places[target.id].add(module)
+    return [
+        f"{name}: {', '.join(sorted(modules))}"
+        for name, modules in sorted(places.items())
+        if len(modules) > 1
+    ]
 
 
 def lumber_rooms(root: Path) -> list[str]:

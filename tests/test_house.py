@@ -6,7 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.cases import each
-from tests.house import ROOMS, circles, climbing_imports, import_graph, lumber_rooms, wrong_imports
+from tests.house import (
+    ROOMS,
+    circles,
+    climbing_imports,
+    import_graph,
+    lumber_rooms,
+    repeated_types,
+    wrong_imports,
+)
 from tests.sizes import long_files, long_functions, written_files
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -26,7 +34,15 @@ TO_BE_WRITTEN = {"pages/one_head.py", "deploy/kubernetes/ours"}  # by who follow
 
 @each(
     "broken",
-    [wrong_imports, climbing_imports, circles, lumber_rooms, long_files, long_functions],
+    [
+        wrong_imports,
+        climbing_imports,
+        circles,
+        repeated_types,
+        lumber_rooms,
+        long_files,
+        long_functions,
+    ],
 )
 def test_no_law_is_broken(broken: Callable[[Path], list[str]]) -> None:
     assert broken(REPOSITORY) == []

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import circles, climbing_imports, lumber_rooms, wrong_imports
+from tests.house import (
+    circles,
+    climbing_imports,
+    lumber_rooms,
+    repeated_types,
+    wrong_imports,
+)
 from tests.sizes import LONGEST_FILE, LONGEST_FUNCTION, long_files, long_functions
 
 
@@ -58,6 +64,21 @@ def test_a_planted_circle_is_found(tmp_path: Path) -> None:
         "model/nn/three.py": "from .one import other",
     }
     assert circles(build(tmp_path, sources)) == [{f"model.nn.{n}" for n in ("one", "two", "three")}]
+
+
+def test_a_planted_circle_of_scripts_is_found(tmp_path: Path) -> None:
+    sources = {
+        "viz/js/one.js": 'import { a } from "./two.js";',
+        "viz/js/two.js": 'import {\n  b,\n} from "../js/one.js";\nexport { c } from "./three.js";',
+        "viz/js/three.js": 'import "plotly";',
+    }
+    assert circles(build(tmp_path, sources)) == [{"viz/js/one.js", "viz/js/two.js"}]
+
+
+@pytest.mark.parametrize("source", ["class Turn:\n    pass", "Turn = dict[str, int]"])
+def test_a_planted_second_meaning_of_a_name_is_found(tmp_path: Path, source: str) -> None:
+    sources = {"model/nn/one.py": source, "viz/two.py": "Turn = int | str\nTURN = 3 * 4"}
+    assert repeated_types(build(tmp_path, sources)) == ["Turn: model.nn.one, viz.two"]
 
 
 @pytest.mark.parametrize(
