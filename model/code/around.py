@@ -57,7 +57,7 @@ def _before(around: AroundHeads) -> Iterator[tuple[Stage, Around]]:
         )
     if record is not None:
         width = record.input.shape[1]
-        shifts = around.model.config.shifts and record.kind == "layer"
+        shifts = around.model.config.shifts and record.law.shifts
         letters = ("gamma", "beta") if shifts else ("gamma",)
         yield (
             "norm",

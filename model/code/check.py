@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from model.analysis.attribution.head_maps import CLOSE, Turn, read_by
@@ -156,9 +155,8 @@ def _normed(vectors: Array, weights: Weights, name: str, config: TransformerConf
     parts = [part.detach().cpu() for part in given if part is not None and part.shape == width]
     if len(parts) < len(letters):
         raise ValueError("its queries and keys have norms that this app cannot write as code")
-    norm = F.layer_norm if config.centres else F.rms_norm
-    made = norm(torch.from_numpy(vectors), width, parts[0], eps=config.epsilon)
-    return _array(sum(parts[1:], made))
+    gamma, beta = (*parts, None)[:2]
+    return _array(config.norm_law.apply(torch.from_numpy(vectors), gamma, beta, config.epsilon)[0])
 
 
 def _turned(model: "Model", angles: Array | None, vectors: Array) -> Array:

@@ -275,16 +275,9 @@ def norm(plan: Plan) -> Iterator[Line]:
     config, line = plan.config, inside("norm")
     width, shift = config.d_model, ' + w["beta"]' if config.shifts else ""
     yield Line("def norm(x, w):", None, "norm")
-    if config.centres:
-        yield line('"""Layer norm: each token\'s vector brought to mean 0 and variance 1."""')
-        yield line("mean = x.mean(-1, keepdim=True)", "n", 1)
-        yield line("variance = (x - mean).square().mean(-1, keepdim=True)", "n", 1)
-        root = f"(variance + {config.epsilon:.6g}).sqrt()"
-        yield line(f"normalized = (x - mean) / {root}", "n", width)
-    else:
-        yield line('"""RMS norm: each token\'s vector divided by the root of its mean square."""')
-        yield line("mean_square = x.square().mean(-1, keepdim=True)", "n", 1)
-        yield line(f"normalized = x / (mean_square + {config.epsilon:.6g}).sqrt()", "n", width)
+    yield line(f'"""{config.norm_law.words_in_code}"""')
+    for code, is_wide in config.norm_law.code:
+        yield line(code.format(epsilon=f"{config.epsilon:.6g}"), "n", width if is_wide else 1)
     yield line(f'return normalized * w["gamma"]{shift}', "n", width)
 
 
@@ -341,7 +334,7 @@ def _sub_layers(plan: Plan, stack: Stack) -> Iterator[SubLayer]:
 def _in_turn(plan: Plan, steps: list[SubLayer], length: Length) -> Iterator[Line]:
     """Sub-layer after sub-layer, with the norm before each (pre-norm) or after its sum (post-norm)."""
     size = (length, plan.config.d_model)
-    pre = plan.config.norm_place == "pre"
+    pre = plan.config.norms_input
     for number, (part, norm_name, result, call) in enumerate(steps):
         last = number == len(steps) - 1
         if pre:

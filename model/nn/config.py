@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args, get_origin, get_type_hints
 
+from model.nn.norms import NORM_PLACES, NORMS, NormKind, NormLaw, NormPlace
+
 Shape = Literal["decoder", "encoder", "encoder-decoder"]
 Stack = Literal["encoder", "decoder"]
-NormKind = Literal["layer", "rms"]
-# Before a sub-layer, after the sum, on what a sub-layer reads and what it writes (Gemma 2), on what it writes
-# (OLMo 2)
-NormPlace = Literal["pre", "post", "both", "after"]
 Activation = Literal["relu", "relu2", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
 PositionKind = Literal[
     "learned", "sinusoidal", "rotary", "alibi", "buckets", "disentangled", "none"
@@ -206,29 +204,29 @@ class TransformerConfig:
         return self.rotary_width or self.head_width
 
     @property
-    def centres(self) -> bool:
-        """Whether the norms subtract the mean of each vector; an RMS norm does not."""
-        return self.norm == "layer"
+    def norm_law(self) -> NormLaw:
+        """The law of the norms."""
+        return NORMS[self.norm]
 
     @property
     def shifts(self) -> bool:
         """Whether the norms add a β."""
-        return self.centres and self.norm_bias
+        return self.norm_law.shifts and self.norm_bias
 
     @property
     def norms_input(self) -> bool:
         """Whether a norm stands before each sub-layer."""
-        return self.norm_place in ("pre", "both")
+        return NORM_PLACES[self.norm_place].before
 
     @property
     def norms_sum(self) -> bool:
         """Whether a norm stands after each sum, on the stream itself."""
-        return self.norm_place == "post"
+        return NORM_PLACES[self.norm_place].on_sum
 
     @property
     def norms_output(self) -> bool:
         """Whether a norm stands on what each sub-layer writes."""
-        return self.norm_place in ("both", "after")
+        return NORM_PLACES[self.norm_place].after
 
     @property
     def masks_future(self) -> bool:

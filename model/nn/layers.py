@@ -13,16 +13,13 @@ from torch import Tensor, nn
 
 from model.nn.attention import MultiHeadAttention
 from model.nn.config import GATED, Activation, Stack, TransformerConfig
+from model.nn.norms import NORMS
 from model.nn.places import Place
 from model.nn.recorder import FeedForwardTensors, NormTensors, TableRows, current
 
 
 class Norm(nn.Module):
-    """Layer norm (Ba et al. 2016) or RMS norm (Zhang and Sennrich 2019) over the last axis.
-
-    The layer norm keeps the kernel's own mean and 1/sqrt(variance + epsilon); the RMS norm has no
-    mean.
-    """
+    """A norm of one of the kinds in `NORMS` over the last axis."""
 
     def __init__(self, config: TransformerConfig, name: str) -> None:
         super().__init__()
@@ -30,17 +27,11 @@ class Norm(nn.Module):
         self.kind = config.norm
         self.epsilon = config.epsilon
         self.gamma = nn.Parameter(torch.ones(config.d_model))
-        self.beta = nn.Parameter(torch.zeros(config.d_model)) if config.norm == "layer" else None
+        self.beta = nn.Parameter(torch.zeros(config.d_model)) if config.norm_law.shifts else None
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.kind == "layer":
-            normed, mean, inverse = torch.native_layer_norm(
-                x, (x.shape[-1],), self.gamma, self.beta, self.epsilon
-            )
-        else:
-            inverse = torch.rsqrt(x.square().mean(-1, keepdim=True) + self.epsilon)
-            mean = torch.zeros_like(inverse)
-            normed = x * inverse * self.gamma
+        law = NORMS[self.kind]
+        normed, mean, inverse = law.apply(x, self.gamma, self.beta, self.epsilon)
         recorder = current()
         if recorder.keeps:
             kept = normed if recorder.keeps_all else None
@@ -192,7 +183,7 @@ class Block(nn.Module):
     def __init__(self, config: TransformerConfig, stack: Stack, layer: int) -> None:
         super().__init__()
         self.stack = stack
-        self.pre = config.norm_place == "pre"
+        self.pre = config.norms_input
         own = Place(stack, layer, "causal" if stack == "decoder" else "self")
         self.self_attention = MultiHeadAttention(config, own)
         self.self_norm = Norm(config, own.norm)

@@ -15,9 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.nn.config import Activation, NormKind, Stack
+from model.nn.config import Activation, Stack
 from model.nn.intervention import MASKS, UNCHANGED, Intervention
 from model.nn.key_value_cache import KeyValueCache
+from model.nn.norms import NormKind
 from model.nn.patches import Through, unchanged
 from model.nn.places import Place
 from model.system import deadline

@@ -48,7 +48,7 @@ def norm(record: NormRecord, *, shifts: bool) -> Snippets:
         "shift_of_one": " + beta[c].item()" if shifts else "",
         "beta": "beta" if shifts else "None",
     }
-    return _styles("norm", slots, "y", {"centres"} if record.kind == "layer" else ())
+    return _styles("norm", slots, "y", {record.kind})
 
 
 def positions(kind: PositionCode, tokens: int, width: int, *, base: float = 10_000.0) -> Snippets:

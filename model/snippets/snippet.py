@@ -10,6 +10,7 @@ import numpy as np
 
 from model.nn.config import RotaryPairs
 from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.norms import NormKind
 from model.trace.records import Attention
 
 Vectors = Literal["query", "key", "value"]
@@ -56,7 +57,7 @@ class Snippet:
 class NormFacts:
     """A norm of each head's queries and keys."""
 
-    centres: bool
+    kind: NormKind
     shifts: bool
     epsilon: float
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from model.nn.norms import NORMS
 from model.snippets.snippet import STYLES, Facts, Later, Line, Snippet, Stage, Style, Vector, shape
 
 LETTERS: Mapping[Stage, str] = {"query": "q", "key": "k", "value": "v"}
@@ -189,7 +190,7 @@ def vectors(facts: Facts, vector: Vector, stage: Stage, style: Style) -> Snippet
         "added": f" + {bias}" if vector.bias else "",
         "bias": f", {bias}" if vector.bias else "",
         "start": f"{bias}[first + c].item()" if vector.bias else "0.0",
-        "norm": "layer_norm" if norm and norm.centres else "rms_norm",
+        "norm": NORMS[norm.kind].in_torch if norm else "",
         "epsilon": f"{norm.epsilon:.6g}" if norm else "",
         "gamma": f'w["{stage}_norm.gamma"]',
         "beta": f" + {beta}" if norm and norm.shifts else "",
@@ -205,10 +206,9 @@ def vectors(facts: Facts, vector: Vector, stage: Stage, style: Style) -> Snippet
     holds = {
         "bias": vector.bias,
         "normed": norm is not None,
-        "centres": norm is not None and norm.centres,
         "turns": vector.turned > 0,
         "part": vector.turned > 0 and part,
     }
-    words = {word for word, is_so in holds.items() if is_so}
+    words = {word for word, is_so in holds.items() if is_so} | ({norm.kind} if norm else set())
     cell = "@dimension@" if style == "loops" else f"{head}, {token}, @dimension@"
     return filled_in(templates("stages.toml")["vectors"][style], slots, words, f"{letter}[{cell}]")

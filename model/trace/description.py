@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from model.nn.config import NormKind, Part, Projection, Stack, TransformerConfig
+from model.nn.config import Part, Projection, Stack, TransformerConfig
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, SMALLEST, Intervention
+from model.nn.norms import NormKind
 from model.nn.patches import Patch
 from model.nn.places import Place
 from model.system.settings import settings

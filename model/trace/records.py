@@ -12,8 +12,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from model.nn.config import AS_IN_GPT2, Activation, NormKind, Projection, Stack
+from model.nn.config import AS_IN_GPT2, Activation, Projection, Stack
 from model.nn.intervention import WeightSet
+from model.nn.norms import NORMS, NormKind, NormLaw
 from model.nn.places import Kind, Place
 from model.system import deadline
 from model.trace.arrays import Array, Mask, read_only, softmax
@@ -397,6 +398,11 @@ class NormRecord:
         return f"<NormRecord {self.name}: {self.kind} norm, {tokens} tokens × {width}>"
 
     @property
+    def law(self) -> NormLaw:
+        """What a norm of this kind does."""
+        return NORMS[self.kind]
+
+    @property
     def variance(self) -> Array:
         """(token,): biased variance of the input, or its mean square for an RMS norm."""
         variance = 1 / self.inverse_deviation.astype(np.float64) ** 2 - self.epsilon
@@ -428,9 +434,8 @@ class NormRecord:
     def recomputed(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and 1/sqrt(variance + epsilon) of the input, (token, 1) each, in float64."""
         x = self.input.astype(np.float64)
-        mean = x.mean(-1, keepdims=True) * (self.kind == "layer")
-        variance = ((x - mean) ** 2).mean(-1, keepdims=True)
-        return mean, 1 / np.sqrt(variance + self.epsilon)
+        mean, size = self.law.statistics(x)
+        return mean, 1 / np.sqrt(size + self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from model.nn.config import AS_IN_GPT2, NormKind, Projection, RotaryPairs
+from model.nn.config import AS_IN_GPT2, Projection, RotaryPairs
+from model.nn.norms import NormLaw
 from viz.notation.numbers import power_of_ten
 
 ATTENTION = (
@@ -332,28 +333,25 @@ def turned_positions(pairs: RotaryPairs) -> Formula:
 
 
 def norm(
-    kind: NormKind,
+    law: NormLaw,
     epsilon: float,
     *,
     shifts: bool,
     of: Literal["stream", "query", "key"] = "stream",
 ) -> Formula:
-    """A layer norm or an RMS norm (Ba et al. 2016; Zhang and Sennrich 2019). of: whose numbers it takes."""
-    centres = kind == "layer"
-    mean, size = (r" - \mu_i", r"\sigma_i^2") if centres else ("", r"\text{ms}_i")
-    own_mean = " - @(mean)@" if centres else ""
+    """A norm of each row. of: whose numbers it takes."""
+    above = law.centred("x_{ic}", r"\mu_i")
     plus = r" + \beta_c" if shifts else ""
     own_plus = " + @(beta)@" if plus else ""
     mantissa, _, power = f"{epsilon:e}".partition("e")
     small = rf"{float(mantissa):g}{{\cdot}}10^{{{int(power)}}}"
     root = rf"\sqrt{{@variance@ + {small}}}"
-    share = rf"\frac{{@x@{own_mean}}}{{{root}}}"
-    of_row = "mean and variance" if centres else "the mean square"
+    share = rf"\frac{{{law.centred('@x@', '@(mean)@')}}}{{{root}}}"
     return Formula(
-        general=rf"{coloured(of, 'y_{ic}')} = \gamma_c\,\frac{{x_{{ic}}{mean}}}"
-        rf"{{\sqrt{{{size} + \epsilon}}}}{plus}",
-        plain=f"y = gamma (x{' − mean' if centres else ''}) / sqrt({'variance' if centres else 'mean square'}"
-        f" + epsilon){' + beta' if plus else ''}, with {of_row} of the row",
+        general=rf"{coloured(of, 'y_{ic}')} = \gamma_c\,\frac{{{above}}}"
+        rf"{{\sqrt{{{law.size_of('i')} + \epsilon}}}}{plus}",
+        plain=f"y = gamma ({law.centred('x', 'mean').replace('-', '−')}) / sqrt({law.size} + epsilon)"
+        f"{' + beta' if plus else ''}, with {law.of_row} of the row",
         numeric={
             "cell": aligned(
                 rf"\hat x{_CELL} &= {share} = @unit@",

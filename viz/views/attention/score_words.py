@@ -11,7 +11,7 @@ def how_a_score_adds_up(seen: Look) -> None:
     """The formula, and why the parts add up."""
     st.latex(SCORE_PARTS)
     config = seen.model.config
-    held = "mean and deviation" if config.centres else "root mean square"
+    held = config.norm_law.taken
     turned = (
         " Rotary positions rotate each part of a query or key by the angles of its own token."
         if seen.attention.projection.turned
