@@ -100,7 +100,7 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
     )
     parts = {
         "Token embedding": config.d_vocab * width,
-        "Position embedding": config.n_ctx * width * (config.positions == "learned"),
+        "Position embedding": config.n_ctx * width * config.has_position_table,
         "Biases of distances": config.buckets * config.heads * (bool(encoder) + bool(decoder)),
         "Segment embedding": config.segments * width,
         "Norm after the embedding": norm * config.embedding_norm,

@@ -80,7 +80,7 @@ def _check_stages(attention: Attention, config: TransformerConfig, weights: Weig
     if (attention.cap or 0) != config.cap:
         raise ValueError(refusal.format("caps its scores"))
     bias = 0.0 if attention.bias is None else attention.bias
-    if not np.allclose(bias, _alibi(attention) if config.positions == "alibi" else 0, atol=1e-5):
+    if not np.allclose(bias, _alibi(attention) if config.biases_positions else 0, atol=1e-5):
         raise ValueError(refusal.format("adds biases to its scores"))
     theirs, ours = weights.get(f"{within_weights(attention)}sinks"), attention.sinks
     if theirs is None and ours is None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from model.nn.biases import alibi_slopes
-from model.nn.config import Activation, RotaryPairs, Stack, TransformerConfig
+from model.nn.config import Activation, Stack, TransformerConfig
 from model.nn.places import Part, Place
+from model.nn.positions import RotaryPairs
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -122,7 +123,7 @@ def lines(
     functions: list[list[Line]] = []
     if plan.reads_two:
         functions.append(list(_embed(plan)))
-    if config.positions == "sinusoidal" and not plan.has("positions.weight"):
+    if config.adds_positions and not plan.has("positions.weight"):
         functions.append(list(_sinusoids(config)))
     if config.turns_positions:
         functions.append(list(rotate(plan)))
@@ -139,11 +140,11 @@ def lines(
 
 def _refuse_stages(config: TransformerConfig) -> None:
     """Raises ValueError for stages of attention that no listing writes."""
-    if config.positions in ("buckets", "disentangled"):
+    if config.biases_positions and not config.position_law.relative:
         raise ValueError(
             "it adds learned biases to its scores, which this app cannot write as code"
         )
-    if config.shape != "decoder" and (config.window or config.positions == "alibi"):
+    if config.shape != "decoder" and (config.window or config.biases_positions):
         raise ValueError(
             "its windows and biases look both ways, which this app cannot write as code"
         )
@@ -395,7 +396,7 @@ def _later_stages(plan: Plan) -> tuple[str, list[Line]]:
         capped = f"capped = {config.cap:g} * ({read} / {config.cap:g}).tanh()"
         listed.append(line(capped, *size, stage="capped"))
         read = "capped"
-    if config.positions == "alibi":
+    if config.biases_positions:  # ALiBi's: others are refused
         slopes = f"slopes = torch.tensor({alibi_slopes(config.heads)})[:, None, None]"
         apart = "apart = torch.arange(len(x)) - torch.arange(len(x))[:, None]"
         listed += [

@@ -24,9 +24,10 @@ from model.hub.parts import (
 )
 from model.hub.probe import CLOSE, FeedForwardParts, Probe, hooked, is_rotary, near
 from model.nn.attention import rotate
-from model.nn.config import RotaryPairs, Stack
+from model.nn.config import Stack
 from model.nn.intervention import Intervention
 from model.nn.norms import NORMS
+from model.nn.positions import RotaryPairs
 from model.nn.recorder import (
     ExpertTensors,
     FeedForwardTensors,

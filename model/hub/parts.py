@@ -235,7 +235,7 @@ def extra_parameters(body: Any, anatomy: Anatomy, config: TransformerConfig) -> 
         if "relative_attention_bias" in name:
             stack_name = name.split(".")[0]
             later = "Biases of distances of later layers"
-            if config.positions != "buckets":  # beside learned positions (MPNet)
+            if not config.buckets:  # beside learned positions (MPNet)
                 take([weight], "Biases of distances")
             take([weight], later if stack_name in tables else "")  # the config counts one a stack
             tables.add(stack_name)
@@ -275,7 +275,7 @@ def _positions(
         known.add(id(table))
         rows, width = table.shape
         used = min(config.n_ctx, rows)
-        learned = config.positions == "learned"
+        learned = config.has_position_table
         if not (is_first and learned):
             kind = "Position embedding" if learned else "Table of sines"
             found[f"{kind} of the {stack.stack}"] = used * width

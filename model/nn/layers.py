@@ -76,7 +76,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.config = config
         self.tokens = nn.Embedding(config.d_vocab, config.d_model)
-        learned = config.positions == "learned"
+        learned = config.has_position_table
         self.positions = nn.Embedding(config.n_ctx, config.d_model) if learned else None
         self.segments = nn.Embedding(config.segments, config.d_model) if config.segments else None
         place = Place(config.source, None, "embedding")
@@ -115,7 +115,7 @@ class Embedding(nn.Module):
         adds none."""
         if self.positions is not None:
             table = self.positions.weight[:length]
-        elif self.config.positions == "sinusoidal":
+        elif self.config.adds_positions:
             table = sinusoids(length, self.config.d_model).to(device)
         else:
             return None
@@ -124,7 +124,7 @@ class Embedding(nn.Module):
     def angles(self, length: int, device: torch.device) -> Tensor | None:
         """(T, D/2) rotary angles, zero where an intervention leaves positions out; None for a model
         without them."""
-        if self.config.positions != "rotary":
+        if not self.config.turns_positions:
             return None
         angles = rotary_angles(length, self.config.head_width, self.config.rotary_base).to(device)
         return angles if current().intervention.positions else torch.zeros_like(angles)

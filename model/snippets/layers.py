@@ -2,14 +2,13 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
+from model.nn.positions import PositionCode
 from model.snippets.snippet import Line, Snippet, Style, shape
 from model.snippets.templates import filled_in, templates
 from model.trace.records import Attention, NormRecord
 
 Snippets = Mapping[Style, Snippet]
-PositionCode = Literal["table", "sinusoidal", "rotary"]
 
 
 def concatenation(attention: Attention, d_model: int, *, bias: bool) -> Snippets:

@@ -8,9 +8,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from model.nn.config import RotaryPairs
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.norms import NormKind
+from model.nn.positions import RotaryPairs
 from model.trace.records import Attention
 
 Vectors = Literal["query", "key", "value"]

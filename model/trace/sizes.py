@@ -1,8 +1,9 @@
 """The sizes of a model, read off its recorded run where its file does not say them."""
 
-from model.nn.config import PositionKind, Shape, Stack, TransformerConfig
+from model.nn.config import Shape, Stack, TransformerConfig
 from model.nn.norms import NormPlace
 from model.nn.places import Place
+from model.nn.positions import PositionKind
 from model.trace.trace import Trace
 from model.trace.unproven import proven, proven_states
 

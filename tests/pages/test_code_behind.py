@@ -98,4 +98,4 @@ def test_of_positions(model: str, tmp_path: Path) -> None:
     table = own(model).module.embedding.positions
     save(tmp_path, model, "the cat", "embedding.positions")
     names = {} if table is None else {"table": table.weight.detach()}
-    assert_the_code_runs(app, "positions", names, tmp_path)
+    assert_the_code_runs(app, "positions-drawn", names, tmp_path)

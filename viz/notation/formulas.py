@@ -10,8 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from model.nn.config import AS_IN_GPT2, Projection, RotaryPairs
+from model.nn.config import AS_IN_GPT2, Projection
 from model.nn.norms import NormLaw
+from model.nn.positions import RotaryPairs
 from viz.notation.numbers import power_of_ten
 
 ATTENTION = (

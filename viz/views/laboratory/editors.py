@@ -182,7 +182,7 @@ def positions(seen: Look) -> None:
     changes_nothing = biases and current().intervention.positions
     st.toggle("Positions", help=off, disabled=changes_nothing, **field("positions"))
     with st.container():  # one place, whether there is something to say or not
-        if seen.model.config.positions == "none":
+        if not seen.model.config.has_positions:
             st.caption("This model has no positions: switching them off changes nothing.")
         elif biases:
             st.caption(
