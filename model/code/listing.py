@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from model.nn.biases import alibi_slopes
 from model.nn.config import Activation, Stack, TransformerConfig
 from model.nn.places import Part, Place
 from model.nn.positions import RotaryPairs
+from model.nn.stages import SCORE_STAGES
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -391,20 +391,10 @@ def attention(plan: Plan) -> Iterator[Line]:
 def _later_stages(plan: Plan) -> tuple[str, list[Line]]:
     """What stands between scaled scores and the mask: the name of the last scores, and the lines."""
     config, line, read, listed = plan.config, inside(_attention_part(plan)), "scaled", []
-    size = config.heads, "n", "n"
-    if config.cap:
-        capped = f"capped = {config.cap:g} * ({read} / {config.cap:g}).tanh()"
-        listed.append(line(capped, *size, stage="capped"))
-        read = "capped"
-    if config.biases_positions:  # ALiBi's: others are refused
-        slopes = f"slopes = torch.tensor({alibi_slopes(config.heads)})[:, None, None]"
-        apart = "apart = torch.arange(len(x)) - torch.arange(len(x))[:, None]"
-        listed += [
-            line(slopes, config.heads, 1, 1, stage="biased"),
-            line(apart, "n", "n", stage="biased"),
-            line(f"biased = {read} - slopes * apart.abs()", *size, stage="biased"),
-        ]
-        read = "biased"
+    for stage in SCORE_STAGES:
+        if lines := stage.listing(config, read):
+            listed += [line(code, *sizes, stage=stage.name) for code, sizes in lines]
+            read = stage.name
     return read, listed
 
 

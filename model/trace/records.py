@@ -16,13 +16,9 @@ from model.nn.config import AS_IN_GPT2, Activation, Projection, Stack
 from model.nn.intervention import WeightSet
 from model.nn.norms import NORMS, NormKind, NormLaw
 from model.nn.places import Kind, Place
+from model.nn.stages import CAP, SCORE_STAGES
 from model.system import deadline
 from model.trace.arrays import Array, Mask, read_only, softmax
-
-
-def soft_capped(scaled: Array, cap: float) -> Array:
-    """cap · tanh(scaled / cap)"""
-    return np.asarray(np.float32(cap) * np.tanh(scaled / np.float32(cap)))
 
 
 def probabilities(
@@ -70,7 +66,7 @@ class ExpertsRecord:
 
 
 BLOCK = 128  # queries
-_STEPS = ("scores", "capped", "biased", "masked", "weights", "sink_weights")
+_STEPS = ("scores", *(stage.name for stage in SCORE_STAGES), "masked", "weights", "sink_weights")
 
 
 def largest(gaps: Iterable[float]) -> float:
@@ -109,7 +105,7 @@ def largest_gap(
         scores = query[rows] @ key[keys].T
         scores *= np.float32(scale)
         if cap is not None:
-            scores = soft_capped(scores, cap)
+            scores = CAP.numbers(scores, cap)
         if bias is not None:
             scores += bias[rows if len(bias) > 1 else slice(None), keys]
         if look_ahead:
@@ -287,7 +283,7 @@ class Attention:
         if "capped" in self.steps:
             return self.steps["capped"][head]
         scaled = self.scaled(head)
-        return scaled if self.cap is None else read_only(soft_capped(scaled, self.cap))
+        return scaled if self.cap is None else read_only(CAP.numbers(scaled, self.cap))
 
     def bias_of(self, head: int) -> Array | None:
         """(query or 1, key): what is added to the capped scores of one head."""

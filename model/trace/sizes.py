@@ -4,6 +4,7 @@ from model.nn.config import Shape, Stack, TransformerConfig
 from model.nn.norms import NormPlace
 from model.nn.places import Place
 from model.nn.positions import PositionKind
+from model.nn.stages import in_config
 from model.trace.trace import Trace
 from model.trace.unproven import proven, proven_states
 
@@ -33,8 +34,7 @@ def sizes_of(trace: Trace) -> TransformerConfig:
         positions=_positions(trace, rotary=rotary),
         key_heads=groups if heads % groups == 0 else 0,
         head_size=width,
-        cap=max((one.cap or 0.0) for one in trace.attention),
-        sinks=any(one.sinks is not None for one in trace.attention),
+        **in_config(trace.attention),
     )
 
 

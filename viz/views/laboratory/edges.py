@@ -10,6 +10,7 @@ from model.analysis.distance_masks import Preview, alibi, chunked, slopes, windo
 from model.analysis.heads.statistics import distance
 from model.analysis.softmax_experiments import MaskValueEffect, Precision, mask_value_effect, routes
 from model.nn.places import head_label, layer_label
+from model.nn.stages import STAGES
 from model.trace.arrays import Array, Mask
 from model.trace.blocks import of_query
 from viz.elements.one_of import one_listed, one_of
@@ -199,9 +200,7 @@ def _masked_head(seen: Look) -> tuple[Array, Mask]:
             "here."
         )
         own = np.tri(*scores.shape, dtype=np.bool_)
-    if any(
-        part is not None for part in (seen.attention.cap, seen.attention.bias, seen.attention.sinks)
-    ):
+    if any(stage.is_in(seen.attention) for stage in STAGES):
         st.caption("This head’s cap, bias and sink play no part here.")
     return scores, own
 
