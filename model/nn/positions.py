@@ -5,13 +5,10 @@ A new kind is a class here and an entry of `POSITIONS`; what it adds to scores i
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from model.nn.config import TransformerConfig
 
 PositionKind = Literal[
     "learned", "sinusoidal", "rotary", "alibi", "buckets", "disentangled", "none"
@@ -28,6 +25,25 @@ _INTO_SCORES = (
 )
 
 
+class Sizes(Protocol):
+    """What a kind of positions asks of a config (`TransformerConfig`)."""
+
+    @property
+    def d_model(self) -> int: ...
+    @property
+    def head_width(self) -> int: ...
+    @property
+    def turned_width(self) -> int: ...
+    @property
+    def turns_positions(self) -> bool: ...
+    @property
+    def rotary_pairs(self) -> RotaryPairs: ...
+    @property
+    def buckets(self) -> int: ...
+    @property
+    def farthest(self) -> int: ...
+
+
 class PositionLaw:
     """One kind of positions; this one is no positions at all."""
 
@@ -42,7 +58,7 @@ class PositionLaw:
         False  # by a slope of each head: the numbers of a row count relative to its own
     )
 
-    def check(self, config: "TransformerConfig") -> None:
+    def check(self, config: Sizes) -> None:
         """Raises ValueError for sizes that do not fit."""
 
 
@@ -60,7 +76,7 @@ class TableLaw(PositionLaw):
     column: ClassVar[str] = "dimension"
     value: ClassVar[str] = "value"
 
-    def width(self, config: "TransformerConfig") -> int:
+    def width(self, config: Sizes) -> int:
         """How many numbers a row is made for."""
         return config.d_model
 
@@ -68,7 +84,7 @@ class TableLaw(PositionLaw):
         """What a picture draws of the table."""
         return rows
 
-    def formula(self, config: "TransformerConfig | None" = None) -> str:
+    def formula(self, config: Sizes | None = None) -> str:
         """Where the numbers come from, in LaTeX."""
         raise NotImplementedError
 
@@ -89,7 +105,7 @@ class Learned(TableLaw):
         "similar, although nothing told it that position 3 comes after position 2."
     )
 
-    def formula(self, config: "TransformerConfig | None" = None) -> str:
+    def formula(self, config: Sizes | None = None) -> str:
         return r"PE_p = W_p \quad \text{(row } p \text{ of a learned table)}"
 
     def cell(self, position: int, column: int, value: float, width: int, base: float) -> str:
@@ -99,9 +115,9 @@ class Learned(TableLaw):
 class InPairs(TableLaw):
     """Angles p / base^(2i/width), one for each pair of numbers."""
 
-    def check(self, config: "TransformerConfig") -> None:
+    def check(self, config: Sizes) -> None:
         if config.head_width % 2:
-            raise ValueError(f"{config.positions} positions need an even head width.")
+            raise ValueError(f"{self.code} positions need an even head width.")
 
     def rows(self, length: int, width: int, base: float = 10_000.0) -> NDArray[np.float64]:
         """(position, column) by the formula."""
@@ -127,7 +143,7 @@ class Sinusoidal(InPairs):
         angles = super().rows(length, width)
         return np.stack([np.sin(angles), np.cos(angles)], -1).reshape(length, -1)[:, :width]
 
-    def formula(self, config: "TransformerConfig | None" = None) -> str:
+    def formula(self, config: Sizes | None = None) -> str:
         return (
             r"\begin{aligned} PE_{p,\,2i} &= \sin\!\left(\frac{p}{10000^{2i/d}}\right) \\"
             r" PE_{p,\,2i+1} &= \cos\!\left(\frac{p}{10000^{2i/d}}\right) \end{aligned}"
@@ -163,13 +179,13 @@ class Rotary(InPairs):
     likeness = r"\frac{2}{r} \sum_i \cos(\alpha_{m,i} - \alpha_{n,i})"
     of_width, column, value = "head width", "pair", "cosine of the angle"
 
-    def width(self, config: "TransformerConfig") -> int:
+    def width(self, config: Sizes) -> int:
         return config.turned_width
 
     def shown(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
         return np.cos(rows)
 
-    def formula(self, config: "TransformerConfig | None" = None) -> str:
+    def formula(self, config: Sizes | None = None) -> str:
         """The pairs are those that the model turns; where it has none of them, those of the paper."""
         pairs: RotaryPairs = "neighbours"
         if config is not None and config.turns_positions:
@@ -242,7 +258,7 @@ class Buckets(BiasLaw):
     )
     in_steps = True
 
-    def check(self, config: "TransformerConfig") -> None:
+    def check(self, config: Sizes) -> None:
         if not 4 <= config.buckets < 2 * config.farthest:
             raise ValueError("Buckets of distances: at least 4, and fewer than twice `farthest`.")
 

@@ -89,6 +89,10 @@ class ScoreStage(Stage):
         """What the model does with a score, in a list of verbs."""
 
     @abstractmethod
+    def beat(self, value: Any) -> str:
+        """What happens to a row of scores, in a sentence."""
+
+    @abstractmethod
     def slots(self, value: Any) -> Mapping[str, object]:
         """What stands in the slots of its lines of code."""
 
@@ -130,6 +134,10 @@ class Cap(ScoreStage):
 
     def does(self, value: Any) -> str:
         return f"caps it to ±{value:g}"
+
+    def beat(self, value: Any) -> str:
+        becomes = f"{value:g} · tanh(score / {value:g})"
+        return f"Each score becomes {becomes}: large ones shrink, small ones hardly change."
 
     def slots(self, value: Any) -> Mapping[str, object]:
         return {"cap": repr(value)}
@@ -175,6 +183,9 @@ class Bias(ScoreStage):
 
     def does(self, value: Any) -> str:
         return "adds a bias of the two positions"
+
+    def beat(self, value: Any) -> str:
+        return "Each score gets the bias of its key's place."
 
     def slots(self, value: Any) -> Mapping[str, object]:
         heads, queries = (1, 1) if value is None else value.shape[:2]

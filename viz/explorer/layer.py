@@ -61,7 +61,17 @@ def layer_arrays(attention: Attention, sent: range, complete: bool) -> Json:
         "query": floats(query[chosen]),
         "key": floats(key),
         "mask": None if mask is None else np.packbits(mask, bitorder="little"),
-        "cap": attention.cap,
+        **{one.field: one.of(attention) for one in SCORE_STAGES if not one.is_array},
+        "later": [
+            {
+                "name": one.name,
+                "readout": one.readout,
+                "title": one.word.capitalize(),
+                "says": one.beat(one.of(attention)),
+            }
+            for one in SCORE_STAGES
+            if one.is_in(attention)
+        ],
         "window": attention.window,
         "sinks": None if attention.sinks is None else floats(attention.sinks[chosen]),
         **_bias(attention, chosen),
