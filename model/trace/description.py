@@ -457,18 +457,9 @@ KEY = "trace"  # of the metadata
 Trace = Any  # a Trace, whose module imports this one
 
 _ATTENTION_FIELDS = (
-    "name",
-    "kind",
-    "stack",
-    "layer",
-    "heads",
-    "scale",
-    "look_ahead",
+    "name", "kind", "stack", "layer", "heads", "scale", "look_ahead", "window", "module", "doubt",
     *(stage.field for stage in STAGES if not stage.is_array),
-    "window",
-    "module",
-    "doubt",
-)
+)  # fmt: skip
 Arrays = Mapping[str, NDArray[Any]]
 Written = Mapping[str, Any]  # what JSON holds
 
