@@ -4,10 +4,9 @@ A new kind is a class here; its lines of code are those of `?kind` in `model/sni
 an entry of `NORM_PLACES`.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,46 +18,59 @@ NormKind = Literal["layer", "rms"]
 Float = TypeVar("Float", bound=np.floating)
 
 
-class NormLaw(ABC):
-    """One kind of norm: (x − mean) / √(size + ε) · γ + β, each token's vector alone."""
+class NormLaw:
+    """(x − mean) / √(size + ε) · γ + β, each token's vector alone: the layer norm (Ba et al. 2016).
 
-    name: ClassVar[str]
-    a_norm: ClassVar[str]  # the name with its article
-    short: ClassVar[str]
-    in_map: ClassVar[str]  # its name on the map of a model
-    in_torch: ClassVar[str]  # its function in torch.nn.functional
-    size: ClassVar[str]  # what stands under the root, in words
-    size_in_words: ClassVar[str]  # the same at the start of a line
-    spread: ClassVar[str]  # the root of it
-    spread_of_entry: ClassVar[str]  # its short name in an exercise
-    entry: ClassVar[str]  # what is divided by it there
-    taken: ClassVar[str]  # the statistics that it takes from each vector
-    in_text: ClassVar[str]  # the normalized vector as plain text
-    around: ClassVar[str]  # what a picture of the spread shows
-    of_row: ClassVar[str]  # what the formula of a row needs
-    compared: ClassVar[str]  # the start of a sentence on the statistics' largest errors, {mean}
-    measured: ClassVar[tuple[tuple[str, str], ...]]  # a word and the number, "mean" or "spread"
-    recalled: ClassVar[str]  # the formula beside an exercise, where the notes have none
-    shifts: ClassVar[bool]  # whether a β is added
-    centres: ClassVar[bool]  # whether the mean is subtracted first
-    uses_variance: ClassVar[
-        str
-    ]  # how a sentence on PyTorch's variance ends for a model with this norm
-    idea: ClassVar[
-        str
-    ]  # what is told of such a model beside the layer norm; "" of the layer norm itself
-    words_in_code: ClassVar[str]  # the docstring of `norm(x, w)` in a listing
-    code: ClassVar[tuple[tuple[str, bool], ...]]  # its lines; whether their result is as wide as x
+    Other kinds say what is different.
+    """
 
-    @abstractmethod
+    name, a_norm, short = "layer norm", "a layer norm", "LN"
+    in_map = "norm"  # its name on the map of a model
+    in_torch = "layer_norm"  # its function in torch.nn.functional
+    size, size_in_words = "variance", "Variance"  # what stands under the root
+    spread = "deviation"  # the root of it
+    entry, spread_of_entry = (
+        "Difference from the mean",
+        "deviation",
+    )  # in an exercise, above and below
+    taken = "mean and deviation"  # what it takes from each vector
+    measured: Sequence[tuple[str, str]] = (
+        ("mean", "mean"),
+        ("deviation", "spread"),
+    )  # with its number
+    around = "mean ± deviation"  # what a picture of the spread shows
+    of_row = "mean and variance"  # what the formula of a row needs
+    in_text = "(x − μ) / √(σ² + ε)"
+    compared = "the kernel's own mean differs by at most {mean}, its 1/√(σ²+ε)"
+    recalled = ""  # the formula beside an exercise, where the notes have none
+    shifts = True  # whether a β is added
+    centres = True  # whether the mean is subtracted first
+    uses_variance = ", and so does this model."  # the end of a sentence on PyTorch's variance
+    idea = ""  # what is told of such a model beside the layer norm
+    words_in_code = "Layer norm: each token's vector brought to mean 0 and variance 1."
+    code: Sequence[tuple[str, bool]] = (  # lines of a listing; whether their result is as wide as x
+        ("mean = x.mean(-1, keepdim=True)", False),
+        ("variance = (x - mean).square().mean(-1, keepdim=True)", False),
+        ("normalized = (x - mean) / (variance + {epsilon}).sqrt()", True),
+    )
+
     def apply(
         self, x: "Tensor", gamma: "Tensor | None", beta: "Tensor | None", epsilon: float
     ) -> "tuple[Tensor, Tensor, Tensor]":
-        """The normed vectors, their means and 1/√(size + ε), of x (…, C); γ and β (C,)."""
+        """The normed vectors, their means and 1/√(size + ε), as the kernel has them.
 
-    @abstractmethod
+        Args:
+            x: (…, C).
+            gamma, beta: (C,).
+            epsilon: ε.
+        """
+        import torch  # takes seconds to import: pages are drawn first
+
+        return torch.native_layer_norm(x, (x.shape[-1],), gamma, beta, epsilon)
+
     def mean(self, rows: NDArray[Float]) -> NDArray[Float]:
         """(…, 1): what is subtracted from each row of (…, C)."""
+        return np.asarray(rows.mean(-1, keepdims=True))
 
     def statistics(self, rows: NDArray[Float]) -> tuple[NDArray[Float], NDArray[Float]]:
         """(…, 1) each: what is subtracted, and the mean square of what is left."""
@@ -71,87 +83,41 @@ class NormLaw(ABC):
         mean, size = self.statistics(wide)
         return np.asarray((wide - mean) / np.sqrt(size + epsilon))
 
-    @abstractmethod
-    def statistics_in_numbers(self, mean: str, size: str) -> str:
-        """A line of LaTeX."""
-
-    @abstractmethod
     def centred(self, x: str, mean: str) -> str:
         """The numerator of a formula."""
-
-    @abstractmethod
-    def size_of(self, index: str = "") -> str:
-        """What stands under the root of a formula, in LaTeX. index: of the vector."""
-
-    @abstractmethod
-    def formula(self, *, shifts: bool = True) -> str:
-        """The whole law in LaTeX. shifts: whether the model adds a β."""
-
-
-class LayerNorm(NormLaw):
-    """Ba et al. 2016. PyTorch's kernel gives its own mean and 1/√(σ² + ε)."""
-
-    name, a_norm, short, in_map = "layer norm", "a layer norm", "LN", "norm"
-    in_torch, size, spread = "layer_norm", "variance", "deviation"
-    size_in_words = "Variance"
-    spread_of_entry, entry = "deviation", "Difference from the mean"
-    taken, around, of_row = "mean and deviation", "mean ± deviation", "mean and variance"
-    in_text = "(x − μ) / √(σ² + ε)"
-    compared = "the kernel's own mean differs by at most {mean}, its 1/√(σ²+ε)"
-    measured = ("mean", "mean"), ("deviation", "spread")
-    recalled = ""
-    shifts = centres = True
-    uses_variance = ", and so does this model."
-    idea = ""
-    words_in_code = "Layer norm: each token's vector brought to mean 0 and variance 1."
-    code = (
-        ("mean = x.mean(-1, keepdim=True)", False),
-        ("variance = (x - mean).square().mean(-1, keepdim=True)", False),
-        ("normalized = (x - mean) / (variance + {epsilon}).sqrt()", True),
-    )
-
-    def apply(
-        self, x: "Tensor", gamma: "Tensor | None", beta: "Tensor | None", epsilon: float
-    ) -> "tuple[Tensor, Tensor, Tensor]":
-        import torch  # takes seconds to import: pages are drawn first
-
-        return torch.native_layer_norm(x, (x.shape[-1],), gamma, beta, epsilon)
-
-    def mean(self, rows: NDArray[Float]) -> NDArray[Float]:
-        return np.asarray(rows.mean(-1, keepdims=True))
-
-    def centred(self, x: str, mean: str) -> str:
         return f"{x} - {mean}"
 
-    def statistics_in_numbers(self, mean: str, size: str) -> str:
-        return rf"\mu &= {mean} \qquad \sigma^2 = {size}"
-
     def size_of(self, index: str = "") -> str:
+        """What stands under the root of a formula, in LaTeX. index: of the vector."""
         return rf"\sigma_{index}^2" if index else r"\sigma^2"
 
+    def statistics_in_numbers(self, mean: str, size: str) -> str:
+        """A line of LaTeX."""
+        return rf"\mu &= {mean} \qquad \sigma^2 = {size}"
+
     def formula(self, *, shifts: bool = True) -> str:
-        shift = r" + \beta_i" if shifts else ""
+        """The whole law in LaTeX. shifts: whether the model adds a β."""
+        shift = r" + \beta_i" if shifts and self.shifts else ""
+        above = self.centred("x_i", r"\mu")
         return (
-            r"\begin{aligned}"
-            r"\mu &= \frac1d \sum_i x_i \\"
-            r"\sigma^2 &= \frac1d \sum_i (x_i - \mu)^2 \\"
-            r"\hat x_i &= \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}} \\"
-            rf"y_i &= \gamma_i\, \hat x_i{shift}"
-            r"\end{aligned}"
+            rf"\begin{{aligned}}{self._sizes}"
+            rf"\hat x_i &= \frac{{{above}}}"
+            rf"{{\sqrt{{{self.size_of()} + \epsilon}}}} \\"
+            rf"y_i &= \gamma_i\, \hat x_i{shift}\end{{aligned}}"
         )
+
+    _sizes = r"\mu &= \frac1d \sum_i x_i \\" r"\sigma^2 &= \frac1d \sum_i (x_i - \mu)^2 \\"
 
 
 class RmsNorm(NormLaw):
-    """Zhang and Sennrich 2019."""
+    """x / √(ms + ε) · γ, with the mean of the squares (Zhang and Sennrich 2019)."""
 
-    name, a_norm, short, in_map = "RMS norm", "an RMS norm", "RMS", "RMS norm"
-    in_torch, size, spread = "rms_norm", "mean square", "root mean square"
-    size_in_words = "Mean of the squares"
-    spread_of_entry, entry = "root", "x"
-    taken, around, of_row = "root mean square", "± root mean square", "the mean square"
-    in_text = "x / √(mean x² + ε)"
-    compared = "the recorded 1/√(ms+ε) differs"
+    name, a_norm, short, in_map, in_torch = "RMS norm", "an RMS norm", "RMS", "RMS norm", "rms_norm"
+    size, size_in_words, spread = "mean square", "Mean of the squares", "root mean square"
+    entry, spread_of_entry, taken = "x", "root", "root mean square"
     measured = (("root mean square", "spread"),)
+    around, of_row, in_text = "± root mean square", "the mean square", "x / √(mean x² + ε)"
+    compared = "the recorded 1/√(ms+ε) differs"
     recalled = r"\hat x = \frac{x}{\sqrt{\frac{1}{n}\sum_m x_m^2 + \varepsilon}}"
     shifts = centres = False
     uses_variance = ". This model uses neither: its RMS norm subtracts no mean."
@@ -164,6 +130,7 @@ class RmsNorm(NormLaw):
         ("mean_square = x.square().mean(-1, keepdim=True)", False),
         ("normalized = x / (mean_square + {epsilon}).sqrt()", True),
     )
+    _sizes = r"\mathrm{ms} &= \frac1d \sum_i x_i^2 \\"
 
     def apply(
         self, x: "Tensor", gamma: "Tensor | None", beta: "Tensor | None", epsilon: float
@@ -181,24 +148,14 @@ class RmsNorm(NormLaw):
     def centred(self, x: str, mean: str) -> str:
         return x
 
-    def statistics_in_numbers(self, mean: str, size: str) -> str:
-        return rf"\mathrm{{ms}} &= {size}"
-
     def size_of(self, index: str = "") -> str:
         return rf"\mathrm{{ms}}_{index}" if index else r"\mathrm{ms}"
 
-    def formula(self, *, shifts: bool = False) -> str:
-        shift = r" + \beta_i" if shifts else ""
-        return (
-            r"\begin{aligned}"
-            r"\mathrm{ms} &= \frac1d \sum_i x_i^2 \\"
-            r"\hat x_i &= \frac{x_i}{\sqrt{\mathrm{ms} + \epsilon}} \\"
-            rf"y_i &= \gamma_i\, \hat x_i{shift}"
-            r"\end{aligned}"
-        )
+    def statistics_in_numbers(self, mean: str, size: str) -> str:
+        return rf"\mathrm{{ms}} &= {size}"
 
 
-NORMS: Mapping[NormKind, NormLaw] = {"layer": LayerNorm(), "rms": RmsNorm()}
+NORMS: Mapping[NormKind, NormLaw] = {"layer": NormLaw(), "rms": RmsNorm()}
 NormPlace = Literal["pre", "post", "both", "after"]
 
 

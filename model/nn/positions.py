@@ -4,6 +4,7 @@ A new kind is a class here and an entry of `POSITIONS`; what it adds to scores i
 `biases.py`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Literal, Protocol
 
@@ -62,7 +63,7 @@ class PositionLaw:
         """Raises ValueError for sizes that do not fit."""
 
 
-class TableLaw(PositionLaw):
+class TableLaw(PositionLaw, ABC):
     """Positions that are rows of a table: of vectors, or of angles."""
 
     title: ClassVar[str]
@@ -84,13 +85,13 @@ class TableLaw(PositionLaw):
         """What a picture draws of the table."""
         return rows
 
+    @abstractmethod
     def formula(self, config: Sizes | None = None) -> str:
         """Where the numbers come from, in LaTeX."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cell(self, position: int, column: int, value: float, width: int, base: float) -> str:
         """One number of the table, in LaTeX. base: of rotary positions."""
-        raise NotImplementedError
 
 
 class Learned(TableLaw):
@@ -209,7 +210,7 @@ class Rotary(InPairs):
         return rf"\alpha_{{{position},\,{column}}} = {position} / {power} = {value:.4f}"
 
 
-class BiasLaw(PositionLaw):
+class BiasLaw(PositionLaw, ABC):
     """Numbers that are added to the scores, by the distance of two tokens."""
 
     biases = True
@@ -218,13 +219,13 @@ class BiasLaw(PositionLaw):
     remark: ClassVar[str] = ""  # beside the check of its numbers
     in_steps: ClassVar[bool] = False  # whether some distances share a number
 
+    @abstractmethod
     def formula(self, *, two_ways: bool = False) -> str:
         """What is added to the score of query i and key j. two_ways: whether later keys are read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cell(self, distance: int, value: float, *, slope: float, bucket: int, head: int) -> str:
         """One head's number at one distance, in LaTeX."""
-        raise NotImplementedError
 
 
 class Alibi(BiasLaw):
@@ -278,9 +279,10 @@ class Buckets(BiasLaw):
         return rf"b = W_{{\beta({distance}),\, {head}}} = W_{{{bucket},\, {head}}} = {value:.4f}"
 
 
-class Disentangled(BiasLaw):
+class Disentangled(PositionLaw):
     """He et al. 2021 (DeBERTa): terms of content and position, which have no one number a distance."""
 
+    biases, without = True, _INTO_SCORES
     words = "positions that enter its scores alone"
 
 
