@@ -39,6 +39,7 @@ class Stage(ABC):
     readout: ClassVar[str]  # before its number in a line
     without: ClassVar[str]  # of an intervention
     refusal: ClassVar[str]  # what such a model does, in a sentence
+    nothing: ClassVar[float] = 0.0  # what it would need to change nothing
     note: ClassVar[str] = ""  # on sums of scores, where it has a say
 
     def of(self, holder: object) -> Any:
@@ -55,6 +56,18 @@ class Stage(ABC):
     @abstractmethod
     def in_config(self, values: Sequence[Any]) -> Mapping[str, Any]:
         """Fields of a config, by what its layers need."""
+
+    @abstractmethod
+    def listed(
+        self, config: "TransformerConfig", learned: Array | None, sizes: tuple[int, int, int]
+    ) -> Any:
+        """What it needs by a listing of the model.
+
+        Args:
+            config: of the model.
+            learned: the weight of its field.
+            sizes: heads, queries and keys.
+        """
 
     @abstractmethod
     def in_operations(self, config: "TransformerConfig", *, own: bool) -> str:
@@ -154,6 +167,11 @@ class Cap(ScoreStage):
     def in_config(self, values: Sequence[Any]) -> Mapping[str, Any]:
         return {"cap": max(values, default=0.0)}
 
+    def listed(
+        self, config: "TransformerConfig", learned: Array | None, sizes: tuple[int, int, int]
+    ) -> Any:
+        return config.cap
+
     def in_operations(self, config: "TransformerConfig", *, own: bool) -> str:
         return ", capped" if config.cap else ""
 
@@ -213,6 +231,18 @@ class Bias(ScoreStage):
     def in_config(self, values: Sequence[Any]) -> Mapping[str, Any]:
         return {}  # the kind of positions says so
 
+    def listed(
+        self, config: "TransformerConfig", learned: Array | None, sizes: tuple[int, int, int]
+    ) -> Any:
+        """(head, query, key): ALiBi's −slope · distance."""
+        from model.nn.biases import alibi_slopes
+
+        if not config.biases_positions:
+            return self.nothing
+        heads, queries, keys = sizes
+        apart = np.abs(np.arange(queries)[:, None] - np.arange(keys))
+        return -np.array(alibi_slopes(heads), np.float32)[:, None, None] * apart
+
     def in_operations(self, config: "TransformerConfig", *, own: bool) -> str:
         return ", biases added" if config.biases_positions and own else ""
 
@@ -221,6 +251,7 @@ class Sinks(Stage):
     """A logit of each head is one more column of the softmax and has no value (gpt-oss)."""
 
     field, word, readout, without = "sinks", "sink", "sink", "no sinks"
+    nothing = -np.inf
     refusal = "has sinks"
     note = "A number added to all scores of a row takes weight from the sink."
     sums = "rows sum to 1 with the column of the sink"
@@ -243,6 +274,11 @@ class Sinks(Stage):
 
     def in_config(self, values: Sequence[Any]) -> Mapping[str, Any]:
         return {"sinks": bool(values)}
+
+    def listed(
+        self, config: "TransformerConfig", learned: Array | None, sizes: tuple[int, int, int]
+    ) -> Any:
+        return self.nothing if learned is None else learned
 
     def in_operations(self, config: "TransformerConfig", *, own: bool) -> str:
         return ", with its sink" if config.sinks else ""
