@@ -91,7 +91,14 @@ class TableLaw(PositionLaw, ABC):
 
     @abstractmethod
     def cell(self, position: int, column: int, value: float, width: int, base: float) -> str:
-        """One number of the table, in LaTeX. base: of rotary positions."""
+        """One number of the table, in LaTeX.
+
+        Args:
+            position, column: where it stands.
+            value: the number; of rotary positions the angle in radians.
+            width: what `width` gives.
+            base: of rotary positions.
+        """
 
 
 class Learned(TableLaw):
@@ -225,7 +232,15 @@ class BiasLaw(PositionLaw, ABC):
 
     @abstractmethod
     def cell(self, distance: int, value: float, *, slope: float, bucket: int, head: int) -> str:
-        """One head's number at one distance, in LaTeX."""
+        """One head's number at one distance, in LaTeX.
+
+        Args:
+            distance: the key's position minus the query's.
+            value: the number.
+            slope: of the head, where it has one.
+            bucket: of the distance, where there are some.
+            head: its number.
+        """
 
 
 class Alibi(BiasLaw):
