@@ -2,9 +2,9 @@
 
 import streamlit as st
 
+from model.nn.norms import NORMS
 from viz.shell import page
-from viz.views.norms.formulas import LAYER_NORM, RMS_NORM
-from viz.views.norms.views import norm_views
+from viz.views.norms.views import VIEWS
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/layer_norm.py")
@@ -30,13 +30,11 @@ The norm stands after the residual sum (**post-norm**: the 2017 transformer, BER
 sub-layer (**pre-norm**: GPT-2, with one more norm at the end).
 """
     )
-    formula.latex(LAYER_NORM)
-    if seen.model.config.norm == "rms":
-        words.markdown(
-            "**This model has RMS norms instead.** They subtract no mean and add no β: each vector is "
-            "divided by the root of the mean of its squares, then multiplied by γ."
-        )
-        formula.latex(RMS_NORM)
+    formula.latex(NORMS["layer"].formula())
+    law = seen.model.config.norm_law
+    if law.idea:
+        words.markdown(law.idea)
+        formula.latex(law.formula())
 
 
 page.beats(
@@ -48,5 +46,5 @@ page.beats(
         "houses",
         "pixels-min-max",
     ),
-    live=lambda: norm_views(seen),
+    live=lambda: page.views(VIEWS, seen),
 )

@@ -3,10 +3,11 @@
 import streamlit as st
 
 from model.analysis.stream.positions import biased
+from model.nn.positions import ALIBI, SINUSOIDAL
 from viz.shell import page
+from viz.shell.panel import View
 from viz.views.positions.biases import score_biases
-from viz.views.positions.formulas import SINUSOIDAL, bias_formula, sum_of
-from viz.views.positions.sum import position_sum
+from viz.views.positions.sum import position_sum, sum_of
 from viz.views.positions.tables import position_likeness, position_table
 from viz.views.positions.word_order import word_order
 from viz.views.worked.by_hand import by_hand
@@ -14,7 +15,7 @@ from viz.views.worked.by_hand import by_hand
 page.open_page("pages/positions.py")
 seen = page.look()
 
-VIEWS = {
+VIEWS: dict[str, View] = {
     "Word order": word_order,
     "The table": position_table,
     "How alike": position_likeness,
@@ -45,9 +46,9 @@ Attention reads all tokens at once. By itself it does not know which comes first
 Sinusoidal and learned positions are **added** to the token's vector before the first layer.
 """
     )
-    formula.latex(SINUSOIDAL)
+    formula.latex(SINUSOIDAL.formula())
     formula.latex(sum_of(("tokens", "positions")))
-    formula.latex(bias_formula("alibi", two_ways=False))
+    formula.latex(ALIBI.formula())
     if seen.model.config.biases_positions:
         formula.caption("This model adds its positions to the scores.")
     if seen.model.config.turns_positions:

@@ -92,8 +92,12 @@ def padding_mask(
 
 def masked(
     scores: Float[np.ndarray, "*head query key"],
-    allowed: Float[np.ndarray, (... #query #key
-)],
+    allowed: Float[
+        np.ndarray,
+        (
+            ...  # query #key
+        ),
+    ],
     mask_value: float = HIDDEN,
 ) -> Float[np.ndarray, "*head query key"]:
     """The scores with every cell that is not allowed replaced by `mask_value`."""
@@ -105,8 +109,13 @@ def attend(
     key: Float[np.ndarray, "*head key width"],
     value: Float[np.ndarray, "*head key value_width"],
     *,
-    allowed: Float[np.ndarray, (... #query #key
-)] | None = None,
+    allowed: Float[
+        np.ndarray,
+        (
+            ...  # query #key
+        ),
+    ]
+    | None = None,
     mask_value: float = HIDDEN,
     scale: float | None = None,
 ) -> Attention:

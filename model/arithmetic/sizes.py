@@ -95,10 +95,12 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
     feeds = (inner + 1) * width * config.d_mlp
     feeds += (inner * config.d_mlp + width) * (config.hidden_bias and config.d_mlp > 0)
     has_feeds = bool(config.d_mlp or config.experts)
-    norms = (1 + (has_feeds and not config.shared_norm)) * (2 if config.norm_place == "both" else 1)
+    norms = (1 + (has_feeds and not config.shared_norm)) * (
+        1 + (config.norms_input and config.norms_output)
+    )
     parts = {
         "Token embedding": config.d_vocab * width,
-        "Position embedding": config.n_ctx * width * (config.positions == "learned"),
+        "Position embedding": config.n_ctx * width * config.has_position_table,
         "Biases of distances": config.buckets * config.heads * (bool(encoder) + bool(decoder)),
         "Segment embedding": config.segments * width,
         "Norm after the embedding": norm * config.embedding_norm,
@@ -106,7 +108,7 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
         "Feed-forward": config.feed_forward_layers * feeds,
         **{name: config.expert_layers * count for name, count in _expert_parameters(config)},
         "Norms in the blocks": (layers * norms + crossing - (not config.first_norm)) * norm,
-        "Final norm": norm * (bool(encoder) + bool(decoder)) * (config.norm_place != "post"),
+        "Final norm": norm * (bool(encoder) + bool(decoder)) * (not config.norms_sum),
         "Output matrix": config.d_vocab * width * (bool(decoder) and not config.tied),
         "Bias of the output": config.d_vocab * config.logits_bias,
     }

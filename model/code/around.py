@@ -9,7 +9,8 @@ from model.analysis.stream.around_heads import AroundHeads
 from model.analysis.stream.positions import sinusoidal
 from model.code.check import within_weights
 from model.code.script import stem
-from model.snippets.layers import PositionCode, concatenation, joined, norm, with_positions
+from model.nn.positions import PositionCode
+from model.snippets.layers import concatenation, joined, norm, with_positions
 from model.snippets.script import TRACE_FILE
 from model.snippets.snippet import Around, Stage, shape
 from model.trace.records import Attention, NormRecord
@@ -57,7 +58,7 @@ def _before(around: AroundHeads) -> Iterator[tuple[Stage, Around]]:
         )
     if record is not None:
         width = record.input.shape[1]
-        shifts = around.model.config.shifts and record.kind == "layer"
+        shifts = around.model.config.shifts and record.law.shifts
         letters = ("gamma", "beta") if shifts else ("gamma",)
         yield (
             "norm",

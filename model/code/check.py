@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from model.analysis.attribution.head_maps import CLOSE, Turn, read_by
 from model.code.listing import logits_table
-from model.nn.biases import alibi_slopes
 from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Place
+from model.nn.stages import STAGES
 from model.system.elsewhere import asked
 from model.trace.arrays import Array
 from model.trace.collect import numbers_of
@@ -75,26 +74,14 @@ def _check_steps(attention: Attention, config: TransformerConfig, weights: Weigh
 
 
 def _check_stages(attention: Attention, config: TransformerConfig, weights: Weights) -> None:
-    """Raises ValueError, with the rest of a sentence, for a cap, biases or sinks that a listing does not
-    write."""
-    refusal = "it {} in a way that this app cannot write as code"
-    if (attention.cap or 0) != config.cap:
-        raise ValueError(refusal.format("caps its scores"))
-    bias = 0.0 if attention.bias is None else attention.bias
-    if not np.allclose(bias, _alibi(attention) if config.positions == "alibi" else 0, atol=1e-5):
-        raise ValueError(refusal.format("adds biases to its scores"))
-    theirs, ours = weights.get(f"{within_weights(attention)}sinks"), attention.sinks
-    if theirs is None and ours is None:
-        return
-    if theirs is None or ours is None or not np.allclose(ours, _array(theirs)):
-        raise ValueError(refusal.format("has sinks"))
-
-
-def _alibi(attention: Attention) -> Array:
-    """(head, query, key): −slope · distance."""
-    apart = np.subtract.outer(*(np.arange(one.shape[1]) for one in attention.vectors[:2]))
-    slopes = np.array(alibi_slopes(attention.heads), np.float32)
-    return -slopes[:, None, None] * np.abs(apart)
+    """Raises ValueError, with the rest of a sentence, for stages that a listing does not write."""
+    for stage in STAGES:
+        weight = weights.get(f"{within_weights(attention)}{stage.field}")
+        learned = None if weight is None else _array(weight)
+        theirs = stage.listed(config, learned, attention.sizes)
+        ours = stage.of(attention) if stage.is_in(attention) else stage.nothing
+        if not np.allclose(ours, theirs, atol=1e-5):
+            raise ValueError(f"it {stage.refusal} in a way that this app cannot write as code")
 
 
 def within_weights(attention: Attention) -> str:
@@ -156,9 +143,8 @@ def _normed(vectors: Array, weights: Weights, name: str, config: TransformerConf
     parts = [part.detach().cpu() for part in given if part is not None and part.shape == width]
     if len(parts) < len(letters):
         raise ValueError("its queries and keys have norms that this app cannot write as code")
-    norm = F.layer_norm if config.centres else F.rms_norm
-    made = norm(torch.from_numpy(vectors), width, parts[0], eps=config.epsilon)
-    return _array(sum(parts[1:], made))
+    gamma, beta = (*parts, None)[:2]
+    return _array(config.norm_law.apply(torch.from_numpy(vectors), gamma, beta, config.epsilon)[0])
 
 
 def _turned(model: "Model", angles: Array | None, vectors: Array) -> Array:

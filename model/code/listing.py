@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from model.nn.biases import alibi_slopes
-from model.nn.config import Activation, RotaryPairs, Stack, TransformerConfig
+from model.nn.config import Activation, Stack, TransformerConfig
 from model.nn.places import Part, Place
+from model.nn.positions import RotaryPairs
+from model.nn.stages import SCORE_STAGES
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -122,7 +123,7 @@ def lines(
     functions: list[list[Line]] = []
     if plan.reads_two:
         functions.append(list(_embed(plan)))
-    if config.positions == "sinusoidal" and not plan.has("positions.weight"):
+    if config.adds_positions and not plan.has("positions.weight"):
         functions.append(list(_sinusoids(config)))
     if config.turns_positions:
         functions.append(list(rotate(plan)))
@@ -139,11 +140,11 @@ def lines(
 
 def _refuse_stages(config: TransformerConfig) -> None:
     """Raises ValueError for stages of attention that no listing writes."""
-    if config.positions in ("buckets", "disentangled"):
+    if config.biases_positions and not config.position_law.relative:
         raise ValueError(
             "it adds learned biases to its scores, which this app cannot write as code"
         )
-    if config.shape != "decoder" and (config.window or config.positions == "alibi"):
+    if config.shape != "decoder" and (config.window or config.biases_positions):
         raise ValueError(
             "its windows and biases look both ways, which this app cannot write as code"
         )
@@ -275,16 +276,9 @@ def norm(plan: Plan) -> Iterator[Line]:
     config, line = plan.config, inside("norm")
     width, shift = config.d_model, ' + w["beta"]' if config.shifts else ""
     yield Line("def norm(x, w):", None, "norm")
-    if config.centres:
-        yield line('"""Layer norm: each token\'s vector brought to mean 0 and variance 1."""')
-        yield line("mean = x.mean(-1, keepdim=True)", "n", 1)
-        yield line("variance = (x - mean).square().mean(-1, keepdim=True)", "n", 1)
-        root = f"(variance + {config.epsilon:.6g}).sqrt()"
-        yield line(f"normalized = (x - mean) / {root}", "n", width)
-    else:
-        yield line('"""RMS norm: each token\'s vector divided by the root of its mean square."""')
-        yield line("mean_square = x.square().mean(-1, keepdim=True)", "n", 1)
-        yield line(f"normalized = x / (mean_square + {config.epsilon:.6g}).sqrt()", "n", width)
+    yield line(f'"""{config.norm_law.words_in_code}"""')
+    for code, is_wide in config.norm_law.code:
+        yield line(code.format(epsilon=f"{config.epsilon:.6g}"), "n", width if is_wide else 1)
     yield line(f'return normalized * w["gamma"]{shift}', "n", width)
 
 
@@ -341,7 +335,7 @@ def _sub_layers(plan: Plan, stack: Stack) -> Iterator[SubLayer]:
 def _in_turn(plan: Plan, steps: list[SubLayer], length: Length) -> Iterator[Line]:
     """Sub-layer after sub-layer, with the norm before each (pre-norm) or after its sum (post-norm)."""
     size = (length, plan.config.d_model)
-    pre = plan.config.norm_place == "pre"
+    pre = plan.config.norms_input
     for number, (part, norm_name, result, call) in enumerate(steps):
         last = number == len(steps) - 1
         if pre:
@@ -397,20 +391,10 @@ def attention(plan: Plan) -> Iterator[Line]:
 def _later_stages(plan: Plan) -> tuple[str, list[Line]]:
     """What stands between scaled scores and the mask: the name of the last scores, and the lines."""
     config, line, read, listed = plan.config, inside(_attention_part(plan)), "scaled", []
-    size = config.heads, "n", "n"
-    if config.cap:
-        capped = f"capped = {config.cap:g} * ({read} / {config.cap:g}).tanh()"
-        listed.append(line(capped, *size, stage="capped"))
-        read = "capped"
-    if config.positions == "alibi":
-        slopes = f"slopes = torch.tensor({alibi_slopes(config.heads)})[:, None, None]"
-        apart = "apart = torch.arange(len(x)) - torch.arange(len(x))[:, None]"
-        listed += [
-            line(slopes, config.heads, 1, 1, stage="biased"),
-            line(apart, "n", "n", stage="biased"),
-            line(f"biased = {read} - slopes * apart.abs()", *size, stage="biased"),
-        ]
-        read = "biased"
+    for stage in SCORE_STAGES:
+        if lines := stage.listing(config, read):
+            listed += [line(code, *sizes, stage=stage.name) for code, sizes in lines]
+            read = stage.name
     return read, listed
 
 

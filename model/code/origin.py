@@ -67,7 +67,7 @@ def _vector(model: "Model", trace: Trace, attention: Attention, stage: Stage, bi
     side: Side = "query" if stage == "query" else "key"
     compared = stage != "value"
     turned = compared and projection.turned and trace.angles is not None
-    norm = NormFacts(config.centres, config.shifts, config.epsilon)
+    norm = NormFacts(config.norm, config.shifts, config.epsilon)
     lines = [
         *_reads_x(where_read(model, trace, attention, side)),
         f'w = load("{stem(model)}.safetensors", "{within_weights(attention)}")',

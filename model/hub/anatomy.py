@@ -37,7 +37,8 @@ from model.hub.probe import (
     reads_at_once,
     token_factor,
 )
-from model.nn.config import NormPlace, Part, Shape, Stack
+from model.nn.config import Part, Shape, Stack
+from model.nn.norms import NormPlace
 from model.nn.places import Place
 
 BETWEEN_LAYERS: tuple[Part, ...] = (

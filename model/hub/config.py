@@ -17,7 +17,8 @@ from model.hub.hooks import BASE
 from model.hub.inline_attention import position_kind
 from model.hub.parts import Anatomy, AttentionPart, NormPart, StackPart, expert_sizes, latent_sizes
 from model.hub.probe import FeedForwardParts, Probe, is_norm
-from model.nn.config import PositionKind, RotaryPairs, Shape, TransformerConfig
+from model.nn.config import Shape, TransformerConfig
+from model.nn.positions import PositionKind, RotaryPairs
 
 LONGEST = 8_192  # tokens: the weights of one head of a longer text would take more than 256 MB
 T5_CONTEXT = 512  # tokens that T5 is trained on (Raffel et al. 2020)

@@ -24,8 +24,10 @@ from model.hub.parts import (
 )
 from model.hub.probe import CLOSE, FeedForwardParts, Probe, hooked, is_rotary, near
 from model.nn.attention import rotate
-from model.nn.config import RotaryPairs, Stack
+from model.nn.config import Stack
 from model.nn.intervention import Intervention
+from model.nn.norms import NORMS
+from model.nn.positions import RotaryPairs
 from model.nn.recorder import (
     ExpertTensors,
     FeedForwardTensors,
@@ -170,12 +172,8 @@ def _norm_tensors(part: NormPart, x: Tensor, output: Tensor | None) -> NormTenso
     """A norm of x (B, T, C) with its statistics."""
     gamma, beta = gamma_of(part, x), beta_of(part)
     x = x.float()  # of half precision the library takes its statistics so
-    if part.kind == "layer":
-        _, mean, inverse = torch.native_layer_norm(x, (x.shape[-1],), None, None, part.epsilon)
-    else:
-        inverse = torch.rsqrt(x.square().mean(-1, keepdim=True) + part.epsilon)
-        mean = torch.zeros_like(inverse)
     kind = part.kind or "layer"
+    _, mean, inverse = NORMS[kind].apply(x, None, None, part.epsilon)
     return NormTensors(part.name, kind, x, mean, inverse, part.epsilon, gamma, beta, output)
 
 

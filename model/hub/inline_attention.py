@@ -37,7 +37,7 @@ from model.capture.record import recorded
 from model.capture.stages import OWN_FACTORS, WEIGHED, WrittenByHand, written_by_hand
 from model.capture.watch import Graph, Watch, name_of
 from model.hub.attention import hub_attention
-from model.nn.config import PositionKind
+from model.nn.positions import PositionKind
 from model.nn.recorder import current
 
 _COUNTED = PRODUCTS | SOFTMAX

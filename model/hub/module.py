@@ -233,7 +233,7 @@ class HubTables:
     def __init__(self, tokens: nn.Embedding, anatomy: Anatomy, config: TransformerConfig) -> None:
         self.tokens = tokens
         self._source = anatomy.stacks[0]
-        self._learned = config.positions == "learned"
+        self._learned = config.has_position_table
         self._rotary = anatomy.rotary if config.turns_positions else ()
         own = config.turns_positions and not anatomy.rotary and config.rotary_pairs != "other"
         self._own_turned = config.turned_width if own else 0

@@ -4,6 +4,7 @@ experts, the matrix that makes logits, and parameters that do not follow from th
 Axes: B batch, T tokens, C width of the model, H heads, D width of a head.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
@@ -15,7 +16,8 @@ from torch import Tensor, nn
 
 from model.analysis.attribution.modules import is_map, weight_and_bias
 from model.hub.probe import CLOSE, Call, FeedForwardParts, Probe
-from model.nn.config import NormKind, NormPlace, Reasons, Shape, Stack, TransformerConfig
+from model.nn.config import Reasons, Shape, Stack, TransformerConfig
+from model.nn.norms import NORMS, NormKind, NormPlace
 from model.nn.places import Place
 
 
@@ -110,12 +112,11 @@ def norm_part(call: Call, name: str) -> NormPart:
     """The kind of norm, and the offset of γ, that reproduce this norm's output; no kind where none does."""
     module, read = call.module, call.read
     unknown = NormPart(name, module, None, _epsilon(module), 0.0)
-    kinds: tuple[NormKind, ...] = ("layer", "rms")
     if read is None or gamma_of(unknown, read).shape != read.shape[-1:]:
         return unknown
     differences = {
         part: _difference(part, read, call.gave)
-        for kind in kinds
+        for kind in NORMS
         for offset in (0.0, 1.0)
         for part in [replace(unknown, kind=kind, offset=offset)]
     }
@@ -145,11 +146,11 @@ def _epsilon(norm: nn.Module) -> float:
 
 def _difference(norm: NormPart, read: Tensor, gave: Tensor) -> float:
     """How far a norm's output is from the described one's, relative to its largest number."""
+    if norm.kind is None:
+        return math.inf
     x, beta = read.double(), beta_of(norm)
-    centred = x - x.mean(-1, keepdim=True) if norm.kind == "layer" else x
-    normed = centred / (centred.square().mean(-1, keepdim=True) + norm.epsilon).sqrt()
-    made = normed * gamma_of(norm, x).double()
-    made = made if beta is None else made + beta.double()
+    learned = gamma_of(norm, x).double(), None if beta is None else beta.double()
+    made, _, _ = NORMS[norm.kind].apply(x, *learned, norm.epsilon)
     return float((made - gave).abs().max()) / max(float(gave.abs().max()), 1e-6)
 
 
@@ -234,7 +235,7 @@ def extra_parameters(body: Any, anatomy: Anatomy, config: TransformerConfig) -> 
         if "relative_attention_bias" in name:
             stack_name = name.split(".")[0]
             later = "Biases of distances of later layers"
-            if config.positions != "buckets":  # beside learned positions (MPNet)
+            if not config.buckets:  # beside learned positions (MPNet)
                 take([weight], "Biases of distances")
             take([weight], later if stack_name in tables else "")  # the config counts one a stack
             tables.add(stack_name)
@@ -244,7 +245,7 @@ def extra_parameters(body: Any, anatomy: Anatomy, config: TransformerConfig) -> 
         take(weight for block in stack.blocks for weight in block.module.parameters())
     for part in (first.tokens, first.segments, _norm(first)):
         take(_of(part))
-    if config.norm_place != "post":
+    if not config.norms_sum:
         for stack in anatomy.stacks:
             take(_of(stack.final_norm.module if stack.final_norm else None))
     output = body.get_output_embeddings()
@@ -274,7 +275,7 @@ def _positions(
         known.add(id(table))
         rows, width = table.shape
         used = min(config.n_ctx, rows)
-        learned = config.positions == "learned"
+        learned = config.has_position_table
         if not (is_first and learned):
             kind = "Position embedding" if learned else "Table of sines"
             found[f"{kind} of the {stack.stack}"] = used * width

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from model.analysis.attribution.modules import is_map
 from model.hub.attention import Attended, witnessed
-from model.nn.config import GATED, Activation, NormPlace, Shape, Stack
+from model.nn.config import GATED, Activation, Shape, Stack
 from model.nn.layers import ACTIVATIONS
+from model.nn.norms import NormPlace
 from model.nn.places import Place
 
 CLOSE = 1e-4  # of the largest number: what rounding in single precision explains

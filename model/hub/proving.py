@@ -165,7 +165,7 @@ def _normed(trace: Trace) -> None:
 def _add_up(model: Model, trace: Trace) -> None:
     """State + output of the sub-layer = next state."""
     for stack in trace.stacks:
-        given = contributions(trace, stack, model.config.norm_place)
+        given = contributions(model, trace, stack)
         size = max(float(np.abs(part.added).max()) for part in given)
         apart = contribution_check(model, trace, given)
         if not apart <= SHARE * max(size, 1.0):

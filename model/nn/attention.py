@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +21,7 @@ from model.nn.intervention import MASKS, UNCHANGED, Intervention, WeightSet
 from model.nn.masks import causal_mask, changed_mask, windowed
 from model.nn.places import Place
 from model.nn.recorder import AttentionCall, AttentionTensors, Recorder, current
+from model.nn.stages import SCORE_STAGES, SINKS, STAGES
 from model.system import deadline
 
 if TYPE_CHECKING:
@@ -106,14 +107,13 @@ def explicit(
     scores = call.query @ key.transpose(-2, -1)  # (B, H, T, S)
     masked = scores * call.scale
     steps = {"scores": scores}
-    if call.cap is not None:
-        steps["capped"] = masked = call.cap * torch.tanh(masked / call.cap)
-    if call.bias is not None:
-        steps["biased"] = masked = masked + call.bias
+    for stage in SCORE_STAGES:
+        if stage.is_in(call):
+            steps[stage.name] = masked = stage.tensors(masked, stage.of(call))
     mask = _mask(call)
     if mask is not None:
         masked = masked.masked_fill(~mask, call.mask_value)
-    weights = softmax_rows(masked if call.sinks is None else _with_sinks(masked, call.sinks))
+    weights = softmax_rows(SINKS.joined(masked, call.sinks))
     if cells:
         refuse_masked(cells, mask, call.place.name)
         weights = with_weights_set(weights, cells)
@@ -125,12 +125,6 @@ def explicit(
     dropped = F.dropout(dropped, dropout)
     steps |= {"masked": masked, "weights": weights, "dropped": dropped}
     return dropped @ value, steps
-
-
-def _with_sinks(masked: Tensor, sinks: Tensor) -> Tensor:
-    """(B, H, T, S + 1): the masked scores, and each head's sink in the last column."""
-    column = sinks.to(masked)[:, None, None].expand(*masked.shape[:-1], 1)
-    return torch.cat([masked, column], -1)
 
 
 def softmax_rows(masked: Float[Tensor, "*row key"]) -> Float[Tensor, "*row key"]:
@@ -186,13 +180,23 @@ def attend(
     value: Float[Tensor, "batch key_head key value_width"],
     place: Place,
     *,
-    mask: Bool[Tensor, (... #query #key
-)] | None = None,
+    mask: Bool[
+        Tensor,
+        (
+            ...  # query #key
+        ),
+    ]
+    | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
     cap: float | None = None,
-    bias: Float[Tensor, (... #query #key
-)] | None = None,
+    bias: Float[
+        Tensor,
+        (
+            ...  # query #key
+        ),
+    ]
+    | None = None,
     sinks: Float[Tensor, " head"] | None = None,
     window: int | None = None,
 ) -> Float[Tensor, "batch head query value_width"]:
@@ -258,16 +262,15 @@ def _changed(call: AttentionCall, intervention: Intervention) -> AttentionCall:
     mask = call.mask
     if look_ahead and not by_kernel:
         mask = look_ahead_mask(call.query, call.key)
+    left_out: dict[str, Any] = {one.field: None for one in STAGES if not one.of(intervention)}
     return replace(
         call,
         scale=scale,
         mask=changed_mask(mask, intervention, call.query, call.key, causal=causal),
         look_ahead=by_kernel,
         mask_value=intervention.fill,
-        cap=call.cap if intervention.cap else None,
-        bias=call.bias if intervention.bias else None,
-        sinks=call.sinks if intervention.sinks else None,
         window=None if MASKS[intervention.mask].lifts else call.window,
+        **left_out,
     )
 
 
@@ -315,8 +318,13 @@ class MultiHeadAttention(nn.Module):
         x: Float[Tensor, "batch token d_model"],
         source: Float[Tensor, "batch source d_model"] | None = None,
         *,
-        mask: Bool[Tensor, (... #token #key
-)] | None = None,
+        mask: Bool[
+            Tensor,
+            (
+                ...  # token #key
+            ),
+        ]
+        | None = None,
         angles: Float[Tensor, "token half"] | None = None,
         bias: Float[Tensor, "head token key"] | None = None,
     ) -> Float[Tensor, "batch token d_model"]:

@@ -5,11 +5,13 @@ tokens back.
 """
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
 from model.nn.config import Stack, TransformerConfig
+from model.nn.positions import PositionKind
 
 
 def distances(queries: int, keys: int, device: torch.device) -> Tensor:
@@ -46,7 +48,7 @@ def distance_buckets(distance: Tensor, count: int, farthest: int, *, two_ways: b
 class AlibiBias(nn.Module):
     """−slope · |distance|, without any weights."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig, stack: Stack) -> None:
         super().__init__()
         self.slopes = alibi_slopes(config.heads)
 
@@ -76,8 +78,13 @@ class BucketBias(nn.Module):
         return self.table(where).permute(2, 0, 1)
 
 
+BIASES: Mapping[PositionKind, type[AlibiBias | BucketBias]] = {
+    "alibi": AlibiBias,
+    "buckets": BucketBias,
+}
+
+
 def position_bias(config: TransformerConfig, stack: Stack) -> AlibiBias | BucketBias | None:
     """What a stack adds to the scores of its self-attention; None for most models."""
-    if config.positions == "alibi":
-        return AlibiBias(config)
-    return BucketBias(config, stack) if config.positions == "buckets" else None
+    bias = BIASES.get(config.positions)
+    return None if bias is None else bias(config, stack)

@@ -5,22 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args, get_origin, get_type_hints
 
+from model.nn.norms import NORM_PLACES, NORMS, NormKind, NormLaw, NormPlace
+from model.nn.positions import POSITIONS, Learned, PositionKind, PositionLaw, RotaryPairs
+
 Shape = Literal["decoder", "encoder", "encoder-decoder"]
 Stack = Literal["encoder", "decoder"]
-NormKind = Literal["layer", "rms"]
-# Before a sub-layer, after the sum, on what a sub-layer reads and what it writes (Gemma 2), on what it writes
-# (OLMo 2)
-NormPlace = Literal["pre", "post", "both", "after"]
 Activation = Literal["relu", "relu2", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
-PositionKind = Literal[
-    "learned", "sinusoidal", "rotary", "alibi", "buckets", "disentangled", "none"
-]
 Part = Literal[  # of a model, proven by itself when the model is loaded
     "stream", "embedding", "norms", "feed_forward", "output", "logits", "unembedding",
     "logit_parts", "positions", "sizes",
 ]  # fmt: skip
 Reasons = Mapping[Part, str]  # why parts are not proven, as clauses: "its layers …"
-RotaryPairs = Literal["halves", "neighbours", "other"]
 GATED: frozenset[Activation] = frozenset({"swiglu", "geglu", "geglu_tanh"})
 
 
@@ -130,10 +125,7 @@ class TransformerConfig:
             raise ValueError(
                 f"d_model {self.d_model} cannot be split into {self.heads} equal heads."
             )
-        if self.positions in ("sinusoidal", "rotary") and self.head_width % 2:
-            raise ValueError(f"{self.positions} positions need an even head width.")
-        if self.positions == "buckets" and not 4 <= self.buckets < 2 * self.farthest:
-            raise ValueError("Buckets of distances: at least 4, and fewer than twice `farthest`.")
+        self.position_law.check(self)
         layers = {"encoder": self.encoder_layers, "decoder": self.decoder_layers}
         for stack, count in layers.items():
             if (stack in self.shape.split("-")) != (count > 0):
@@ -176,19 +168,34 @@ class TransformerConfig:
         return self.activation in GATED
 
     @property
+    def position_law(self) -> PositionLaw:
+        """The law of the positions."""
+        return POSITIONS[self.positions]
+
+    @property
+    def has_positions(self) -> bool:
+        law = self.position_law
+        return law.adds or law.turns or law.biases
+
+    @property
+    def has_position_table(self) -> bool:
+        """Whether positions are rows of a learned table."""
+        return isinstance(self.position_law, Learned)
+
+    @property
     def adds_positions(self) -> bool:
         """Whether a position vector is added to each token vector before the first layer."""
-        return self.positions in ("learned", "sinusoidal")
+        return self.position_law.adds
 
     @property
     def turns_positions(self) -> bool:
         """Whether queries and keys are turned by the angles of their positions."""
-        return self.positions == "rotary"
+        return self.position_law.turns
 
     @property
     def biases_positions(self) -> bool:
         """Whether positions reach the model as numbers that are added to its scores."""
-        return self.positions in ("alibi", "buckets", "disentangled")
+        return self.position_law.biases
 
     def window_of(self, layer: int) -> int:
         """How many keys a query of this layer reads at most; 0: all."""
@@ -206,29 +213,29 @@ class TransformerConfig:
         return self.rotary_width or self.head_width
 
     @property
-    def centres(self) -> bool:
-        """Whether the norms subtract the mean of each vector; an RMS norm does not."""
-        return self.norm == "layer"
+    def norm_law(self) -> NormLaw:
+        """The law of the norms."""
+        return NORMS[self.norm]
 
     @property
     def shifts(self) -> bool:
         """Whether the norms add a β."""
-        return self.centres and self.norm_bias
+        return self.norm_law.shifts and self.norm_bias
 
     @property
     def norms_input(self) -> bool:
         """Whether a norm stands before each sub-layer."""
-        return self.norm_place in ("pre", "both")
+        return NORM_PLACES[self.norm_place].before
 
     @property
     def norms_sum(self) -> bool:
         """Whether a norm stands after each sum, on the stream itself."""
-        return self.norm_place == "post"
+        return NORM_PLACES[self.norm_place].on_sum
 
     @property
     def norms_output(self) -> bool:
         """Whether a norm stands on what each sub-layer writes."""
-        return self.norm_place in ("both", "after")
+        return NORM_PLACES[self.norm_place].after
 
     @property
     def masks_future(self) -> bool:

@@ -13,16 +13,13 @@ from torch import Tensor, nn
 
 from model.nn.attention import MultiHeadAttention
 from model.nn.config import GATED, Activation, Stack, TransformerConfig
+from model.nn.norms import NORMS
 from model.nn.places import Place
 from model.nn.recorder import FeedForwardTensors, NormTensors, TableRows, current
 
 
 class Norm(nn.Module):
-    """Layer norm (Ba et al. 2016) or RMS norm (Zhang and Sennrich 2019) over the last axis.
-
-    The layer norm keeps the kernel's own mean and 1/sqrt(variance + epsilon); the RMS norm has no
-    mean.
-    """
+    """A norm of one of the kinds in `NORMS` over the last axis."""
 
     def __init__(self, config: TransformerConfig, name: str) -> None:
         super().__init__()
@@ -30,17 +27,11 @@ class Norm(nn.Module):
         self.kind = config.norm
         self.epsilon = config.epsilon
         self.gamma = nn.Parameter(torch.ones(config.d_model))
-        self.beta = nn.Parameter(torch.zeros(config.d_model)) if config.norm == "layer" else None
+        self.beta = nn.Parameter(torch.zeros(config.d_model)) if config.norm_law.shifts else None
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.kind == "layer":
-            normed, mean, inverse = torch.native_layer_norm(
-                x, (x.shape[-1],), self.gamma, self.beta, self.epsilon
-            )
-        else:
-            inverse = torch.rsqrt(x.square().mean(-1, keepdim=True) + self.epsilon)
-            mean = torch.zeros_like(inverse)
-            normed = x * inverse * self.gamma
+        law = NORMS[self.kind]
+        normed, mean, inverse = law.apply(x, self.gamma, self.beta, self.epsilon)
         recorder = current()
         if recorder.keeps:
             kept = normed if recorder.keeps_all else None
@@ -85,7 +76,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.config = config
         self.tokens = nn.Embedding(config.d_vocab, config.d_model)
-        learned = config.positions == "learned"
+        learned = config.has_position_table
         self.positions = nn.Embedding(config.n_ctx, config.d_model) if learned else None
         self.segments = nn.Embedding(config.segments, config.d_model) if config.segments else None
         place = Place(config.source, None, "embedding")
@@ -124,7 +115,7 @@ class Embedding(nn.Module):
         adds none."""
         if self.positions is not None:
             table = self.positions.weight[:length]
-        elif self.config.positions == "sinusoidal":
+        elif self.config.adds_positions:
             table = sinusoids(length, self.config.d_model).to(device)
         else:
             return None
@@ -133,7 +124,7 @@ class Embedding(nn.Module):
     def angles(self, length: int, device: torch.device) -> Tensor | None:
         """(T, D/2) rotary angles, zero where an intervention leaves positions out; None for a model
         without them."""
-        if self.config.positions != "rotary":
+        if not self.config.turns_positions:
             return None
         angles = rotary_angles(length, self.config.head_width, self.config.rotary_base).to(device)
         return angles if current().intervention.positions else torch.zeros_like(angles)
@@ -192,7 +183,7 @@ class Block(nn.Module):
     def __init__(self, config: TransformerConfig, stack: Stack, layer: int) -> None:
         super().__init__()
         self.stack = stack
-        self.pre = config.norm_place == "pre"
+        self.pre = config.norms_input
         own = Place(stack, layer, "causal" if stack == "decoder" else "self")
         self.self_attention = MultiHeadAttention(config, own)
         self.self_norm = Norm(config, own.norm)

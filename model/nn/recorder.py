@@ -15,11 +15,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.nn.config import Activation, NormKind, Stack
+from model.nn.config import Activation, Stack
 from model.nn.intervention import MASKS, UNCHANGED, Intervention
 from model.nn.key_value_cache import KeyValueCache
+from model.nn.norms import NormKind
 from model.nn.patches import Through, unchanged
 from model.nn.places import Place
+from model.nn.stages import STAGES
 from model.system import deadline
 
 Level = Literal["nothing", "attention", "full"]
@@ -57,7 +59,7 @@ class AttentionCall:
     def needs_steps(self) -> bool:
         """Whether it has what PyTorch's kernel cannot compute."""
         filled = self.is_masked and math.isfinite(self.mask_value)
-        return filled or self.cap is not None or self.sinks is not None
+        return filled or any(one.is_in(self) and not one.by_kernel for one in STAGES)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,8 +29,8 @@ class Layers(nn.Module):
         self.stack = stack
         self.blocks = nn.ModuleList(Block(config, stack, layer) for layer in range(layers))
         self.position_bias = position_bias(config, stack)
-        pre = config.norm_place == "pre"
-        self.final_norm = Norm(config, Place(stack, None, "final").norm) if pre else None
+        final = Place(stack, None, "final")
+        self.final_norm = None if config.norms_sum else Norm(config, final.norm)
 
     def forward(
         self,
@@ -68,7 +68,7 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        if config.norm_place not in ("pre", "post") or config.experts:
+        if config.norms_output or config.experts:
             raise ValueError("Our own layers have one norm for each sub-layer, and no experts.")
         self.config = config
         self.embedding = Embedding(config)

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from model.analysis.heads.statistics import after_the_same
+from model.nn.stages import SCORE_STAGES, SINKS
 from model.profile.sums import (
     ENTROPY_BINS,
     ENTROPY_STEP,
@@ -59,18 +60,17 @@ def weights_of(attention: Attention) -> tuple[Tensor, Tensor]:
     query, key = torch.tensor(attention.query), torch.tensor(attention.vectors[1])
     key = key.repeat_interleave(len(query) // len(key), 0)
     scores = (query @ key.mT).mul_(attention.scale)
-    if attention.cap is not None:
-        scores = scores.div_(attention.cap).tanh_().mul_(attention.cap)
-    if attention.bias is not None:
-        scores += torch.tensor(attention.bias)
+    for stage in SCORE_STAGES:
+        if (value := stage.of(attention)) is not None:
+            value = torch.tensor(value) if stage.is_array else value
+            scores = stage.tensors(scores, value)
     mask = attention.mask
     allowed = torch.ones(1, *scores.shape[1:], dtype=torch.bool)
     if mask is not None:
         allowed = torch.tensor(mask).reshape(-1, *scores.shape[1:])
         scores.masked_fill_(~allowed, attention.mask_value)
-    if attention.sinks is not None:
-        sinks = torch.tensor(attention.sinks)[:, None, None].expand(-1, scores.shape[1], 1)
-        scores = torch.cat([scores, sinks], -1)
+    sinks = None if attention.sinks is None else torch.tensor(attention.sinks)
+    scores = SINKS.joined(scores, sinks)
     weights = scores.softmax(-1)[..., : key.shape[1]]
     empty = weights.isnan() & ~allowed.any(-1, keepdim=True)  # a row without keys is 0 / 0
     return weights.masked_fill_(empty, 0.0), allowed

@@ -4,9 +4,10 @@ Nothing here runs the lines: the tests do.
 """
 
 from model.snippets.script import Code, code_of, filled, lone_script, script
-from model.snippets.snippet import STYLES, Later, Line, Origin, Snippet, Stage, Style, Vector
+from model.snippets.snippet import LATER, STYLES, Later, Line, Origin, Snippet, Stage, Style, Vector
 
 __all__ = [
+    "LATER",
     "STYLES",
     "Code",
     "Later",

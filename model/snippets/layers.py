@@ -2,14 +2,13 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
+from model.nn.positions import PositionCode
 from model.snippets.snippet import Line, Snippet, Style, shape
 from model.snippets.templates import filled_in, templates
 from model.trace.records import Attention, NormRecord
 
 Snippets = Mapping[Style, Snippet]
-PositionCode = Literal["table", "sinusoidal", "rotary"]
 
 
 def concatenation(attention: Attention, d_model: int, *, bias: bool) -> Snippets:
@@ -48,7 +47,7 @@ def norm(record: NormRecord, *, shifts: bool) -> Snippets:
         "shift_of_one": " + beta[c].item()" if shifts else "",
         "beta": "beta" if shifts else "None",
     }
-    return _styles("norm", slots, "y", {"centres"} if record.kind == "layer" else ())
+    return _styles("norm", slots, "y", {record.kind})
 
 
 def positions(kind: PositionCode, tokens: int, width: int, *, base: float = 10_000.0) -> Snippets:

@@ -5,7 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from model.snippets.snippet import Facts, Later, Origin, Snippet, Stage, Style, Vector, shape
+import numpy as np
+
+from model.nn.stages import STAGES
+from model.snippets.snippet import LATER, Facts, Later, Origin, Snippet, Stage, Style, Vector, shape
 from model.snippets.templates import stage_snippets, vectors
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -133,15 +136,14 @@ def code_of(
 
 def _shapes(facts: Facts) -> dict[str, str]:
     """Of what the stages of attention read."""
-    scores = ("scores", "scaled", *get_args(Later), "weights")
+    scores = ("scores", "scaled", *LATER, "weights")
     cells = dict.fromkeys(scores, facts.all_cells)
     return cells | {
         "q": shape(facts.heads, facts.queries, facts.width),
         "k": shape(facts.groups, facts.keys, facts.width),
         "v": shape(facts.groups, facts.keys, facts.value_width),
         "mask": shape(*facts.mask_shape) if facts.mask_shape else "",
-        "bias": str(facts.bias_shape),
-        "sinks": f"({facts.heads},)",
+        **{field: str(np.shape(value)) for field, value in facts.needs.items()},
     }
 
 
@@ -168,7 +170,7 @@ def _reads(facts: Facts, stage: Stage, origin: Origin) -> tuple[str, ...]:
         return vector.read
     read = f't = load("{TRACE_FILE}", "attention/{facts.name}/")'
     mask = ("mask",) if facts.mask == "own" else ()
-    more = [name for name in ("bias", "sinks") if getattr(facts, f"has_{name}")]
+    more = [stage.field for stage in STAGES if stage.is_array and stage.field in facts.needs]
     if more:
         names = (*mask, *more)
         listed = ", ".join(f'"{name}"' for name in ("query", "key", "value", *names))

@@ -4,18 +4,20 @@ import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
-from model.nn.config import RotaryPairs
 from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.norms import NormKind
+from model.nn.positions import RotaryPairs
+from model.nn.stages import SCORE_STAGES, STAGES, ScoreName
 from model.trace.records import Attention
 
 Vectors = Literal["query", "key", "value"]
-Later = Literal[
-    "capped", "biased", "masked"
-]  # between the scaled scores and the weights, in this order
+Later = ScoreName | Literal["masked"]
+# Between the scaled scores and the weights, in this order.
+LATER: tuple[Later, ...] = (*(stage.name for stage in SCORE_STAGES), "masked")
 Steps = Literal["scores", "scaled"] | Later | Literal["weights", "output"]
 Surrounding = Literal["positions", "norm", "query_norm", "key_norm", "concatenated", "written"]
 Stage = Vectors | Steps | Surrounding
@@ -56,7 +58,7 @@ class Snippet:
 class NormFacts:
     """A norm of each head's queries and keys."""
 
-    centres: bool
+    kind: NormKind
     shifts: bool
     epsilon: float
 
@@ -112,9 +114,7 @@ class Facts:
     mask_shape: tuple[int, ...]
     mask_value: float
     later: tuple[Later, ...]  # which of those are stages of their own
-    cap: float | None
-    bias_shape: tuple[int, ...]  # () without one
-    has_sinks: bool
+    needs: Mapping[str, Any]  # of the stages that it has beside those, by their fields
     empty_rows: bool  # some query may attend to no key
     dropout: float
     seed: int
@@ -145,9 +145,7 @@ class Facts:
             mask_shape=() if mask is None else mask.shape,
             mask_value=float(attention.mask_value),
             later=_own(attention) if later is None else later,
-            cap=attention.cap,
-            bias_shape=() if attention.bias is None else attention.bias.shape,
-            has_sinks=attention.sinks is not None,
+            needs={stage.field: stage.of(attention) for stage in STAGES if stage.is_in(attention)},
             empty_rows=empty and np.isneginf(attention.mask_value).item(),
             dropout=intervention.dropout if attention.drops else 0.0,
             seed=zlib.crc32(f"{intervention.seed}:{attention.name}".encode()),
@@ -180,8 +178,7 @@ class Facts:
 
     def before(self, stage: Later | Literal["weights"]) -> Stage:
         """The stage whose numbers another one reads."""
-        order: tuple[Later, ...] = get_args(Later)
-        ahead = order if stage == "weights" else order[: order.index(stage)]
+        ahead = LATER if stage == "weights" else LATER[: LATER.index(stage)]
         return next((one for one in reversed(ahead) if one in self.later), "scaled")
 
     @property
@@ -189,19 +186,9 @@ class Facts:
         """Whether a masked score becomes a number."""
         return self.mask != "none" and math.isfinite(self.mask_value)
 
-    @property
-    def has_bias(self) -> bool:
-        return bool(self.bias_shape)
-
-    @property
-    def extended(self) -> bool:
-        """Whether scores are capped or get a bias, or a sink has a part of each row."""
-        return self.cap is not None or self.has_bias or self.has_sinks
-
 
 def _own(attention: Attention) -> tuple[Later, ...]:
-    has = {"capped": attention.cap is not None, "biased": attention.bias is not None}
-    return tuple(name for name in get_args(Later) if has.get(name, True))
+    return (*(stage.name for stage in SCORE_STAGES if stage.is_in(attention)), "masked")
 
 
 def shape(*sizes: int) -> str:

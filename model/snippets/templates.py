@@ -7,13 +7,26 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from model.snippets.snippet import STYLES, Facts, Later, Line, Snippet, Stage, Style, Vector, shape
+from model.nn.norms import NORMS
+from model.nn.stages import SCORE_STAGES, STAGES
+from model.snippets.snippet import (
+    LATER,
+    STYLES,
+    Facts,
+    Later,
+    Line,
+    Snippet,
+    Stage,
+    Style,
+    Vector,
+    shape,
+)
 
 LETTERS: Mapping[Stage, str] = {"query": "q", "key": "k", "value": "v"}
 # What lines may be given, in the order in which a page lists it.
 _GIVEN = (
-    "x", "output", "w", "angles", "scores", "scaled", "capped", "biased", "masked", "weights",
-    "q", "k", "v", "mask", "bias", "sinks", "gamma", "beta", "table",
+    "x", "output", "w", "angles", "scores", "scaled", *LATER, "weights",
+    "q", "k", "v", "mask", *(stage.field for stage in STAGES), "gamma", "beta", "table",
 )  # fmt: skip
 _NAME = re.compile(r"(?<![\w.@])[a-z_]\w*(?![\w=])")
 _ONE_ROW = "One head and one query: the loops that all heads and queries run side by side."
@@ -105,9 +118,6 @@ def _words(facts: Facts) -> set[str]:
     holds = {
         "shared": facts.shared > 1,
         "unscaled": facts.scale == 1,
-        "caps": facts.cap is not None,
-        "has_bias": facts.has_bias,
-        "sinks": facts.has_sinks,
         "masks": facts.mask != "none",
         "own": facts.mask == "own",
         "future": facts.mask == "future",
@@ -116,9 +126,9 @@ def _words(facts: Facts) -> set[str]:
         "drops": bool(facts.dropout),
         "negative": facts.scale <= 0,
         "later": later,
-        "extended": facts.extended or later,
+        "extended": bool(facts.needs) or later,
     }
-    words = {word for word, is_so in holds.items() if is_so}
+    words = {word for word, is_so in holds.items() if is_so} | {*facts.needs}
     if not words & {"extended", "fills"}:
         # nn.MultiheadAttention, else the fused kernel with values that are the identity's rows
         plain_heads = facts.shared == 1 and facts.width == facts.value_width
@@ -131,7 +141,6 @@ def _words(facts: Facts) -> set[str]:
 def _slots(facts: Facts) -> dict[str, object]:
     """What stands in the slots of the templates for a layer."""
     index = "@head@, @query@, j" if len(facts.mask_shape) == 3 else "@query@, j"
-    bias_heads, bias_queries = (*facts.bias_shape, 1, 1)[:2]
     mask = ", attn_mask=mask" if facts.mask == "own" else ""
     if facts.mask == "future":  # the kernel multiplies its own look-ahead mask by the scale
         mask = ", is_causal=True" if facts.scale > 0 else ", attn_mask=~future"
@@ -150,8 +159,11 @@ def _slots(facts: Facts) -> dict[str, object]:
         "context": shape(facts.heads, facts.queries, facts.value_width),
         "all_width": facts.heads * facts.width,
         "key_head": key_head(facts),
-        "cap": repr(facts.cap),
-        "bias_cell": f"{'@head@' if bias_heads > 1 else '0'}, {'@query@' if bias_queries > 1 else '0'}, j",
+        **{
+            slot: text
+            for stage in SCORE_STAGES
+            for slot, text in stage.slots(facts.needs.get(stage.field)).items()
+        },
         "hidden": "future" if facts.mask == "future" else "~mask",
         "visible": "j <= @query@" if facts.mask == "future" else f"mask[{index}]",
         "mask_sizes": ", ".join(map(str, facts.mask_shape)),
@@ -189,7 +201,7 @@ def vectors(facts: Facts, vector: Vector, stage: Stage, style: Style) -> Snippet
         "added": f" + {bias}" if vector.bias else "",
         "bias": f", {bias}" if vector.bias else "",
         "start": f"{bias}[first + c].item()" if vector.bias else "0.0",
-        "norm": "layer_norm" if norm and norm.centres else "rms_norm",
+        "norm": NORMS[norm.kind].in_torch if norm else "",
         "epsilon": f"{norm.epsilon:.6g}" if norm else "",
         "gamma": f'w["{stage}_norm.gamma"]',
         "beta": f" + {beta}" if norm and norm.shifts else "",
@@ -205,10 +217,9 @@ def vectors(facts: Facts, vector: Vector, stage: Stage, style: Style) -> Snippet
     holds = {
         "bias": vector.bias,
         "normed": norm is not None,
-        "centres": norm is not None and norm.centres,
         "turns": vector.turned > 0,
         "part": vector.turned > 0 and part,
     }
-    words = {word for word, is_so in holds.items() if is_so}
+    words = {word for word, is_so in holds.items() if is_so} | ({norm.kind} if norm else set())
     cell = "@dimension@" if style == "loops" else f"{head}, {token}, @dimension@"
     return filled_in(templates("stages.toml")["vectors"][style], slots, words, f"{letter}[{cell}]")

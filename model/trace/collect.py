@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from model.nn.recorder import (
     Recorder,
     TableRows,
 )
+from model.nn.stages import STAGES
 from model.system.memory import enough_memory, make_room
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
@@ -80,12 +82,11 @@ def attention_record(
         look_ahead=tensors.look_ahead,
         steps={name: array_of(step) for name, step in tensors.steps.items()},
         projection=replace(projection, turned=False) if crosses else projection,
-        cap=tensors.cap,
-        bias=None
-        if tensors.bias is None
-        else _known_bias(tensors.bias, {} if biases is None else biases),
-        sinks=None if tensors.sinks is None else array_of(tensors.sinks.detach().clone()[None]),
         window=tensors.window,
+        **{
+            stage.field: _need(stage.of(tensors), {} if biases is None else biases)
+            for stage in STAGES
+        },
     )
 
 
@@ -96,6 +97,13 @@ def _attention_records(recorder: Recorder, projection: Projection) -> Iterator[A
         name, intervention = tensors.place.name, recorder.intervention
         ablated, cells = intervention.ablated_heads(name), intervention.weights_in(name)
         yield attention_record(tensors, ablated, projection, cells, biases)
+
+
+def _need(value: Tensor | float | None, biases: dict[object, Array | None]) -> Any:
+    """What a stage needs, as it is kept. biases: the arrays of four axes that are kept already."""
+    if not isinstance(value, Tensor):
+        return value
+    return array_of(value.detach().clone()[None]) if value.ndim == 1 else _known_bias(value, biases)
 
 
 def _known_bias(bias: Tensor, known: dict[object, Array | None]) -> Array | None:

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from model.nn.config import NormKind, Part, Projection, Stack, TransformerConfig
+from model.nn.config import Part, Projection, Stack, TransformerConfig
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, SMALLEST, Intervention
+from model.nn.norms import NormKind
 from model.nn.patches import Patch
 from model.nn.places import Place
+from model.nn.stages import SCORE_STAGES, STAGES
 from model.system.settings import settings
 from model.system.version import PRODUCT
 from model.trace import array_file
@@ -256,7 +258,7 @@ EXPERT_ARRAYS = ("logits", "weights", "chosen")
 # What numbers an array may hold. "lowered": also minus infinity, and what stands for it in single precision.
 Numbers = Literal["any", "finite", "lowered", "positive", "counts"]
 _LOWERED_STEPS = ("biased", "masked")
-_STEPS = ("scores", "capped", "biased", "masked", "weights", "dropped")
+_STEPS = ("scores", *(stage.name for stage in SCORE_STAGES), "masked", "weights", "dropped")
 
 
 @dataclass(frozen=True)
@@ -455,18 +457,9 @@ KEY = "trace"  # of the metadata
 Trace = Any  # a Trace, whose module imports this one
 
 _ATTENTION_FIELDS = (
-    "name",
-    "kind",
-    "stack",
-    "layer",
-    "heads",
-    "scale",
-    "look_ahead",
-    "cap",
-    "window",
-    "module",
-    "doubt",
-)
+    "name", "kind", "stack", "layer", "heads", "scale", "look_ahead", "window", "module", "doubt",
+    *(stage.field for stage in STAGES if not stage.is_array),
+)  # fmt: skip
 Arrays = Mapping[str, NDArray[Any]]
 Written = Mapping[str, Any]  # what JSON holds
 
@@ -541,7 +534,7 @@ def _arrays(trace: Trace) -> Arrays:
         for name, vectors in zip(VECTORS, attention.vectors, strict=True):
             arrays[f"{place}/{name}"] = vectors
         arrays |= {f"{place}/output": attention.output, f"{place}/mask": attention.own_mask}
-        arrays |= {f"{place}/bias": attention.bias, f"{place}/sinks": attention.sinks}
+        arrays |= {f"{place}/{one.field}": one.of(attention) for one in STAGES if one.is_array}
         arrays |= {f"{place}/steps/{name}": step for name, step in attention.steps.items()}
     for norm in proven(trace.norms):
         place = f"norms/{norm.name}"

@@ -12,16 +12,13 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from model.nn.config import AS_IN_GPT2, Activation, NormKind, Projection, Stack
+from model.nn.config import AS_IN_GPT2, Activation, Projection, Stack
 from model.nn.intervention import WeightSet
+from model.nn.norms import NORMS, NormKind, NormLaw
 from model.nn.places import Kind, Place
+from model.nn.stages import CAP, SCORE_STAGES
 from model.system import deadline
 from model.trace.arrays import Array, Mask, read_only, softmax
-
-
-def soft_capped(scaled: Array, cap: float) -> Array:
-    """cap · tanh(scaled / cap)"""
-    return np.asarray(np.float32(cap) * np.tanh(scaled / np.float32(cap)))
 
 
 def probabilities(
@@ -69,7 +66,7 @@ class ExpertsRecord:
 
 
 BLOCK = 128  # queries
-_STEPS = ("scores", "capped", "biased", "masked", "weights", "sink_weights")
+_STEPS = ("scores", *(stage.name for stage in SCORE_STAGES), "masked", "weights", "sink_weights")
 
 
 def largest(gaps: Iterable[float]) -> float:
@@ -108,7 +105,7 @@ def largest_gap(
         scores = query[rows] @ key[keys].T
         scores *= np.float32(scale)
         if cap is not None:
-            scores = soft_capped(scores, cap)
+            scores = CAP.numbers(scores, cap)
         if bias is not None:
             scores += bias[rows if len(bias) > 1 else slice(None), keys]
         if look_ahead:
@@ -286,7 +283,7 @@ class Attention:
         if "capped" in self.steps:
             return self.steps["capped"][head]
         scaled = self.scaled(head)
-        return scaled if self.cap is None else read_only(soft_capped(scaled, self.cap))
+        return scaled if self.cap is None else read_only(CAP.numbers(scaled, self.cap))
 
     def bias_of(self, head: int) -> Array | None:
         """(query or 1, key): what is added to the capped scores of one head."""
@@ -397,6 +394,11 @@ class NormRecord:
         return f"<NormRecord {self.name}: {self.kind} norm, {tokens} tokens × {width}>"
 
     @property
+    def law(self) -> NormLaw:
+        """What a norm of this kind does."""
+        return NORMS[self.kind]
+
+    @property
     def variance(self) -> Array:
         """(token,): biased variance of the input, or its mean square for an RMS norm."""
         variance = 1 / self.inverse_deviation.astype(np.float64) ** 2 - self.epsilon
@@ -428,9 +430,8 @@ class NormRecord:
     def recomputed(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and 1/sqrt(variance + epsilon) of the input, (token, 1) each, in float64."""
         x = self.input.astype(np.float64)
-        mean = x.mean(-1, keepdims=True) * (self.kind == "layer")
-        variance = ((x - mean) ** 2).mean(-1, keepdims=True)
-        return mean, 1 / np.sqrt(variance + self.epsilon)
+        mean, size = self.law.statistics(x)
+        return mean, 1 / np.sqrt(size + self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,10 @@
 """The sizes of a model, read off its recorded run where its file does not say them."""
 
-from model.nn.config import NormPlace, PositionKind, Shape, Stack, TransformerConfig
+from model.nn.config import Shape, Stack, TransformerConfig
+from model.nn.norms import NormPlace
 from model.nn.places import Place
+from model.nn.positions import PositionKind
+from model.nn.stages import in_config
 from model.trace.trace import Trace
 from model.trace.unproven import proven, proven_states
 
@@ -26,13 +29,12 @@ def sizes_of(trace: Trace) -> TransformerConfig:
         encoder_layers=_layers(trace, "encoder"),
         decoder_layers=_layers(trace, "decoder"),
         d_mlp=records[0].before.shape[1] if records else 0,
-        norm=norms[0].kind if norms else "layer",
+        norm=norms[0].kind if norms else TransformerConfig.norm,
         norm_place=_norm_place(trace),
         positions=_positions(trace, rotary=rotary),
         key_heads=groups if heads % groups == 0 else 0,
         head_size=width,
-        cap=max((one.cap or 0.0) for one in trace.attention),
-        sinks=any(one.sinks is not None for one in trace.attention),
+        **in_config(trace.attention),
     )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from model.nn.config import Part, Reasons, Stack, TransformerConfig
 from model.nn.intervention import Intervention
+from model.nn.stages import STAGES
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.description import save_trace
 from model.trace.given import WITHOUT_MODEL, Words, attention_given, of_length, texts_of
@@ -310,7 +311,7 @@ class Trace:
             arrays += [] if isinstance(parts, DeferredArrays) else parts.values()
         for attention in self.attention:
             arrays += [*attention.vectors, attention.output, *attention.steps.values()]
-            arrays += [attention.own_mask, attention.bias, attention.sinks]
+            arrays += [attention.own_mask, *(one.of(attention) for one in STAGES if one.is_array)]
         for norm in proven(self.norms):
             arrays += [norm.input, norm.recorded, norm.mean, norm.inverse_deviation]
             arrays += [norm.gamma, norm.beta]

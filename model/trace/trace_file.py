@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
+from model.nn.stages import STAGES
 from model.system.files import ABSENT, bytes_text, open_file
 from model.system.settings import MEGABYTE, settings
 from model.trace import array_file
@@ -127,6 +128,10 @@ def _trace(said: Description, arrays: Arrays) -> Trace:
 def _attention(entry: AttentionEntry, arrays: Arrays) -> Attention:
     place = f"attention/{entry.name}"
     query, key, value = (arrays[f"{place}/{name}"] for name in VECTORS)
+    needs: dict[str, Any] = {
+        one.field: arrays.get(f"{place}/{one.field}") if one.is_array else one.of(entry)
+        for one in STAGES
+    }
     return Attention(
         entry.place,
         entry.heads,
@@ -140,11 +145,9 @@ def _attention(entry: AttentionEntry, arrays: Arrays) -> Attention:
         steps={name: arrays[f"{place}/steps/{name}"] for name in entry.steps},
         projection=entry.projected,
         weights_set=entry.weights_set,
-        cap=entry.cap,
-        bias=arrays.get(f"{place}/bias"),
-        sinks=arrays.get(f"{place}/sinks"),
         window=entry.window,
         doubt=entry.doubt,
+        **needs,
     )
 
 

@@ -42,7 +42,7 @@ def batch_loss(module: Transformer, batch: Batch) -> Tensor:
 
 def _states(module: Transformer, batch: Batch) -> Tensor:
     """(B, T, C): the decoder's output before the output matrix."""
-    if module.decoder is None or module.config.positions == "rotary":
+    if module.decoder is None or module.config.turns_positions:
         raise ValueError("Only decoders with added positions, or none, are trained here.")
     target = module.embedding(batch.inputs, "decoder")
     if batch.source is None:

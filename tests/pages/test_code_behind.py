@@ -88,7 +88,7 @@ def test_of_a_norm(model: str, tmp_path: Path) -> None:
     trace = own(model).trace(TEXT, record="full")
     save(tmp_path, model, TEXT)
     chosen = {norm.name: norm for norm in trace.norms}[app.session_state["layer-norm-norm"]]
-    assert_the_code_runs(app, "layer-norm", norm_names(chosen), tmp_path)
+    assert_the_code_runs(app, "layer-norm-spread", norm_names(chosen), tmp_path)
 
 
 @pytest.mark.parametrize("model", ["stories", "translate-en-fr", "llama"])
@@ -98,4 +98,4 @@ def test_of_positions(model: str, tmp_path: Path) -> None:
     table = own(model).module.embedding.positions
     save(tmp_path, model, "the cat", "embedding.positions")
     names = {} if table is None else {"table": table.weight.detach()}
-    assert_the_code_runs(app, "positions", names, tmp_path)
+    assert_the_code_runs(app, "positions-drawn", names, tmp_path)

@@ -9,6 +9,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 from torch import Tensor
 
+from model.nn.positions import ROTARY
 from tests.pages.kinds import KINDS, name_of
 from tests.pages.module_facts import Facts, facts
 from tests.pages.reading import own
@@ -17,7 +18,6 @@ from viz.notation.head_formulas import concatenation, logit
 from viz.notation.markdown import plain
 from viz.views.feed_forward.formulas import feed_forward
 from viz.views.glossary.glossary import term
-from viz.views.positions.formulas import table_formula
 from viz.views.translation.views import projections
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
@@ -158,6 +158,6 @@ def test_the_rotary_formula_has_the_pairs_that_llama_turns() -> None:
     turned = torch.tensor(trace.attention[0].query)
     halves = [x.unflatten(-1, (2, -1)).norm(dim=-2) for x in (plain, turned)]
     assert torch.allclose(*halves, rtol=1e-3, atol=1e-3)
-    formula = table_formula("rotary", model.config)
+    formula = ROTARY.formula(model.config)
     assert "q_{i+r/2}" in formula
     assert "2i+1" not in formula

@@ -93,17 +93,17 @@ def pictures(app: AppTest) -> list[dict]:
 
 @pytest.mark.parametrize("model", sorted(models))
 def test_the_bars_are_the_lengths_of_the_contributions(model: str) -> None:
-    trace, place = traced(model), own(model).config.norm_place
+    trace, config = traced(model), own(model).config
     app = opened("Contributions", model)
     for stack in trace.residual:
         if len(trace.residual) > 1:
             choose(app, "Stream", stack)
-        added = np.stack([lengths(part.added) for part in contributions(trace, stack, place)])
+        added = np.stack([lengths(part.added) for part in contributions(own(model), trace, stack)])
         choose(app, "Lengths for", 0)
         np.testing.assert_allclose(drawn(app, "bar", "y"), added.mean(1), rtol=1e-5)
         choose(app, "Lengths for", 1)
         np.testing.assert_allclose(drawn(app, "bar", "y"), added[:, 0], rtol=1e-5)
-    assert ("all contributions differ from the last state" in said(app)) is (place == "pre")
+    assert ("all contributions differ from the last state" in said(app)) is config.norms_input
 
 
 def test_the_gradients_drawn_are_those_measured_and_each_control_changes_them() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from model.nn.norms import NORMS
 from model.trace.arrays import Array, read_only
 from viz.explorer.stages import Stage
 from viz.notation import formulas
@@ -156,17 +157,17 @@ def _norm(around: "AroundHeads") -> Group | None:
     record = around.norm
     if record is None:
         return None
-    shifts = around.model.config.shifts and record.kind == "layer"
-    called, short = ("layer norm", "LN") if record.kind == "layer" else ("RMS norm", "RMS")
+    law = record.law
+    shifts = around.model.config.shifts and law.shifts
     stage = Stage(
         "norm",
         "norm",
         "normalized number",
-        short,
+        law.short,
         "stream",
         "query",
         "dimension",
-        f"The {called} that feeds this layer: one row per token, one column per dimension",
+        f"The {law.name} that feeds this layer: one row per token, one column per dimension",
         "The norm gives each row the same size, then γ stretches single columns"
         f"{' and β shifts them' if shifts else ''}. Its output is the x that W_Q reads.",
         group="norm",
@@ -175,7 +176,7 @@ def _norm(around: "AroundHeads") -> Group | None:
     )
     part = Part(
         stage,
-        formulas.norm(record.kind, record.epsilon, shifts=shifts),
+        formulas.norm(law, record.epsilon, shifts=shifts),
         lambda head: record.output,
         lambda head: record.input,
     )
@@ -189,7 +190,7 @@ def _norm(around: "AroundHeads") -> Group | None:
             "beta": record.beta,
         }
 
-    facts: Json = {"epsilon": record.epsilon, "centres": record.kind == "layer"}
+    facts: Json = {"epsilon": record.epsilon, "measured": law.measured}
     return Group((part,), arrays, record.input.nbytes, facts=lambda: facts)
 
 
@@ -204,7 +205,7 @@ def _head_norm(around: "AroundHeads", side: Literal["query", "key"]) -> Group | 
     heads = range(0, attention.heads, attention.heads // count)
     name: StageName = "query_norm" if side == "query" else "key_norm"
     letter, map_ = ("q", "W_Q") if side == "query" else ("k", "W_K")
-    called, short = ("layer norm", "LN") if config.centres else ("RMS norm", "RMS")
+    law = config.norm_law
     stage = Stage(
         name,
         f"{letter} norm",
@@ -213,13 +214,14 @@ def _head_norm(around: "AroundHeads", side: Literal["query", "key"]) -> Group | 
         side,
         side,
         "dimension",
-        f"{'Queries' if side == 'query' else 'Keys'} of {{head}} and their own {called}: one row per token",
+        f"{'Queries' if side == 'query' else 'Keys'} of {{head}} and their own {law.name}: one row per token",
         f"Each head's {side} gets the same size before γ stretches its numbers"
         + (", and so does each key." if side == "query" else ", as each query does."),
         group=name,
-        captions=(f"x {map_}", f"after its {short}"),
+        captions=(f"x {map_}", f"after its {law.short}"),
     )
-    formula = formulas.norm("rms", config.epsilon, shifts=config.shifts, of=side)
+    # What comes before it is shown less its mean, where one is subtracted.
+    formula = formulas.norm(NORMS["rms"], config.epsilon, shifts=config.shifts, of=side)
 
     def arrays() -> dict[str, Array]:
         width = attention.key.shape[-1]

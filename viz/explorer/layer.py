@@ -13,8 +13,9 @@ import numpy as np
 from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
+from model.nn.stages import SCORE_STAGES
 from model.trace.blocks import by_queries
-from model.trace.records import Attention, soft_capped
+from model.trace.records import Attention
 from viz.explorer.around import Group
 
 Array = NDArray[np.float32]
@@ -60,7 +61,17 @@ def layer_arrays(attention: Attention, sent: range, complete: bool) -> Json:
         "query": floats(query[chosen]),
         "key": floats(key),
         "mask": None if mask is None else np.packbits(mask, bitorder="little"),
-        "cap": attention.cap,
+        **{one.field: one.of(attention) for one in SCORE_STAGES if not one.is_array},
+        "later": [
+            {
+                "name": one.name,
+                "readout": one.readout,
+                "title": one.word.capitalize(),
+                "says": one.beat(one.of(attention)),
+            }
+            for one in SCORE_STAGES
+            if one.is_in(attention)
+        ],
         "window": attention.window,
         "sinks": None if attention.sinks is None else floats(attention.sinks[chosen]),
         **_bias(attention, chosen),
@@ -153,13 +164,12 @@ def _ranges(attention: Attention) -> dict[str, float]:
     """The largest magnitude of each quantity over all heads of the layer."""
     scores = _largest(attention, "scores")
     scaled = scores * abs(attention.scale)
-    capped = scaled
-    if attention.cap is not None:  # the larger a score, the larger it stays
-        capped = float(soft_capped(np.asarray(scaled, np.float32), attention.cap))
-    biased = capped if attention.bias is None else _largest(attention, "biased")
+    steps = {"scores": scores, "scaled": scaled}
+    for stage in SCORE_STAGES:
+        last = [*steps.values()][-1]
+        steps[stage.name] = _largest(attention, stage.name) if stage.is_in(attention) else last
     vectors = ("query", "key", "value", "output")
     ranges = {name: _magnitude(getattr(attention, name)) for name in vectors}
-    steps = {"scores": scores, "scaled": scaled, "capped": capped, "biased": biased}
     return ranges | steps
 
 

@@ -10,13 +10,14 @@ import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.nn.places import Place
-from model.snippets import Later, Origin, code_of
+from model.nn.stages import STAGES
+from model.snippets import LATER, Later, Origin, code_of
 from model.system.files import bytes_text
 from model.trace.records import Attention
 from model.trace.unproven import NotShownError
@@ -211,12 +212,8 @@ def stages_of(attention: Attention, baseline: Attention | None) -> tuple[Stage, 
         unmasked=baseline is None or not _is_masked(baseline),
         leaks=math.isfinite(attention.mask_value),
         scale=attention.scale,
-        cap=attention.cap,
-        later=[
-            *(["capped"] if any(run.cap is not None for run in runs) else []),
-            *(["biased"] if any(run.bias is not None for run in runs) else []),
-        ],
-        sinks=any(run.sinks is not None for run in runs),
+        needs=needs_of(attention),
+        later={one.field for one in STAGES if any(map(one.is_in, runs))},
         window=_window_of(attention),
         only_future=attention.look_ahead or _is_window(attention, attention.key.shape[1]),
     )
@@ -225,7 +222,7 @@ def stages_of(attention: Attention, baseline: Attention | None) -> tuple[Stage, 
 def later_of(shown: Sequence[Stage]) -> tuple[Later, ...]:
     """Those of the shown stages that come between the scaled scores and the weights."""
     names = {stage.name for stage in shown}
-    return tuple(name for name in get_args(Later) if name in names)
+    return tuple(name for name in LATER if name in names)
 
 
 def formulas_of(attention: Attention, later: Sequence[Later]) -> dict[StageName, Formula]:
@@ -237,10 +234,13 @@ def formulas_of(attention: Attention, later: Sequence[Later]) -> dict[StageName,
         mask_value=attention.mask_value,
         projection=attention.projection,
         later=later,
-        cap=attention.cap,
-        bias=attention.bias is not None,
-        sinks=attention.sinks is not None,
+        needs=needs_of(attention),
     )
+
+
+def needs_of(attention: Attention) -> dict[str, object]:
+    """What the stages that a layer has need, by their fields."""
+    return {stage.field: stage.of(attention) for stage in STAGES if stage.is_in(attention)}
 
 
 def _window_of(attention: Attention) -> int | None:

@@ -1,11 +1,19 @@
 """The chosen cell."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import get_args
 
 from viz.notation.formulas import StageName
 
-STAGES: tuple[str, ...] = get_args(StageName)
+
+def _names(of: object) -> Iterator[str]:
+    """The words of a union of literals."""
+    for part in get_args(of):
+        yield from [part] if isinstance(part, str) else _names(part)
+
+
+STAGES: tuple[str, ...] = tuple(_names(StageName))
 
 
 @dataclass(frozen=True)

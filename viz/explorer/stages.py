@@ -1,9 +1,11 @@
 """The stages of attention in order, with the words beside their pictures."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
+from model.nn.stages import SCORE_STAGES, SINKS
 from viz.notation.formulas import StageName
 from viz.notation.numbers import signed
 from viz.notation.theme import QuantityName
@@ -38,9 +40,8 @@ def stages(
     leaks: bool,
     scale: float,
     unmasked: bool = True,
-    cap: float | None = None,
+    needs: Mapping[str, object] = MappingProxyType({}),
     later: Collection[str] = (),
-    sinks: bool = False,
     window: int | None = None,
     only_future: bool = True,
 ) -> tuple[Stage, ...]:
@@ -48,8 +49,8 @@ def stages(
 
     kind: "self", "causal" or "cross". masked: whether any cell is masked. unmasked: whether none is
     masked in the unchanged run. leaks: whether the mask value is finite, so that a masked key may still
-    get weight. cap: of the scores. later: "capped" and "biased", where this run or the unchanged one has
-    them. sinks: whether one of them has sinks. window: the width of the sliding window. only_future: whether
+    get weight. needs: of its stages beside those, by their fields. later: the fields of those
+    that this run or the unchanged one has. window: the width of the sliding window. only_future: whether
     a causal mask without a window hides nothing but the future.
     """
     causal = kind == "causal"
@@ -63,15 +64,17 @@ def stages(
         *_VECTORS,
         _matrix("scores", "Q·Kᵀ", ", not yet scaled or masked", striped),
         _matrix("scaled", f"× {signed(f'{scale:.4g}')}", "", _scaled_look(scale)),
-        _matrix("capped", "tanh", "", _capped_look(cap)),
-        _matrix("biased", "+ bias", "", _BIASED_LOOK),
+        *(
+            _matrix(stage.name, stage.step, "", stage.look(needs.get(stage.field)))
+            for stage in SCORE_STAGES
+            if stage.field in later
+        ),
         _matrix("masked", "mask", hidden, _masked_look(kind, masked, leaks, window, only_future)),
-        _weights(hidden, causal, sinks),
+        _weights(hidden, causal, SINKS.field in later),
         _OUTPUT,
     )
     has_mask = masked or not unmasked or causal
-    absent = {"capped", "biased"}.difference(later) | (set() if has_mask else {"masked"})
-    return tuple(stage for stage in found if stage.name not in absent)
+    return tuple(stage for stage in found if has_mask or stage.name != "masked")
 
 
 def _vectors(
@@ -116,19 +119,12 @@ _OUTPUT = _vectors(
     "Output of {head}: one row per query token",
     "Each row is the sum of the rows of V, each times the weight that this query gives it.",
 )
-_CELLS = {
-    "scores": "score",
-    "scaled": "scaled score",
-    "capped": "capped score",
-    "biased": "biased score",
-    "masked": "masked score",
-    "weights": "weight",
-}
+_CELLS = {"scores": "score", "weights": "weight"}
 
 
 def _matrix(name: StageName, step: str, more: str, look: str) -> Stage:
     """A stage with a row for each query and a column for each key."""
-    called = _CELLS[name]
+    called = _CELLS.get(name, f"{name} score")
     title = f"{called.capitalize()}s of {{head}}: row = query, column = key{more}"
     quantity: QuantityName = "weight" if name == "weights" else "score"
     return Stage(name, name, called, step, quantity, "query", "key", title, look)
@@ -136,28 +132,9 @@ def _matrix(name: StageName, step: str, more: str, look: str) -> Stage:
 
 def _weights(hidden: str, causal: bool, sinks: bool) -> Stage:
     """Where there are sinks, one more column shows what the sink of the head takes."""
-    sums = "rows sum to 1 with the column of the sink" if sinks else "rows sum to 1"
-    look = f"{_SINK_LOOK if sinks else ''}{_weights_look(causal)}"
+    sums = SINKS.sums if sinks else "rows sum to 1"
+    look = f"{SINKS.look if sinks else ''}{_weights_look(causal)}"
     return replace(_matrix("weights", "softmax", f", {sums}{hidden}", look), sink=sinks)
-
-
-_SINK_LOOK = (
-    "The last column is the sink: a learned number for each head that takes part in the softmax and has no "
-    "value, so what it takes goes nowhere. "
-)
-_BIASED_LOOK = (
-    "A number that depends only on the positions of query and key is added to each score: the scores of "
-    "near and of far tokens move apart."
-)
-
-
-def _capped_look(cap: float | None) -> str:
-    if cap is None:
-        return "The same as before: nothing is capped here."
-    return (
-        f"No score is larger than {cap:g} or smaller than −{cap:g} now. Small ones hardly change, and the "
-        "order stays."
-    )
 
 
 def _weights_look(causal: bool) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from model.analysis.cost.cost import WritingStep
 from model.analysis.tokens.embeddings import Window
-from model.nn.config import NormPlace
+from model.nn.norms import NORM_PLACES, NormPlace
 from viz.figures.chart import (
     BARE,
     MONOSPACED,
@@ -34,12 +34,6 @@ from viz.notation.theme import CURVES, DARK, INPUT, KEY, MASKED, STREAM, TARGET,
 
 _HIDDEN: Look = {"visible": False, "fixedrange": True}  # of an axis
 
-_ORDERS: dict[NormPlace, tuple[str, tuple[str, ...]]] = {
-    "pre": ("pre-norm: x + f(norm(x))", ("x", "norm", "f", "+", "out")),
-    "post": ("post-norm: norm(x + f(x))", ("x", "f", "+", "norm", "out")),
-    "both": ("before and after f: x + norm(f(norm(x)))", ("x", "norm", "f", "norm", "+", "out")),
-    "after": ("after f: x + norm(f(x))", ("x", "f", "norm", "+", "out")),
-}
 _STEP, _ROW, _HALF = 1.5, 2.0, 0.42  # distances between boxes and rows, half a box
 
 
@@ -50,7 +44,7 @@ def norm_orders(own: NormPlace) -> go.Figure:
     f is the sub-layer: attention or feed-forward.
     """
     orders: list[NormPlace] = [*(() if own in ("pre", "post") else (own,)), "pre", "post"]
-    steps, rows = max(len(_ORDERS[place][1]) for place in orders) - 1, len(orders) - 1
+    steps, rows = max(len(NORM_PLACES[place].steps) for place in orders) - 1, len(orders) - 1
     across = _HIDDEN | {"range": [-0.7, steps * _STEP + 0.7]}
     down = _HIDDEN | {"range": [-rows * _ROW - 0.7, 1.25]}
     figure = chart([], across, down, height=40 + 150 * len(orders))
@@ -61,7 +55,7 @@ def norm_orders(own: NormPlace) -> go.Figure:
 
 def _draw_order(figure: go.Figure, place: NormPlace, y: float, *, own: bool) -> None:
     colour = STREAM if own else MASKED
-    title, order = _ORDERS[place]
+    title, order = NORM_PLACES[place].title, NORM_PLACES[place].steps
     line = {"color": colour, "width": 2}
 
     def write(x: float, y: float, text: str, **more: object) -> None:

@@ -8,9 +8,14 @@ become the theme's colours. Token text never enters LaTeX.
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
-from model.nn.config import AS_IN_GPT2, NormKind, Projection, RotaryPairs
+from model.nn.config import AS_IN_GPT2, Projection
+from model.nn.norms import NormLaw
+from model.nn.positions import RotaryPairs
+from model.nn.stages import SCORE_STAGES, SINKS, ScoreStage
+from model.snippets import LATER, Stage
 from viz.notation.numbers import power_of_ten
 
 ATTENTION = (
@@ -19,24 +24,9 @@ ATTENTION = (
 ATTENTION_WITHOUT_MASK = ATTENTION.replace(" + M", "")
 _MORE = r" + \cdots"
 _NEXT_LINE, _NEXT_TERM = r" \\ ", r" \\ &\quad + "  # each term of a sum has a line of its own
-StageName = Literal[
-    "positions",
-    "norm",
-    "query_norm",
-    "key_norm",
-    "query",
-    "key",
-    "value",
-    "scores",
-    "scaled",
-    "capped",
-    "biased",
-    "masked",
-    "weights",
-    "output",
-    "concatenated",
-    "written",
-]
+
+
+StageName = Stage
 
 
 @dataclass(frozen=True)
@@ -89,21 +79,18 @@ def formulas(
     mask_value: float,
     projection: Projection = AS_IN_GPT2,
     later: Collection[str] = ("masked",),
-    cap: float | None = None,
-    bias: bool = False,
-    sinks: bool = False,
+    needs: Mapping[str, object] = MappingProxyType({}),
 ) -> dict[StageName, Formula]:
     """Every step of one attention layer.
 
     scale: the factor on the scores. key_width: d_k. keys: number of keys. mask_value: what a masked score
     becomes. projection: how queries and keys are made. later: the steps between the scaled scores and the
-    weights. cap: of the scores; None: not capped here. bias, sinks: whether scores get a bias, and whether a
-    sink takes part in the softmax.
+    weights. needs: what the stages that this run has need, by their fields.
     Source: Vaswani et al. 2017, section 3.2.1; Su et al. 2021 for the turn.
     """
     before: dict[str, str] = {}  # of each later step, the one whose numbers it reads
     last = "scaled"
-    for step in ("capped", "biased", "masked"):
+    for step in LATER:
         before[step] = last
         last = step if step in later else last
     return {
@@ -112,10 +99,12 @@ def formulas(
         "value": _vector("v", "V", "value", Projection(projection.bias)),
         "scores": _scores(key_width),
         "scaled": _scaled(scale, key_width),
-        "capped": _capped(cap),
-        "biased": _biased(before["biased"], has_bias=bias),
+        **{
+            stage.name: _later(stage, before[stage.name], needs.get(stage.field))
+            for stage in SCORE_STAGES
+        },
         "masked": _masked(mask_value, before["masked"]),
-        "weights": _weights(last, sinks=sinks),
+        "weights": _weights(last, sinks=SINKS.field in needs),
         "output": _output(keys),
     }
 
@@ -175,35 +164,21 @@ def _scaled(scale: float, key_width: int) -> Formula:
     )
 
 
-def _capped(cap: float | None) -> Formula:
-    """A soft cap: small scores stay, large ones come near the cap at most (Gemma Team 2024, section 2)."""
-    cell, capped = named_cell("capped"), bold("score", "@capped@")
-    if cap is None:
+def _later(stage: ScoreStage, before: str, value: object) -> Formula:
+    """before: the name of the step whose numbers it reads. value: what it needs; None: it changes nothing."""
+    cell, result = named_cell(stage.name), bold("score", f"@{stage.name}@")
+    left = rf"\text{{{stage.name}}}_{{ij}}"
+    if value is None:
         return Formula(
-            general=r"\text{capped}_{ij} = \text{scaled}_{ij} \quad\text{(not capped)}",
-            plain="capped_ij = scaled_ij (not capped)",
-            numeric={"cell": rf"{cell} = {capped}"},
+            general=rf"{left} = \text{{{before}}}_{{ij}} \quad\text{{({stage.absent})}}",
+            plain=f"{stage.name}_ij = {before}_ij ({stage.absent})",
+            numeric={"cell": rf"{cell} = {result}"},
         )
+    terms = stage.terms(before, value)
     return Formula(
-        general=r"\text{capped}_{ij} = c\,\tanh\!\left(\frac{\text{scaled}_{ij}}{c}\right)",
-        plain=f"capped_ij = c tanh(scaled_ij / c), c = {cap:g}",
-        numeric={"cell": rf"{cell} = {cap:g} \cdot \tanh(\frac{{@scaled@}}{{{cap:g}}}) = {capped}"},
-    )
-
-
-def _biased(before: str, *, has_bias: bool) -> Formula:
-    """before: the name of the step to whose numbers a bias is added."""
-    cell, biased = named_cell("biased"), bold("score", "@biased@")
-    if not has_bias:
-        return Formula(
-            general=rf"\text{{biased}}_{{ij}} = \text{{{before}}}_{{ij}} \quad\text{{(no bias)}}",
-            plain=f"biased_ij = {before}_ij (no bias)",
-            numeric={"cell": rf"{cell} = {biased}"},
-        )
-    return Formula(
-        general=rf"\text{{biased}}_{{ij}} = \text{{{before}}}_{{ij}} + b_{{ij}}",
-        plain=f"biased_ij = {before}_ij + b_ij",
-        numeric={"cell": rf"{cell} = @{before}@ + @(bias)@ = {biased}"},
+        general=rf"{left} = {terms.latex}",
+        plain=f"{stage.name}_ij = {terms.plain}",
+        numeric={"cell": rf"{cell} = {terms.numeric} = {result}"},
     )
 
 
@@ -332,28 +307,25 @@ def turned_positions(pairs: RotaryPairs) -> Formula:
 
 
 def norm(
-    kind: NormKind,
+    law: NormLaw,
     epsilon: float,
     *,
     shifts: bool,
     of: Literal["stream", "query", "key"] = "stream",
 ) -> Formula:
-    """A layer norm or an RMS norm (Ba et al. 2016; Zhang and Sennrich 2019). of: whose numbers it takes."""
-    centres = kind == "layer"
-    mean, size = (r" - \mu_i", r"\sigma_i^2") if centres else ("", r"\text{ms}_i")
-    own_mean = " - @(mean)@" if centres else ""
+    """A norm of each row. of: whose numbers it takes."""
+    above = law.centred("x_{ic}", r"\mu_i")
     plus = r" + \beta_c" if shifts else ""
     own_plus = " + @(beta)@" if plus else ""
     mantissa, _, power = f"{epsilon:e}".partition("e")
     small = rf"{float(mantissa):g}{{\cdot}}10^{{{int(power)}}}"
     root = rf"\sqrt{{@variance@ + {small}}}"
-    share = rf"\frac{{@x@{own_mean}}}{{{root}}}"
-    of_row = "mean and variance" if centres else "the mean square"
+    share = rf"\frac{{{law.centred('@x@', '@(mean)@')}}}{{{root}}}"
     return Formula(
-        general=rf"{coloured(of, 'y_{ic}')} = \gamma_c\,\frac{{x_{{ic}}{mean}}}"
-        rf"{{\sqrt{{{size} + \epsilon}}}}{plus}",
-        plain=f"y = gamma (x{' − mean' if centres else ''}) / sqrt({'variance' if centres else 'mean square'}"
-        f" + epsilon){' + beta' if plus else ''}, with {of_row} of the row",
+        general=rf"{coloured(of, 'y_{ic}')} = \gamma_c\,\frac{{{above}}}"
+        rf"{{\sqrt{{{law.size_of('i')} + \epsilon}}}}{plus}",
+        plain=f"y = gamma ({law.centred('x', 'mean').replace('-', '−')}) / sqrt({law.size} + epsilon)"
+        f"{' + beta' if plus else ''}, with {law.of_row} of the row",
         numeric={
             "cell": aligned(
                 rf"\hat x{_CELL} &= {share} = @unit@",

@@ -6,11 +6,6 @@ _CONCATENATION = (
     r"\begin{aligned} \mathrm{MultiHead}(x) &= [o_0; o_1; \dots; o_{h-1}]\, W_O + b_O \\"
     r" &= \sum_h o_h\, W_O^{(h)} + b_O \end{aligned}"
 )
-_LOGIT = (
-    r"\begin{aligned} x &= \textstyle\sum_i p_i \\"
-    r" \text{logit}_t &= \sum_i \frac{p_i - \bar p_i}{\sqrt{\sigma^2 + \varepsilon}}"
-    r" \odot \gamma \cdot u_t \;+\; \beta \cdot u_t \end{aligned}"
-)
 SCORE_PARTS = (
     r"\begin{aligned} x_i &= \textstyle\sum_a x_i^{(a)} \\"
     r" \text{score}_{ij} &= q_i \cdot k_j = \textstyle\sum_a \sum_b q_i^{(a)} \cdot k_j^{(b)} \end{aligned}"
@@ -28,11 +23,6 @@ ROLLOUT = (
 )
 PAIR = r"w_{qk} = \mathrm{softmax}(\text{row } q)_k"
 ABLATION = r"o_h \leftarrow 0 \;:\quad \Delta_h = m(\text{without } h) - m(\text{unchanged})"
-_RMS_LOGIT = (
-    r"\begin{aligned} x &= \textstyle\sum_i p_i \\"
-    r" \text{logit}_t &= \sum_i \frac{p_i}{\sqrt{\mathrm{ms} + \varepsilon}} \odot \gamma \cdot u_t"
-    r" \end{aligned}"
-)
 
 
 def concatenation(config: TransformerConfig) -> str:
@@ -42,9 +32,13 @@ def concatenation(config: TransformerConfig) -> str:
 
 def logit(config: TransformerConfig) -> str:
     """One logit as a sum over the parts of the residual stream, through this model's norm."""
-    if not config.centres:
-        return _RMS_LOGIT
-    return _LOGIT if config.shifts else _LOGIT.replace(r" \;+\; \beta \cdot u_t", "")
+    law, shift = config.norm_law, r" \;+\; \beta \cdot u_t" if config.shifts else ""
+    above, below = law.centred("p_i", r"\bar p_i"), rf"\sqrt{{{law.size_of()} + \varepsilon}}"
+    return (
+        r"\begin{aligned} x &= \textstyle\sum_i p_i \\"
+        rf" \text{{logit}}_t &= \sum_i \frac{{{above}}}{{{below}}} \odot \gamma \cdot u_t{shift}"
+        r" \end{aligned}"
+    )
 
 
 def weights_and_lengths(*, sinks: bool) -> str:

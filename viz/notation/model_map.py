@@ -133,10 +133,8 @@ def _after(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
 
 
 def _norm(config: TransformerConfig) -> Block:
-    shift = " + β" if config.shifts else ""
-    spread, name = ("√(σ² + ε)", "norm") if config.centres else ("√(mean x² + ε)", "RMS norm")
-    centred = "(x − μ)" if config.centres else "x"
-    return _vectors(config, "norm", name, f"γ ⊙ {centred} / {spread}{shift}")
+    law, shift = config.norm_law, " + β" if config.shifts else ""
+    return _vectors(config, "norm", law.in_map, f"γ ⊙ {law.in_text}{shift}")
 
 
 def _add(config: TransformerConfig, results: int = 1) -> Block:

@@ -1,7 +1,7 @@
 """Names of norms, sub-layers and states of the stream, as lists and pictures show them. Pure."""
 
 from model.analysis.stream.stream import sub_layers
-from model.nn.config import NormPlace, Stack
+from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Kind, Place, head_label, head_named, layer_label
 from model.trace.trace import Trace
 
@@ -20,7 +20,7 @@ def sublayer_name(name: str, *, stacks: int = 1) -> str:
     return _of_stack(f"Layer {place.layer}, {SUBLAYERS[place.kind]}", place.stack, stacks)
 
 
-def norm_name(name: str, order: NormPlace, *, stacks: int = 1) -> str:
+def norm_name(name: str, config: TransformerConfig, *, stacks: int = 1) -> str:
     """A norm by where it stands: "Layer 0, before self-attention", "After the last layer"."""
     place = Place.named(name)
     if place.kind == "embedding":
@@ -28,7 +28,7 @@ def norm_name(name: str, order: NormPlace, *, stacks: int = 1) -> str:
     elif place.kind == "final":
         words = "After the last layer"
     else:
-        before = "before" if order != "post" and name == place.norm else "after"
+        before = "after" if config.norms_sum or name == place.after else "before"
         words = f"Layer {place.layer}, {before} {SUBLAYERS[place.kind]}"
     return _of_stack(words, place.stack, stacks)
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from model.nn.stages import SCORE_STAGES, SINKS
 from model.trace.blocks import of_query
 from model.trace.records import Attention
 from viz.notation.labels import isolated, token_label
@@ -25,9 +26,9 @@ def readout(
     """As the explorer says it below its picture:
     L1H7 · ·Tom → ·Hill · score 42.5195 · ÷ √32 ≈ 7.5165 · weight 0.8861"""
     row = of_query(attention, query)
-    score, scaled, capped, biased, masked, weight = (
+    score, scaled, masked, weight = (
         float(getattr(row, stage)(head)[0, key])
-        for stage in ("scores", "scaled", "capped", "biased", "masked", "weights")
+        for stage in ("scores", "scaled", "masked", "weights")
     )
     sink = float(row.sink_weights(head)[0])
     mask = row.mask_of(head)
@@ -37,11 +38,14 @@ def readout(
         isolated(f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}"),
         f"score {_written(score)}",
         f"{_factor(attention)} {_written(scaled)}",
-        "" if attention.cap is None else f"capped {_written(capped)}",
-        "" if attention.bias is None else f"with bias {_written(biased)}",
+        *(
+            f"{stage.readout} {_written(float(getattr(row, stage.name)(head)[0, key]))}"
+            for stage in SCORE_STAGES
+            if stage.is_in(attention)
+        ),
         f"masked: {_written(masked)}" if hidden else "",
         f"weight {_written(weight)}",
-        "" if attention.sinks is None else f"sink {_written(sink)}",
+        f"{SINKS.readout} {_written(sink)}" if SINKS.is_in(attention) else "",
     ]
     return " · ".join(filter(None, parts))
 

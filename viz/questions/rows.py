@@ -8,6 +8,7 @@ import numpy as np
 from model.analysis.heads.labels import Evidence, allowed_cells, goes_on_with_its_text, places
 from model.analysis.heads.statistics import after_the_same, family_of, mean_share
 from model.nn.places import Head, head_label
+from model.nn.stages import SCORE_STAGES
 from model.trace.arrays import Array, Mask
 from model.trace.blocks import of_query
 from model.trace.records import Attention
@@ -44,7 +45,7 @@ def largest_weight(scene: Scene, number: int) -> Question | None:
     names = [token_name(tokens[key], key) for key in offered]
     read = of_query(attention, query).biased(scene.head)[0]
     scores = [round(float(read[key]), 4) for key in (best, next_best)]
-    plain = attention.cap is None and attention.bias is None
+    plain = not any(stage.is_in(attention) for stage in SCORE_STAGES)
     apart = scores[0] - scores[1]
     looking, (most, next_most) = scene.query_name(query), (signed(f"{one:.4f}") for one in scores)
     rest = "All weights of the row sum to 1."

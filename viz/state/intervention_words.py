@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from model.nn.intervention import MASKS, Intervention, MaskChoice, masks_of
 from model.nn.patches import Patch, PatchPart
 from model.nn.places import head_label, layer_label
+from model.nn.stages import STAGES
 from viz.notation.labels import visible
 from viz.notation.numbers import counted, power_of_ten, signed
 
@@ -97,12 +98,10 @@ def _of_scores(intervention: Intervention) -> Iterator[InterventionPart]:
             else f"scores × {signed(f'{intervention.scale:g}')}"
         )
         yield InterventionPart(words, replace(intervention, scale=None))
-    if not intervention.cap:
-        yield InterventionPart("no cap", replace(intervention, cap=True))
-    if not intervention.bias:
-        yield InterventionPart("no bias", replace(intervention, bias=True))
-    if not intervention.sinks:
-        yield InterventionPart("no sinks", replace(intervention, sinks=True))
+    for stage in STAGES:
+        if not stage.of(intervention):
+            restored: dict[str, Any] = {stage.field: True}
+            yield InterventionPart(stage.without, replace(intervention, **restored))
     if intervention.mask != "model":
         words = MASKS[intervention.mask].change
         yield InterventionPart(words, replace(intervention, mask="model"))

@@ -11,6 +11,7 @@ from model.loading.registry import may_be_linked, models
 from model.nn.intervention import MASKS, Intervention
 from model.nn.patches import PATCH_KINDS, Patch
 from model.nn.places import Place
+from model.nn.stages import STAGES as LAYER_STAGES
 from model.run.tokenizers import clean
 from model.system.settings import settings
 from viz.explorer.selection import STAGES, Selection
@@ -239,7 +240,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "hidden": _members(_whole),
     "blocked": _members(_edge),
     **dict.fromkeys(
-        ("positions", "cap", "bias", "sinks"), lambda given: _one_of("0", "1")(given) == "1"
+        ("positions", *(stage.field for stage in LAYER_STAGES)),
+        lambda given: _one_of("0", "1")(given) == "1",
     ),
     "ablated": _members(_head),
     "weights": _members(_weight),

@@ -24,8 +24,9 @@ from model.analysis.attribution.modules import (
 )
 from model.analysis.attribution.stream_parts import Positions
 from model.analysis.stream.stream import sub_layers
-from model.nn.config import RotaryPairs, Stack
+from model.nn.config import Stack
 from model.nn.places import Place
+from model.nn.positions import RotaryPairs
 from model.system.elsewhere import asked
 from model.trace.arrays import Array, Wide
 from model.trace.records import Attention, NormRecord

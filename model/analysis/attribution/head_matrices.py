@@ -200,7 +200,7 @@ def fold(norm: NormRecord | None, rows: Wide) -> Wide:
     if norm is None:
         return rows
     rows = rows * norm.gamma
-    return rows - rows.mean(-1, keepdims=True) if norm.kind == "layer" else rows
+    return rows - norm.law.mean(rows)
 
 
 def _norm_before(
@@ -227,7 +227,7 @@ def _token_vectors(
 
 def divided(norm: NormRecord, vectors: Wide, *, centred: bool = False) -> Wide:
     """Vectors divided by their own deviation, as this norm takes it. centred: without their mean."""
-    without_mean = vectors - vectors.mean(-1, keepdims=True) * (norm.kind == "layer")
+    without_mean = vectors - norm.law.mean(vectors)
     root = np.sqrt(np.square(without_mean).mean(-1, keepdims=True) + norm.epsilon)
     result: Wide = (without_mean if centred else vectors) / root
     return result

@@ -235,7 +235,7 @@ def spots_of(
             raise ValueError(f"No head comes before {layer_label(before)}.")
         return [[Spot(one.name, at) for at in range(one.heads)] for one in trace.attention[:count]]
     kind = "self" if what == "stream" else "feed_forward"
-    names = [part.name for part in contributions(trace, trace.source, model.config.norm_place)]
+    names = [part.name for part in contributions(model, trace, trace.source)]
     layers = [name for name in names if Place.named(name).kind == kind]
     if not layers:
         raise ValueError(f"{model.name} has no feed-forward layers.")

@@ -46,8 +46,7 @@ class Reader:
         """Back to what a norm read."""
         self.add(norm.beta)
         self.rows = self.rows * norm.gamma
-        if norm.kind == "layer":
-            self.rows = self.rows - self.rows.mean(-1, keepdims=True)
+        self.rows = self.rows - norm.law.mean(self.rows)
         self.factor = self.factor * norm.inverse_deviation.astype(np.float64)[self.tokens, None]
 
     def through(self, part: Contribution) -> "Reader":
@@ -105,18 +104,18 @@ def sub_layers_back(
             "Parts of another sentence's stream were put into this run, so its stream is not the sum of "
             "what its own layers wrote."
         )
-    place = model.config.norm_place
+    on_sum = model.config.norms_sum
     norms = {norm.name: norm for norm in trace.norms}
-    parts = contributions(trace, stack, place)
+    parts = contributions(model, trace, stack)
     if before is not None:
         parts = parts[: [part.name for part in parts].index(before)]
     final = Place(stack, None, "final").norm
     if before is None and final in norms:
         reader.back_through(norms[final])
-    elif before is not None and place != "post" and Place.named(before).norm in norms:
+    elif before is not None and not on_sum and Place.named(before).norm in norms:
         reader.back_through(norms[Place.named(before).norm])
     for part in reversed(parts):
-        if place == "post":
+        if on_sum:
             reader.back_through(norms[Place.named(part.name).norm])
         yield part
 

@@ -16,6 +16,7 @@ from model.analysis.stream.stream import sub_layers
 from model.arithmetic.sizes import SOFTMAX
 from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Kind, Place
+from model.nn.stages import SCORE_STAGES, SINKS
 from model.system.elsewhere import asked
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -186,16 +187,16 @@ class _Stack:
         kept = {"token": keys, "head": shared, "head · d_k": shared * d_k}
         group = f", {heads // shared} heads to a key" if config.groups_keys else ""
         scaled = "scores / √dₖ" if config.scaled_scores else "scores, not divided"
-        capped = ", capped" if config.cap else ""
-        biased = ", biases added" if config.biases_positions and kind == "self" else ""
+        own = kind == "self"
+        later = "".join(stage.in_operations(config, own=own) for stage in SCORE_STAGES)
         masked = ", masked" if kind == "self" and self.stack == "decoder" else ""
-        sink = ", with its sink" if config.sinks else ""
+        sink = SINKS.in_operations(config, own=own)
         mixed = "context · W_O" + (" + b_O" if config.output_bias else "")
         flat = partial(self._made, kind, part="projections", times=self.layers)
         pairs = partial(self._made, kind, part="pairs", times=self.layers, sizes={"key": keys})
         yield from self._latents(flat) if config.key_latent else self._projections(flat, kept)
         yield pairs("Scores", f"Q·Kᵀ{group}", _PAIRS, each=2 * d_k)
-        yield pairs("Scaled", f"{scaled}{capped}{biased}{masked}", _PAIRS, each=1)
+        yield pairs("Scaled", f"{scaled}{later}{masked}", _PAIRS, each=1)
         yield pairs("Weights", f"softmax of each row{sink}", _PAIRS, each=SOFTMAX)
         by_head, split, side = _OF_VALUES if config.value_size else (_BY_HEAD, _SPLIT, _FLAT)
         yield pairs("Context", "weights · V", by_head, each=2 * keys)

@@ -75,7 +75,7 @@ def results_check(model: "Model", trace: Trace, name: str) -> float:
     """Largest |sum of the head results + bias - what the sub-layer wrote|, as the stream received it or as
     a norm on the way to the stream read it."""
     attention = trace.find(name)
-    parts = contributions(trace, attention.stack, model.config.norm_place)
+    parts = contributions(model, trace, attention.stack)
     received = next(part.written for part in parts if part.name == name)
     total = head_results(model, attention).sum(0) + output_bias(model, name)
     return float(np.abs(total - received).max())
@@ -126,13 +126,13 @@ def _summands(
 ) -> Iterator[tuple[PartKind, str, int | None, Array] | NormRecord]:
     """What is added to the stream of the decoder at one token, and each norm that the sum goes through,
     in order."""
-    place, norms = model.config.norm_place, {norm.name: norm for norm in trace.norms}
+    norms = {norm.name: norm for norm in trace.norms}
     for name, summand in trace.summands["decoder"].items():
         rows = np.broadcast_to(summand, trace.residual["decoder"][0].shape)
         yield "embedding", name, None, rows[position]
     if (norm := embedding_norm(trace, "decoder")) is not None:
         yield norm
-    for part in contributions(trace, "decoder", place):
+    for part in contributions(model, trace, "decoder"):
         where = Place.named(part.name)
         if where.kind == "feed_forward":
             yield "feed_forward", part.name, None, part.added[position]
@@ -145,7 +145,7 @@ def _summands(
                 yield "bias", part.name, None, _added(bias, part, position)
             if part.norm is not None and part.norm.beta.any():
                 yield "norm", part.norm.name, None, part.norm.beta
-        if place == "post":
+        if model.config.norms_sum:
             yield norms[where.norm]
     final = norms.get(Place("decoder", None, "final").norm)
     if final is not None:
@@ -161,7 +161,7 @@ def _added(vector: Array, part: Contribution, position: int) -> Array:
 
 def _normed(vector: Wide, norm: NormRecord, position: int) -> Wide:
     """One summand (C,) through a norm, with the statistics of the whole sum."""
-    centred = vector - vector.mean() if norm.kind == "layer" else vector
+    centred = vector - norm.law.mean(vector)
     return np.asarray(centred * norm.inverse_deviation.astype(np.float64)[position] * norm.gamma)
 
 
@@ -214,7 +214,7 @@ def merged(model: "Model", trace: Trace, name: str, tokens: slice = slice(None))
     here = replace(attention, output=attention.output[:, tokens])
     outputs = here.output.copy()
     outputs[list(attention.ablated)] = 0.0
-    parts = contributions(trace, attention.stack, model.config.norm_place)
+    parts = contributions(model, trace, attention.stack)
     received = next(part.written for part in parts if part.name == name)
     return Merged(outputs, head_results(model, here), output_bias(model, name), received[tokens])
 

@@ -133,7 +133,7 @@ class AroundHeads:
         """(n, C): what the sub-layer added to the stream, as the pass recorded it; None where that is another
         vector, for instance because a norm comes between."""
         try:
-            parts = contributions(self.trace, self.attention.stack, self.model.config.norm_place)
+            parts = contributions(self.model, self.trace, self.attention.stack)
         except ValueError:
             return None
         found = next((part.added for part in parts if part.name == self.attention.name), None)

@@ -257,7 +257,7 @@ def part_named(model: "Model", trace: Trace, name: str) -> Contribution:
             f"A norm stands on what each sub-layer of {model.name} writes, so what dropout inside of it does "
             "to the stream is not shown."
         )
-    parts = contributions(trace, stack, model.config.norm_place)
+    parts = contributions(model, trace, stack)
     return next(part for part in parts if part.name == name)
 
 

@@ -1,18 +1,18 @@
 """Positions of every kind as tables, what is summed before the first layer, and what is added to scores by
 distance."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from model.analysis.tokens.embeddings import cosines
-from model.arithmetic import positions
 from model.nn.biases import distance_buckets
 from model.nn.places import Place
+from model.nn.positions import ROTARY, SINUSOIDAL, Alibi, BiasLaw, Buckets, PositionLaw
 from model.system.elsewhere import asked
 from model.trace.arrays import Array, read_only
 from model.trace.collect import numbers_of
@@ -28,7 +28,7 @@ def sinusoidal(length: int, width: int) -> Array:
 
     Source: Vaswani et al. 2017, section 3.5.
     """
-    return read_only(positions.sinusoidal(np.arange(length, dtype=np.float64), width))
+    return read_only(SINUSOIDAL.rows(length, width).astype(np.float32))
 
 
 def rotary(length: int, width: int, base: float = 10_000.0) -> Array:
@@ -36,8 +36,7 @@ def rotary(length: int, width: int, base: float = 10_000.0) -> Array:
 
     Source: Su et al. 2021, "RoFormer", section 3.2.
     """
-    where = np.arange(length, dtype=np.float64)
-    return read_only(positions.angles(where, width, base)[:, ::2])
+    return read_only(ROTARY.rows(length, width, base).astype(np.float32))
 
 
 @asked
@@ -100,7 +99,7 @@ class DistanceBias:
     added to a whole row changes no weight.
     """
 
-    kind: Literal["alibi", "buckets"]
+    law: BiasLaw
     attention: Attention
     distances: NDArray[np.int64]  # (distance,)
     values: Array  # (head, distance)
@@ -121,15 +120,12 @@ def biased(trace: Trace) -> tuple[Attention, ...]:
 @asked
 def distance_bias(model: "Model", attention: Attention) -> DistanceBias | None:
     """The biases of a sub-layer by distance; None where they depend on more than the distance."""
-    match model.config.positions:
-        case "alibi":
-            return _alibi(attention)
-        case "buckets":
-            return _buckets(model, attention)
-    return None
+    law = model.config.position_law
+    by_distance = _BY_DISTANCE.get(type(law))
+    return None if by_distance is None else by_distance(model, attention)
 
 
-def _alibi(attention: Attention) -> DistanceBias:
+def _alibi(model: "Model", attention: Attention) -> DistanceBias:
     """−slope · steps back, with the slopes that the recorded numbers have."""
     length = attention.key.shape[1]
     last = _relative(attention)[:, -1]  # (head, key): of the last token
@@ -138,7 +134,7 @@ def _alibi(attention: Attention) -> DistanceBias:
         slopes = np.zeros(attention.heads, np.float32)
     distances = np.arange(-max(length - 1, FEWEST), 1)
     return _checked(
-        "alibi", attention, distances, slopes[:, None] * distances, slopes=read_only(slopes)
+        model, attention, distances, slopes[:, None] * distances, slopes=read_only(slopes)
     )
 
 
@@ -154,11 +150,11 @@ def _buckets(model: "Model", attention: Attention) -> DistanceBias | None:
         torch.from_numpy(distances), config.buckets, config.farthest, two_ways=both
     ).numpy()
     values = numbers_of(table.weight).T[:, where]
-    return _checked("buckets", attention, distances, values, buckets=where)
+    return _checked(model, attention, distances, values, buckets=where)
 
 
 def _checked(
-    kind: Literal["alibi", "buckets"],
+    model: "Model",
     attention: Attention,
     distances: NDArray[np.int64],
     values: Array,
@@ -167,7 +163,10 @@ def _checked(
     buckets: NDArray[np.int64] | None = None,
 ) -> DistanceBias:
     """With the largest difference from the recorded biases, of pairs whose distance is listed."""
-    recorded = _relative(attention) if kind == "alibi" else _whole(attention)
+    law = model.config.position_law
+    if not isinstance(law, BiasLaw):
+        raise ValueError(f"{model.name} adds no biases to its scores.")
+    recorded = _relative(attention) if law.relative else _whole(attention)
     queries, keys = recorded.shape[1:]
     apart = np.arange(keys) - np.arange(queries)[:, None]
     listed = apart <= distances[-1]
@@ -176,7 +175,13 @@ def _checked(
         float(np.abs(own[listed] - made[columns]).max())
         for own, made in zip(recorded, values, strict=True)
     )
-    return DistanceBias(kind, attention, distances, read_only(values), check, slopes, buckets)
+    return DistanceBias(law, attention, distances, read_only(values), check, slopes, buckets)
+
+
+_BY_DISTANCE: Mapping[type[PositionLaw], Callable[["Model", Attention], DistanceBias | None]] = {
+    Alibi: _alibi,
+    Buckets: _buckets,
+}
 
 
 def _whole(attention: Attention) -> Array:

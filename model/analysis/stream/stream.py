@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from model.arithmetic import normalization
-from model.nn.config import NormPlace, Stack, TransformerConfig
+from model.nn.config import Stack, TransformerConfig
 from model.nn.layers import Block
 from model.nn.places import Place
 from model.system.elsewhere import asked
@@ -39,7 +39,7 @@ class Contribution:
         return self.added if self.norm is None else self.norm.input
 
 
-def contributions(trace: Trace, stack: Stack, place: NormPlace) -> tuple[Contribution, ...]:
+def contributions(model: "Model", trace: Trace, stack: Stack) -> tuple[Contribution, ...]:
     """Every sub-layer's contribution to a stack's stream, in order of execution.
 
     Pre-norm: the next state minus the state before. Post-norm: the input of the norm after the sum,
@@ -48,7 +48,7 @@ def contributions(trace: Trace, stack: Stack, place: NormPlace) -> tuple[Contrib
     names, states = sub_layers(trace, stack), trace.residual[stack]
     norms = {norm.name: norm for norm in proven(trace.norms)}
     sums = states[1:]
-    if place == "post":
+    if model.config.norms_sum:
         sums = tuple(norms[Place.named(name).norm].input for name in names)
     return tuple(
         Contribution(name, before, read_only(total - before), norms.get(Place.named(name).after))
@@ -132,14 +132,14 @@ def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
         return read_only(np.asarray(sum(trace.summands[stack].values())))
     if place.kind == "final":
         return trace.residual[stack][-1]
-    parts = contributions(trace, stack, model.config.norm_place)
+    parts = contributions(model, trace, stack)
     at = [part.name for part in parts].index(name)
     if norm == place.after:
         return written(model, trace, name)
     if model.config.parallel and place.kind == "feed_forward":
         return parts[at - 1].before  # attention and feed-forward read the same state
     before = parts[at].before
-    return before if model.config.norm_place != "post" else before + written(model, trace, name)
+    return before + written(model, trace, name) if model.config.norms_sum else before
 
 
 def weight_and_bias(map_: "nn.Module") -> tuple[Array, Array]:
@@ -177,15 +177,6 @@ def layer_normalized(vectors: Array, epsilon: float, *, unbiased: bool = False) 
     The unbiased variance divides by d - 1. Source: Ba et al. 2016, "Layer Normalization".
     """
     return normalization.normalized(vectors.astype(np.float64), epsilon=epsilon, unbiased=unbiased)
-
-
-def rms_normalized(vectors: Array, epsilon: float) -> Wide:
-    """(token, d_model): x / sqrt(mean of x² + epsilon), before gamma. No mean is subtracted.
-
-    Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
-    """
-    wide = vectors.astype(np.float64)
-    return np.asarray(wide / np.sqrt(np.square(wide).mean(-1, keepdims=True) + epsilon))
 
 
 class KernelCheck(NamedTuple):

@@ -40,7 +40,7 @@ def test_what_is_proven_holds_and_what_is_not_says_why(family: str) -> None:
         with pytest.raises(UnprovenError, match="residual stream"):
             list(trace.residual)
     for stack in trace.stacks if has_stream else ():
-        given = contributions(trace, stack, model.config.norm_place)
+        given = contributions(model, trace, stack)
         assert contribution_check(model, trace, given) < 1e-4
         total = trace.residual[stack][0] + sum(part.added for part in given)
         if not model.config.norms_sum:

@@ -155,7 +155,7 @@ def around(case: Case, stage: Stage, head: int) -> Array:
         added = "positions" in trace.summands[attention.stack]
         return started_from(trace, attention.stack) if added else attention.query[head]
     if stage == "written":
-        parts = contributions(trace, attention.stack, model.config.norm_place)
+        parts = contributions(model, trace, attention.stack)
         return next(part.added for part in parts if part.name == attention.name)
     kept = np.array([head not in attention.ablated for head in range(attention.heads)])
     return np.concatenate(attention.output * kept[:, None, None], axis=-1)

@@ -6,8 +6,10 @@ import pytest
 
 from model.analysis.tokens.embeddings import windows
 from model.analysis.tokens.prediction import Sampling
+from model.nn.positions import ROTARY, SINUSOIDAL, TABLES
 from model.run.tokenizers import pieces
 from model.trace.records import Token
+from model.worked.equality import settled
 from viz.figures.bars import Bars, distribution, neighbours_bars, weights_row
 from viz.figures.cells import lens_table
 from viz.figures.curves import likeness_lines, position_curves
@@ -26,7 +28,6 @@ from viz.figures.vectors import (
     word_pairs,
 )
 from viz.notation.theme import INK, PAPER
-from viz.views.positions.formulas import cell_in_numbers
 from viz.views.prediction.next_token import Row, with_numbers
 from viz.views.tokens.listing import token_strip
 from viz.views.tokens.vectors import number_of_windows
@@ -146,13 +147,13 @@ def test_boxes_escape_their_text_and_mark_what_is_special() -> None:
 
 
 def test_formulas_hold_the_numbers_they_are_given() -> None:
-    assert "10000^{2/8}" in cell_in_numbers("sinusoidal", 4, 3, 0.5, width=8)
-    assert r"\cos" in cell_in_numbers("sinusoidal", 4, 3, 0.5, width=8)
-    assert r"\sin" in cell_in_numbers("sinusoidal", 4, 2, 0.5, width=8)
+    assert "10000^{2/8}" in SINUSOIDAL.cell(4, 3, 0.5, 8, 0)
+    assert r"\cos" in SINUSOIDAL.cell(4, 3, 0.5, 8, 0)
+    assert r"\sin" in SINUSOIDAL.cell(4, 2, 0.5, 8, 0)
     angle = 4 / 500**0.75
-    assert "500^{6/8} = 0.0378" in cell_in_numbers("rotary", 4, 3, angle, width=8, base=500)
-    assert r"500^{6/8} \approx 0.0380" in cell_in_numbers("rotary", 4, 3, 0.038, width=8, base=500)
-    assert "-0.1250" in cell_in_numbers("learned", 4, 3, -0.125, width=8)
+    assert "500^{6/8} = 0.0378" in settled(ROTARY.cell(4, 3, angle, 8, 500))
+    assert r"500^{6/8} \approx 0.0380" in settled(ROTARY.cell(4, 3, 0.038, 8, 500))
+    assert "-0.1250" in TABLES["learned"].cell(4, 3, -0.125, 8, 0)
     for count in range(2, 20):
         for length in range(1, count):
             for stride in (1, 2, 5):

@@ -30,9 +30,7 @@ def made(
 
 ALL: dict[str, Any] = {
     "later": ("capped", "biased", "masked"),
-    "cap": 50.0,
-    "bias": True,
-    "sinks": True,
+    "needs": {"cap": 50.0, "bias": True, "sinks": True},
 }
 
 
@@ -43,8 +41,8 @@ def test_each_later_step_reads_the_one_before_it_that_the_layer_has() -> None:
     assert "biased" in found["masked"].general
     assert "sink" in found["weights"].general
     assert all("@sink_weight@" in found["weights"].numeric[case] for case in ("cell", "forbidden"))
-    assert "scaled" in made(later=("biased",), bias=True)["biased"].general
-    assert "biased" in made(later=("biased",), bias=True)["weights"].general
+    assert "scaled" in made(later=("biased",), needs={"bias": True})["biased"].general
+    assert "biased" in made(later=("biased",), needs={"bias": True})["weights"].general
     assert "not capped" in made(later=("capped", "masked"))["capped"].general
     assert "no bias" in made(later=("biased", "masked"))["biased"].general
     assert "sink" not in made()["weights"].general

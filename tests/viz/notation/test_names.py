@@ -1,5 +1,7 @@
 """Plain names: every norm of every shape has its own, and says on which side it stands."""
 
+from dataclasses import replace
+
 import pytest
 
 from model import Model, Trace
@@ -23,18 +25,19 @@ def test_every_norm_and_sublayer_of_every_model_has_a_name_of_its_own() -> None:
     for shape in SHAPES:
         model, trace = traced(shape)
         stacks = len(trace.residual)
-        place = model.config.norm_place
-        names = [norm_name(norm.name, place, stacks=stacks) for norm in trace.norms]
+        names = [norm_name(norm.name, model.config, stacks=stacks) for norm in trace.norms]
         assert len(set(names)) == len(names), shape
         sublayers = [sublayer_name(name, stacks=stacks) for name in model.attention_names]
         assert len(set(sublayers)) == len(sublayers), shape
 
 
 def test_a_name_says_where_the_norm_stands() -> None:
-    assert norm_name("decoder.0.self.norm", "pre") == "Layer 0, before self-attention"
-    assert norm_name("encoder.5.feed_forward.norm", "post") == "Layer 5, after feed-forward"
-    assert norm_name("encoder.embedding.norm", "post") == "After the embeddings"
-    assert norm_name("decoder.final.norm", "pre", stacks=2) == "Decoder: after the last layer"
+    pre = loaded("gpt").config
+    post = replace(pre, norm_place="post")
+    assert norm_name("decoder.0.self.norm", pre) == "Layer 0, before self-attention"
+    assert norm_name("encoder.5.feed_forward.norm", post) == "Layer 5, after feed-forward"
+    assert norm_name("encoder.embedding.norm", post) == "After the embeddings"
+    assert norm_name("decoder.final.norm", pre, stacks=2) == "Decoder: after the last layer"
     assert sublayer_name("decoder.1.cross", stacks=2) == "Decoder: layer 1, cross-attention"
 
 

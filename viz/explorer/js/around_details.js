@@ -38,13 +38,11 @@ function positionDetails(scene) {
 function normDetails(scene) {
   const { derived, stage, layer, cell, order } = scene;
   const { mean, variance } = aroundNumbers(stage, layer, derived, cell, order);
-  const { centres } = layer.around.norm.facts;
   const [before, after] = [derived.before_norm, derived.norm].map((one) =>
     precise(lengthOf(one, scene, stage.width)),
   );
-  const size = centres
-    ? `mean ${precise(mean)}, deviation ${precise(Math.sqrt(variance))}`
-    : `root mean square ${precise(Math.sqrt(variance))}`;
+  const numbers = { mean, spread: Math.sqrt(variance) };
+  const size = layer.around.norm.facts.measured.map(([word, name]) => `${word} ${precise(numbers[name])}`).join(", ");
   return [
     paragraph(`Before the norm, ${tokenOf(scene)}: ${size}, over ${stage.width} numbers.`),
     paragraph(`Length of its vector: ${before} before, ${after} after.`),

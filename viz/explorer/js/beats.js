@@ -1,5 +1,5 @@
 // The beats in which one row of scores becomes weights and an output: their numbers and their words. Six, and one
-// more each for a cap and a bias.
+// more for each stage between the scaled scores and the mask.
 
 import { exponentialsOf, extent, rowOf, weightsSetIn } from "./derive.js";
 import { given, precise } from "./numbers.js";
@@ -9,12 +9,12 @@ import { given, precise } from "./numbers.js";
  *  number before the mask, and nothing of it is mixed. */
 export function beatsOf(derived, layer, query) {
   const row = (step) => derived.row(step, query);
-  const [scores, scaled, biased, masked] = ["scores", "scaled", "biased", "masked"].map(row);
+  const [scores, scaled, masked] = ["scores", "scaled", "masked"].map(row);
   const { exponentials, sum, largest, ofSink } = exponentialsOf(masked, derived.sink);
   const [weights, applied] = [derived.weights, derived.applied].map((matrix) => rowOf(matrix, query, layer.keys));
   const withSink = (numbers, ofSink) => (derived.sink === null ? [...numbers] : [...numbers, ofSink]);
   const unit = Math.max(...[scores, scaled].map(extent), Number.MIN_VALUE);
-  const scoresLeft = [scaled, biased, row("capped"), withSink([], derived.sink)];
+  const scoresLeft = [scaled, ...layer.later.map(({ name }) => row(name)), withSink([], derived.sink)];
   const longer = Math.max(Math.floor(unit / Math.max(...scoresLeft.map(extent), Number.MIN_VALUE)), 1);
   const along = (numbers, times) => numbers.map((value) => barOf((value / unit) * times));
   const beat = (title, says, numbers, quantity, bars) => ({ title, says, numbers, quantity, bars, moves: "bars" });
@@ -29,8 +29,7 @@ export function beatsOf(derived, layer, query) {
   const beats = [
     { ...score("Query meets keys", "Each score is the dot product of the query with one key.", scores, 1), moves: "meets" },
     score("Scale", `Each score is multiplied by ${precise(layer.scale)}.`, scaled, 1),
-    ...(layer.cap === null ? [] : [score("Cap", capInWords(layer), row("capped"))]),
-    ...(layer.bias === null ? [] : [score("Bias", "Each score gets the bias of its key's place.", biased)]),
+    ...layer.later.map(({ name, title, says }) => score(title, says, row(name))),
     { ...score("Mask", maskInWords(derived, layer, query), masked, longer, derived.sink), moves: "falls" },
     share("Exponentials", exponentialsInWords(sum, largest, derived.sink), exponentials, ofSink),
     share(
@@ -48,10 +47,6 @@ export function beatsOf(derived, layer, query) {
 /** A bar's length, from -1 to 1; 0 where there is no number, or an infinite one. */
 function barOf(share) {
   return Number.isFinite(share) ? Math.min(Math.max(share, -1), 1) : 0;
-}
-
-function capInWords({ cap }) {
-  return `Each score becomes ${cap} · tanh(score / ${cap}): large ones shrink, small ones hardly change.`;
 }
 
 function maskInWords({ hidden, sink }, layer, query) {

@@ -4,9 +4,10 @@ import { isMissing } from "./around.js";
 import { isLarge } from "./derive.js";
 import { check, Drawn, element, radio, span } from "./elements.js";
 import { paintAwaited, paintThumbnail } from "./paint.js";
+import { SCORE_STAGES } from "./score_stages.js";
 import { panelOf, rangesOf } from "./view.js";
 
-const STEPS = ["scores", "scaled", "capped", "biased", "masked"];
+const STEPS = ["scores", "scaled", ...SCORE_STAGES.map(({ name }) => name), "masked"];
 
 /** The side of a stage's picture in pixels: smaller where there are many. */
 function thumbnailOf({ length: count }) {

@@ -2,6 +2,7 @@
 // Matrices are Float32Arrays, row after row. Sums run in double precision and are rounded once.
 
 import { aroundSteps } from "./around.js";
+import { changedBy, SCORE_STAGES } from "./score_stages.js";
 import {
   dotProducts,
   filled,
@@ -11,12 +12,10 @@ import {
   rowOfStep,
   scaledBy,
   sharesByRow,
-  softCapped,
   softmaxRows,
-  withBias,
 } from "./steps.js";
 
-export { biasOf, exponentialsOf, isLarge, rowOf } from "./steps.js";
+export { exponentialsOf, isLarge, rowOf } from "./steps.js";
 
 /** Which cells are masked, one byte each. The mask has one bit for each allowed cell, lowest bit first; of a band there
  *  is only how many keys before and after itself a query may read. */
@@ -79,10 +78,10 @@ export function deriveHead(layer, head) {
   const steps = {
     scores: () => dotProducts(derived.query, derived.key, queries, keys, width),
     scaled: () => scaledBy(derived.scores, layer.scale),
-    capped: () => (layer.cap === null ? derived.scaled : softCapped(derived.scaled, layer.cap)),
-    biased: () => (layer.bias === null ? derived.capped : derived.capped.map(withBias(layer, head))),
-    masked: () =>
-      derived.hidden === null ? derived.biased : filled(derived.biased, derived.hidden, layer.mask_value),
+    masked: () => {
+      const scores = derived[SCORE_STAGES.at(-1).name];
+      return derived.hidden === null ? scores : filled(scores, derived.hidden, layer.mask_value);
+    },
     columns: () => Float64Array.from(derived.key),
     shares: () => withThoseSet(sharesOf(layer, derived), layer, head),
     weights: () => derived.shares.weights,
@@ -93,6 +92,12 @@ export function deriveHead(layer, head) {
     output: () => derived.value && mixed(derived.applied, derived.value, queries, keys, valueWidth),
     gap: () => gapOf(layer, head, derived),
   };
+  let before = "scaled";
+  for (const stage of SCORE_STAGES) {
+    const read = before;
+    steps[stage.name] = () => changedBy(stage, derived[read], layer, head);
+    before = stage.name;
+  }
   const once = (known, name) => (name in steps ? (known[name] ??= steps[name]()) : known[name]);
   const derived = new Proxy(recorded, { get: once });
   Object.assign(steps, aroundSteps(layer, derived));

@@ -2,10 +2,11 @@
 
 import { aroundNumbers } from "./around.js";
 import { AROUND_DETAILS } from "./around_details.js";
-import { biasOf, exponentialsOf, rowOf, spread, topPositions, weightsSetIn } from "./derive.js";
+import { exponentialsOf, rowOf, spread, topPositions, weightsSetIn } from "./derive.js";
 import { button, Drawn, element, sentenceCase, span, table } from "./elements.js";
 import { drawEquation, filledTemplate } from "./equations.js";
 import { given, precise } from "./numbers.js";
+import { SCORE_STAGES } from "./score_stages.js";
 import { bar, inked, paragraph, productDetails, softmaxDetails, terms } from "./terms.js";
 
 const TOP = 5;
@@ -53,12 +54,10 @@ function cellNumbers(stage, layer, derived, cell, order) {
     scale: layer.scale,
     scores: step("scores"),
     scaled: step("scaled"),
-    capped: step("capped"),
-    bias: biasOf(layer, cell.head)(query, key),
-    biased: step("biased"),
     masked: step("masked"),
     weights: derived.weights[at],
   };
+  for (const { name, slots } of SCORE_STAGES) Object.assign(values, { [name]: step(name) }, slots(layer, cell));
   if (stage.group) return { ...values, ...aroundNumbers(stage, layer, derived, cell, order) };
   switch (stage.name) {
     case "query":
@@ -72,7 +71,7 @@ function cellNumbers(stage, layer, derived, cell, order) {
     case "output":
       values.value = derived.output[query * layer.valueWidth + dimension];
   }
-  if (["scaled", "capped", "biased"].includes(name)) return values;
+  if (name === "scaled" || name in SCORE_DETAILS) return values;
   const [first, second] = name === "output" ? ["w", "v"] : ["q", "k"];
   const products = terms(name, layer, derived, cell, order).slice(0, 2);
   products.forEach(({ a, b, product }, n) => {
@@ -108,15 +107,15 @@ function drawDetails(holder, scene) {
   list.onscroll = () => scrolled.set(holder, list.scrollTop);
 }
 
+const SCORE_DETAILS = Object.fromEntries(SCORE_STAGES.map((stage) => [stage.name, (scene) => scoreDetails(stage, scene)]));
 const DETAILS = {
+  ...SCORE_DETAILS,
   ...AROUND_DETAILS,
   query: (scene) => vectorDetails(scene, "query", "q, which is compared with every key: the scores."),
   key: (scene) => vectorDetails(scene, "key", "k, which is compared with every query: the scores."),
   value: (scene) => vectorDetails(scene, "key", "v, which this token passes on to the tokens that attend to it."),
   scores: productDetails,
   scaled: scaledDetails,
-  capped: cappedDetails,
-  biased: biasedDetails,
   masked: verdictDetails,
   weights: softmaxDetails,
   output: productDetails,
@@ -156,34 +155,12 @@ function scaledDetails({ layer, derived, cell }) {
   ];
 }
 
-function cappedDetails({ layer, derived, cell }) {
-  if (layer.cap === null) return [paragraph("This run does not cap its scores.")];
-  const [scaled, capped] = ["scaled", "capped"].map((name) => derived.row(name, cell.query)[cell.key]);
-  const shrinks = Math.abs(scaled - capped);
-  return [
-    paragraph(
-      `The cap is ${layer.cap}. It takes ${precise(scaled)} to ${precise(capped)}, `,
-      `${precise(shrinks)} closer to 0.`,
-    ),
-    paragraph("tanh is almost a straight line near 0 and never passes ±1, so no score passes the cap."),
-  ];
-}
-
-function biasedDetails(scene) {
-  const { layer, cell } = scene;
-  if (layer.bias === null) return [paragraph("This run adds no bias.")];
-  const bias = biasOf(layer, cell.head)(cell.query, cell.key);
-  const away = cell.query - cell.key;
-  const tokens = Math.abs(away) === 1 ? "1 token" : `${Math.abs(away)} tokens`;
-  const where = away === 0 ? "at the query's own place" : `${tokens} ${away > 0 ? "before" : "after"} the query`;
-  return [
-    paragraph(
-      `The key stands ${where}. For ${tokenName(scene, "query")} and ${tokenName(scene, "key")} this head adds ${precise(bias)}.`,
-    ),
-    ...(layer.biasBy === "distance"
-      ? [paragraph("It depends on the distance only: every cell of a diagonal gets the same.")]
-      : []),
-  ];
+function scoreDetails({ name, field, absent, details }, scene) {
+  const { layer, derived, cell } = scene;
+  if (layer[field] === null) return [paragraph(absent)];
+  const before = layer.later[layer.later.findIndex((stage) => stage.name === name) - 1]?.name ?? "scaled";
+  const [read, made] = [before, name].map((step) => derived.row(step, cell.query)[cell.key]);
+  return details({ layer, cell, tokenName: (axis) => tokenName(scene, axis) }, read, made).map((words) => paragraph(words));
 }
 
 function verdictDetails(scene) {

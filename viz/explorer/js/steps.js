@@ -1,6 +1,8 @@
 // The steps from Q and K to weights, of a whole head or of single rows. Sums run in double precision and are rounded
 // once, so a row is the same either way.
 
+import { changedBy, SCORE_STAGES } from "./score_stages.js";
+
 const LARGE = 2 ** 22; // cells of a head from which on only its weights are kept as a matrix
 
 /** Whether the matrices of a head are so large that only its weights are made at once. */
@@ -53,30 +55,10 @@ export function scaledBy(scores, scale) {
   return scaled;
 }
 
-/** cap · tanh(scaled / cap) */
-export function softCapped(scaled, cap) {
-  return scaled.map((score) => cap * Math.tanh(score / cap));
-}
-
-/** A function from a capped score and its cell to the score with its bias. */
-export function withBias(layer, head) {
-  const bias = biasOf(layer, head);
-  return (score, cell) => score + bias(Math.floor(cell / layer.keys), cell % layer.keys);
-}
-
-/** What is added to the score of a query and a key of a head. viz/explorer/layer.py says how it is sent. */
-export function biasOf({ bias, biasBy, biasSizes, first, queries, keys }, head) {
-  if (bias === null) return () => 0;
-  const [heads, rows] = biasSizes;
-  const start = (heads > 1 ? head - first : 0) * (biasBy === "distance" ? queries + keys - 1 : rows * keys);
-  if (biasBy === "distance") return (query, key) => bias[start + key - query + queries - 1];
-  return (query, key) => bias[start + (rows > 1 ? query * keys : 0) + key];
-}
-
 /** The scores, with the mask value in masked cells. */
-export function filled(biased, hidden, value) {
-  const masked = new Float32Array(biased.length);
-  for (let cell = 0; cell < biased.length; cell++) masked[cell] = hidden[cell] ? value : biased[cell];
+export function filled(scores, hidden, value) {
+  const masked = new Float32Array(scores.length);
+  for (let cell = 0; cell < scores.length; cell++) masked[cell] = hidden[cell] ? value : scores[cell];
   return masked;
 }
 
@@ -121,12 +103,13 @@ function rowSteps(layer, head, derived, query, first = 0, count = layer.keys) {
   const scores = new Float32Array(count);
   dotRow(vector, derived.columns, first, scores);
   const scaled = scaledBy(scores, layer.scale);
-  const capped = layer.cap === null ? scaled : softCapped(scaled, layer.cap);
-  const bias = biasOf(layer, head);
-  const biased = layer.bias === null ? capped : capped.map((score, j) => score + bias(query, first + j));
+  const steps = { scores, scaled };
+  let last = scaled;
+  for (const stage of SCORE_STAGES) {
+    steps[stage.name] = last = changedBy(stage, last, layer, head, query, first, count);
+  }
   const hidden = derived.hidden && rowOf(derived.hidden, query, layer.keys).subarray(first, first + count);
-  const masked = hidden === null ? biased : filled(biased, hidden, layer.mask_value);
-  return { scores, scaled, capped, biased, masked };
+  return { ...steps, masked: hidden === null ? last : filled(last, hidden, layer.mask_value) };
 }
 
 const latest = new WeakMap(); // from a head's matrices to the row that was read last

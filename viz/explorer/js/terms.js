@@ -89,8 +89,7 @@ export function softmaxDetails(scene) {
 /** The step whose numbers the softmax reads. */
 function lastStep(layer, derived) {
   if (derived.hidden) return "masked";
-  if (layer.bias !== null) return "biased";
-  return layer.cap === null ? "scaled" : "capped";
+  return layer.later.at(-1)?.name ?? "scaled";
 }
 
 /** The list with its heading, the sum of what is not listed, and the sum of all values. */

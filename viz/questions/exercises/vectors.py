@@ -22,7 +22,6 @@ from viz.questions.question import quoted, token_name
 
 _ENTRIES = 4  # of a vector that is normalized by hand
 _POSITIONS = 60  # that an entry of the encoding is asked of
-_RMS = r"\hat x = \frac{x}{\sqrt{\frac{1}{n}\sum_m x_m^2 + \varepsilon}}"
 _TRIES = 50  # vectors that are looked at for one whose entries differ as printed
 
 
@@ -35,7 +34,8 @@ def norm_of_a_vector(source: Source, random: Random) -> Exercise:
         if len(set(vector.values)) > 1:
             break
     count = len(vector.values)
-    mean = sum(vector.values) / count if norm.kind == "layer" else 0.0
+    law = norm.law
+    mean = float(law.mean(np.array(vector.values))[0])
     apart = [value - mean for value in vector.values]
     variance = sum(each**2 for each in apart) / count
     deviation = math.sqrt(variance + norm.epsilon)
@@ -45,30 +45,27 @@ def norm_of_a_vector(source: Source, random: Random) -> Exercise:
         f"Mean: {decimal(mean, digits)}.",
         f"Differences from it: {listing(apart, digits)}.",
     )
-    called = "Variance" if norm.kind == "layer" else "Mean of the squares"
-    name = "layer norm" if norm.kind == "layer" else "RMS norm"
     return Exercise(
         f"These are {count} entries of the vector that {norm.name} reads at position {token}. Take them as a "
-        f"whole vector and calculate its {name}, without γ and β. ε is {norm.epsilon:g}.",
+        f"whole vector and calculate its {law.name}, without γ and β. ε is {norm.epsilon:g}.",
         tuple(f"entry {entry}" for entry in range(first, first + count)),
         (vector,),
         (
-            *(centred if norm.kind == "layer" else ()),
-            f"{called}: {decimal(variance, 2 * vector.digits)}.",
+            *(centred if law.centres else ()),
+            f"{law.size_in_words}: {decimal(variance, 2 * vector.digits)}.",
             f"Root of it and ε: {decimal(deviation, digits)}.",
             f"Each by the root: {listing(out, 3)}.",
         ),
         (Answer("normalized", tuple(out), 2),),
-        "" if norm.kind == "layer" else _RMS,
+        law.recalled,
     )
 
 
 def norm_of_an_entry(source: Source, random: Random) -> Exercise:
     norm = random.choice(source.trace.norms)
     token, entry = random.randrange(len(norm.input)), random.randrange(norm.input.shape[1])
-    named, what = (
-        ("deviation", "Difference from the mean") if norm.kind == "layer" else ("root", "x")
-    )
+    law = norm.law
+    named = law.spread_of_entry
     numbers = {
         "x": norm.input[token, entry],
         "mean": norm.mean[token],
@@ -76,27 +73,26 @@ def norm_of_an_entry(source: Source, random: Random) -> Exercise:
         "γ": norm.gamma[entry],
         "β": norm.beta[entry],
     }
-    if norm.kind != "layer":
-        numbers = {name: numbers[name] for name in ("x", named, "γ")}
+    absent = {"mean": not law.centres, "β": not law.shifts}
+    numbers = {name: number for name, number in numbers.items() if not absent.get(name)}
     digits = max(decimals_of([float(value)]) for value in numbers.values() if value) + 1
     given = rounded("number", numbers.values(), digits)
     printed = dict(zip(numbers, given.values, strict=True))
     apart = printed["x"] - printed.get("mean", 0.0)
     normalized = apart / printed[named]
     out = normalized * printed["γ"] + printed.get("β", 0.0)
-    root = "√(variance + ε)" if norm.kind == "layer" else "√(mean square + ε)"
     return Exercise(
         f"{norm.name}, entry {entry} at position {token}: calculate what the norm gives. The {named} is "
-        f"{root} of the whole vector.",
+        f"√({law.size} + ε) of the whole vector.",
         tuple(numbers),
         (given,),
         (
-            f"{what}, by the {named}: {decimal(apart, digits)} / "
+            f"{law.entry}, by the {named}: {decimal(apart, digits)} / "
             f"{decimal(printed[named], digits)} {result(normalized, 4)}.",
             f"Times γ{', plus β' if 'β' in printed else ''}: {decimal(out, 4)}.",
         ),
         (Answer("output", (out,), 2, (float(norm.output[token, entry]),)),),
-        "" if norm.kind == "layer" else rf"y = \gamma\,{_RMS.partition('= ')[2]}",
+        law.recalled and rf"y = \gamma\,{law.recalled.partition('= ')[2]}",
     )
 
 

@@ -224,7 +224,7 @@ def _bars(seen: Look, parts: tuple[StreamPart, ...], key: str, picture: DeltaGen
 
 def _held(seen: Look) -> str:
     """What this model's norms take from each token's vector."""
-    return "mean and deviation" if seen.model.config.centres else "root mean square"
+    return seen.model.config.norm_law.taken
 
 
 def _part_name(seen: Look, part: StreamPart) -> str:

@@ -378,6 +378,6 @@ def _singular(
         words,
     )
     if seen.model.config.norms_input:
-        mean = " and the subtracted mean" if seen.model.config.centres else ""
+        mean = " and the subtracted mean" if seen.model.config.norm_law.centres else ""
         st.caption(f"The norm before the head is folded in: its γ{mean}.")
     table({"W_Q · W_Kᵀ": looks, "W_V · W_O": writes}, f"all-heads-{shown}", index="number")

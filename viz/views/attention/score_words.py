@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from model.nn.stages import SCORE_STAGES, SINKS, STAGES
 from model.trace.records import Attention
 from viz.notation.head_formulas import SCORE_PARTS
 from viz.state.look import Look
@@ -11,7 +12,7 @@ def how_a_score_adds_up(seen: Look) -> None:
     """The formula, and why the parts add up."""
     st.latex(SCORE_PARTS)
     config = seen.model.config
-    held = "mean and deviation" if config.centres else "root mean square"
+    held = config.norm_law.taken
     turned = (
         " Rotary positions rotate each part of a query or key by the angles of its own token."
         if seen.attention.projection.turned
@@ -26,15 +27,13 @@ def how_a_score_adds_up(seen: Look) -> None:
 
 def _after(attention: Attention) -> str:
     """What becomes of the score, and what its row's mean is for."""
-    cap, biased, sinks = attention.cap, attention.bias is not None, attention.sinks is not None
-    steps = ["multiplies the score by its scale", *([f"caps it to ±{cap:g}"] if cap else ())]
-    steps += ["adds a bias of the two positions"] if biased else []
-    of_row = "the row with the head's sink" if sinks else "the row"
+    later = [stage for stage in SCORE_STAGES if stage.is_in(attention)]
+    steps = ["multiplies the score by its scale", *(one.does(one.of(attention)) for one in later)]
+    of_row = "the row with the head's sink" if SINKS.is_in(attention) else "the row"
     said = f"The model {', '.join(steps)} and takes the softmax of {of_row}."
-    if cap:
-        return f"{said} The cap bends large scores, so these parts add up only before it."
-    if sinks:
-        return f"{said} A number added to all scores of a row takes weight from the sink."
+    for stage in STAGES:
+        if stage.note and stage.is_in(attention):
+            return f"{said} {stage.note}"
     return (
         f"{said} A number added to all scores of a row changes no weight: what raises a key above the "
         "others is its score minus the row's mean."

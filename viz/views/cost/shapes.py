@@ -245,7 +245,7 @@ def what_adds(config: TransformerConfig) -> list[str]:
         )
     else:
         none.append("heads")
-    if config.positions == "learned":
+    if config.has_position_table:
         others.append(
             f"Up to {config.n_ctx:,} tokens the length adds no parameters; each further position "
             f"adds a row of {config.d_model:,} to the table of positions."

@@ -199,8 +199,9 @@ def _on_weights(seen: Look, draw: Draw, places: Places) -> None:
 
 def _parts(seen: Look) -> list[Contribution]:
     """Every sub-layer of all stacks."""
-    order = seen.model.config.norm_place
-    return [part for stack in seen.trace.stacks for part in contributions(seen.trace, stack, order)]
+    return [
+        part for stack in seen.trace.stacks for part in contributions(seen.model, seen.trace, stack)
+    ]
 
 
 def _effect(

@@ -1,6 +1,7 @@
 """The LaTeX of the feed-forward layer, the residual stream and dropout. Pure."""
 
-from model.nn.config import GATED, Activation, NormPlace, TransformerConfig
+from model.nn.config import GATED, Activation, TransformerConfig
+from model.nn.norms import NORM_PLACES
 from model.worked.equality import settled
 from model.worked.latex import number
 
@@ -12,12 +13,7 @@ WITH_GATE = (
     r" \mathrm{FFN}(x) &= h\, W_2 + b_2 \end{aligned}"
 )
 RESIDUAL = r"x \leftarrow x + f(x)"
-STREAM: dict[NormPlace, str] = {
-    "pre": r"x_{l+1} = x_l + f_l(\mathrm{norm}(x_l))",
-    "post": r"x_{l+1} = \mathrm{norm}(x_l + f_l(x_l))",
-    "both": r"x_{l+1} = x_l + \mathrm{norm}(f_l(\mathrm{norm}(x_l)))",
-    "after": r"x_{l+1} = x_l + \mathrm{norm}(f_l(x_l))",
-}
+STREAM = {place: order.stream for place, order in NORM_PLACES.items()}
 DROPOUT = (
     r"x_i \leftarrow \begin{cases} 0 & \text{with probability } p \\"
     r" \dfrac{x_i}{1-p} & \text{otherwise} \end{cases}"

@@ -41,7 +41,7 @@ def contributions_view(seen: Look) -> None:
         stack = one_of("Stream", stacks, key, named=lambda stack: f"of the {stack}", box=words)
     tokens = [token.text for token in seen.trace.tokens_of(stack)]
     place = seen.model.config.norm_place
-    parts = contributions(seen.trace, stack, place)
+    parts = contributions(seen.model, seen.trace, stack)
     names = list(state_names(seen.trace, stack)[1:])
     added = np.stack([lengths(part.added) for part in parts])  # (sub-layer, token)
     found = np.stack([lengths(part.before) for part in parts])

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from model.analysis.heads.statistics import rollout
 from model.analysis.tokens.prediction import probabilities, temperature, top_k, top_p
 from model.loading.shipped import DamagedError
+from model.nn.stages import CAP
 from model.system.files import NotReadError
-from model.trace.records import soft_capped
 from model.training.checkpoints import shipped_training_run
 from viz.figures.svg import miniature
 from viz.notation.theme import QuantityName
@@ -113,7 +113,7 @@ def _buckets() -> Numbers:
 
 def _capped() -> Numbers:
     scores = result("the-cat-sat", "Scores").astype(np.float32)
-    return soft_capped(scores, float(np.abs(scores).max()) / 2)
+    return CAP.numbers(scores, float(np.abs(scores).max()) / 2)
 
 
 # Terms that no worked example shows: what they are, done to the numbers of one.

@@ -12,6 +12,7 @@ import streamlit as st
 
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, MASKS, Intervention
 from model.nn.places import head_label, layer_label
+from model.nn.stages import STAGES
 from model.trace.arrays import Mask
 from model.trace.blocks import of_query
 from viz.elements.one_of import one_listed
@@ -129,19 +130,14 @@ def scaling(look: Look) -> None:
 
 
 def stages(look: Look) -> None:
-    """Cap, bias and sinks: a switch for each that the model has, or that a link has switched off."""
+    """A switch for each stage that the model has, or that a link has switched off."""
     own = (look.baseline or look.trace).attention
-    caps = sorted({one.cap for one in own if one.cap is not None})
-    known = {
-        "cap": (f"Soft cap of the scores: {' and '.join(f'±{cap:g}' for cap in caps)}", bool(caps)),
-        "bias": ("Bias, added to the scores", any(one.bias is not None for one in own)),
-        "sinks": ("Learned sinks in the softmax", any(one.sinks is not None for one in own)),
-    }
-    for name, (words, has) in known.items():
-        if has:
-            st.toggle(words, **field(name))
-        elif not getattr(current().intervention, name):
-            st.caption(f"This model has no {name}: without it nothing changes.")
+    for stage in STAGES:
+        values = [stage.of(one) for one in own if stage.is_in(one)]
+        if values:
+            st.toggle(stage.switch(values), **field(stage.field))
+        elif not stage.of(current().intervention):
+            st.caption(f"This model has no {stage.field}: without it nothing changes.")
 
 
 def mask(look: Look) -> None:
@@ -197,7 +193,7 @@ def positions(look: Look) -> None:
     changes_nothing = biases and current().intervention.positions
     st.toggle("Positions", help=off, disabled=changes_nothing, **field("positions"))
     with st.container():  # one place, whether there is something to say or not
-        if look.model.config.positions == "none":
+        if not look.model.config.has_positions:
             st.caption("This model has no positions: switching them off changes nothing.")
         elif biases:
             st.caption(

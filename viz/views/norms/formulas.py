@@ -4,21 +4,6 @@ from model.trace.records import NormRecord
 from model.worked.equality import settled, sign
 from model.worked.latex import factor, number
 
-LAYER_NORM = (
-    r"\begin{aligned}"
-    r"\mu &= \frac1d \sum_i x_i \\"
-    r"\sigma^2 &= \frac1d \sum_i (x_i - \mu)^2 \\"
-    r"\hat x_i &= \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}} \\"
-    r"y_i &= \gamma_i\, \hat x_i + \beta_i"
-    r"\end{aligned}"
-)
-RMS_NORM = (
-    r"\begin{aligned}"
-    r"\mathrm{ms} &= \frac1d \sum_i x_i^2 \\"
-    r"\hat x_i &= \frac{x_i}{\sqrt{\mathrm{ms} + \epsilon}} \\"
-    r"y_i &= \gamma_i\, \hat x_i"
-    r"\end{aligned}"
-)
 ROOT_MEAN_SQUARE = (
     r"\begin{aligned}"
     r"\hat x^{\text{RMS}}_i &= \frac{x_i}{\sqrt{\mathrm{ms} + \epsilon}} \\"
@@ -33,13 +18,6 @@ TWO_VARIANCES = (
 )
 
 
-def norm_in_general(norm: NormRecord, *, shifts: bool = True) -> str:
-    """The formula of a norm of this kind. shifts: whether it adds a β."""
-    if norm.kind == "rms":
-        return RMS_NORM
-    return LAYER_NORM if shifts else LAYER_NORM.replace(r" + \beta_i", "")
-
-
 def norm_in_numbers(norm: NormRecord, token: int, dimension: int, *, shifts: bool = True) -> str:
     """One token and dimension of a recorded norm, with every number of the formula."""
     x, mean = float(norm.input[token, dimension]), float(norm.mean[token])
@@ -49,17 +27,12 @@ def norm_in_numbers(norm: NormRecord, token: int, dimension: int, *, shifts: boo
     output = float(norm.output[token, dimension])
     root = rf"\sqrt{{{number(variance)} + {_small(norm.epsilon)}}}"
     place = f"_{{{dimension}}}"
-    if norm.kind == "layer":
-        head = rf"\mu &= {number(mean)} \qquad \sigma^2 = {number(variance)} \\"
-        above = f"{number(x)} - {factor(mean)}"
-    else:
-        head = rf"\mathrm{{ms}} &= {number(variance)} \\"
-        above = number(x)
-    end = rf" + {factor(beta)}" if shifts and norm.kind == "layer" else ""
-    share = rf"\frac{{{above}}}{{{root}}}"
+    law = norm.law
+    end = rf" + {factor(beta)}" if shifts and law.shifts else ""
+    share = rf"\frac{{{law.centred(number(x), factor(mean))}}}{{{root}}}"
     scaled = rf"{factor(gamma)} \cdot {factor(unit)}{end}"
     return (
-        rf"\begin{{aligned}} {head}"
+        rf"\begin{{aligned}} {law.statistics_in_numbers(number(mean), number(variance))} \\"
         rf"\hat x{place} &= {share} \\"
         rf"&{sign(share, number(unit))} {number(unit)} \\"
         rf"y{place} &= {scaled} \\"

@@ -1,68 +1,64 @@
 """Token vector plus position vector: what the first layer starts from."""
 
 import numpy as np
-import streamlit as st
 
-from model.analysis.stream.positions import Sum, summed
+from model.analysis.stream.positions import summed
 from viz.figures.vectors import NAMES, summands
 from viz.notation.numbers import difference
 from viz.shell.controls import pick_token
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.panel import Caption, Formula, Panel, Table
 from viz.state.look import Look
-from viz.views.positions.formulas import sum_of
 
-WITHOUT = {
-    "rotary": (
-        "This model adds no positions: it rotates its queries and keys instead. So the first "
-        "state is the token's vector alone."
-    ),
-    **dict.fromkeys(
-        ("alibi", "buckets", "disentangled"),
-        "This model adds no positions to its tokens: they are added to the scores. So the first state "
-        "is the token's vector alone.",
-    ),
-    "none": "This model has no positions at all. So the first state is the token's vector alone.",
+_WORDS = {
+    "tokens": "the token's vector",
+    "positions": "its position's",
+    "segments": "segment's",
 }
 
 
-def position_sum(seen: Look) -> None:
+def position_sum(look: Look) -> Panel:
     """One token's vector, its position's, and their sum, checked against the recorded state."""
-    found = summed(seen.trace)
-    picture, formula = st.columns([3, 2], gap="large")
-    with formula:
-        look_for(_look(seen, found))
-        place = pick_token(seen.trace.tokens, "positions-sum")
-        st.latex(sum_of(tuple(found.parts), scaled=seen.model.config.scaled_embedding))
-        total = found.total[place]
-        names = {
-            "tokens": "the token's vector",
-            "positions": "its position's",
-            "segments": "segment's",
-        }
-        lengths = ", ".join(
-            f"{names[name]} {np.linalg.norm(values[place]):.3f}"
-            for name, values in found.parts.items()
-        )
-        st.caption(f"Lengths: {lengths}, the sum {np.linalg.norm(total):.3f}.")
-    parts = {name: values[place] for name, values in found.parts.items()}
-    with picture:
-        chart(summands(parts, total), "positions-sum-picture")
-        where = "what the norm after the embeddings reads" if found.into else "the first state"
-        st.caption(
-            f"Check: over all tokens and dimensions the recomputed sum differs from {where}, as "
-            f"recorded in this pass, by at most {difference(found.check())}."
-        )
-    columns = {NAMES[name]: values for name, values in parts.items()} | {"= sum": total}
-    table(columns, "positions-sum", index="dimension")
-
-
-def _look(seen: Look, found: Sum) -> str:
-    if "positions" not in found.parts:
-        return WITHOUT[seen.model.config.positions]
-    said = (
-        "The same token at another position gets a different sum, because a different row is "
-        "added. From here on word and position are one vector."
+    whole, config = summed(look.trace), look.model.config
+    token = pick_token(look.trace.tokens, "positions-sum")
+    parts, total = {name: rows[token] for name, rows in whole.parts.items()}, whole.total[token]
+    lengths = ", ".join(
+        f"{_WORDS[name]} {np.linalg.norm(vector):.3f}" for name, vector in parts.items()
     )
-    if "segments" in found.parts:
-        said += " The segment tells the two sentences of a pair apart; here there is only one."
-    return said
+    words = config.position_law.without
+    if "positions" in parts:
+        words = (
+            "The same token at another position gets a different sum, because a different row is "
+            "added. From here on word and position are one vector."
+        )
+        if "segments" in parts:
+            words += " The segment tells the two sentences of a pair apart; here there is only one."
+    where = "what the norm after the embeddings reads" if whole.into else "the first state"
+    return Panel(
+        "positions-sum-picture",
+        look_for=words,
+        picture=summands(parts, total),
+        beside=[
+            Formula(sum_of(tuple(parts), scaled=config.scaled_embedding)),
+            Caption(f"Lengths: {lengths}, the sum {np.linalg.norm(total):.3f}."),
+        ],
+        check="Check: over all tokens and dimensions the recomputed sum differs from "
+        f"{where}, as recorded in this pass, by at most {difference(whole.check())}.",
+        table=Table(
+            {NAMES[name]: vector for name, vector in parts.items()} | {"= sum": total},
+            index="dimension",
+        ),
+    )
+
+
+def sum_of(parts: tuple[str, ...], *, scaled: bool = False) -> str:
+    """What is added up before the first layer, in LaTeX, by the names of the parts in a trace.
+
+    scaled: whether rows of the table are multiplied by √d first.
+    """
+    token = r"E_{\mathrm{id}_p}"
+    symbols = {
+        "tokens": rf"\sqrt{{d}}\, {token}" if scaled else token,
+        "positions": "PE_p",
+        "segments": "S_0",
+    }
+    return "x_p = " + " + ".join(symbols[part] for part in parts)

@@ -11,14 +11,14 @@ from model.nn.intervention import Intervention
 from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
 from model.serving.engine import Request
+from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_of
 from viz.figures.vectors import DIMENSIONS, PAIRS, colour_end, order_differences, word_pairs
 from viz.notation.labels import token_label
-from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.shell.pictures import chart, look_for, table, without_sentence
+from viz.shell.panel import Caption, Formula, Panel, Part, Table
+from viz.shell.pictures import without_sentence
 from viz.state.look import Look, traced
-from viz.views.positions.formulas import ORDER_BLIND
 
 Pair = tuple[str, str]
 PAIRS_OF_SENTENCES: tuple[Pair, ...] = (
@@ -38,61 +38,68 @@ INTERVENTIONS = {
 }
 
 
-def word_order(seen: Look) -> None:
+def word_order(look: Look) -> Panel:
     """Two sentences of the same words; how far each word's vectors lie apart, each way."""
-    picture, choices = st.columns([3, 2], gap="large")
-    with choices:
-        above = st.container()
-        texts = _sentences(seen)
-        ways = (ON, OFF, LIFTED) if seen.trace.source == "decoder" else (ON, OFF)
-        try:
-            found = {
-                way: reordered(*(traced(_request(seen, text, way)) for text in texts))
-                for way in ways
-            }
-        except ValueError as refusal:
-            st.markdown(plain(f"These two sentences cannot be compared. {refusal}"))
-            return
-        look_for(_look(found), above)
-        key, names = f"positions-way-{len(ways)}", {way: SHORT[way].capitalize() for way in ways}
-        drawn = one_of("Picture", (DIFFERENCES, *ways), key, named=lambda way: names.get(way, way))
-        for name, run in found.items():
-            size, equal = f"{run.largest:.4f}", "different"
-            if _is_equal(run):
-                size, equal = difference(run.largest), "equal up to rounding"
-            st.markdown(f"{name}: largest difference **{size}**, {equal}.")
-        st.caption(_why(seen, found))
-        st.latex(ORDER_BLIND)
-        st.caption(
-            "P puts the tokens in another order. A function with this property ignores the order."
-        )
-    tokens = [token.text for token in traced(_request(seen, texts[0], ON)).tokens]
-    with picture:
-        chart(_figure(found, drawn, tokens), "positions-word-pairs")
-        st.caption(_drawn(drawn, found[ON].first.shape[1], tokens))
+    typed = _sentences(look)
+    texts = _as_fed(look.model, typed)
+    ways = (ON, OFF, LIFTED) if look.trace.source == "decoder" else (ON, OFF)
+    key, names = f"positions-way-{len(ways)}", {way: SHORT[way].capitalize() for way in ways}
+    drawn = one_of("Picture", (DIFFERENCES, *ways), key, named=lambda way: names.get(way, way))
+    try:
+        runs = {
+            way: reordered(*(traced(_request(look, text, way)) for text in texts)) for way in ways
+        }
+    except ValueError as refusal:
+        raise NotShownError(f"These two sentences cannot be compared. {refusal}") from refusal
+    tokens = [token.text for token in traced(_request(look, texts[0], ON)).tokens]
+    parts: list[Part] = [_size(way, run) for way, run in runs.items()]
+    spaced = (
+        "Both are read with a space in front, because a word at the very beginning would be a "
+        "different token."
+    )
     columns: dict[str, object] = {"token": list(map(token_label, tokens))}
-    columns |= {f"{way}, largest difference": run.differences for way, run in found.items()}
-    table(columns, "positions-order", index="position", decimals=8)
+    columns |= {f"{way}, largest difference": run.differences for way, run in runs.items()}
+    return Panel(
+        "positions-word-pairs",
+        look_for=_look_for(runs),
+        picture=_figure(runs, drawn, tokens),
+        beside=[
+            *([Caption(spaced)] if texts != typed else []),
+            *parts,
+            Caption(_why(look, runs)),
+            Formula(r"f(P X) = P\, f(X)"),
+            Caption(
+                "P puts the tokens in another order. A function with this property ignores the order."
+            ),
+        ],
+        below=[Caption(_drawn(drawn, runs[ON].first.shape[1], tokens))],
+        table=Table(columns, index="position", decimals=8),
+    )
 
 
-def _figure(found: dict[str, Reordered], drawn: str, tokens: list[str]) -> go.Figure:
+def _size(way: str, run: Reordered) -> str:
+    size, equal = f"{run.largest:.4f}", "different"
+    if _is_equal(run):
+        size, equal = difference(run.largest), "equal up to rounding"
+    return f"{way}: largest difference **{size}**, {equal}."
+
+
+def _figure(runs: dict[str, Reordered], drawn: str, tokens: list[str]) -> go.Figure:
     """The differences of the two sentences each way, or both vectors of each word one way."""
     if drawn == DIFFERENCES:
-        apart = {SHORT[way]: run.second - run.first for way, run in found.items()}
+        apart = {SHORT[way]: run.second - run.first for way, run in runs.items()}
         end = colour_end(np.vstack(list(apart.values())))
         return order_differences(apart, texts=tokens, end=end)
-    end = colour_end(
-        np.vstack([each for run in found.values() for each in (run.first, run.second)])
-    )
-    return word_pairs(found[drawn].first, found[drawn].second, texts=tokens, end=end)
+    end = colour_end(np.vstack([each for run in runs.values() for each in (run.first, run.second)]))
+    return word_pairs(runs[drawn].first, runs[drawn].second, texts=tokens, end=end)
 
 
-def _look(found: dict[str, Reordered]) -> str:
+def _look_for(runs: dict[str, Reordered]) -> str:
     """What these two runs show, each way."""
-    on, off, last = (_is_equal(found[way]) for way in (ON, OFF, list(found)[-1]))
+    on, off, last = (_is_equal(runs[way]) for way in (ON, OFF, list(runs)[-1]))
     if on or not last:
         return "The largest differences show in which case the model tells the two sentences apart."
-    if LIFTED in found and not off:
+    if LIFTED in runs and not off:
         return (
             "Without positions this model still tells the two sentences apart: its causal mask "
             "shows each token only the earlier ones, and this carries the order. Lift the mask "
@@ -104,9 +111,9 @@ def _look(found: dict[str, Reordered]) -> str:
     )
 
 
-def _sentences(seen: Look) -> tuple[str, str]:
-    """Both sentences, as they are fed."""
-    defaults = _defaults(seen)
+def _sentences(look: Look) -> tuple[str, str]:
+    """Both sentences, as they are typed."""
+    defaults = _defaults(look)
     if defaults in PAIRS_OF_SENTENCES:
         without_sentence()
     names = ("First sentence", "The same words in another order")
@@ -115,26 +122,21 @@ def _sentences(seen: Look) -> tuple[str, str]:
             name,
             default,
             max_chars=TEXT_LIMIT,
-            key=f"positions-{number}-{hash((default, seen.model.name))}",
+            width=240,
+            key=f"positions-{number}-{hash((default, look.model.name))}",
         )
         for number, (name, default) in enumerate(zip(names, defaults, strict=True))
     )
-    fed = _as_fed(seen.model, (one, other))
-    if fed != (one, other):
-        st.caption(
-            "Both are read with a space in front, because a word at the very beginning would be a "
-            "different token."
-        )
-    return fed
+    return one, other
 
 
-def _defaults(seen: Look) -> tuple[str, str]:
+def _defaults(look: Look) -> tuple[str, str]:
     """A lion and a tiger that are the same tokens in either place for this model; else words of the
     visitor's sentence, turned."""
     for pair in PAIRS_OF_SENTENCES:
-        if _hold_the_same(seen.model, _as_fed(seen.model, pair)):
+        if _hold_the_same(look.model, _as_fed(look.model, pair)):
             return pair
-    words = seen.request.text.split()[:WORDS]
+    words = look.request.text.split()[:WORDS]
     return " ".join(words), " ".join(reversed(words))
 
 
@@ -158,50 +160,50 @@ def _hold_the_same(model: Model, pair: Pair) -> bool:
     return True
 
 
-def _request(seen: Look, text: str, way: str) -> Request:
-    return replace(seen.request, text=text, intervention=INTERVENTIONS[way])
+def _request(look: Look, text: str, way: str) -> Request:
+    return replace(look.request, text=text, intervention=INTERVENTIONS[way])
 
 
-def _why(seen: Look, found: dict[str, Reordered]) -> str:
+def _why(look: Look, runs: dict[str, Reordered]) -> str:
     """What these numbers mean for this model."""
-    if seen.model.config.positions == "none":
+    if not look.model.config.has_positions:
         return "This model has no positions: switching them off changes nothing."
-    if LIFTED in found:
+    if LIFTED in runs:
         return (
             "Switching off positions alone does not make a GPT ignore the order. The first token "
             "sees only itself, the second sees two, and so on: the mask is itself a kind of "
             "position."
         )
-    said = "Without positions and without a mask, attention treats a text as a bag of words."
-    if _is_equal(found[OFF]):
-        said += (
+    words = "Without positions and without a mask, attention treats a text as a bag of words."
+    if _is_equal(runs[OFF]):
+        words += (
             " Differences of this size come from rounding: the sums are computed in a "
             "different order."
         )
-    return said
+    return words
 
 
 def _drawn(drawn: str, width: int, tokens: list[str]) -> str:
     """What the picture shows, and what of it."""
     if drawn == DIFFERENCES:
-        said = (
+        words = (
             "Each token's last state in the second sentence minus that in the first, one row per "
             "token. An empty row means no difference beyond rounding."
         )
     else:
-        said = (
+        words = (
             f"{drawn}: the last state of each token in the first sentence, and below it in the "
             "second."
         )
-    said += " All pictures use one colour scale."
+    words += " All pictures use one colour scale."
     if width > DIMENSIONS:
-        said += (
+        words += (
             f" The picture shows the first {DIMENSIONS} of {width} dimensions; the differences are "
             "over all of them."
         )
     if len(tokens) > PAIRS:
-        said += f" The picture shows the first {PAIRS} of {len(tokens)} tokens."
-    return said
+        words += f" The picture shows the first {PAIRS} of {len(tokens)} tokens."
+    return words
 
 
 def _is_equal(run: Reordered) -> bool:

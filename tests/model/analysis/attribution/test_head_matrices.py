@@ -86,7 +86,9 @@ def test_both_matrices_are_those_of_plain_pytorch(name: str, whole: bool) -> Non
         **CLOSE,
     )
     through = value @ weights[3][:, HEAD * width : (HEAD + 1) * width].T
-    through = through - through.mean(-1, keepdim=True) if model.config.centres else through
+    through = (
+        through - through.mean(-1, keepdim=True) if (model.config.norm == "layer") else through
+    )
     gamma = next(iter(last.parameters()))
     np.testing.assert_allclose(
         writing(model, trace, made, whole=whole).product,

@@ -20,7 +20,7 @@ from tests.model.tiny import loaded, sentence
 
 
 def parts(model: Model, trace: Trace, stack: Stack) -> tuple[Contribution, ...]:
-    return contributions(trace, stack, model.config.norm_place)
+    return contributions(model, trace, stack)
 
 
 def test_pre_norm_contributions_sum_to_the_whole_and_post_norms_read_each_sum(

@@ -6,9 +6,10 @@ import torch
 import torch.nn.functional as F
 
 from model import Model, Trace
-from model.analysis.stream.stream import layer_normalized, rms_normalized
+from model.analysis.stream.stream import layer_normalized
 from model.nn.config import TransformerConfig
 from model.nn.layers import Norm
+from model.nn.norms import NORMS
 from model.nn.recorder import Recorder, recording
 from model.trace.collect import norm_record
 from model.trace.records import NormRecord
@@ -64,7 +65,7 @@ def test_the_norms_that_a_page_computes_beside_them_are_pytorchs() -> None:
         layer_normalized(x.numpy(), 1e-5, unbiased=True), unbiased, atol=1e-6
     )
     np.testing.assert_allclose(
-        rms_normalized(x.numpy(), 0.1), F.rms_norm(x, (8,), eps=0.1), atol=1e-6
+        NORMS["rms"].normalized(x.numpy(), 0.1), F.rms_norm(x, (8,), eps=0.1), atol=1e-6
     )
 
 

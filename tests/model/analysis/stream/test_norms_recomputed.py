@@ -12,9 +12,9 @@ from model.analysis.stream.stream import (
     KernelCheck,
     kernel_check,
     layer_normalized,
-    rms_normalized,
     token_statistics,
 )
+from model.nn.norms import NORMS
 from tests.model.tiny import loaded, sentence
 
 
@@ -32,7 +32,7 @@ def test_a_layer_norm_of_a_recorded_input_is_pytorchs(trace: Trace) -> None:
 def test_an_rms_norm_of_a_recorded_input_is_pytorchs(trace: Trace) -> None:
     for norm in trace.norms:
         expected = F.rms_norm(wide(norm.input), norm.gamma.shape, eps=norm.epsilon)
-        ours = rms_normalized(norm.input, norm.epsilon)
+        ours = NORMS["rms"].normalized(norm.input, norm.epsilon)
         np.testing.assert_allclose(ours, expected.numpy(), atol=1e-9, err_msg=norm.name)
 
 
@@ -40,9 +40,9 @@ def test_the_two_norms_agree_exactly_where_the_mean_is_zero() -> None:
     rows = np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32)
     centred = rows - rows.mean(-1, keepdims=True)
     np.testing.assert_allclose(
-        layer_normalized(centred, 1e-5), rms_normalized(centred, 1e-5), atol=1e-6
+        layer_normalized(centred, 1e-5), NORMS["rms"].normalized(centred, 1e-5), atol=1e-6
     )
-    apart = np.abs(layer_normalized(rows + 1, 1e-5) - rms_normalized(rows + 1, 1e-5))
+    apart = np.abs(layer_normalized(rows + 1, 1e-5) - NORMS["rms"].normalized(rows + 1, 1e-5))
     assert apart.max() > 0.1
 
 

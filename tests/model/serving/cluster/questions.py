@@ -77,7 +77,7 @@ class Asked:
 
     @property
     def given(self) -> Any:
-        return contributions(self.trace, self.trace.source, self.model.config.norm_place)
+        return contributions(self.model, self.trace, self.trace.source)
 
     def __getattr__(self, parameter: str) -> Any:
         return FOUND[parameter](self)

@@ -1,0 +1,297 @@
+"""The stages of attention that only some models have, between the scaled scores and the weights.
+
+Each is one object: what it does to scores, in PyTorch and in numpy, its formula, its code and its words. A
+call and a record have a field for what it needs (`field`), which is None without it; an intervention's says
+whether it stays. Its lines of code in four styles are in `model/snippets/stages.toml`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from model.nn.config import TransformerConfig
+
+Array = NDArray[np.float32]
+ScoreName = Literal["capped", "biased"]
+
+
+class Terms(NamedTuple):
+    """The right side of a formula: in LaTeX, as plain text, and with slots for the numbers of a cell."""
+
+    latex: str
+    plain: str
+    numeric: str
+
+
+class Stage(ABC):
+    """A stage that a layer may have."""
+
+    field: ClassVar[str]  # also the word of the templates of code
+    is_array: ClassVar[bool] = True  # what it needs is an array, else a number
+    by_kernel: ClassVar[bool] = False  # whether PyTorch's kernel computes it
+    word: ClassVar[str]  # in a list of stages
+    readout: ClassVar[str]  # before its number in a line
+    without: ClassVar[str]  # of an intervention
+    refusal: ClassVar[str]  # what such a model does, in a sentence
+    nothing: ClassVar[float] = 0.0  # what it would need to change nothing
+    note: ClassVar[str] = ""  # on sums of scores, where it has a say
+
+    def of(self, holder: object) -> Any:
+        """What this stage needs, of a call or a record; None without it."""
+        return getattr(holder, self.field)
+
+    def is_in(self, holder: object) -> bool:
+        return self.of(holder) is not None
+
+    @abstractmethod
+    def switch(self, values: Iterable[Any]) -> str:
+        """The words beside its switch. values: of the layers that have it."""
+
+    @abstractmethod
+    def in_config(self, values: Sequence[Any]) -> Mapping[str, Any]:
+        """Fields of a config, by what its layers need."""
+
+    @abstractmethod
+    def listed(
+        self, config: "TransformerConfig", learned: Array | None, sizes: tuple[int, int, int]
+    ) -> Any:
+        """What it needs by a listing of the model.
+
+        Args:
+            config: of the model.
+            learned: the weight of its field.
+            sizes: heads, queries and keys.
+        """
+
+    @abstractmethod
+    def in_operations(self, config: "TransformerConfig", *, own: bool) -> str:
+        """What the list of operations says of it, or "". own: in self-attention."""
+
+
+class ScoreStage(Stage):
+    """A stage that changes each score by itself."""
+
+    name: ClassVar[ScoreName]  # its scores, in records and pictures
+    step: ClassVar[str]  # what leads to its picture
+    absent: ClassVar[str]  # in brackets, where a run does not have it
+
+    @abstractmethod
+    def tensors(self, scores: "Tensor", value: Any) -> "Tensor":
+        """Scores (…, T, S) after this stage."""
+
+    @abstractmethod
+    def numbers(self, scores: Array, value: Any) -> Array:
+        """The same of one head, in numpy."""
+
+    @abstractmethod
+    def terms(self, before: str, value: Any) -> Terms:
+        """before: the name of the scores that it reads."""
+
+    @abstractmethod
+    def look(self, value: Any) -> str:
+        """What there is to see in its picture; None: this run does not have it."""
+
+    @abstractmethod
+    def does(self, value: Any) -> str:
+        """What the model does with a score, in a list of verbs."""
+
+    @abstractmethod
+    def beat(self, value: Any) -> str:
+        """What happens to a row of scores, in a sentence."""
+
+    @abstractmethod
+    def slots(self, value: Any) -> Mapping[str, object]:
+        """What stands in the slots of its lines of code."""
+
+    @abstractmethod
+    def listing(
+        self, config: "TransformerConfig", before: str
+    ) -> Sequence[tuple[str, Sequence[object]]]:
+        """Its lines in a listing, with the shape beside each; none of a model without it."""
+
+
+class Cap(ScoreStage):
+    """Small scores stay, large ones come near the cap at most (Gemma Team 2024, section 2)."""
+
+    name, field, is_array = "capped", "cap", False
+    word, readout, without = "cap", "capped", "no cap"
+    step, absent, refusal = "tanh", "not capped", "caps its scores"
+    note = "The cap bends large scores, so these parts add up only before it."
+
+    def tensors(self, scores: "Tensor", value: Any) -> "Tensor":
+        return (scores / value).tanh() * value
+
+    def numbers(self, scores: Array, value: Any) -> Array:
+        return np.asarray(np.float32(value) * np.tanh(scores / np.float32(value)))
+
+    def terms(self, before: str, value: Any) -> Terms:
+        return Terms(
+            rf"c\,\tanh\!\left(\frac{{\text{{{before}}}_{{ij}}}}{{c}}\right)",
+            f"c tanh({before}_ij / c), c = {value:g}",
+            rf"{value:g} \cdot \tanh(\frac{{@{before}@}}{{{value:g}}})",
+        )
+
+    def look(self, value: Any) -> str:
+        if value is None:
+            return "The same as before: nothing is capped here."
+        return (
+            f"No score is larger than {value:g} or smaller than −{value:g} now. Small ones hardly change, "
+            "and the order stays."
+        )
+
+    def does(self, value: Any) -> str:
+        return f"caps it to ±{value:g}"
+
+    def beat(self, value: Any) -> str:
+        becomes = f"{value:g} · tanh(score / {value:g})"
+        return f"Each score becomes {becomes}: large ones shrink, small ones hardly change."
+
+    def slots(self, value: Any) -> Mapping[str, object]:
+        return {"cap": repr(value)}
+
+    def listing(
+        self, config: "TransformerConfig", before: str
+    ) -> Sequence[tuple[str, Sequence[object]]]:
+        code = f"capped = {config.cap:g} * ({before} / {config.cap:g}).tanh()"
+        return [(code, (config.heads, "n", "n"))] if config.cap else []
+
+    def switch(self, values: Iterable[Any]) -> str:
+        return f"Soft cap of the scores: {' and '.join(f'±{cap:g}' for cap in sorted({*values}))}"
+
+    def in_config(self, values: Sequence[Any]) -> Mapping[str, Any]:
+        return {"cap": max(values, default=0.0)}
+
+    def listed(
+        self, config: "TransformerConfig", learned: Array | None, sizes: tuple[int, int, int]
+    ) -> Any:
+        return config.cap
+
+    def in_operations(self, config: "TransformerConfig", *, own: bool) -> str:
+        return ", capped" if config.cap else ""
+
+
+class Bias(ScoreStage):
+    """A number for the places of query and key (T5, ALiBi). It travels in the kernel's mask of floats."""
+
+    name, field, by_kernel = "biased", "bias", True
+    word, readout, without = "bias", "with bias", "no bias"
+    step, absent, refusal = "+ bias", "no bias", "adds biases to its scores"
+
+    def tensors(self, scores: "Tensor", value: Any) -> "Tensor":
+        return scores + value
+
+    def numbers(self, scores: Array, value: Any) -> Array:
+        return scores + value
+
+    def terms(self, before: str, value: Any) -> Terms:
+        plain = f"{before}_ij + b_ij"
+        return Terms(rf"\text{{{before}}}_{{ij}} + b_{{ij}}", plain, f"@{before}@ + @(bias)@")
+
+    def look(self, value: Any) -> str:
+        return (
+            "A number that depends only on the positions of query and key is added to each score: the scores "
+            "of near and of far tokens move apart."
+        )
+
+    def does(self, value: Any) -> str:
+        return "adds a bias of the two positions"
+
+    def beat(self, value: Any) -> str:
+        return "Each score gets the bias of its key's place."
+
+    def slots(self, value: Any) -> Mapping[str, object]:
+        heads, queries = (1, 1) if value is None else value.shape[:2]
+        head, query = "@head@" if heads > 1 else "0", "@query@" if queries > 1 else "0"
+        return {"bias_cell": f"{head}, {query}, j"}
+
+    def listing(
+        self, config: "TransformerConfig", before: str
+    ) -> Sequence[tuple[str, Sequence[object]]]:
+        """ALiBi's: others are refused."""
+        from model.nn.biases import alibi_slopes  # torch: pages are drawn first
+
+        if not config.biases_positions:
+            return []
+        slopes = f"slopes = torch.tensor({alibi_slopes(config.heads)})[:, None, None]"
+        return [
+            (slopes, (config.heads, 1, 1)),
+            ("apart = torch.arange(len(x)) - torch.arange(len(x))[:, None]", ("n", "n")),
+            (f"biased = {before} - slopes * apart.abs()", (config.heads, "n", "n")),
+        ]
+
+    def switch(self, values: Iterable[Any]) -> str:
+        return "Bias, added to the scores"
+
+    def in_config(self, values: Sequence[Any]) -> Mapping[str, Any]:
+        return {}  # the kind of positions says so
+
+    def listed(
+        self, config: "TransformerConfig", learned: Array | None, sizes: tuple[int, int, int]
+    ) -> Any:
+        """(head, query, key): ALiBi's −slope · distance."""
+        from model.nn.biases import alibi_slopes
+
+        if not config.biases_positions:
+            return self.nothing
+        heads, queries, keys = sizes
+        apart = np.abs(np.arange(queries)[:, None] - np.arange(keys))
+        return -np.array(alibi_slopes(heads), np.float32)[:, None, None] * apart
+
+    def in_operations(self, config: "TransformerConfig", *, own: bool) -> str:
+        return ", biases added" if config.biases_positions and own else ""
+
+
+class Sinks(Stage):
+    """A logit of each head is one more column of the softmax and has no value (gpt-oss)."""
+
+    field, word, readout, without = "sinks", "sink", "sink", "no sinks"
+    nothing = -np.inf
+    refusal = "has sinks"
+    note = "A number added to all scores of a row takes weight from the sink."
+    sums = "rows sum to 1 with the column of the sink"
+    look = (
+        "The last column is the sink: a learned number for each head that takes part in the softmax and has "
+        "no value, so what it takes goes nowhere. "
+    )
+
+    def joined(self, masked: "Tensor", sinks: "Tensor | None") -> "Tensor":
+        """(…, H, T, S + 1): masked scores with each head's sink (H,) in the last column."""
+        import torch
+
+        if sinks is None:
+            return masked
+        column = sinks.to(masked)[:, None, None].expand(*masked.shape[:-1], 1)
+        return torch.cat([masked, column], -1)
+
+    def switch(self, values: Iterable[Any]) -> str:
+        return "Learned sinks in the softmax"
+
+    def in_config(self, values: Sequence[Any]) -> Mapping[str, Any]:
+        return {"sinks": bool(values)}
+
+    def listed(
+        self, config: "TransformerConfig", learned: Array | None, sizes: tuple[int, int, int]
+    ) -> Any:
+        return self.nothing if learned is None else learned
+
+    def in_operations(self, config: "TransformerConfig", *, own: bool) -> str:
+        return ", with its sink" if config.sinks else ""
+
+
+CAP, BIAS, SINKS = Cap(), Bias(), Sinks()
+SCORE_STAGES: tuple[ScoreStage, ...] = (CAP, BIAS)  # in their order
+STAGES: tuple[Stage, ...] = (*SCORE_STAGES, SINKS)
+
+
+def in_config(holders: Sequence[object]) -> dict[str, Any]:
+    """The fields of a config for layers that have these stages."""
+    fields: dict[str, Any] = {}
+    for stage in STAGES:
+        fields |= stage.in_config([stage.of(one) for one in holders if stage.is_in(one)])
+    return fields
