@@ -11,7 +11,8 @@ from model.nn.masks import window_mask
 from tests.viz.explorer.records import record, sent
 
 BY_ROW = """async ([block, head]) => {
-    const { decodeLayer, deriveHead, isLarge } = await import("/derive.js");
+    const { decodeLayer, deriveHead } = await import("/derive.js");
+    const { isLarge } = await import("/steps.js");
     const { unpacked } = await import("/message.js");
     const layer = decodeLayer(unpacked(Uint8Array.from(atob(block), (letter) => letter.charCodeAt(0))).layer);
     const [whole, rows] = [deriveHead(layer, head), deriveHead(layer, head)];

@@ -1,7 +1,7 @@
 // What stands around the heads of a layer: positions and norm before the queries; after the outputs, all heads side
 // by side, and what they write together. viz/explorer/around.py says what comes from Python.
 
-import { rowOf } from "./derive.js";
+import { rowOf } from "./steps.js";
 
 /** A group's arrays and facts; null where they have not arrived. */
 function arrived(layer, name) {

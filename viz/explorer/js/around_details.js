@@ -1,7 +1,7 @@
 // The details beside the stages around the heads: what a number of them is made of.
 
 import { aroundNumbers, headTerms, isRecorded } from "./around.js";
-import { rowOf } from "./derive.js";
+import { rowOf } from "./steps.js";
 import { precise } from "./numbers.js";
 import { inked, paragraph, signedBar, termList, termRow } from "./terms.js";
 

@@ -1,7 +1,8 @@
 // The beats in which one row of scores becomes weights and an output: their numbers and their words. Six, and one
 // more for each stage between the scaled scores and the mask.
 
-import { exponentialsOf, extent, rowOf, weightsSetIn } from "./derive.js";
+import { extent, weightsSetIn } from "./derive.js";
+import { exponentialsOf, rowOf } from "./steps.js";
 import { given, precise } from "./numbers.js";
 
 /** What each beat shows of a row: a title, a sentence, of each key and then of the sink its number and its bar, and

@@ -1,7 +1,7 @@
 // The strip of stages: radio buttons with small pictures.
 
 import { isMissing } from "./around.js";
-import { isLarge } from "./derive.js";
+import { isLarge } from "./steps.js";
 import { check, Drawn, element, radio, span } from "./elements.js";
 import { paintAwaited, paintThumbnail } from "./paint.js";
 import { SCORE_STAGES } from "./score_stages.js";

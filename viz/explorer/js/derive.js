@@ -15,8 +15,6 @@ import {
   softmaxRows,
 } from "./steps.js";
 
-export { exponentialsOf, isLarge, rowOf } from "./steps.js";
-
 /** Which cells are masked, one byte each. The mask has one bit for each allowed cell, lowest bit first; of a band there
  *  is only how many keys before and after itself a query may read. */
 function hiddenCells({ mask, band, queries, keys, maskHeads }) {

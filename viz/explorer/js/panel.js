@@ -2,7 +2,8 @@
 
 import { aroundNumbers } from "./around.js";
 import { AROUND_DETAILS } from "./around_details.js";
-import { exponentialsOf, rowOf, spread, topPositions, weightsSetIn } from "./derive.js";
+import { spread, topPositions, weightsSetIn } from "./derive.js";
+import { exponentialsOf, rowOf } from "./steps.js";
 import { button, Drawn, element, sentenceCase, span, table } from "./elements.js";
 import { drawEquation, filledTemplate } from "./equations.js";
 import { given, precise } from "./numbers.js";

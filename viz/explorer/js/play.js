@@ -5,7 +5,8 @@
 // browser does without a new layout; numbers and vectors change where a beat begins.
 
 import { beatsOf } from "./beats.js";
-import { rowOf, topPositions } from "./derive.js";
+import { topPositions } from "./derive.js";
+import { rowOf } from "./steps.js";
 import { button, element, span } from "./elements.js";
 import { precise } from "./numbers.js";
 import { paintPixels } from "./paint.js";

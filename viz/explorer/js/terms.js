@@ -1,6 +1,7 @@
 // Sums, term by term: the products of a score or an output, the exponentials of a row of weights.
 
-import { exponentialsOf, rowOf, topPositions, weightsSetIn } from "./derive.js";
+import { topPositions, weightsSetIn } from "./derive.js";
+import { exponentialsOf, rowOf } from "./steps.js";
 import { choiceOf, element } from "./elements.js";
 import { precise } from "./numbers.js";
 

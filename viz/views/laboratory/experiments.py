@@ -19,6 +19,7 @@ from model.analysis.softmax_experiments import (
     slopes_by_spread,
     spread,
 )
+from model.nn.stages import STAGES
 from model.trace.arrays import Array, Mask
 from model.trace.unproven import NotShownError
 from model.worked.notes import TWO_LAYERS
@@ -224,7 +225,7 @@ def _masked_head(look: Look) -> tuple[Array, Mask, list[Part]]:
             )
         )
         own = np.tri(*scores.shape, dtype=np.bool_)
-    if any(part is not None for part in (attention.cap, attention.bias, attention.sinks)):
+    if any(stage.is_in(attention) for stage in STAGES):
         remarks.append(Caption("This head’s cap, bias and sink play no part here."))
     return scores, own, remarks
 
