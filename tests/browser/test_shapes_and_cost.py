@@ -26,7 +26,7 @@ def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
     copy = open_page(page.url, on=fresh_page())
     expect(copy.get_by_role("spinbutton", name="Width")).to_have_value("1536")
     expect(plots(copy).filter(has_text="equal at 11,179.0 tokens")).to_have_count(1)
-    copy.get_by_role("button", name="Reset these sizes").click()
+    copy.get_by_role("button", name="Reset", exact=True).click()
     expect(plots(copy).filter(has_text="equal at 6,548.6 tokens")).to_have_count(1)
 
 

@@ -35,6 +35,13 @@ class Caption:
 
 
 @dataclass(frozen=True)
+class SideBySide:
+    """Parts in columns of one width."""
+
+    columns: "Sequence[Sequence[Part]]"
+
+
+@dataclass(frozen=True)
 class Table:
     """The numbers behind a picture. index: what a row's number counts. formats: of columns that have other
     digits than `decimals`."""
@@ -63,7 +70,7 @@ class Panel:
     Args:
         name: of its picture, table and files; two panels of a page have two names.
         look_for: what there is to see in the picture, in Markdown.
-        picture: a figure, which can be saved; or what draws another kind of picture.
+        picture: a figure, which can be saved; panels side by side; or what draws another kind of picture.
         clicked: is told the number of a clicked point of the figure.
         chosen: what is chosen in the figure, where clicks choose: for another choice it is drawn anew.
         alt: what the figure shows, in words; empty: the figure's own words.
@@ -74,7 +81,7 @@ class Panel:
 
     name: str
     look_for: str = ""
-    picture: "go.Figure | Callable[[], object] | None" = None
+    picture: "go.Figure | SideBySide | Callable[[], object] | None" = None
     clicked: Callable[[int], None] | None = None
     chosen: object = None
     alt: str = ""
@@ -85,7 +92,8 @@ class Panel:
     check: str = ""
 
 
-Part = str | Formula | Caption | Panel | Callable[[], object]  # a function draws what is no text
+# A function draws what is no text.
+Part = str | Formula | Caption | SideBySide | Panel | Callable[[], object]
 View = Callable[..., Panel | None]  # None: it has drawn all of it by itself
 
 
@@ -155,7 +163,7 @@ def _draw_picture(panel: Panel) -> None:
         plot(figure, key, alt=panel.alt, clicked=panel.clicked)
         save_figure(lambda: figure, panel.name)
     elif figure is not None:
-        figure()
+        _draw_parts([figure])
 
 
 def _draw_parts(parts: "Sequence[Part]") -> None:
@@ -167,6 +175,12 @@ def _draw_parts(parts: "Sequence[Part]") -> None:
                 st.latex(latex)
             case Caption(words):
                 st.caption(words)
+            case SideBySide(columns):
+                for column, stacked in zip(
+                    st.columns(len(columns), gap="medium"), columns, strict=True
+                ):
+                    with column:
+                        _draw_parts(stacked)
             case Panel():
                 draw_panel(part)
             case _:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial, wraps
 from typing import NamedTuple
 
 import streamlit as st
@@ -12,11 +13,11 @@ from model.nn.config import TransformerConfig
 from model.worked.heads import LONG_WALK, SHORT_WALK
 from model.worked.notes import INTRODUCTION
 from viz.notation.markdown import plain
+from viz.shell.panel import Caption, Panel, View, refusals
 from viz.state import url
 from viz.state.look import Look
 
 Numbers = tuple[int, ...]  # in the order of FIELDS
-Basis = tuple[str, TransformerConfig, Lengths]
 _STATE, _PARAMETER = "cost-sizes", "cost-numbers"
 SENTENCE = "This sentence"
 GPT2_CONFIG = TransformerConfig("decoder", 50_257, 1_024, 768, 12, decoder_layers=12,
@@ -62,39 +63,6 @@ PRESETS: dict[str, Sizes] = {
 }
 
 
-def resized(sizes: Sizes, length: int) -> Sizes:
-    """The same sizes for a text of another length."""
-    numbers = [field.of(sizes) for field in FIELDS]
-    numbers[LENGTH] = length
-    return _sizes(sizes, tuple(numbers))
-
-
-def choose_sizes(seen: Look) -> tuple[Sizes, bool]:
-    """The sizes that are counted, and whether they are exactly those of the run on the page.
-
-    Stops the page with a sentence for sizes that fit no transformer.
-    """
-    note = f"Your sentence as {seen.title} reads it."
-    own = Sizes(seen.model.config, lengths_of(seen.trace), note)
-    name: str = st.selectbox(
-        "Sizes of", (SENTENCE, *PRESETS), key="cost-preset", bind="query-params"
-    )
-    preset = own if name == SENTENCE else PRESETS[name]
-    given = tuple(field.of(preset) for field in FIELDS)
-    numbers = _numbers((name, preset.config, preset.lengths), given)
-    if numbers == given:
-        st.caption(plain(preset.note))
-        return preset, preset == own
-    try:
-        chosen = _sizes(preset, numbers)
-    except ValueError as refusal:
-        st.error(plain(str(refusal)))
-        st.stop()
-    st.button("Reset these sizes", key="cost-back", on_click=_forget)
-    st.caption(plain(f"These sizes differ from: {name}."))
-    return chosen, False
-
-
 class Field(NamedTuple):
     label: str
     most: int
@@ -114,6 +82,13 @@ FIELDS = (
     Field("Vocabulary", 10_000_000, lambda sizes: sizes.config.d_vocab),
 )
 LENGTH = [field.label for field in FIELDS].index("Length")
+
+
+def resized(sizes: Sizes, length: int) -> Sizes:
+    """The same sizes for a text of another length."""
+    numbers = [field.of(sizes) for field in FIELDS]
+    numbers[LENGTH] = length
+    return _sizes(sizes, tuple(numbers))
 
 
 def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
@@ -140,28 +115,56 @@ def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
     )
 
 
-def _numbers(basis: Basis, given: Numbers) -> Numbers:
-    """One control for each number. Changed numbers are kept, in the link too, until the basis changes."""
-    _fill_controls(basis, given)
-    boxes = st.columns(2, gap="small") * (len(FIELDS) // 2)
+def with_sizes(view: Callable[[Look, Sizes, bool], Panel]) -> View:
+    """The view with the controls of the sizes before its own, and what they are beside its picture.
+
+    view: gets the sizes, and whether they are exactly those of the run on the page.
+    """
+
+    @wraps(view)
+    def drawn(look: Look) -> Panel:
+        sizes, own = _choose_sizes(look)
+        panel = view(look, sizes, own)
+        return replace(panel, beside=[*panel.beside, Caption(plain(sizes.note))])
+
+    return drawn
+
+
+def _choose_sizes(look: Look) -> tuple[Sizes, bool]:
+    """One control for each number. Changed numbers are kept, in the link too, until the preset changes; then
+    the controls get those of the new one. Raises NotShownError for sizes that fit no transformer."""
+    name: str = st.selectbox(
+        "Sizes of",
+        (SENTENCE, *PRESETS),
+        key="cost-preset",
+        bind="query-params",
+        width=220,
+        persist_state="session",
+    )
+    note = f"Your sentence as {look.title} reads it."
+    own = Sizes(look.model.config, lengths_of(look.trace), note)
+    preset = own if name == SENTENCE else PRESETS[name]
+    given = tuple(field.of(preset) for field in FIELDS)
+    basis = (name, preset.config, preset.lengths)
+    opened, numbers = st.session_state.get(_STATE, (None, ()))
+    if opened != basis:
+        numbers = _linked(given) if opened is None else given
+    for field, number in zip(FIELDS, numbers, strict=True):
+        if opened != basis or field.key not in st.session_state:  # they were away
+            st.session_state[field.key] = number
     numbers = tuple(
-        int(box.number_input(field.label, 1, field.most, step=1, key=field.key))
-        for field, box in zip(FIELDS, boxes, strict=True)
+        int(st.number_input(field.label, 1, field.most, step=1, key=field.key, width=130))
+        for field in FIELDS
     )
     st.session_state[_STATE] = (basis, numbers)
-    _write_link(None if numbers == given else numbers)
-    return numbers
-
-
-def _fill_controls(basis: Basis, given: Numbers) -> None:
-    """Puts numbers into the controls: the link's at first, those given of another basis later, and what
-    they held into those that were away."""
-    opened, held = st.session_state.get(_STATE, (None, ()))
-    if opened != basis:
-        held = _linked(given) if opened is None else given
-    for field, number in zip(FIELDS, held, strict=True):
-        if opened != basis or field.key not in st.session_state:
-            st.session_state[field.key] = number
+    if numbers == given:
+        url.say({}, {_PARAMETER})
+        return preset, preset == own
+    url.say({_PARAMETER: "-".join(map(str, numbers))}, {_PARAMETER})
+    forget = partial(st.session_state.__setitem__, _STATE, ("forgotten", ()))
+    st.button("Reset", key="cost-back", on_click=forget)
+    with refusals():
+        return replace(_sizes(preset, numbers), note=f"These sizes differ from: {name}."), False
 
 
 def _linked(given: Numbers) -> Numbers:
@@ -172,12 +175,3 @@ def _linked(given: Numbers) -> Numbers:
     numbers = tuple(map(int, written))
     fits = all(1 <= n <= field.most for n, field in zip(numbers, FIELDS, strict=True))
     return numbers if fits else given
-
-
-def _write_link(numbers: Numbers | None) -> None:
-    said = {} if numbers is None else {_PARAMETER: "-".join(map(str, numbers))}
-    url.say(said, {_PARAMETER})
-
-
-def _forget() -> None:
-    st.session_state[_STATE] = ("forgotten", ())
