@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from model.nn.places import Head
+from model.nn.places import Head, head_label
 from model.serving.engine import Request
 from model.trace.records import Token
 from viz.explorer.packing import packed
@@ -15,7 +15,7 @@ from viz.notation.labels import token_label
 from viz.state.link import View, address, opening_link
 from viz.state.look import traced
 from viz.state.navigation import entry
-from viz.views.corpus.message import THEME, name_of
+from viz.views.corpus.message import THEME
 
 if TYPE_CHECKING:
     from model.profile.profile import Profile
@@ -135,7 +135,7 @@ def _drawn(one: Example, line: Line, model: "Model", *, opens: bool) -> Mapping[
     layer, head = one.head
     view = View(one.text, model.address, layer, head, "weights", one.query, one.key)
     return {
-        "head": name_of(one.head),
+        "head": head_label(one.head),
         "shown": shown,
         "tokens": labels,
         "query": line.query,

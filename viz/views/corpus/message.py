@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.nn.places import Head, head_label
+from model.nn.places import head_label
 from model.profile.battery import KINDS
 from model.profile.every_head import by_class, by_distance, mean_maps
 from model.profile.profile import Profile
@@ -136,10 +136,6 @@ def curve(profile: Profile) -> tuple[list[tuple[int, int]], Wide]:
     return bins, np.column_stack(points)
 
 
-def name_of(head: Head) -> str:
-    return head_label(head)
-
-
 def _of_profile(one: Shown, places: Wide, labels: Sequence[str]) -> Json:
     profile = one.profile
     table, (bins, points) = profile.heads, curve(profile)
@@ -148,7 +144,7 @@ def _of_profile(one: Shown, places: Wide, labels: Sequence[str]) -> Json:
     known = [NO_LABEL if label is None else numbers[label.title] for label in one.labels]
     return {
         "title": one.title,
-        "names": [name_of(head) for head in profile.sums.heads],
+        "names": [head_label(head) for head in profile.sums.heads],
         "places": _floats(places),
         "columns": {column.name: _floats(table[column.name].to_numpy(float)) for column in COLUMNS},
         "labels": np.array(known, np.uint8),
