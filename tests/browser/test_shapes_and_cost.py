@@ -15,6 +15,7 @@ def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
     expect(plots(page).filter(has_text="Scores")).to_have_count(1)
     show(page, "Parameters")
     expect(page.get_by_text("Difference: 0.")).to_be_visible()
+    page.get_by_role("button", name="Sizes").click()
     choose(page, "Sizes of", "GPT-2 small")
     expect(page.get_by_text("124,439,808", exact=True).first).to_be_visible()
     show(page, "Growth")
@@ -26,7 +27,7 @@ def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
     copy = open_page(page.url, on=fresh_page())
     expect(copy.get_by_role("spinbutton", name="Width")).to_have_value("1536")
     expect(plots(copy).filter(has_text="equal at 11,179.0 tokens")).to_have_count(1)
-    copy.get_by_role("button", name="Reset", exact=True).click()
+    copy.get_by_role("button", name="Reset these sizes").click()
     expect(plots(copy).filter(has_text="equal at 6,548.6 tokens")).to_have_count(1)
 
 

@@ -32,8 +32,8 @@ TOO_LITTLE = [
     ("for_a_class", "all-stages", TEXT),
 ]  # for exercises
 # Choices between few within a view: each is made once.
-INNER = ("Picture", "Show as", "Stream", "Values", "Part of the model", "Stage")
-LAST = ("Norm", "Layer")  # choices in a list: the last one is made
+INNER = ("Picture", "Show as", "Stream", "Values", "Stage")
+LAST = ("Norm", "Layer", "Part of the model")  # choices in a list: the last one is made
 SAYS_WHERE_TO_LOOK = ("tokens", "positions", "feed_forward", "prediction", "shapes_and_cost")
 CHECKED = {  # views that hold their numbers against the model's own
     "attention": ("Why this score?", "A sum of products", "Edges"),

@@ -9,7 +9,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.kinds import KINDS, name_of
-from tests.pages.reading import choose, numbers, said, tables, traces, visit
+from tests.pages.reading import choose, control, numbers, said, tables, traces, visit
 from viz.state.engine import engine
 from viz.views.cost.choice import PRESETS, SENTENCE
 
@@ -129,8 +129,11 @@ def test_the_shapes_of_both_stacks_are_those_of_the_formulas() -> None:
     app = opened(model="translate-en-fr", text="the black cat sees the dog")
     counts = said(app).partition("Check: ")[2].split()
     assert counts[0] == counts[2] != "0"
-    places = app.segmented_control[1].options
-    assert any("Decoder: cross-attention" in place for place in places)
+    places = control(app, "Part of the model").options
+    assert "Decoder: cross-attention" in places
+    for at in range(len(places)):
+        choose(app, "Part of the model", at)
+        assert blocks(app), places[at]
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -208,7 +211,6 @@ def test_nothing_is_measured_until_somebody_asks() -> None:
     vectors = 5 * 1024 * width  # Q, K, V, context and output
     assert (steps[-1] * 2**20, fused[-1] * 2**20) == (4 * (tables_of_pairs + vectors), 4 * vectors)
     assert app.button(key="cost-measure").label == "Measure here"
-    choose(app, "Compare", "All heads at once or one by one")
     app.button(key="cost-loop").click().run()
     assert app.button(key="cost-loop").label == "Measure again"
     (bars,) = json.loads(app.get("plotly_chart")[-1].proto.spec)["data"]
@@ -225,7 +227,7 @@ def test_tokens_that_the_model_adds_are_told_from_those_that_were_typed() -> Non
 
 def test_grouped_keys_have_their_own_shapes_in_the_table_and_the_picture() -> None:
     app = opened(model=name_of("llama"), text=KINDS["llama"])
-    app.segmented_control[1].set_value("decoder.self").run()
+    assert control(app, "Part of the model").options[1] == "Self-attention"
     length = sizes(app)[1]
     shapes = tables(app)[0]
     rows = dict(zip(shapes["operation"], shapes["shape"], strict=True))

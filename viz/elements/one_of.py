@@ -50,6 +50,7 @@ def one_listed(
     first: int = 0,
     box: DeltaGenerator | None = None,
     disabled: bool = False,
+    quiet: bool = False,
 ) -> int:
     """The place of the chosen name in a list: `first` until another one is chosen.
 
@@ -59,7 +60,12 @@ def one_listed(
     keep_within(key, len(names), first)
     draw = st.selectbox if box is None else box.selectbox
     place: int = draw(
-        label, range(len(names)), format_func=names.__getitem__, key=key, disabled=disabled
+        label,
+        range(len(names)),
+        format_func=names.__getitem__,
+        key=key,
+        disabled=disabled,
+        label_visibility="collapsed" if quiet else "visible",
     )
     return place
 

@@ -116,9 +116,11 @@ def chosen_view(options: Mapping[str, View], *arguments: object) -> None:
     The choice joins the link; only the chosen view is drawn.
     """
     picture = _above_choices()
-    choose_view(list(options))
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    with row:
+        choose_view(list(options))
     with picture:
-        draw_view(options[current().show], *arguments)
+        draw_view(options[current().show], *arguments, beside=row)
     write_link()
     tour.notice()
     frame().follow_head()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.snippets import Snippet, Style
 from model.trace.unproven import NotShownError
@@ -35,10 +36,10 @@ class Caption:
 
 
 @dataclass(frozen=True)
-class SideBySide:
-    """Parts in columns of one width."""
+class Columns:
+    """Parts side by side."""
 
-    columns: "Sequence[Sequence[Part]]"
+    parts: "Sequence[Part]"
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Panel:
 
     name: str
     look_for: str = ""
-    picture: "go.Figure | SideBySide | Callable[[], object] | None" = None
+    picture: "go.Figure | Columns | Callable[[], object] | None" = None
     clicked: Callable[[int], None] | None = None
     chosen: object = None
     alt: str = ""
@@ -92,15 +93,24 @@ class Panel:
     check: str = ""
 
 
-# A function draws what is no text.
-Part = str | Formula | Caption | SideBySide | Panel | Callable[[], object]
+Part = (
+    str | Formula | Caption | Columns | Panel | Callable[[], object]
+)  # a function draws what is no text
 View = Callable[..., Panel | None]  # None: it has drawn all of it by itself
 
 
-def draw_view(view: View, *arguments: object) -> None:
-    """The view's controls in one row, and below them its panel."""
+def draw_view(view: View, *arguments: object, beside: DeltaGenerator | None = None) -> None:
+    """The view's controls in one row, and below them its panel. beside: a row in which they stand too, where
+    there is room."""
     is_data = getattr(view, "__annotations__", {}).get("return") is Panel
-    row = st.container(horizontal=is_data, vertical_alignment="bottom", gap="small")
+    place = beside if is_data and beside is not None else st
+    row = place.container(
+        horizontal=is_data,
+        vertical_alignment="bottom",
+        gap="small",
+        width="content" if is_data else "stretch",
+        key=f"controls-{view.__name__}" if is_data else None,
+    )
     with error_boundary():
         with row:
             panel = view(*arguments)
@@ -175,12 +185,10 @@ def _draw_parts(parts: "Sequence[Part]") -> None:
                 st.latex(latex)
             case Caption(words):
                 st.caption(words)
-            case SideBySide(columns):
-                for column, stacked in zip(
-                    st.columns(len(columns), gap="medium"), columns, strict=True
-                ):
+            case Columns(parts):
+                for column, one in zip(st.columns(len(parts), gap="large"), parts, strict=True):
                     with column:
-                        _draw_parts(stacked)
+                        _draw_parts([one])
             case Panel():
                 draw_panel(part)
             case _:

@@ -16,7 +16,7 @@ from viz.notation.labels import numbered_labels
 from viz.notation.numbers import difference
 from viz.notation.theme import MASKED
 from viz.shell.controls import choose_head, choose_layer
-from viz.shell.panel import Caption, Panel, Part, SideBySide, Table
+from viz.shell.panel import Caption, Columns, Panel, Part, Table
 from viz.shell.pictures import without_sentence
 from viz.state.look import Look, labels_of
 
@@ -79,16 +79,18 @@ def _counted(look: Look) -> Panel:
         for values, words, kind in zip(tensors, axes, quantities, strict=False)
     ]
     equal_cells(figures)
-    after: list[Part] = [f"`{new}`"]
     if outcome.after is None:
-        after += [
-            partial(st.error, "PyTorch stops with this message:"),
-            partial(st.code, outcome.message, language=None, wrap_lines=True),
-            f"**What it means.** {operation.means}",
-        ]
+        after = Panel(
+            "axes-refused",
+            below=[
+                partial(st.error, "PyTorch stops with this message:"),
+                partial(st.code, outcome.message, language=None, wrap_lines=True),
+                f"**What it means.** {operation.means}",
+            ],
+        )
         memories, shared = {name: outcome.before.memory}, ""
     else:
-        after.append(Panel("axes-after", picture=figures[1]))
+        after = Panel("axes-after", picture=figures[1], below=[f"`{new}`"])
         memories = {name: outcome.before.memory, new: outcome.after.memory}
         shared = f"`{new}` has memory of its own."
     if outcome.shared:
@@ -98,7 +100,7 @@ def _counted(look: Look) -> Panel:
     return Panel(
         "axes-counted",
         look_for=operation.what + over,
-        picture=SideBySide(([f"`{name}`", Panel("axes-before", picture=figures[0])], after)),
+        picture=Columns([Panel("axes-before", picture=figures[0], below=[f"`{name}`"]), after]),
         beside=[_code(lines)],
         below=[
             Panel(

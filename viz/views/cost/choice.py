@@ -123,22 +123,25 @@ def with_sizes(view: Callable[[Look, Sizes, bool], Panel]) -> View:
 
     @wraps(view)
     def drawn(look: Look) -> Panel:
-        sizes, own = _choose_sizes(look)
+        with refusals(), st.popover("Sizes"):
+            sizes, own = _choose_sizes(look)
         panel = view(look, sizes, own)
-        return replace(panel, beside=[*panel.beside, Caption(plain(sizes.note))])
+        listed = ", ".join(f"{field.label.lower()} {field.of(sizes):,}" for field in FIELDS)
+        note = Caption(plain(f"{sizes.note} Sizes: {listed}."))
+        return replace(panel, beside=[*panel.beside, note])
 
     return drawn
 
 
 def _choose_sizes(look: Look) -> tuple[Sizes, bool]:
-    """One control for each number. Changed numbers are kept, in the link too, until the preset changes; then
-    the controls get those of the new one. Raises NotShownError for sizes that fit no transformer."""
+    """A known model, and one control for each number. Changed numbers are kept, in the link too, until the
+    preset changes; then the controls get those of the new one. Raises ValueError for sizes that fit no
+    transformer."""
     name: str = st.selectbox(
         "Sizes of",
         (SENTENCE, *PRESETS),
         key="cost-preset",
         bind="query-params",
-        width=220,
         persist_state="session",
     )
     note = f"Your sentence as {look.title} reads it."
@@ -152,9 +155,10 @@ def _choose_sizes(look: Look) -> tuple[Sizes, bool]:
     for field, number in zip(FIELDS, numbers, strict=True):
         if opened != basis or field.key not in st.session_state:  # they were away
             st.session_state[field.key] = number
+    boxes = st.columns(2, gap="small") * (len(FIELDS) // 2)
     numbers = tuple(
-        int(st.number_input(field.label, 1, field.most, step=1, key=field.key, width=130))
-        for field in FIELDS
+        int(box.number_input(field.label, 1, field.most, step=1, key=field.key))
+        for field, box in zip(FIELDS, boxes, strict=True)
     )
     st.session_state[_STATE] = (basis, numbers)
     if numbers == given:
@@ -162,9 +166,8 @@ def _choose_sizes(look: Look) -> tuple[Sizes, bool]:
         return preset, preset == own
     url.say({_PARAMETER: "-".join(map(str, numbers))}, {_PARAMETER})
     forget = partial(st.session_state.__setitem__, _STATE, ("forgotten", ()))
-    st.button("Reset", key="cost-back", on_click=forget)
-    with refusals():
-        return replace(_sizes(preset, numbers), note=f"These sizes differ from: {name}."), False
+    st.button("Reset these sizes", key="cost-back", on_click=forget)
+    return replace(_sizes(preset, numbers), note=f"These sizes differ from: {name}."), False
 
 
 def _linked(given: Numbers) -> Numbers:

@@ -39,7 +39,7 @@ from model.analysis.cost.timing import (
 from model.arithmetic.sizes import attention_costs, parameter_parts, parameters_read
 from model.nn.config import TransformerConfig
 from model.nn.places import Kind, Place
-from viz.elements.one_of import one_of
+from viz.elements.one_of import one_listed, one_of
 from viz.figures.bars import Amount, amounts, percent
 from viz.figures.curves import LINEAR, Measured, Timed, curves, growth_lines, time_lines
 from viz.figures.diagrams import Block, blocks
@@ -56,7 +56,7 @@ from viz.notation.theme import (
     VALUE,
     WEIGHT,
 )
-from viz.shell.panel import Caption, Formula, Panel, Part, Table, refusals
+from viz.shell.panel import Caption, Formula, Panel, Part, Table, draw_panel, refusals
 from viz.state.engine import engine
 from viz.state.look import Look
 from viz.views.cost import formulas
@@ -150,15 +150,16 @@ def shapes(look: Look, sizes: Sizes, own: bool) -> Panel:
 
 def _choose_place(places: list[str]) -> str:
     stacks = {Place.named(place).stack for place in places}
-
-    def named(place: str) -> str:
-        part = Place.named(place)
-        words = _PLACES[part.kind]
-        return f"{part.stack.title()}: {words.lower()}" if len(stacks) > 1 else words
-
-    first = next(place for place in places if Place.named(place).kind == "self")
+    kinds = [Place.named(place).kind for place in places]
+    names = [_PLACES[kind] for kind in kinds]
+    if len(stacks) > 1:
+        names = [
+            f"{Place.named(place).stack.title()}: {name.lower()}"
+            for place, name in zip(places, names, strict=True)
+        ]
     key = f"cost-place-{len(places)}-{places[-1]}"
-    return one_of("Part of the model", places, key, default=first, named=named, quiet=True)
+    at = one_listed("Part of the model", names, key, first=kinds.index("self"), quiet=True)
+    return places[at]
 
 
 def _block(step: Operation) -> Block:
@@ -448,27 +449,15 @@ Result = TypeVar("Result")
 
 @with_sizes
 def time_view(look: Look, sizes: Sizes, own: bool) -> Panel:
-    """Two ways of computing one attention layer on this machine."""
-    compared_ways = {"Fused or step by step": _kernels, "All heads at once or one by one": _loop}
-    return compared_ways[one_of("Compare", list(compared_ways), "cost-compare")](sizes)
-
-
-def _kernels(sizes: Sizes) -> Panel:
-    """What one attention layer keeps, counted; and its time in both ways."""
+    """What one attention layer keeps, counted; and its time on this machine."""
     width, heads = sizes.config.d_model, sizes.config.heads
     with refusals():
         kept = [kept_by_attention(length, width, heads) for length in LENGTHS]
-    timed: list[Part] = []
-    try:
-        if measurement := _measurement("cost-measure", "Measure here", (width, heads), measured):
-            timed = [_times(measurement, width, heads)]
-    except ValueError as refusal:
-        timed = [partial(st.warning, plain(str(refusal)))]
     unit, short, long = fitting(FLOAT * kept[-1][1], MEMORY_UNITS)
     fused, steps = ([FLOAT * count / unit for count in way] for way in zip(*kept, strict=True))
     lines = (Measured(STEPS, steps, QUERY), Measured(FUSED, fused, WEIGHT))
     ratio = kept[-1][1] / kept[-1][0]
-    counts = Panel(
+    return Panel(
         "cost-kept",
         look_for=f"At {LENGTHS[-1]:,} tokens the layer keeps **{ratio:,.1f} times** as many numbers step by "
         "step as with a fused kernel, for the same operations and the same result: it also keeps the scores, "
@@ -484,29 +473,45 @@ def _kernels(sizes: Sizes) -> Panel:
                 "values of its own, and one sequence."
             ),
         ],
+        below=[partial(_kernels, width, heads), partial(_loop, sizes)],
         table=Table({"length": LENGTHS, f"{FUSED}, {short}": fused, f"{STEPS}, {short}": steps}),
     )
-    return Panel("cost-kernels", below=[counts, *timed])
 
 
 def _measurement(
-    key: str, label: str, sizes: tuple[int, ...], measure: Callable[..., Result]
+    key: str,
+    label: str,
+    sizes: tuple[int, ...],
+    measure: Callable[..., Result],
+    *,
+    main: bool = False,
 ) -> Result | None:
-    """What is measured of these sizes once its button was pressed; None before. Raises ValueError for sizes
-    that would take too long."""
+    """What is measured of these sizes once its button was pressed; None before. main: it is the button of the
+    view."""
     asked, again = st.session_state.get(f"{key}d", (None, 0))
     done = asked == sizes
-    press = partial(st.session_state.__setitem__, f"{key}d", (sizes, again + done))
-    st.button("Measure again" if done else label, key=key, type="primary", on_click=press)
+    st.button(
+        "Measure again" if done else label,
+        key=key,
+        type="primary" if main else "secondary",
+        on_click=partial(st.session_state.__setitem__, f"{key}d", (sizes, again + done)),
+    )
     if not done:
         return None
-    with st.spinner("Measuring", show_time=True):
-        return measure(*sizes, turn=partial(engine().turn, lambda place: None), again=again)
+    try:
+        with st.spinner("Measuring", show_time=True):
+            return measure(*sizes, turn=partial(engine().turn, lambda place: None), again=again)
+    except ValueError as refusal:
+        st.warning(plain(str(refusal)))
+        return None
 
 
-def _times(measurement: Measurement, width: int, heads: int) -> Panel:
+def _kernels(width: int, heads: int) -> None:
     """The measured lines, and the operations scaled to meet the fused one at its end."""
-    lengths, fused, steps = measurement.lengths, measurement.fused, measurement.explicit
+    times = _measurement("cost-measure", "Measure here", (width, heads), measured, main=True)
+    if times is None:
+        return
+    lengths, fused, steps = times.lengths, times.fused, times.explicit
     flops = [
         sum(cost.flops for cost in attention_costs(1, length, width, heads)) for length in lengths
     ]
@@ -514,25 +519,27 @@ def _times(measurement: Measurement, width: int, heads: int) -> Panel:
     early = f"It stopped there, before {LENGTHS[-1]:,}: the machine was too slow or too busy. " * (
         lengths[-1] < LENGTHS[-1]
     )
-    return Panel(
-        "cost-time",
-        picture=time_lines(
-            (Timed(STEPS, lengths, steps, QUERY), Timed(FUSED, lengths, fused, WEIGHT)),
-            Timed("by operations alone, scaled to match at the end", lengths, expected, LINEAR),
-        ),
-        beside=[
-            f"Measured from {lengths[0]:,} to **{lengths[-1]:,} tokens**. {early}At {lengths[-1]:,} tokens "
-            f"step by step takes {_milliseconds(steps[-1])}, the fused kernel {_milliseconds(fused[-1])}. "
-            "The dashed line is what the number of operations alone would give.",
-            _where(measurement),
-        ],
-        table=Table(
-            {
-                "length": lengths,
-                "fused, ms": [1_000 * seconds for seconds in fused],
-                "step by step, ms": [1_000 * seconds for seconds in steps],
-            }
-        ),
+    columns = {
+        "length": lengths,
+        "fused, ms": [1_000 * seconds for seconds in fused],
+        "step by step, ms": [1_000 * seconds for seconds in steps],
+    }
+    draw_panel(
+        Panel(
+            "cost-time",
+            picture=time_lines(
+                (Timed(STEPS, lengths, steps, QUERY), Timed(FUSED, lengths, fused, WEIGHT)),
+                Timed("by operations alone, scaled to match at the end", lengths, expected, LINEAR),
+            ),
+            beside=[
+                f"Measured from {lengths[0]:,} to **{lengths[-1]:,} tokens**. {early}At {lengths[-1]:,} "
+                f"tokens step by step takes {_milliseconds(steps[-1])}, the fused kernel "
+                f"{_milliseconds(fused[-1])}. The dashed line is what the number of operations alone would "
+                "give.",
+                _where(times),
+            ],
+            table=Table(columns),
+        )
     )
 
 
@@ -552,32 +559,27 @@ def _where(measurement: Measurement | HeadsMeasurement) -> Caption:
     )
 
 
-def _loop(sizes: Sizes) -> Panel:
+def _loop(sizes: Sizes) -> None:
     """All heads at once or one after another."""
     width, heads, length = sizes.config.d_model, sizes.config.heads, sizes.lengths.tokens
-    layer = (
-        f"The same layer, on {counted(length, 'token')}: once with one product for all heads, once head by "
-        "head, each with its own slice of W_Q, W_K and W_V."
-    )
-    with refusals():
-        times = _measurement("cost-loop", "Time both ways", (width, heads, length), measured_heads)
-    if times is None:
-        return Panel("cost-ways", look_for=layer)
-    ways = {"all heads at once": (times.one_shot, WEIGHT), "a loop over heads": (times.loop, QUERY)}
-    bars = [
-        Amount(name, 1_000 * seconds, _milliseconds(seconds), colour)
-        for name, (seconds, colour) in ways.items()
-    ]
-    return Panel(
-        "cost-ways",
-        look_for=layer,
-        picture=amounts(bars, unit="milliseconds"),
-        beside=[
-            Caption(
-                f"The loop takes {times.loop / times.one_shot:,.1f} times as long for "
-                f"{counted(heads, 'head')}. Both give the same result: the largest difference is "
-                f"{difference(times.difference)}."
-            ),
-            _where(times),
-        ],
-    )
+    with st.expander("A loop over heads, or all at once?", key="cost-two-loops"):
+        st.markdown(
+            f"The same layer, on {counted(length, 'token')}: once with one product for all heads, once head "
+            "by head, each with its own slice of W_Q, W_K and W_V."
+        )
+        sizes_timed = (width, heads, length)
+        times = _measurement("cost-loop", "Time both ways", sizes_timed, measured_heads)
+        if times is None:
+            return
+        ways = (("all heads at once", times.one_shot), ("a loop over heads", times.loop))
+        bars = [
+            Amount(name, 1_000 * seconds, _milliseconds(seconds), colour)
+            for (name, seconds), colour in zip(ways, (WEIGHT, QUERY), strict=True)
+        ]
+        words = Caption(
+            f"The loop takes {times.loop / times.one_shot:,.1f} times as long for "
+            f"{counted(heads, 'head')}. Both give the same result: the largest difference is "
+            f"{difference(times.difference)}."
+        )
+        picture = amounts(bars, unit="milliseconds")
+        draw_panel(Panel("cost-ways", picture=picture, below=[words, _where(times)]))
