@@ -184,12 +184,13 @@ def open_model(name: str) -> None:
     if entry is None:  # what comes from a browser need not be on the list
         return
     if name in models or name in untrained() or is_loaded(name):
-        _open(entry)
+        open_entry(entry)
     else:
         _start(entry)
 
 
-def _open(entry: Entry) -> None:
+def open_entry(entry: Entry) -> None:
+    """Opens a model that needs no download. The browser keeps one of the hub for the next visit."""
     change_view(replace(current(), model=entry.name))
     remember(entry)
 
@@ -370,7 +371,7 @@ def _arrive(name: str, job: Download | None) -> None:
     if job is None or job.refusal is not None:
         st.session_state[SAID] = "This download was forgotten." if job is None else job.refusal
     elif (entry := models.found(name)) is not None:
-        _open(entry)
+        open_entry(entry)
 
 
 def _tell_evictions() -> None:

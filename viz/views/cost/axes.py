@@ -14,7 +14,7 @@ from viz.figures.heatmap import Axis, heatmap
 from viz.figures.vectors import colour_end, token_rows
 from viz.notation.labels import numbered_labels
 from viz.notation.numbers import difference
-from viz.notation.theme import MASKED
+from viz.notation.theme import MASKED, QuantityName
 from viz.shell.controls import choose_head, choose_layer
 from viz.shell.panel import Caption, Columns, Panel, Part, Table
 from viz.shell.pictures import without_sentence
@@ -69,10 +69,9 @@ def _counted(look: Look) -> Panel:
     outcome = run(lines)
     (name, _), (new, _) = lines[-2:]
     tensors = [tensor.values for tensor in (outcome.before, outcome.after) if tensor is not None]
-    axes, quantity = (operation.before, operation.after), "query"
-    if operation.after.endswith("key"):
-        quantity = "score"
-    quantities = (quantity, "weight" if operation.over else quantity)
+    axes = (operation.before, operation.after)
+    quantity: QuantityName = "score" if operation.after.endswith("key") else "query"
+    quantities: tuple[QuantityName, ...] = (quantity, "weight" if operation.over else quantity)
     limit = max(float(np.abs(values[np.isfinite(values)]).max()) for values in tensors)
     figures = [
         tensor_cells(values, words.split(", "), kind, limit=limit)

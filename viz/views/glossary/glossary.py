@@ -4,11 +4,12 @@ A page links a term in its Markdown: f"The {glossary_link('softmax')} turns scor
 """
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from viz.notation.markdown import plain
 from viz.notation.theme import QuantityName
@@ -39,14 +40,13 @@ class Term:
         return self.name[0].upper() if self.name.isascii() else self.name[0]
 
 
-TERMS = tuple(
-    Term(
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in term.items()}
-    )
-    for term in tomllib.loads(Path(__file__).with_name("terms.toml").read_text(encoding="utf-8"))[
-        "term"
-    ]
-)
+def _term(entry: Mapping[str, Any]) -> Term:
+    lists = {name: tuple(value) for name, value in entry.items() if isinstance(value, list)}
+    return Term(**{**entry, **lists})
+
+
+_FILE = Path(__file__).with_name("terms.toml")
+TERMS = tuple(map(_term, tomllib.loads(_FILE.read_text(encoding="utf-8"))["term"]))
 _NAMES = {name.casefold(): term for term in TERMS for name in (term.name, *term.also)}
 
 

@@ -171,7 +171,7 @@ def _remembered(
     def remember() -> None:
         st.session_state[memory] = st.session_state[key]
 
-    return st.segmented_control(
+    st.segmented_control(
         label,
         options,
         required=True,
@@ -180,6 +180,8 @@ def _remembered(
         label_visibility="collapsed",
         on_change=remember,
     )
+    chosen: Option = st.session_state[key]
+    return chosen
 
 
 def _code(example: Example, at: int) -> list[Part]:
