@@ -116,10 +116,11 @@ def open_one(
     take: Callable[[Option], None],
     box: DeltaGenerator | None = None,
     quiet: bool = False,
+    width: int | Literal["stretch"] = "stretch",
 ) -> None:
     """Calls `take` with the option that is chosen, and shows the placeholder again.
 
-    quiet: the label is there for screen readers only.
+    quiet: the label is there for screen readers only. width: in pixels.
     """
 
     def chosen() -> None:
@@ -138,6 +139,7 @@ def open_one(
         key=key,
         label_visibility="collapsed" if quiet else "visible",
         on_change=chosen,
+        width=width,
     )
 
 
