@@ -103,13 +103,13 @@ def draw_view(view: View, *arguments: object, beside: DeltaGenerator | None = No
     """The view's controls in one row, and below them its panel. beside: a row in which they stand too, where
     there is room."""
     is_data = getattr(view, "__annotations__", {}).get("return") is Panel
-    place = beside if is_data and beside is not None else st
+    place, key = (st, None) if beside is None or not is_data else (beside, "controls-of-view")
     row = place.container(
         horizontal=is_data,
         vertical_alignment="bottom",
         gap="small",
         width="content" if is_data else "stretch",
-        key=f"controls-{view.__name__}" if is_data else None,
+        key=key,
     )
     with error_boundary():
         with row:
