@@ -76,7 +76,7 @@ class Shown:
 
     title: str
     profile: Profile
-    labels: tuple["Label | None", ...]  # of each head, where it has one
+    labels: tuple[Label | None, ...]  # of each head, where it has one
 
 
 def message(shown: Sequence[Shown], start: int) -> bytes:
@@ -109,16 +109,15 @@ def axes_in_words(plane: Projection) -> list[Json]:
     axes = []
     for share, loadings in zip(plane.shares, plane.loadings, strict=True):
         order = np.argsort(-np.abs(loadings), kind="stable")[:NAMED_BY_AXIS]
-        words = [_along(FEATURES[at], more=loadings[at] > 0) for at in order]
+        words = []
+        for at in order:  # how the heads differ along a feature
+            more, feature = bool(loadings[at] > 0), FEATURES[at]
+            if feature == "log of the distance":
+                words.append("longer distances" if more else "shorter distances")
+            else:
+                words.append(f"{'more' if more else 'less'} {feature}")
         axes.append({"share": share, "words": ", ".join(words) if share else "nothing"})
     return axes
-
-
-def _along(feature: str, *, more: bool) -> str:
-    """How the heads differ along a feature."""
-    if feature == "log of the distance":
-        return "longer distances" if more else "shorter distances"
-    return f"{'more' if more else 'less'} {feature}"
 
 
 def curve(profile: Profile) -> tuple[list[tuple[int, int]], Wide]:
@@ -139,7 +138,10 @@ def curve(profile: Profile) -> tuple[list[tuple[int, int]], Wide]:
 def _of_profile(one: Shown, places: Wide, labels: Sequence[str]) -> Json:
     profile = one.profile
     table, (bins, points) = profile.heads, curve(profile)
-    maps, most = _pictures(mean_maps(profile))
+    maps = mean_maps(profile)
+    most = maps.reshape(len(maps), -1).max(1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.nan_to_num(maps / most[:, None, None])
     numbers = {label: at for at, label in enumerate(labels)}
     known = [NO_LABEL if label is None else numbers[label.title] for label in one.labels]
     return {
@@ -153,18 +155,10 @@ def _of_profile(one: Shown, places: Wide, labels: Sequence[str]) -> Json:
         },
         "bins": [list(bin_) for bin_ in bins],
         "curves": _floats(points),
-        "maps": maps,
-        "most": most,
+        "maps": np.rint(shares * 255).astype(np.uint8),  # of each map's largest weight
+        "most": _floats(most),
         "classes": _floats(by_class(profile)),
     }
-
-
-def _pictures(maps: Wide) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """(head, 16, 16): each map as shares of its largest weight, in bytes; and (head,) those weights."""
-    most = maps.reshape(len(maps), -1).max(1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = np.nan_to_num(maps / most[:, None, None])
-    return np.rint(shares * 255).astype(np.uint8), _floats(most)
 
 
 def _partners(shown: Sequence[Shown], plane: Projection) -> list[list[int]]:

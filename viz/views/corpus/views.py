@@ -1,6 +1,6 @@
 """What the page "Heads over a corpus" shows of one or two profiles, beside the visitor's sentence."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from model.trace.arrays import Array
 from model.trace.records import Attention
 from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_of
+from viz.explorer.bundle import BUNDLED
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted
@@ -28,7 +29,6 @@ from viz.state.look import Look, labels_of, loaded
 from viz.state.session import change_view, current
 from viz.views.corpus import examples, message
 from viz.views.corpus.choice import Source, choose, sources
-from viz.views.corpus.component import examples_list, heads_map
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -42,6 +42,19 @@ TITLES = {
 }
 UNITS = {"carried": "carried", "effect": "effect"}
 ALL = "of all heads"  # whose examples are searched
+# Map, table and card of all heads, and the examples of one, are drawn in the browser. A click is answered
+# there; Python is told of it, and sends the examples of the chosen head.
+_SCRIPT = (BUNDLED / "corpus.js").read_text(encoding="utf-8")
+_STYLE = (BUNDLED / "corpus.css").read_text(encoding="utf-8").replace("}", "}\n")
+_map, _examples_list = (
+    st.components.v2.component(
+        f"corpus_{part}",
+        html=f'<section class="corpus" data-part="{part}" data-ready="false"></section>',
+        css=_STYLE,
+        js=_SCRIPT,
+    )
+    for part in ("map", "examples")
+)
 HEADS, OWN = "Heads", "A text of yours"  # the views
 Cell = tuple[int, int]
 
@@ -79,6 +92,18 @@ def heads(look: Look) -> Panel:
             partial(_explain, shown, profiles),
         ],
     )
+
+
+def heads_map(block: bytes, chosen: Callable[[int, int], object]) -> None:
+    """Draws map, table and card of `message`. chosen: takes the profile and the head that was clicked."""
+    key = "corpus-map"
+
+    def take() -> None:
+        match st.session_state[key].get("chosen"):
+            case {"profile": int(at), "head": int(head)}:
+                chosen(at, head)
+
+    _map(key=key, data=block, on_chosen_change=take)
 
 
 @lru_cache(maxsize=4)
@@ -180,7 +205,8 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
         key=f"corpus-rows-{model.name}",
         help="The model runs on each of these texts. Without that, only the example's own arc is known.",
     )
-    examples_list(examples.message(title, listed, model, chance=chance, runs=runs, opens=same))
+    block = examples.message(title, listed, model, chance=chance, runs=runs, opens=same)
+    _examples_list(key="corpus-examples", data=block)
     st.caption(
         "An arc is as wide as its weight, from the query (blue) to what it attends to; the example's own key "
         "is vermillion. Each example is from another window. The best alone mislead, so some by chance stand "
