@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import NamedTuple
 
 import streamlit as st
 
@@ -43,8 +42,12 @@ class Sizes:
     note: str = ""
 
     @property
-    def layers(self) -> int:
-        return self.config.decoder_layers or self.config.encoder_layers
+    def numbers(self) -> Numbers:
+        """In the order of FIELDS."""
+        config, lengths = self.config, self.lengths
+        layers = config.decoder_layers or config.encoder_layers
+        of_text, width = (lengths.batch, lengths.tokens), config.d_model
+        return (*of_text, width, config.heads, layers, config.d_vocab)
 
 
 PRESETS: dict[str, Sizes] = {
@@ -63,32 +66,20 @@ PRESETS: dict[str, Sizes] = {
 }
 
 
-class Field(NamedTuple):
-    label: str
-    most: int
-    of: Callable[[Sizes], int]
-
-    @property
-    def key(self) -> str:
-        return f"cost-{self.label.lower()}"
-
-
-FIELDS = (
-    Field("Batch", 4_096, lambda sizes: sizes.lengths.batch),
-    Field("Length", 1_000_000, lambda sizes: sizes.lengths.tokens),
-    Field("Width", 65_536, lambda sizes: sizes.config.d_model),
-    Field("Heads", 512, lambda sizes: sizes.config.heads),
-    Field("Layers", 1_000, lambda sizes: sizes.layers),
-    Field("Vocabulary", 10_000_000, lambda sizes: sizes.config.d_vocab),
-)
-LENGTH = [field.label for field in FIELDS].index("Length")
+FIELDS = {  # the label of each number, and the most that it may be
+    "Batch": 4_096,
+    "Length": 1_000_000,
+    "Width": 65_536,
+    "Heads": 512,
+    "Layers": 1_000,
+    "Vocabulary": 10_000_000,
+}
 
 
 def resized(sizes: Sizes, length: int) -> Sizes:
     """The same sizes for a text of another length."""
-    numbers = [field.of(sizes) for field in FIELDS]
-    numbers[LENGTH] = length
-    return _sizes(sizes, tuple(numbers))
+    batch, _, *others = sizes.numbers
+    return _sizes(sizes, (batch, length, *others))
 
 
 def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
@@ -96,7 +87,7 @@ def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
     target as many times as long as the text; stacks of unequal depth stay so until it is changed."""
     batch, length, width, heads, layers, vocabulary = numbers
     config = preset.config
-    same = layers == preset.layers
+    same = layers == preset.numbers[4]
     target = round(preset.lengths.target * length / preset.lengths.tokens)
     return Sizes(
         replace(
@@ -126,7 +117,10 @@ def with_sizes(view: Callable[[Look, Sizes, bool], Panel]) -> View:
         with refusals(), st.popover("Sizes"):
             sizes, own = _choose_sizes(look)
         panel = view(look, sizes, own)
-        listed = ", ".join(f"{field.label.lower()} {field.of(sizes):,}" for field in FIELDS)
+        listed = ", ".join(
+            f"{label.lower()} {number:,}"
+            for label, number in zip(FIELDS, sizes.numbers, strict=True)
+        )
         note = Caption(plain(f"{sizes.note} Sizes: {listed}."))
         return replace(panel, beside=[*panel.beside, note])
 
@@ -147,19 +141,18 @@ def _choose_sizes(look: Look) -> tuple[Sizes, bool]:
     note = f"Your sentence as {look.title} reads it."
     own = Sizes(look.model.config, lengths_of(look.trace), note)
     preset = own if name == SENTENCE else PRESETS[name]
-    given = tuple(field.of(preset) for field in FIELDS)
+    given = preset.numbers
     basis = (name, preset.config, preset.lengths)
     opened, numbers = st.session_state.get(_STATE, (None, ()))
     if opened != basis:
         numbers = _linked(given) if opened is None else given
-    for field, number in zip(FIELDS, numbers, strict=True):
-        if opened != basis or field.key not in st.session_state:  # they were away
-            st.session_state[field.key] = number
-    boxes = st.columns(2, gap="small") * (len(FIELDS) // 2)
-    numbers = tuple(
-        int(box.number_input(field.label, 1, field.most, step=1, key=field.key))
-        for field, box in zip(FIELDS, boxes, strict=True)
-    )
+    boxes, chosen = st.columns(2, gap="small") * (len(FIELDS) // 2), list[int]()
+    for (label, most), number, box in zip(FIELDS.items(), numbers, boxes, strict=True):
+        key = f"cost-{label.lower()}"
+        if opened != basis or key not in st.session_state:  # it was away
+            st.session_state[key] = number
+        chosen.append(int(box.number_input(label, 1, most, step=1, key=key)))
+    numbers = tuple(chosen)
     st.session_state[_STATE] = (basis, numbers)
     if numbers == given:
         url.say({}, {_PARAMETER})
@@ -176,5 +169,5 @@ def _linked(given: Numbers) -> Numbers:
     if len(written) != len(FIELDS) or not all(re.fullmatch("[0-9]{1,8}", part) for part in written):
         return given
     numbers = tuple(map(int, written))
-    fits = all(1 <= n <= field.most for n, field in zip(numbers, FIELDS, strict=True))
+    fits = all(1 <= n <= most for n, most in zip(numbers, FIELDS.values(), strict=True))
     return numbers if fits else given
