@@ -8,7 +8,9 @@ from tests.browser.controls import choose, plots, show
 
 
 def open_sizes(page: Page) -> None:
-    page.get_by_role("button", name="Sizes", exact=True).click()
+    """Opens the box of sizes, which may be open still."""
+    if not page.get_by_role("spinbutton", name="Width").is_visible():
+        page.get_by_role("button", name="Sizes", exact=True).click()
 
 
 def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
@@ -33,6 +35,11 @@ def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
     expect(plots(copy).filter(has_text="equal at 11,179.0 tokens")).to_have_count(1)
     open_sizes(copy)
     expect(copy.get_by_role("spinbutton", name="Width")).to_have_value("1536")
+    show(copy, "Axes")  # it has no sizes of a model
+    expect(plots(copy).filter(has_text="sequence, token")).to_have_count(1)
+    show(copy, "Growth")
+    expect(plots(copy).filter(has_text="equal at 11,179.0 tokens")).to_have_count(1)
+    open_sizes(copy)
     copy.get_by_role("button", name="Reset these sizes").click()
     expect(plots(copy).filter(has_text="equal at 6,548.6 tokens")).to_have_count(1)
 
