@@ -5,5 +5,5 @@ from viz.views.for_a_class.exercises import exercises
 from viz.views.for_a_class.lesson import lesson, share
 
 page.open_page("pages/for_a_class.py")
-seen = page.look()
-page.views({"Lesson": lesson, "Exercises": exercises, "Share": share}, seen)
+look = page.look()
+page.views({"Lesson": lesson, "Exercises": exercises, "Share": share}, look)

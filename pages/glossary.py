@@ -19,18 +19,14 @@ def listed(found: Term) -> str:
     name, meaning = html.escape(found.name), html.escape(found.meaning)
     links = []
     if found.page != WORKED_PAGE:
-        links.append(_link(found.page, entry(found.page).title))
+        links.append(html_link(found.page, f"{entry(found.page).title} →", {}))
     if found.example:
-        title = worked_example(found.example).title
-        links.append(_link(WORKED_PAGE, f"By hand: {title}", example=found.example))
+        words = f"By hand: {worked_example(found.example).title} →"
+        links.append(html_link(WORKED_PAGE, words, {"example": found.example}))
     return (
         f'<div class="term"><div class="picture">{picture(found)}</div>'
         f'<p><b>{name}</b>{also}<br>{meaning}</p><p class="leads">{"<br>".join(links)}</p></div>'
     )
-
-
-def _link(file: str, words: str, **parameters: str) -> str:
-    return html_link(file, f"{words} →", parameters)
 
 
 def linked() -> None:

@@ -4,5 +4,5 @@ from viz.shell import page
 from viz.views.code.views import model_as_code
 
 page.open_page("pages/model_as_code.py")
-seen = page.look(head=True)
-model_as_code(seen)
+look = page.look(head=True)
+model_as_code(look)

@@ -4,15 +4,20 @@ import streamlit as st
 
 from viz.shell import page
 from viz.views.cost.axes import axes_view
-from viz.views.cost.choice import choose_sizes
 from viz.views.cost.formulas import GROWTH, attention_shapes
-from viz.views.cost.shapes import parameters, shapes
-from viz.views.cost.views import growth_view, memory_view, operations_view, time_view
+from viz.views.cost.views import (
+    growth_view,
+    memory_view,
+    operations_view,
+    parameters,
+    shapes,
+    time_view,
+)
 from viz.views.glossary.glossary import glossary_link
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/shapes_and_cost.py")
-seen = page.look(full=True)
+look = page.look(full=True)
 
 VIEWS = {
     "Shapes": shapes,
@@ -37,7 +42,7 @@ EXAMPLES = (
 
 
 def idea() -> None:
-    config = seen.model.config
+    config = look.model.config
     st.markdown(
         f"""
 Every operation gives a tensor of a certain shape. In attention a text of n
@@ -60,12 +65,8 @@ A model that generates text keeps the keys and values it has computed: the
 
 
 def live() -> None:
-    seen.model.require("sizes")
-    pictures, side = st.columns([7, 2], gap="large")
-    with side, st.container(key="sizes"):
-        sizes = choose_sizes(seen)
-    with pictures:
-        page.views(VIEWS, seen, *sizes)
+    look.model.require("sizes")
+    page.views(VIEWS, look)
 
 
 page.beats(idea=idea, hand=lambda: by_hand(*EXAMPLES), live=live)

@@ -9,7 +9,7 @@ from model.worked import examples as worked
 from viz.notation.markdown import plain
 from viz.shell import page
 from viz.shell.frame import frame
-from viz.views.worked.by_hand import work_through, worked_example
+from viz.views.worked.by_hand import one_erratum, step_of, work_through, worked_example
 from viz.views.worked.choice import (
     FAILING,
     STEPS,
@@ -22,7 +22,6 @@ from viz.views.worked.choice import (
     chosen,
     write_link,
 )
-from viz.views.worked.errata import one_erratum, step_of
 from viz.views.worked.failing_code import code_that_fails
 from viz.views.worked.inputs import with_own_numbers
 

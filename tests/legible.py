@@ -34,7 +34,7 @@ PICTURE = ", ".join(
 LOWEST = {"wide": 250, "phone": 420}  # pixels from the top at which it begins
 BEATS = f"{MAIN} [data-testid=stTabs] [role=tab]"
 SWITCHES = f"{MAIN} [data-testid=stButtonGroup]"
-STEP = "[class*=st-key-stepper-] [data-testid=stSelectbox] input"
+STEP = "[class*=st-key-stepper-] input[aria-label=Step]"
 PATIENCE = 5.0  # seconds until what is found counts
 MANY = 4  # choices of a kind, more than these, look alike: the longest and the last are enough
 STILL = """async () => {

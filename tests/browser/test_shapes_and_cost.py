@@ -7,6 +7,12 @@ from playwright.sync_api import Page, expect
 from tests.browser.controls import choose, plots, show
 
 
+def open_sizes(page: Page) -> None:
+    """Opens the box of sizes, which may be open still."""
+    if not page.get_by_role("spinbutton", name="Width").is_visible():
+        page.get_by_role("button", name="Sizes", exact=True).click()
+
+
 def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:
@@ -15,17 +21,25 @@ def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
     expect(plots(page).filter(has_text="Scores")).to_have_count(1)
     show(page, "Parameters")
     expect(page.get_by_text("Difference: 0.")).to_be_visible()
+    open_sizes(page)
     choose(page, "Sizes of", "GPT-2 small")
     expect(page.get_by_text("124,439,808", exact=True).first).to_be_visible()
     show(page, "Growth")
     expect(plots(page).filter(has_text="equal at 6,548.6 tokens")).to_have_count(1)
+    open_sizes(page)
     width = page.get_by_role("spinbutton", name="Width")
     width.fill("1536")
     width.press("Enter")
     expect(plots(page).filter(has_text="equal at 11,179.0 tokens")).to_have_count(1)
     copy = open_page(page.url, on=fresh_page())
-    expect(copy.get_by_role("spinbutton", name="Width")).to_have_value("1536")
     expect(plots(copy).filter(has_text="equal at 11,179.0 tokens")).to_have_count(1)
+    open_sizes(copy)
+    expect(copy.get_by_role("spinbutton", name="Width")).to_have_value("1536")
+    show(copy, "Axes")  # it has no sizes of a model
+    expect(plots(copy).filter(has_text="sequence, token")).to_have_count(1)
+    show(copy, "Growth")
+    expect(plots(copy).filter(has_text="equal at 11,179.0 tokens")).to_have_count(1)
+    open_sizes(copy)
     copy.get_by_role("button", name="Reset these sizes").click()
     expect(plots(copy).filter(has_text="equal at 6,548.6 tokens")).to_have_count(1)
 
@@ -35,6 +49,7 @@ def test_heads_that_do_not_fit_get_a_sentence_and_can_be_mended(
 ) -> None:
     page = open_page("/shapes_and_cost", **{"cost-preset": "GPT-2 small", "show": "Memory"})
     expect(plots(page).filter(has_text="Attention matrices")).to_have_count(1)
+    open_sizes(page)
     heads = page.get_by_role("spinbutton", name="Heads")
     heads.fill("7")
     heads.press("Enter")

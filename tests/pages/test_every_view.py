@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.hostile.laws import strings
 from tests.model.worked.test_latex import equations, holds, value_of
-from tests.pages.kinds import KINDS, TEXT, name_of
+from tests.pages.kinds import KINDS, name_of
 from tests.pages.module_facts import contradictions, facts
 from tests.pages.reading import numbers, said, visit
 from tools.words import shows, texts
@@ -27,13 +27,9 @@ WALKS = [
     if (page.reads and not page.lends) or model == LENT
 ]
 CHANGED = {"laboratory": {"scale": "1.0"}}  # without a change there is little to see
-TOO_LITTLE = [
-    ("for_a_class", "house-gpt", "a"),
-    ("for_a_class", "all-stages", TEXT),
-]  # for exercises
 # Choices between few within a view: each is made once.
-INNER = ("Picture", "Show as", "Stream", "Values", "Part of the model", "Stage")
-LAST = ("Norm", "Layer")  # choices in a list: the last one is made
+INNER = ("Picture", "Show as", "Stream", "Values", "Stage")
+LAST = ("Norm", "Layer", "Part of the model")  # choices in a list: the last one is made
 SAYS_WHERE_TO_LOOK = ("tokens", "positions", "feed_forward", "prediction", "shapes_and_cost")
 CHECKED = {  # views that hold their numbers against the model's own
     "attention": ("Why this score?", "A sum of products", "Edges"),
@@ -172,9 +168,7 @@ def test_every_view_is_drawn_and_what_it_prints_is_true(page: str, model: str, t
     wrong, worked = dict[str, list[str]](), 0
     for view, app in views(page, **given):
         words = said(app)
-        found = list(troubles(app, alone=text == "a"))
-        if (page, model, text) not in TOO_LITTLE:
-            found += [error.value for error in app.error]
+        found = list(troubles(app, alone=text == "a")) + [error.value for error in app.error]
         if page in SAYS_WHERE_TO_LOOK and not app.info and "What to look for" not in words:
             found.append("does not say what to look for")
         if (

@@ -29,14 +29,14 @@ def test_fewer_pupils_leave_the_chosen_sheet_within_the_class() -> None:
 @pytest.mark.parametrize("text", ["a", "the cat"])
 def test_a_sentence_too_short_is_refused_in_a_sentence_and_stays(text: str) -> None:
     app = visit("for_a_class", show="Exercises", text=text)
-    assert ["Type a longer sentence" in error.value for error in app.error] == [True]
+    assert ["Type a longer sentence" in info.value for info in app.info] == [True]
     assert control(app, "Your sentence").value == text
 
 
 def test_no_kind_of_exercise_is_refused_in_a_sentence() -> None:
     app = visit("for_a_class", show="Exercises")
     choose(app, "Exercises on each sheet", [])
-    assert [error.value for error in app.error] == ["Choose at least one kind of exercise\\."]
+    assert [info.value for info in app.info] == ["Choose at least one kind of exercise\\."]
 
 
 def test_an_encoder_has_no_exercises_on_predictions() -> None:

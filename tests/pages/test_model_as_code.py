@@ -11,7 +11,7 @@ from model.code.script import printed
 from tests.model.hub_models import saved
 from tests.pages.reading import own, said, visit
 from viz.state.navigation import PAGES
-from viz.views.code.lines import coloured
+from viz.views.code.views import coloured
 
 TEXTS = {
     "house-gpt": "Tom Hill saw a red ball",

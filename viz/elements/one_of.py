@@ -50,6 +50,7 @@ def one_listed(
     first: int = 0,
     box: DeltaGenerator | None = None,
     disabled: bool = False,
+    quiet: bool = False,
 ) -> int:
     """The place of the chosen name in a list: `first` until another one is chosen.
 
@@ -59,7 +60,12 @@ def one_listed(
     keep_within(key, len(names), first)
     draw = st.selectbox if box is None else box.selectbox
     place: int = draw(
-        label, range(len(names)), format_func=names.__getitem__, key=key, disabled=disabled
+        label,
+        range(len(names)),
+        format_func=names.__getitem__,
+        key=key,
+        disabled=disabled,
+        label_visibility="collapsed" if quiet else "visible",
     )
     return place
 
@@ -103,10 +109,11 @@ def open_one(
     take: Callable[[Option], None],
     box: DeltaGenerator | None = None,
     quiet: bool = False,
+    width: int | Literal["stretch"] = "stretch",
 ) -> None:
     """Calls `take` with the option that is chosen, and shows the placeholder again.
 
-    quiet: the label is there for screen readers only.
+    quiet: the label is there for screen readers only. width: in pixels.
     """
 
     def chosen() -> None:
@@ -125,6 +132,7 @@ def open_one(
         key=key,
         label_visibility="collapsed" if quiet else "visible",
         on_change=chosen,
+        width=width,
     )
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,13 @@ def begin(file: str) -> None:
 def show(file: str) -> None:
     """Shows the class this page."""
     if (mine := led()) is not None:
-        _try(lambda: class_views.show(mine.code, mine.key, file, _shown()))
+        others = {
+            name: st.query_params[name]
+            for name in st.query_params
+            if name not in PARAMETERS and name not in _NOT_SHOWN
+        }
+        shown = others | opening_link(current())
+        _try(lambda: class_views.show(mine.code, mine.key, file, shown))
 
 
 def end() -> None:
@@ -95,7 +102,10 @@ def join() -> None:
         st.session_state[_FOLLOWED] = (code, max(opened, seen) if known == code else opened)
     else:
         st.session_state[_FOLLOWED] = (code, -1)
-        _open(code, view)
+        with suppress(
+            StreamlitPageNotFoundError
+        ):  # a page that runs by itself: the line says where to go
+            st.switch_page(view.page, query_params=_link(code, view))
 
 
 def bar(file: str) -> None:
@@ -142,26 +152,8 @@ def _row() -> "DeltaGenerator":
     return st.container(horizontal=True, vertical_alignment="center", gap="small", key="class-bar")
 
 
-def _open(code: str, view: ShownView) -> None:
-    """Goes to the page that is shown."""
-    try:
-        st.switch_page(view.page, query_params=_link(code, view))
-    except StreamlitPageNotFoundError:  # a page that runs by itself: the line says where to go
-        return
-
-
 def _link(code: str, view: ShownView) -> dict[str, str]:
     return {**view.parameters, JOIN: f"{code}.{view.number}"}
-
-
-def _shown() -> dict[str, str]:
-    """The parameters that open what this visitor sees now."""
-    others = {
-        name: st.query_params[name]
-        for name in st.query_params
-        if name not in PARAMETERS and name not in _NOT_SHOWN
-    }
-    return others | opening_link(current())
 
 
 def _try(act: Callable[[], object]) -> None:

@@ -14,7 +14,7 @@ from model.nn.intervention import MASKS, Intervention
 from model.nn.places import Place
 from model.serving.engine import opens_file
 from model.trace.records import Token
-from viz.elements.one_of import one_listed
+from viz.elements.one_of import one_listed, open_one
 from viz.elements.plot import plot
 from viz.figures.heatmap import Axis
 from viz.figures.vectors import MARKED, ColourEnd, token_rows
@@ -67,17 +67,19 @@ def sentence_box() -> None:
 
 
 def choose_example() -> None:
-    """The examples: those of the open model first."""
-    st.selectbox(
+    """The examples of models that can be opened: those of the open model first."""
+    here = {name for name in _MODELS if name in models or looked_up(name)[0]}
+    listed = [example for example in EXAMPLES if example.view.model in here]
+    model = current().model
+    open_one(
         "Examples",
-        _examples(current().model),
-        index=None,
-        key="example",
-        format_func=lambda example: f"{example.title}: {example.view.text}",
+        sorted(listed, key=lambda example: example.view.model != model),
+        "example",
+        named=lambda example: f"{example.title}: {example.view.text}",
         placeholder="Examples",
-        label_visibility="collapsed",
+        take=open_example,
+        quiet=True,
         width=120,
-        on_change=_open_chosen_example,
     )
 
 
@@ -93,20 +95,6 @@ def say_link() -> None:
 def open_example(example: SentenceExample) -> None:
     """Opens an example where the page stands."""
     open_view(replace(example.view, show=current().show))
-
-
-def _examples(model: str) -> list[SentenceExample]:
-    """The examples of models that can be opened."""
-    here = {name for name in _MODELS if name in models or looked_up(name)[0]}
-    listed = [example for example in EXAMPLES if example.view.model in here]
-    return sorted(listed, key=lambda example: example.view.model != model)
-
-
-def _open_chosen_example() -> None:
-    example: SentenceExample | None = st.session_state["example"]
-    if example is not None:
-        open_example(example)
-        st.session_state["example"] = None
 
 
 def choose_layer(names: Sequence[str]) -> str:

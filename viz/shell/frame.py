@@ -105,15 +105,19 @@ def model_map(
 
 
 def _rail(rail: Rail, place: str, carried: Mapping[str, str], *, named: bool) -> str:
-    """The blocks of a stack."""
+    """The blocks of a stack, with one tick a layer, and how many there are."""
     before, layer, after = (
         "".join(_block(block, carried) for block in blocks)
         for blocks in (rail.before, rail.layer, rail.after)
     )
     name = f"<small>{rail.stack.capitalize()}</small>" if named else ""
+    chosen = [n for n in range(rail.layers) if place.startswith(f"{rail.stack}.{n}.")]
+    ticks = "".join(f"<i class={'lit' if n in chosen else 'tick'}></i>" for n in range(rail.layers))
+    said = f"{rail.layers} layers" + (f", layer {chosen[0]} is chosen" if chosen else "")
     return (
         f'<div class="rail" data-stack="{rail.stack}">{name}{before}'
-        f'<span class="layer">{layer}{_ticks(rail, place)}</span>{after}</div>'
+        f'<span class="layer">{layer}<span class="ticks" role="img" aria-label="{said}" '
+        f'data-stack="{rail.stack}"><b>× {rail.layers}</b><span>{ticks}</span></span></span>{after}</div>'
     )
 
 
@@ -124,17 +128,6 @@ def _block(block: Block, carried: Mapping[str, str]) -> str:
     return (
         f'<a data-kind="{block.kind}" data-shown-on="{SHOWN_ON[block.kind]}" data-said="{said}" '
         f'aria-description="{said}"{label} {leads}>{html.escape(block.name)}</a>'
-    )
-
-
-def _ticks(rail: Rail, place: str) -> str:
-    """One tick a layer, and how many there are."""
-    chosen = [n for n in range(rail.layers) if place.startswith(f"{rail.stack}.{n}.")]
-    ticks = "".join(f"<i class={'lit' if n in chosen else 'tick'}></i>" for n in range(rail.layers))
-    said = f"{rail.layers} layers" + (f", layer {chosen[0]} is chosen" if chosen else "")
-    return (
-        f'<span class="ticks" role="img" aria-label="{said}" data-stack="{rail.stack}">'
-        f"<b>× {rail.layers}</b><span>{ticks}</span></span>"
     )
 
 

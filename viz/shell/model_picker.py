@@ -184,12 +184,13 @@ def open_model(name: str) -> None:
     if entry is None:  # what comes from a browser need not be on the list
         return
     if name in models or name in untrained() or is_loaded(name):
-        _open(entry)
+        open_entry(entry)
     else:
         _start(entry)
 
 
-def _open(entry: Entry) -> None:
+def open_entry(entry: Entry) -> None:
+    """Opens a model that needs no download. The browser keeps one of the hub for the next visit."""
     change_view(replace(current(), model=entry.name))
     remember(entry)
 
@@ -205,14 +206,9 @@ def _others() -> None:
             if others_allowed():
                 _find()
             open_trace_file("picker")
-            _say_good_for()
-
-
-def _say_good_for() -> None:
-    """One line of each model at hand."""
-    entries = filter(None, map(models.found, _at_hand()))
-    lines = [f"**{one.short_title}** is good for {one.good_for}" for one in entries if one.good_for]
-    st.caption("\n\n".join(lines))
+            good = [entry for entry in map(models.found, _at_hand()) if entry and entry.good_for]
+            lines = (f"**{entry.short_title}** is good for {entry.good_for}" for entry in good)
+            st.caption("\n\n".join(lines))
 
 
 def _untrained() -> None:
@@ -289,7 +285,10 @@ def _offer(entry: Entry) -> None:
     if entry.about:
         st.caption(plain(entry.about))
     if is_on_disk(entry):
-        st.caption(f"On this computer: {bytes_text(_size(folder_of(entry)))}.")
+        folder = folder_of(entry)
+        files = [folder] if folder.is_file() else filter(Path.is_file, folder.glob("*"))
+        size = sum(file.stat().st_size for file in files)  # one file: a recorded run
+        st.caption(f"On this computer: {bytes_text(size)}.")
         st.button("Open it", key="picker-open", type="primary", on_click=_start_wanted)
         return
     try:
@@ -317,12 +316,6 @@ def _offer(entry: Entry) -> None:
 @st.cache_resource(ttl=LISTED_SECONDS, max_entries=50, show_spinner="Asking the hub")
 def _listed(repository: str) -> Listing:
     return listed(repository)
-
-
-def _size(folder: Path) -> int:
-    if folder.is_file():  # of a recorded run
-        return folder.stat().st_size
-    return sum(path.stat().st_size for path in folder.glob("*") if path.is_file())
 
 
 def _start_wanted() -> None:
@@ -370,7 +363,7 @@ def _arrive(name: str, job: Download | None) -> None:
     if job is None or job.refusal is not None:
         st.session_state[SAID] = "This download was forgotten." if job is None else job.refusal
     elif (entry := models.found(name)) is not None:
-        _open(entry)
+        open_entry(entry)
 
 
 def _tell_evictions() -> None:

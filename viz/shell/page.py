@@ -119,9 +119,11 @@ def chosen_view(options: Mapping[str, View], *arguments: object) -> None:
     The choice joins the link; only the chosen view is drawn.
     """
     picture = _above_choices()
-    choose_view(list(options))
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    with row:
+        choose_view(list(options))
     with picture:
-        draw_view(options[current().show], *arguments)
+        draw_view(options[current().show], *arguments, beside=row)
     write_link()
     tour.notice()
     frame().follow_head()
@@ -151,7 +153,8 @@ def compare(seen: Look, options: Mapping[str, View]) -> None:
     A switch leaves the rest of the page alone: what it changes comes sooner.
     """
     picture = _above_choices()
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="compared"):
+    row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="compared")
+    with row:
         choose_view(list(options))
         controls.choose_intervention(seen.model)
     if not still_asked(seen):
@@ -166,7 +169,7 @@ def compare(seen: Look, options: Mapping[str, View]) -> None:
         _refuse(refusal, seen.model)
         return
     with picture:
-        draw_view(options[current().show], switched)
+        draw_view(options[current().show], switched, beside=row)
         controls.say_changed()
     write_link()
     tour.notice(switched.request)

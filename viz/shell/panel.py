@@ -72,7 +72,7 @@ class Panel:
     Args:
         name: of its picture, table and files; two panels of a page have two names.
         look_for: what there is to see in the picture, in Markdown.
-        picture: a figure, which can be saved; or what draws another kind of picture.
+        picture: a figure, which can be saved; panels side by side; or what draws another kind of picture.
         clicked: is told the number of a clicked point of the figure.
         chosen: what is chosen in the figure, where clicks choose: for another choice it is drawn anew.
         alt: what the figure shows, in words; empty: the figure's own words.
@@ -83,7 +83,7 @@ class Panel:
 
     name: str
     look_for: str = ""
-    picture: "go.Figure | Callable[[], object] | None" = None
+    picture: "go.Figure | Columns | Callable[[], object] | None" = None
     clicked: Callable[[int], None] | None = None
     chosen: object = None
     alt: str = ""
@@ -100,10 +100,18 @@ Part = (
 View = Callable[..., Panel | None]  # None: it has drawn all of it by itself
 
 
-def draw_view(view: View, *arguments: object) -> None:
-    """The view's controls in one row, and below them its panel."""
+def draw_view(view: View, *arguments: object, beside: DeltaGenerator | None = None) -> None:
+    """The view's controls in one row, and below them its panel. beside: a row in which they stand too, where
+    there is room."""
     is_data = getattr(view, "__annotations__", {}).get("return") is Panel
-    row = st.container(horizontal=is_data, vertical_alignment="bottom", gap="small")
+    place, key = (st, None) if beside is None or not is_data else (beside, "controls-of-view")
+    row = place.container(
+        horizontal=is_data,
+        vertical_alignment="bottom",
+        gap="small",
+        width="content" if is_data else "stretch",
+        key=key,
+    )
     below = _below_row.set(st.container())
     try:
         with error_boundary():
@@ -181,7 +189,7 @@ def _draw_picture(panel: Panel) -> None:
         plot(figure, key, alt=panel.alt, clicked=panel.clicked)
         save_figure(lambda: figure, panel.name)
     elif figure is not None:
-        figure()
+        _draw_parts([figure])
 
 
 def _draw_parts(parts: "Sequence[Part]") -> None:

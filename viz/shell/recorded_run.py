@@ -33,12 +33,16 @@ APART = 0.02  # of the largest output: more than half precision explains
 def bring_text() -> None:
     """Sets the view's text to that of the recorded run that it names, once the file has been read, and back
     to the visitor's own text when a model is open again. Refusals are said later."""
-    name = current().model
-    if not opens_file(name):
-        _take_up_own()
-    elif is_loaded(name):
-        with suppress(ValueError):
-            show_as_recorded(loaded(name))
+    view = current()
+    if opens_file(view.model):
+        if is_loaded(view.model):
+            with suppress(ValueError):
+                show_as_recorded(loaded(view.model))
+    elif _OWN in st.session_state and kept_view() is None:
+        text, own = st.session_state.pop(_OWN)
+        if view.text == text:  # nothing else was opened or written
+            kept = {"text": own.text, "target": own.target, "intervention": own.intervention}
+            change_view(replace(view, **kept))
 
 
 def show_as_recorded(model: "Model") -> bool:
@@ -53,16 +57,6 @@ def show_as_recorded(model: "Model") -> bool:
     st.session_state[_OWN] = recorded.text, own if view.text in (text, recorded.text) else view
     change_view(recorded)
     return view != recorded
-
-
-def _take_up_own() -> None:
-    """Restores the kept text and intervention, unless the visitor has opened or written something else."""
-    if _OWN not in st.session_state or kept_view() is not None:
-        return
-    text, own = st.session_state.pop(_OWN)
-    view = current()
-    if view.text == text:
-        change_view(replace(view, text=own.text, target=own.target, intervention=own.intervention))
 
 
 def say_recorded(model: "Model") -> None:

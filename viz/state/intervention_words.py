@@ -2,12 +2,12 @@
 Pure."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from model.nn.intervention import MASKS, Intervention, MaskChoice, masks_of
-from model.nn.patches import Patch, PatchPart
+from model.nn.patches import PatchPart
 from model.nn.places import head_label, layer_label
 from model.nn.stages import STAGES
 from viz.notation.labels import visible
@@ -119,12 +119,8 @@ def _by_hand(intervention: Intervention) -> Iterator[InterventionPart]:
         "weights set by hand",
         lambda cell: f"{head_label(cell[:2])}: weight {cell[2]} → {cell[3]} = {cell[4]:g}",
     )
-    if intervention.patch is not None:
-        yield from _patched(intervention, intervention.patch)
-
-
-def _patched(intervention: Intervention, patch: Patch) -> Iterator[InterventionPart]:
-    """What was put in, and the sentence that it comes from."""
+    if (patch := intervention.patch) is None:
+        return
     text = visible(patch.text)
     text = text if len(text) <= SENTENCE else text[: SENTENCE - 1] + "…"
     if len(patch.parts) > LISTED:
@@ -181,40 +177,24 @@ def fitting_text(intervention: Intervention, model: "Model", length: int) -> Int
     their sub-layers; those past the end are refused by the pass itself, which knows the target.
     """
     heads = {layer.place.name: layer.heads for layer in model.module.attentions()}
+    several = len(model.stacks()) > 1
+    blocked = intervention.blocked if intervention.only is not None else frozenset()
+    if not several:
+        blocked = frozenset(edge for edge in intervention.blocked if max(edge) < length)
+    patch = intervention.patch
+    if patch is not None and (patch.model != model.name or len(model.tokens(patch.text)) != length):
+        patch = None
     return replace(
         intervention,
         hidden=frozenset(position for position in intervention.hidden if position < length),
-        blocked=_edges(intervention, len(model.stacks()), length),
+        blocked=blocked,
         ablated=frozenset(
             (name, head) for name, head in intervention.ablated if head < heads.get(name, 0)
         ),
-        weights=_weights(intervention, model, heads, length),
-        patch=_patch(intervention.patch, model, length),
-    )
-
-
-def _weights(
-    intervention: Intervention, model: "Model", heads: Mapping[str, int], length: int
-) -> frozenset[tuple[str, int, int, int, float]]:
-    """Of a model with two stacks the pass itself refuses what lies past the end of the target."""
-    inside = len(model.stacks()) > 1
-    return frozenset(
-        cell
-        for cell in intervention.weights
-        if cell[1] < heads.get(cell[0], 0) and (inside or max(cell[2:4]) < length)
-    )
-
-
-def _patch(patch: Patch | None, model: "Model", length: int) -> Patch | None:
-    """Parts of a run of this model over a text of the same length."""
-    if patch is None or patch.model != model.name or len(model.tokens(patch.text)) != length:
-        return None
-    return patch
-
-
-def _edges(intervention: Intervention, stacks: int, length: int) -> frozenset[tuple[int, int]]:
-    if stacks > 1:
-        return intervention.blocked if intervention.only is not None else frozenset()
-    return frozenset(
-        (query, key) for query, key in intervention.blocked if max(query, key) < length
+        weights=frozenset(
+            cell
+            for cell in intervention.weights
+            if cell[1] < heads.get(cell[0], 0) and (several or max(cell[2:4]) < length)
+        ),
+        patch=patch,
     )

@@ -123,17 +123,14 @@ def _read(part: LinkPart, parameters: Mapping[str, object]) -> tuple[LinkPart, t
     problems = []
     for name in (field.name for field in fields(part)):
         if name in parameters and name in _READERS:
+            given = parameters[name]
             try:
-                part = replace(part, **{name: _READERS[name](_given(parameters[name]))})
+                if not isinstance(given, str):
+                    raise ValueError("it is not text.")
+                part = replace(part, **{name: _READERS[name](given)})
             except ValueError as error:
                 problems.append(f"The link's “{name}” was left out: {error}")
     return part, tuple(problems)
-
-
-def _given(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError("it is not text.")
-    return value
 
 
 def _text(given: str) -> str:

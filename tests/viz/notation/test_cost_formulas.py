@@ -14,8 +14,7 @@ from tests.model import hub_models, tiny
 from tests.model.tiny import is_product
 from viz.views.cost import formulas
 from viz.views.cost.choice import PRESETS, Sizes, resized
-from viz.views.cost.shapes import formula_of, what_adds
-from viz.views.cost.views import doubled
+from viz.views.cost.views import doubled, formula_of, what_adds
 
 MODELS = ("gpt", "llama-grouped", "qwen3", "bert", "attention-only", "translator")
 LENGTHS = Lengths(2, 7, 5)

@@ -28,8 +28,7 @@ from viz.views.corpus.message import (
     curve,
     message,
 )
-from viz.views.corpus.sentence import percent, strongest
-from viz.views.corpus.views import labels_of
+from viz.views.corpus.views import labels_of_heads, percent, strongest
 
 STORIES = "stories"
 
@@ -91,7 +90,7 @@ def test_a_head_is_called_by_the_label_that_its_profile_gives() -> None:
         asked.loc[at, ["layer", "head", "label", "score"]] = row
     asked = asked.assign(given=[True, True, False], control=np.nan, head=asked["head"].astype(int))
     profile = replace(small_profile(), asked=asked)
-    labels = labels_of(profile)
+    labels = labels_of_heads(profile)
     titles = {kind.name: kind.title for kind in KINDS}
     assert [label and label.title for label in labels] == [
         titles.get(profile.label(head) or "") for head in profile.sums.heads

@@ -8,7 +8,7 @@ from model.worked import DOCUMENTS, examples
 from model.worked.example import Step
 from model.worked.notes import Printed
 from tests.cases import each
-from viz.views.worked.printed_table import printed_table
+from viz.views.worked.by_hand import printed_table
 
 SOURCE = DOCUMENTS[0].at("a part")
 PRINTED = [

@@ -1,55 +1,73 @@
-"""What the page of the model as code shows: the listing, its check, and what can be taken away."""
+"""What the page of the model as code shows: the listing with links to the pages with its numbers, its check,
+and what can be taken away."""
 
+import html
+import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 import streamlit as st
 
 from model.code.check import Weights, checked_difference
-from model.code.listing import Line, lines
+from model.code.listing import Length, Line, lines
 from model.code.script import lengths, model_script, printed, stem, weights_of
 from model.serving.engine import Request
 from model.system.settings import MEGABYTE
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
+from viz.shell.frame import PAGES
 from viz.state.link import to_link
 from viz.state.look import Look, loaded, traced
 from viz.state.navigation import leading_to
 from viz.state.session import carried_link, current
-from viz.views.code.lines import STYLE, listing_html, lit_style, page_of
 
+STYLE = Path(__file__).with_name("listing.css")
+_COLOURED = re.compile(
+    r"""(?P<text>f?"{3}.*?"{3}|f?".*?")|(?P<note>#.*)|(?P<word>\b(?:def|return|for|in|if|is|import|from)\b)"""
+)
+# A line lights its block of the map above, and a block its lines.
+_LIT = """
+.stApp:has(.listing .part-{0}:is(:hover, :focus-within)) .st-key-model-map [data-kind="{0}"] {{
+  --filled: var(--strong); --said: var(--paper);
+}}
+.stApp:has(.st-key-model-map [data-kind="{0}"]:is(:hover, :focus-visible)) .listing .part-{0} {{
+  background: var(--lit);
+}}
+"""
 DOWNLOADED = 128 * MEGABYTE  # of weights; more are written by a command
 
 
-def model_as_code(seen: Look) -> None:
+def model_as_code(look: Look) -> None:
     """The listing at the left; what it gives and what can be taken away at the right."""
-    attention, weights = seen.attention, None
+    attention, weights = look.attention, None
     try:
-        weights = seen.model.module.named_weights()
-        listed = lines(seen.model.config, weights, attention.place)
-        off = _checked(seen.request)
+        weights = look.model.module.named_weights()
+        listed = lines(look.model.config, weights, attention.place)
+        off = _checked(look.request)
     except ValueError as refusal:
-        st.info(plain(f"{seen.title} cannot be written as code: {str(refusal).rstrip('.')}."))
+        st.info(plain(f"{look.title} cannot be written as code: {str(refusal).rstrip('.')}."))
         if weights is not None:  # for the scripts of single stages
-            _offer_weights(seen, weights)
+            _offer_weights(look, weights)
         return
     code, side = st.columns([7, 3], gap="large")
     link = _link()
     with code:
         st.html(STYLE)
-        st.html(lit_style(listed))
-        st.html(listing_html(listed, lengths(seen.trace, attention.name), link))
+        parts = sorted({line.part for line in listed if line.part is not None})
+        st.html(f"<style>{''.join(map(_LIT.format, parts))}</style>")
+        st.html(listing_html(listed, lengths(look.trace, attention.name), link))
     with side:
-        _about(seen, leads=link is not None)
-        logits = "" if seen.trace.prediction is None else " and the last token's logits"
+        _about(look, leads=link is not None)
+        logits = "" if look.trace.prediction is None else " and the last token's logits"
         st.caption(
             "Check: with the weights as the listing reads them, each layer's queries, keys and values"
             f"{logits} differ from the model's own by at most {difference(off)} of the largest number."
         )
         with st.container(key="code-to-take"):
-            _take_away(seen, weights)
+            _take_away(look, weights)
 
 
 @lru_cache(maxsize=64)
@@ -68,12 +86,12 @@ def _link() -> Callable[[Line], str] | None:
 
     def link(line: Line) -> str:
         stage = {"stage": line.stage} if line.stage else {}
-        return leading_to(page_of(line), carried | stage)
+        return leading_to(PAGES[line.part or "tokens"], carried | stage)
 
     return link
 
 
-def _about(seen: Look, *, leads: bool) -> None:
+def _about(look: Look, *, leads: bool) -> None:
     """leads: whether lines lead to the pages with their numbers."""
     led = (
         "Such a line leads to the page that shows its numbers; point at it, and its block lights up in the "
@@ -86,16 +104,16 @@ def _about(seen: Look, *, leads: bool) -> None:
         "of a line that computes something stands the shape of its result for your sentence. "
         f"{led}"
     )
-    if seen.model.config.shape == "encoder-decoder":
+    if look.model.config.shape == "encoder-decoder":
         st.caption(
             "One function serves all three kinds of attention. Its shapes are those of the chosen layer."
         )
 
 
-def _take_away(seen: Look, weights: Weights) -> None:
+def _take_away(look: Look, weights: Weights) -> None:
     """The script, the file of weights that it reads, and what it prints."""
-    opened_model, name = seen.model.name, stem(seen.model)
-    script = model_script(seen.model, seen.trace, weights)
+    opened_model, name = look.model.name, stem(look.model)
+    script = model_script(look.model, look.trace, weights)
     with st.container(horizontal=True):
         st.download_button(
             "Script",
@@ -105,7 +123,7 @@ def _take_away(seen: Look, weights: Weights) -> None:
             icon=":material/download:",
             on_click="ignore",
         )
-        size = _offer_weights(seen, weights)
+        size = _offer_weights(look, weights)
     if size > DOWNLOADED:
         st.caption(
             f"The weights take {size / MEGABYTE:,.0f} MB, too much to download here. This command writes "
@@ -114,22 +132,52 @@ def _take_away(seen: Look, weights: Weights) -> None:
         command = f"python -m model.code {shlex.quote(opened_model)} SENTENCE"
         st.code(command, language=None, wrap_lines=True)
     st.markdown(f"In one folder, `python {name}.py` needs PyTorch only, and prints:")
-    st.code(printed(seen.model, seen.trace), language=None)
+    st.code(printed(look.model, look.trace), language=None)
     opened = st.expander("The script, to copy", key="code-script", on_change="rerun")
     if opened.open:
         opened.code(script, language="python")
 
 
-def _offer_weights(seen: Look, weights: Weights) -> int:
+def _offer_weights(look: Look, weights: Weights) -> int:
     """The button that saves them, where they are not too many. Returns their bytes."""
-    size, name = sum(weight.nbytes for weight in weights.values()), seen.model.name
+    size, name = sum(weight.nbytes for weight in weights.values()), look.model.name
     if size <= DOWNLOADED:
         st.download_button(
             f"Weights, {max(size / MEGABYTE, 0.1):.1f} MB",
             lambda: weights_of(loaded(name)),
-            file_name=f"{stem(seen.model)}.safetensors",
+            file_name=f"{stem(look.model)}.safetensors",
             mime="application/octet-stream",
             icon=":material/download:",
             on_click="ignore",
         )
     return size
+
+
+def listing_html(
+    listed: Iterable[Line], lengths: Mapping[Length, int], link: Callable[[Line], str] | None
+) -> str:
+    """The listing as HTML: each line with its number, its shape, and a link to the page with its numbers.
+
+    link: the attributes of such a link; None: lines lead nowhere.
+    """
+    rows = []
+    for line in listed:
+        part = f' class="part-{line.part}"' if line.part else ""
+        bare = line.code.lstrip()
+        code = coloured(bare)
+        if line.shape is not None and link is not None:
+            code = f"<a {link(line)}>{code}</a>"
+        room = " " * (len(line.code) - len(bare))
+        shape = html.escape(line.shaped(lengths))
+        rows.append(f"<li{part}><code>{room}{code}</code><span>{shape}</span></li>")
+    return f'<ol class="listing" aria-label="The model as code">{"".join(rows)}</ol>'
+
+
+def coloured(code: str) -> str:
+    """HTML: a line of Python, with its words and texts in their colours."""
+    pieces, done = [], 0
+    for found in _COLOURED.finditer(code):
+        pieces.append(html.escape(code[done : found.start()]))
+        pieces.append(f'<b class="{found.lastgroup}">{html.escape(found[0])}</b>')
+        done = found.end()
+    return "".join([*pieces, html.escape(code[done:])])

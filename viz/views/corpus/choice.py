@@ -3,7 +3,7 @@ made."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -56,9 +56,9 @@ class Plan:
     seconds: float  # of all windows, as long as nobody else uses this computer
 
     @property
-    def digest(self) -> str:
-        said = repr((self.model, self.windows, self.by_line))
-        return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()
+    def key(self) -> Key:
+        content = repr((self.model, self.windows, self.by_line))
+        return visitor(), hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,21 +111,6 @@ def plan_of(model: "Model", text: str, *, by_line: bool, name: str) -> Plan:
     return replace(plan, seconds=pace * plan.tokens)
 
 
-def key_of(plan: Plan) -> Key:
-    return visitor(), plan.digest
-
-
-def start(plan: Plan) -> None:
-    """Begins the visitor's run, or puts it in the queue. Raises QueueFullError."""
-
-    def work(run: ProfileRun) -> None:
-        for found in _grown(plan, run.turn):
-            run.found = found
-            run.still_wanted()
-
-    runs().start(key_of(plan), ProfileRun(visitor()), work)
-
-
 def _grown(plan: Plan, turn: Callable[[], AbstractContextManager[None]]) -> Iterator[SoFar]:
     """The profile after each window. Each window takes a turn of its own, so that others come in between."""
     model = loaded(plan.model)
@@ -142,31 +127,10 @@ def _grown(plan: Plan, turn: Callable[[], AbstractContextManager[None]]) -> Iter
         yield SoFar(number, len(plan.windows), seconds, grown)
 
 
-def note(plan: Plan) -> None:
-    """Notes a run as one of this session's."""
-    title = f"{plan.name} ({models.short_title(plan.model)})"
-    known = {name: key for name, key in _noted().items() if name != title}
-    st.session_state[_OWN] = known | {title: key_of(plan)}
-
-
-def own_profiles() -> dict[str, Profile]:
-    """By title, those of this session that are still kept and have a window at least."""
-    found = {title: runs().known(key) for title, key in _noted().items()}
-    return {
-        title: run.found.profile
-        for title, run in found.items()
-        if run is not None and run.found is not None and run.ended.is_set()
-    }
-
-
-def title_of(plan: Plan) -> str | None:
-    """The title under which a plan's profile is offered."""
-    return next((title for title, key in _noted().items() if key == key_of(plan)), None)
-
-
-def _noted() -> dict[str, Key]:
-    noted: dict[str, Key] = st.session_state.get(_OWN, {})
-    return noted
+def _own_runs() -> dict[str, Key]:
+    """The keys of this session's runs by their titles."""
+    keys: dict[str, Key] = st.session_state.get(_OWN, {})
+    return keys
 
 
 PROFILE, BESIDE = "profile", "beside"  # keys of widgets, and the link's parameters
@@ -201,11 +165,12 @@ def sources() -> Mapping[str, Source]:
         model, step = model_and_step(name)
         title = models.short_title(model) + ("" if step is None else f" after {step} steps")
         shipped[title] = Source(title, model, folder)
-    own = {
-        title: Source(title, profile.about.model, own=profile)
-        for title, profile in own_profiles().items()
-    }
-    opened = {}
+    own, opened = {}, {}
+    for title, key in _own_runs().items():  # those that are still kept and have a window at least
+        run = runs().known(key)
+        if run is not None and run.found is not None and run.ended.is_set():
+            profile = run.found.profile
+            own[title] = Source(title, profile.about.model, own=profile)
     if settings().folders:  # for somebody at this computer
         for folder in st.session_state.get(_FOLDERS, ()):
             title = f"folder {Path(folder).name}"
@@ -258,31 +223,12 @@ def _follow_model(known: Mapping[str, Source]) -> None:
 def _open_model(known: Mapping[str, Source]) -> None:
     """The sentence is read by the model that the profile is of, if that can read it."""
     chosen = known.get(st.session_state[PROFILE])
-    if chosen is not None and may_be_linked(chosen.model) and _reads(chosen.model, current().text):
+    if chosen is None or not may_be_linked(chosen.model):
+        return
+    with suppress(ValueError):
+        loaded(chosen.model).tokens(current().text)
         st.session_state[_FOLLOWED] = chosen.model
         change_view(replace(current(), model=chosen.model))
-
-
-def _reads(model: str, text: str) -> bool:
-    try:
-        loaded(model).tokens(text)
-    except ValueError:
-        return False
-    return True
-
-
-def offer_folder() -> None:
-    """The box for a folder on this computer, where its owner sits before it."""
-    if not settings().folders:
-        return
-    st.divider()
-    st.markdown(
-        "A longer text is for the command, which can share the work among processes or machines: "
-        f"`python -m {COMMAND} MODEL TEXT.txt -o FOLDER`"
-    )
-    st.text_input("Open a folder that the command has written", key=_TYPED, on_change=_take_folder)
-    if refused := st.session_state.pop(_REFUSED, None):
-        st.error(plain(refused))
 
 
 def _take_folder() -> None:
@@ -315,41 +261,45 @@ def _opened(folder: Path, changed: int) -> Profile:
 
 
 PLAN, REFUSAL = "corpus-plan", "corpus-refusal"  # session state
-_SHOWS, _LOOKS = (
-    "corpus-shows",
-    "corpus-looks",
-)  # and whether the profile is to be shown; is looked at
+_SHOWS, _LOOKS = "corpus-shows", "corpus-looks"  # whether the profile is to be shown; is looked at
 TEXT, FILE, LINES = "corpus-text", "corpus-file", "corpus-lines"  # keys of widgets
 EVERY = 0.5  # seconds between two looks at a run
 MINUTE = 60.0
 
 
-def own_text(seen: Look) -> None:
-    """The text, how long its profile will take, and the run."""
+def own_text(look: Look) -> None:
+    """The text, how long its profile will take, and the run; and the box for a folder on this computer, where
+    its owner sits before it."""
     dropped = ", or drop a small file" if settings().trace_files else ""
     st.markdown(
         f"Type or paste a text{dropped}: at most {MOST // 1000} kB. The open model, "
-        f"**{plain(seen.title)}**, reads it in windows of at most {window_of(seen.model)} tokens. "
+        f"**{plain(look.title)}**, reads it in windows of at most {window_of(look.model)} tokens. "
         "Nobody else sees your text or its profile, and nothing is written to disk."
     )
-    _form()
-    st.button("How long will it take?", key="corpus-measure", on_click=_measure, args=(seen,))
+    typed, file = st.columns([3, 2], gap="large")
+    typed.text_area("Your text", key=TEXT, height=140, max_chars=MOST, persist_state="session")
+    if settings().trace_files:
+        file.file_uploader("Or a file of text in UTF-8", ["txt", "md"], key=FILE, max_upload_size=1)
+    file.toggle("Each line is a text of its own", key=LINES)
+    st.button("How long will it take?", key="corpus-measure", on_click=_measure, args=(look,))
     if refusal := st.session_state.pop(REFUSAL, None):
         st.error(plain(refusal))
     plan: Plan | None = st.session_state.get(PLAN)
     if plan is not None:
         st.fragment(_run, run_every=EVERY if _is_under_way(plan) else None)(plan)
+    if not settings().folders:  # somebody at this computer has them
+        return
+    st.divider()
+    st.markdown(
+        "A longer text is for the command, which can share the work among processes or machines: "
+        f"`python -m {COMMAND} MODEL TEXT.txt -o FOLDER`"
+    )
+    st.text_input("Open a folder that the command has written", key=_TYPED, on_change=_take_folder)
+    if refused := st.session_state.pop(_REFUSED, None):
+        st.error(plain(refused))
 
 
-def _form() -> None:
-    text, file = st.columns([3, 2], gap="large")
-    text.text_area("Your text", key=TEXT, height=140, max_chars=MOST, persist_state="session")
-    if settings().trace_files:
-        file.file_uploader("Or a file of text in UTF-8", ["txt", "md"], key=FILE, max_upload_size=1)
-    file.toggle("Each line is a text of its own", key=LINES)
-
-
-def _measure(seen: Look) -> None:
+def _measure(look: Look) -> None:
     """Makes the plan, with the first windows' times."""
     st.session_state.pop(PLAN, None)
     file = st.session_state.get(FILE)
@@ -358,27 +308,19 @@ def _measure(seen: Look) -> None:
         if file is not None:
             if file.size > MOST:
                 raise ValueError(f"The file has more than {MOST:,} bytes.")
-            text, name = _decoded(file.getvalue()), file.name
+            try:
+                text, name = file.getvalue().decode("utf-8-sig"), file.name
+            except UnicodeDecodeError as error:
+                raise ValueError(f"The file is not text in UTF-8: {error.reason}.") from None
         st.session_state[PLAN] = plan_of(
-            seen.model, text, by_line=bool(st.session_state.get(LINES)), name=name
+            look.model, text, by_line=bool(st.session_state.get(LINES)), name=name
         )
     except ValueError as refusal:
         st.session_state[REFUSAL] = str(refusal)
 
 
-def _decoded(content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"The file is not text in UTF-8: {error.reason}.") from None
-
-
-def _known(plan: Plan) -> ProfileRun | None:
-    return runs().known(key_of(plan))
-
-
 def _is_under_way(plan: Plan) -> bool:
-    run = _known(plan)
+    run = runs().known(plan.key)
     return run is not None and not run.ended.is_set()
 
 
@@ -386,7 +328,7 @@ def _run(plan: Plan) -> None:
     """The estimate before the run, its progress while it goes on, and what it led to."""
     if st.session_state.pop(_SHOWS, False):
         st.rerun()  # the whole page: its other view
-    run = _known(plan)
+    run = runs().known(plan.key)
     with st.container():
         if run is None or (run.ended.is_set() and run.found is None):
             _offer(plan, run)
@@ -420,11 +362,12 @@ def _progress(plan: Plan, run: ProfileRun) -> None:
     elif left is not None:
         said += f" About {_time(left)} left."
     bar.progress(done / len(plan.windows), text=said)
-    stop.button("Stop", key="corpus-stop", on_click=runs().stop, args=(key_of(plan),))
+    stop.button("Stop", key="corpus-stop", on_click=runs().stop, args=(plan.key,))
 
 
 def _ended(plan: Plan, run: ProfileRun) -> None:
-    found, title = run.found, title_of(plan)
+    found = run.found
+    title = next((title for title, key in _own_runs().items() if key == plan.key), None)
     if found is None or title is None:
         return
     skipped = len(found.profile.about.skipped)
@@ -444,11 +387,21 @@ def _ended(plan: Plan, run: ProfileRun) -> None:
 
 
 def _start(plan: Plan) -> None:
+    """Begins the visitor's run, or puts it in the queue; the session notes it by its title."""
+
+    def work(run: ProfileRun) -> None:
+        for grown in _grown(plan, run.turn):
+            run.found = grown
+            run.still_wanted()
+
     try:
-        start(plan)
-        note(plan)
+        runs().start(plan.key, ProfileRun(visitor()), work)
     except QueueFullError:
         st.session_state[REFUSAL] = "Too many visitors are waiting. Try again in a few minutes."
+        return
+    title = f"{plan.name} ({models.short_title(plan.model)})"
+    others = {name: key for name, key in _own_runs().items() if name != title}
+    st.session_state[_OWN] = others | {title: plan.key}
 
 
 def _show(title: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from model.nn.places import Head
+from model.nn.places import Head, head_label
 from model.serving.engine import Request
 from model.trace.records import Token
 from viz.explorer.packing import packed
@@ -15,7 +15,7 @@ from viz.notation.labels import token_label
 from viz.state.link import View, address, opening_link
 from viz.state.look import traced
 from viz.state.navigation import entry
-from viz.views.corpus.message import THEME, name_of
+from viz.views.corpus.message import THEME
 
 if TYPE_CHECKING:
     from model.profile.profile import Profile
@@ -39,16 +39,6 @@ class Example:
     key: int
     weight: float
     scored: str = ""  # its score in words, where that is another number than the weight
-
-
-@dataclass(frozen=True)
-class Line:
-    """An example's tokens side by side. Across two texts the query stands before the keys."""
-
-    tokens: Sequence[Token]
-    query: int
-    key: int
-    row: Sequence[float] | None  # the weights of the query; None: not known without a pass
 
 
 def of_head(head: Head, found: pd.DataFrame, unit: str = "") -> list[Example]:
@@ -103,7 +93,7 @@ def message(
     arcs of a row. opens: whether the examples are of the weights that the explorer shows."""
 
     def drawn(some: Iterable[Example]) -> list[Mapping[str, object]]:
-        return [_drawn(one, _line(model, one, runs=runs), model, opens=opens) for one in some]
+        return [_drawn(one, model, runs=runs, opens=opens) for one in some]
 
     words = {"title": title, "examples": drawn(examples), "chance": drawn(chance)}
     return packed({**words, "theme": THEME})
@@ -114,36 +104,36 @@ def runs_at_once(count: int, model: "Model", window: int) -> bool:
     return count * window * model.parameter_count <= AT_ONCE
 
 
-def _line(model: "Model", one: Example, *, runs: bool) -> Line:
-    layer, head = one.head
+def _drawn(one: Example, model: "Model", *, runs: bool, opens: bool) -> Mapping[str, object]:
+    """An example's tokens side by side; across two texts the query stands before the keys. The weights of its
+    row are not known without a pass."""
+    (layer, head), query, key = one.head, one.query, one.key
+    tokens: Sequence[Token]
+    weights: list[float] | None = None
     if not runs and model.config.shape != "encoder-decoder":
-        return Line(model.tokens(one.text), one.query, one.key, None)
-    trace = traced(Request(model.address, one.text), passing=True)
-    attention = trace.find(layer)
-    queries, keys = trace.queries_of(attention), trace.keys_of(attention)
-    row = [float(weight) for weight in attention.weights(head)[one.query]]
-    if attention.kind == "cross":
-        return Line((queries[one.query], *keys), 0, one.key + 1, [0.0, *row])
-    return Line(keys, one.query, one.key, row)
-
-
-def _drawn(one: Example, line: Line, model: "Model", *, opens: bool) -> Mapping[str, object]:
-    shown = positions(line.query, line.key, len(line.tokens))
-    labels = [token_label(line.tokens[at].text, LETTERS) for at in shown]
-    said = {at: label for at, label in zip(shown, labels, strict=True)}
-    row = None if line.row is None else [line.row[at] for at in shown]
-    layer, head = one.head
+        tokens = model.tokens(one.text)
+    else:
+        trace = traced(Request(model.address, one.text), passing=True)
+        attention = trace.find(layer)
+        tokens = trace.keys_of(attention)
+        weights = [float(weight) for weight in attention.weights(head)[query]]
+        if attention.kind == "cross":
+            tokens = (trace.queries_of(attention)[query], *tokens)
+            query, key, weights = 0, key + 1, [0.0, *weights]
+    shown = positions(query, key, len(tokens))
+    labels = {at: token_label(tokens[at].text, LETTERS) for at in shown}
+    row = None if weights is None else [weights[at] for at in shown]
     view = View(one.text, model.address, layer, head, "weights", one.query, one.key)
     return {
-        "head": name_of(one.head),
+        "head": head_label(one.head),
         "shown": shown,
-        "tokens": labels,
-        "query": line.query,
-        "key": line.key,
+        "tokens": list(labels.values()),
+        "query": query,
+        "key": key,
         "weight": one.weight,
         "row": row,
-        "left": 0.0 if row is None or line.row is None else max(0.0, sum(line.row) - sum(row)),
-        "said": f"{said[line.query]} → {said[line.key]}",
+        "left": 0.0 if row is None or weights is None else max(0.0, sum(weights) - sum(row)),
+        "said": f"{labels[query]} → {labels[key]}",
         "scored": one.scored,
         "href": address(f"/{entry('pages/attention.py').address}", opening_link(view))
         if opens

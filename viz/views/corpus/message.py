@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.nn.places import Head, head_label
+from model.nn.places import head_label
 from model.profile.battery import KINDS
 from model.profile.every_head import by_class, by_distance, mean_maps
 from model.profile.profile import Profile
@@ -76,7 +76,7 @@ class Shown:
 
     title: str
     profile: Profile
-    labels: tuple["Label | None", ...]  # of each head, where it has one
+    labels: tuple[Label | None, ...]  # of each head, where it has one
 
 
 def message(shown: Sequence[Shown], start: int) -> bytes:
@@ -109,16 +109,15 @@ def axes_in_words(plane: Projection) -> list[Json]:
     axes = []
     for share, loadings in zip(plane.shares, plane.loadings, strict=True):
         order = np.argsort(-np.abs(loadings), kind="stable")[:NAMED_BY_AXIS]
-        words = [_along(FEATURES[at], more=loadings[at] > 0) for at in order]
+        words = []
+        for at in order:  # how the heads differ along a feature
+            more, feature = bool(loadings[at] > 0), FEATURES[at]
+            if feature == "log of the distance":
+                words.append("longer distances" if more else "shorter distances")
+            else:
+                words.append(f"{'more' if more else 'less'} {feature}")
         axes.append({"share": share, "words": ", ".join(words) if share else "nothing"})
     return axes
-
-
-def _along(feature: str, *, more: bool) -> str:
-    """How the heads differ along a feature."""
-    if feature == "log of the distance":
-        return "longer distances" if more else "shorter distances"
-    return f"{'more' if more else 'less'} {feature}"
 
 
 def curve(profile: Profile) -> tuple[list[tuple[int, int]], Wide]:
@@ -136,19 +135,18 @@ def curve(profile: Profile) -> tuple[list[tuple[int, int]], Wide]:
     return bins, np.column_stack(points)
 
 
-def name_of(head: Head) -> str:
-    return head_label(head)
-
-
 def _of_profile(one: Shown, places: Wide, labels: Sequence[str]) -> Json:
     profile = one.profile
     table, (bins, points) = profile.heads, curve(profile)
-    maps, most = _pictures(mean_maps(profile))
+    maps = mean_maps(profile)
+    most = maps.reshape(len(maps), -1).max(1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.nan_to_num(maps / most[:, None, None])
     numbers = {label: at for at, label in enumerate(labels)}
     known = [NO_LABEL if label is None else numbers[label.title] for label in one.labels]
     return {
         "title": one.title,
-        "names": [name_of(head) for head in profile.sums.heads],
+        "names": [head_label(head) for head in profile.sums.heads],
         "places": _floats(places),
         "columns": {column.name: _floats(table[column.name].to_numpy(float)) for column in COLUMNS},
         "labels": np.array(known, np.uint8),
@@ -157,18 +155,10 @@ def _of_profile(one: Shown, places: Wide, labels: Sequence[str]) -> Json:
         },
         "bins": [list(bin_) for bin_ in bins],
         "curves": _floats(points),
-        "maps": maps,
-        "most": most,
+        "maps": np.rint(shares * 255).astype(np.uint8),  # of each map's largest weight
+        "most": _floats(most),
         "classes": _floats(by_class(profile)),
     }
-
-
-def _pictures(maps: Wide) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """(head, 16, 16): each map as shares of its largest weight, in bytes; and (head,) those weights."""
-    most = maps.reshape(len(maps), -1).max(1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = np.nan_to_num(maps / most[:, None, None])
-    return np.rint(shares * 255).astype(np.uint8), _floats(most)
 
 
 def _partners(shown: Sequence[Shown], plane: Projection) -> list[list[int]]:

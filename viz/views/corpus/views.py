@@ -1,8 +1,8 @@
-"""What the page "Heads over a corpus" shows: one or two profiles, and one made of the visitor's own text."""
+"""What the page "Heads over a corpus" shows of one or two profiles, beside the visitor's sentence."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -10,26 +10,25 @@ import numpy as np
 import streamlit as st
 
 from model.loading.registry import may_be_linked, models
-from model.nn.places import Head
+from model.nn.places import Head, head_label
 from model.profile.battery import KINDS
 from model.profile.examples import CRITERIA
-from model.profile.profile import Profile
+from model.profile.profile import Between, Profile
 from model.profile.projection import FEATURES
 from model.profile.shipped import weights_of
-from viz.elements.error_boundary import error_boundary
+from model.trace.arrays import Array
+from model.trace.records import Attention
+from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_of
+from viz.explorer.bundle import BUNDLED
 from viz.notation.labels import token_label
-from viz.notation.markdown import plain
+from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted
-from viz.shell.page import choose_view
-from viz.shell.request import still_asked
-from viz.state.look import Look, loaded
-from viz.state.session import change_view, current, write_link
-from viz.tour import card as tour
+from viz.shell.panel import Caption, Panel, Part
+from viz.state.look import Look, labels_of, loaded
+from viz.state.session import change_view, current
 from viz.views.corpus import examples, message
-from viz.views.corpus.choice import Source, choose, offer_folder, own_text, sources
-from viz.views.corpus.component import examples_list, heads_map
-from viz.views.corpus.sentence import beside_sentence
+from viz.views.corpus.choice import Source, choose, sources
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -43,33 +42,80 @@ TITLES = {
 }
 UNITS = {"carried": "carried", "effect": "effect"}
 ALL = "of all heads"  # whose examples are searched
+# Map, table and card of all heads, and the examples of one, are drawn in the browser. A click is answered
+# there; Python is told of it, and sends the examples of the chosen head.
+_SCRIPT = (BUNDLED / "corpus.js").read_text(encoding="utf-8")
+_STYLE = (BUNDLED / "corpus.css").read_text(encoding="utf-8").replace("}", "}\n")
+_map, _examples_list = (
+    st.components.v2.component(
+        f"corpus_{part}",
+        html=f'<section class="corpus" data-part="{part}" data-ready="false"></section>',
+        css=_STYLE,
+        js=_SCRIPT,
+    )
+    for part in ("map", "examples")
+)
+HEADS, OWN = "Heads", "A text of yours"  # the views
+Cell = tuple[int, int]
 
 
-def heads(seen: Look, shown: Sequence[Source]) -> None:
+def heads(look: Look) -> Panel:
     """The map, the table and one head's card; then the visitor's sentence and the head's examples."""
-    if not shown:
-        st.info(f"No profile ships with this copy. Make one of a text of yours under “{OWN}”.")
-        return
-    profiles = [source.profile for source in shown]
-    titles = tuple(source.title for source in shown)
+    known = sources()
+    if not known:
+        raise NotShownError(
+            f"No profile ships with this copy. Make one of a text of yours under “{OWN}”."
+        )
+    shown = choose(known)
+    profiles, titles = [source.profile for source in shown], tuple(source.title for source in shown)
     start = _start(titles, profiles[0])
-    heads_map(_block(titles, tuple(profiles), start), lambda *at: _take(titles, profiles, *at))
-    at, head = _chosen(titles, profiles, start)
-    _beside(seen, profiles[at], head)
-    _examples(shown[at], profiles[at], head)
-    _explain(shown, profiles)
+    chosen, at, head = st.session_state.get(_CHOSEN, ((), 0, 0))
+    if chosen != titles:
+        at, head = 0, start
+    profile, name = profiles[at], profiles[at].sums.heads[head]
+    block = _block(titles, tuple(profiles), start)
+    if is_of(profile, look.model):
+        sentence: Part = beside_sentence(look, profile, name)
+    else:
+        same = look.model.address == profile.about.model
+        theirs = plain(models.short_title(profile.about.model))
+        sentence = Caption(
+            f"Your sentence is read by {plain(look.title)}, and this profile is of "
+            f"{'other weights of it' if same else theirs}: they cannot be compared."
+        )
+    return Panel(
+        "corpus",
+        picture=partial(heads_map, block, partial(_take, titles, profiles)),
+        below=[
+            sentence,
+            partial(_examples, shown[at], profile, name),
+            partial(_explain, shown, profiles),
+        ],
+    )
+
+
+def heads_map(block: bytes, chosen: Callable[[int, int], object]) -> None:
+    """Draws map, table and card of `message`. chosen: takes the profile and the head that was clicked."""
+    key = "corpus-map"
+
+    def take() -> None:
+        match st.session_state[key].get("chosen"):
+            case {"profile": int(at), "head": int(head)}:
+                chosen(at, head)
+
+    _map(key=key, data=block, on_chosen_change=take)
 
 
 @lru_cache(maxsize=4)
 def _block(titles: tuple[str, ...], profiles: tuple[Profile, ...], start: int) -> bytes:
     shown = [
-        message.Shown(title, profile, labels_of(profile))
+        message.Shown(title, profile, labels_of_heads(profile))
         for title, profile in zip(titles, profiles, strict=True)
     ]
     return message.message(shown, start)
 
 
-def labels_of(profile: Profile) -> tuple[message.Label | None, ...]:
+def labels_of_heads(profile: Profile) -> tuple[message.Label | None, ...]:
     """The label with the highest score of each head that has one, as `Profile.label` gives it."""
     labels, titles = profile.labels, {kind.name: kind.title for kind in KINDS}
     given = labels[labels["given"]].sort_values("score", ascending=False, kind="stable")
@@ -104,30 +150,8 @@ def _take(titles: tuple[str, ...], profiles: Sequence[Profile], at: int, head: i
         change_view(replace(current(), place=place, head=number))
 
 
-def _chosen(titles: tuple[str, ...], profiles: Sequence[Profile], start: int) -> tuple[int, Head]:
-    kept, at, head = st.session_state.get(_CHOSEN, ((), 0, 0))
-    if kept != titles:
-        at, head = 0, start
-    return at, profiles[at].sums.heads[head]
-
-
-def _beside(seen: Look, profile: Profile, head: Head) -> None:
-    with st.container():
-        if is_of(profile, seen.model):
-            st.markdown(beside_sentence(seen, profile, head))
-        else:
-            same = seen.model.address == profile.about.model
-            theirs = plain(models.short_title(profile.about.model))
-            other = "other weights of it" if same else theirs
-            st.caption(
-                f"Your sentence is read by {plain(seen.title)}, and this profile is of {other}: they "
-                "cannot be compared."
-            )
-
-
 def _examples(source: Source, profile: Profile, head: Head) -> None:
     """The head's strongest examples, or those with a token that was searched for."""
-    name = message.name_of(head)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="examples-of"):
         criterion = one_of(
             "Examples", list(CRITERIA), "corpus-criterion", named=TITLES.__getitem__, quiet=True
@@ -143,48 +167,53 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
     if not may_be_linked(source.model):
         st.caption(f"{plain(source.model)} is not on this computer, so its tokens cannot be shown.")
         return
-    model = loaded(source.model)
+    model, name = loaded(source.model), head_label(head)
     chance: list[examples.Example] = []
-    if typed.strip():
-        found = examples.with_token(profile, model, typed, None if everywhere else head)
-        title = _found_title("all heads" if everywhere else name, typed.strip(), len(found))
+    if wanted := typed.strip():
+        listed = examples.with_token(profile, model, wanted, None if everywhere else head)
+        full = len(listed) == examples.SEARCHED
+        many = f"the {len(listed)} largest weights" if full else str(len(listed) or "none")
+        of = "all heads" if everywhere else name
+        title = f"Examples of {of} from or to “{token_label(wanted)}”: {many}"
+        if not listed:
+            rows = profile.sums.examples.rows
+            mine = int((rows["head"] == profile.sums.heads.index(head)).sum())
+            searched = (
+                f"the {len(rows):,} examples that the profile keeps."
+                if everywhere
+                else f"the {mine} examples that the profile keeps of this head; “{ALL}” searches all "
+                f"{len(rows):,}."
+            )
+            st.caption(f"{plain(title)}. The search goes through {searched}")
+            return
     else:
-        found = examples.of_head(head, profile.examples(head, criterion), UNITS.get(criterion, ""))
+        chosen = profile.examples(head, criterion)
+        listed = examples.of_head(head, chosen, UNITS.get(criterion, ""))
         title = f"Examples of {name}: {TITLES[criterion].lower()}"
         if criterion != "chance":
             drawn = profile.examples(head, "chance").head(examples.BY_CHANCE)
             chance = examples.of_head(head, drawn)
-    if typed.strip() and not found:
-        st.caption(f"{plain(title)}. {_searched(profile, None if everywhere else head)}")
-    elif is_of(profile, model):
-        _list(title, found, chance, model, profile.about.window)
-    elif model.config.shape == "encoder-decoder":
-        st.caption(f"{_OTHERS} What it would write for these texts is not known.")
-    else:
-        examples_list(examples.message(title, found, model, chance=chance, runs=False, opens=False))
-        st.caption(
-            f"{_OTHERS} So only the example's own arc is known, and the explorer cannot show it."
-        )
-
-
-def _found_title(of: str, typed: str, count: int) -> str:
-    many = f"the {count} largest weights" if count == examples.SEARCHED else str(count or "none")
-    return f"Examples of {of} from or to “{token_label(typed)}”: {many}"
-
-
-def _searched(profile: Profile, head: Head | None) -> str:
-    """Which examples a search goes through."""
-    rows = profile.sums.examples.rows
-    if head is None:
-        return f"The search goes through the {len(rows):,} examples that the profile keeps."
-    mine = int((rows["head"] == profile.sums.heads.index(head)).sum())
-    return (
-        f"The search goes through the {mine} examples that the profile keeps of this head; “{ALL}” searches "
-        f"all {len(rows):,}."
+    same = is_of(profile, model)
+    others = "This profile is of other weights than the model of this name has now."
+    if not same and model.config.shape == "encoder-decoder":
+        st.caption(f"{others} What it would write for these texts is not known.")
+        return
+    at_once = examples.runs_at_once(len(listed) + len(chance), model, profile.about.window)
+    runs = same and st.toggle(
+        "All arcs of each row",
+        value=at_once,
+        key=f"corpus-rows-{model.name}",
+        help="The model runs on each of these texts. Without that, only the example's own arc is known.",
     )
-
-
-_OTHERS = "This profile is of other weights than the model of this name has now."
+    block = examples.message(title, listed, model, chance=chance, runs=runs, opens=same)
+    _examples_list(key="corpus-examples", data=block)
+    st.caption(
+        "An arc is as wide as its weight, from the query (blue) to what it attends to; the example's own key "
+        "is vermillion. Each example is from another window. The best alone mislead, so some by chance stand "
+        "below them."
+        if same
+        else f"{others} So only the example's own arc is known, and the explorer cannot show it."
+    )
 
 
 def is_of(profile: Profile, model: "Model") -> bool:
@@ -192,38 +221,20 @@ def is_of(profile: Profile, model: "Model") -> bool:
     return bool(model.runs) and weights_of(ref(model)) == profile.about.weights
 
 
-def _list(
-    title: str,
-    found: Sequence[examples.Example],
-    chance: Sequence[examples.Example],
-    model: "Model",
-    window: int,
-) -> None:
-    runs = st.toggle(
-        "All arcs of each row",
-        value=examples.runs_at_once(len(found) + len(chance), model, window),
-        key=f"corpus-rows-{model.name}",
-        help="The model runs on each of these texts. Without that, only the example's own arc is known.",
-    )
-    examples_list(examples.message(title, found, model, chance=chance, runs=runs))
-    st.caption(
-        "An arc is as wide as its weight, from the query (blue) to what it attends to; the example's own key "
-        "is vermillion. Each example is from another window. The best alone mislead, so some by chance stand "
-        "below them."
-    )
-
-
 def _explain(shown: Sequence[Source], profiles: Sequence[Profile]) -> None:
-    said = "; ".join(
-        f"**{plain(source.title)}**: {plain(profile.about.corpus_name)}, "
-        f"{counted(profile.sums.windows, 'window')} of at most {profile.about.window} tokens, "
-        f"{counted(profile.sums.tokens, 'token')}{_computed_by(profile)}"
-        for source, profile in zip(shown, profiles, strict=True)
-    )
+    counts = []
+    for source, profile in zip(shown, profiles, strict=True):
+        counts.append(
+            f"**{plain(source.title)}**: {plain(profile.about.corpus_name)}, "
+            f"{counted(profile.sums.windows, 'window')} of at most {profile.about.window} tokens, "
+            f"{counted(profile.sums.tokens, 'token')}"
+        )
+        if versions := profile.about.versions:
+            counts[-1] += f", computed by {plain(', '.join(versions))}"
     with st.expander("What was counted, and what the map shows", key="corpus-explained"):
         st.markdown(
             f"""
-{said}.
+{"; ".join(counts)}.
 
 - **The map** has the two directions in which the heads differ most (principal components). Each of these
   {len(FEATURES)} numbers counts alike, with mean 0 and variance 1 over all heads: {", ".join(FEATURES)}.
@@ -235,30 +246,49 @@ def _explain(shown: Sequence[Source], profiles: Sequence[Profile]) -> None:
         )
 
 
-def _computed_by(profile: Profile) -> str:
-    versions = profile.about.versions
-    return f", computed by {plain(', '.join(versions))}" if versions else ""
-
-
-HEADS, OWN = "Heads", "A text of yours"  # the views
-
-
-@st.fragment
-@error_boundary()
-def corpus(seen: Look) -> None:
-    """The chosen view. A click in it leaves the rest of the page alone; one that opens another text or model
-    draws the whole page."""
-    if not still_asked(seen):
-        st.rerun()
-    known, shown = sources(), list[Source]()
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="profiles"):
-        choose_view((HEADS, OWN))
-        if current().show == HEADS and known:
-            shown = choose(known)
-    if current().show == HEADS:
-        heads(seen, shown)
+def beside_sentence(look: Look, profile: Profile, head: Head) -> str:
+    """Two sentences in Markdown: of the chosen cell, or of the strongest where another head is chosen, and of
+    its row."""
+    attention = look.trace.find(head[0])
+    weights = attention.weights(head[1])
+    view, mask = current(), attention.mask_of(head[1])
+    cell = (view.query, view.key)
+    is_there = view.query < weights.shape[0] and view.key < weights.shape[1]
+    if (view.place, view.head) == head and is_there and (mask is None or mask[cell]):
+        (query, key), which = cell, "the chosen cell"
     else:
-        own_text(seen)
-        offer_folder()
-    write_link()
-    tour.notice()
+        (query, key), which = strongest(weights, attention), "the strongest cell"
+    weight, row = float(weights[query, key]), weights[query].astype(np.float64)
+    queries, keys = labels_of(look.trace, attention)
+    row = row[row > 0]  # a sink counts for nothing
+    entropy = max(0.0, -float((row * np.log(row)).sum()))
+    smaller = percent(profile.percentile(head, weight))
+    narrower = percent(profile.entropy_percentile(head, entropy))
+    return (
+        f"**In your sentence**, {which} of {head_label(head)} has the weight {weight:.2f} (query "
+        f"{bold_token(queries[query])} → key {bold_token(keys[key])}): larger than **{smaller}** of the "
+        f"weights that this head gives over the corpus. Its row has an entropy of {entropy:.2f} nats: more "
+        f"than {narrower} of this head's rows."
+    )
+
+
+def strongest(weights: Array, attention: Attention) -> Cell:
+    """The largest weight on another token than itself and the first, as the examples are found; the largest
+    of all where there is none."""
+    others = weights.copy()
+    if attention.kind != "cross":
+        others[:, 0] = 0
+        np.fill_diagonal(others, 0)
+    if not others.any():
+        others = weights
+    query, key = np.unravel_index(int(others.argmax()), others.shape)
+    return int(query), int(key)
+
+
+def percent(share: Between) -> str:
+    """Rounded down, so that "100 %" means all: 0.9996 is "99.9 %"; "18.8 to 76.6 %" where the counts of a
+    profile leave it open."""
+    least, most = (np.floor(share[0] * 1000 + 1e-9), np.ceil(share[1] * 1000 - 1e-9))
+    if share[0] == share[1]:
+        return f"{least / 10:.1f} %"
+    return f"{least / 10:.1f} to {most / 10:.1f} %"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial, wraps
 
 import streamlit as st
 
@@ -12,11 +12,11 @@ from model.nn.config import TransformerConfig
 from model.worked.heads import LONG_WALK, SHORT_WALK
 from model.worked.notes import INTRODUCTION
 from viz.notation.markdown import plain
+from viz.shell.panel import Caption, Panel, View, refusals
 from viz.state import url
 from viz.state.look import Look
 
 Numbers = tuple[int, ...]  # in the order of FIELDS
-Basis = tuple[str, TransformerConfig, Lengths]
 _STATE, _PARAMETER = "cost-sizes", "cost-numbers"
 SENTENCE = "This sentence"
 GPT2_CONFIG = TransformerConfig("decoder", 50_257, 1_024, 768, 12, decoder_layers=12,
@@ -42,8 +42,12 @@ class Sizes:
     note: str = ""
 
     @property
-    def layers(self) -> int:
-        return self.config.decoder_layers or self.config.encoder_layers
+    def numbers(self) -> Numbers:
+        """In the order of FIELDS."""
+        config, lengths = self.config, self.lengths
+        layers = config.decoder_layers or config.encoder_layers
+        of_text, width = (lengths.batch, lengths.tokens), config.d_model
+        return (*of_text, width, config.heads, layers, config.d_vocab)
 
 
 PRESETS: dict[str, Sizes] = {
@@ -62,58 +66,20 @@ PRESETS: dict[str, Sizes] = {
 }
 
 
+FIELDS = {  # the label of each number, and the most that it may be
+    "Batch": 4_096,
+    "Length": 1_000_000,
+    "Width": 65_536,
+    "Heads": 512,
+    "Layers": 1_000,
+    "Vocabulary": 10_000_000,
+}
+
+
 def resized(sizes: Sizes, length: int) -> Sizes:
     """The same sizes for a text of another length."""
-    numbers = [field.of(sizes) for field in FIELDS]
-    numbers[LENGTH] = length
-    return _sizes(sizes, tuple(numbers))
-
-
-def choose_sizes(seen: Look) -> tuple[Sizes, bool]:
-    """The sizes that are counted, and whether they are exactly those of the run on the page.
-
-    Stops the page with a sentence for sizes that fit no transformer.
-    """
-    note = f"Your sentence as {seen.title} reads it."
-    own = Sizes(seen.model.config, lengths_of(seen.trace), note)
-    name: str = st.selectbox(
-        "Sizes of", (SENTENCE, *PRESETS), key="cost-preset", bind="query-params"
-    )
-    preset = own if name == SENTENCE else PRESETS[name]
-    given = tuple(field.of(preset) for field in FIELDS)
-    numbers = _numbers((name, preset.config, preset.lengths), given)
-    if numbers == given:
-        st.caption(plain(preset.note))
-        return preset, preset == own
-    try:
-        chosen = _sizes(preset, numbers)
-    except ValueError as refusal:
-        st.error(plain(str(refusal)))
-        st.stop()
-    st.button("Reset these sizes", key="cost-back", on_click=_forget)
-    st.caption(plain(f"These sizes differ from: {name}."))
-    return chosen, False
-
-
-class Field(NamedTuple):
-    label: str
-    most: int
-    of: Callable[[Sizes], int]
-
-    @property
-    def key(self) -> str:
-        return f"cost-{self.label.lower()}"
-
-
-FIELDS = (
-    Field("Batch", 4_096, lambda sizes: sizes.lengths.batch),
-    Field("Length", 1_000_000, lambda sizes: sizes.lengths.tokens),
-    Field("Width", 65_536, lambda sizes: sizes.config.d_model),
-    Field("Heads", 512, lambda sizes: sizes.config.heads),
-    Field("Layers", 1_000, lambda sizes: sizes.layers),
-    Field("Vocabulary", 10_000_000, lambda sizes: sizes.config.d_vocab),
-)
-LENGTH = [field.label for field in FIELDS].index("Length")
+    batch, _, *others = sizes.numbers
+    return _sizes(sizes, (batch, length, *others))
 
 
 def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
@@ -121,7 +87,7 @@ def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
     target as many times as long as the text; stacks of unequal depth stay so until it is changed."""
     batch, length, width, heads, layers, vocabulary = numbers
     config = preset.config
-    same = layers == preset.layers
+    same = layers == preset.numbers[4]
     target = round(preset.lengths.target * length / preset.lengths.tokens)
     return Sizes(
         replace(
@@ -140,28 +106,61 @@ def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
     )
 
 
-def _numbers(basis: Basis, given: Numbers) -> Numbers:
-    """One control for each number. Changed numbers are kept, in the link too, until the basis changes."""
-    _fill_controls(basis, given)
-    boxes = st.columns(2, gap="small") * (len(FIELDS) // 2)
-    numbers = tuple(
-        int(box.number_input(field.label, 1, field.most, step=1, key=field.key))
-        for field, box in zip(FIELDS, boxes, strict=True)
+def with_sizes(view: Callable[[Look, Sizes, bool], Panel]) -> View:
+    """The view with the controls of the sizes before its own, and what they are beside its picture.
+
+    view: gets the sizes, and whether they are exactly those of the run on the page.
+    """
+
+    @wraps(view)
+    def drawn(look: Look) -> Panel:
+        with refusals(), st.popover("Sizes"):
+            sizes, own = _choose_sizes(look)
+        panel = view(look, sizes, own)
+        listed = ", ".join(
+            f"{label.lower()} {number:,}"
+            for label, number in zip(FIELDS, sizes.numbers, strict=True)
+        )
+        note = Caption(plain(f"{sizes.note} Sizes: {listed}."))
+        return replace(panel, beside=[*panel.beside, note])
+
+    return drawn
+
+
+def _choose_sizes(look: Look) -> tuple[Sizes, bool]:
+    """A known model, and one control for each number. Changed numbers are kept, in the link too, until the
+    preset changes; then the controls get those of the new one. Raises ValueError for sizes that fit no
+    transformer."""
+    name: str = st.selectbox(
+        "Sizes of",
+        (SENTENCE, *PRESETS),
+        key="cost-preset",
+        bind="query-params",
+        persist_state="session",
     )
-    st.session_state[_STATE] = (basis, numbers)
-    _write_link(None if numbers == given else numbers)
-    return numbers
-
-
-def _fill_controls(basis: Basis, given: Numbers) -> None:
-    """Puts numbers into the controls: the link's at first, those given of another basis later, and what
-    they held into those that were away."""
-    opened, held = st.session_state.get(_STATE, (None, ()))
+    note = f"Your sentence as {look.title} reads it."
+    own = Sizes(look.model.config, lengths_of(look.trace), note)
+    preset = own if name == SENTENCE else PRESETS[name]
+    given = preset.numbers
+    basis = (name, preset.config, preset.lengths)
+    opened, numbers = st.session_state.get(_STATE, (None, ()))
     if opened != basis:
-        held = _linked(given) if opened is None else given
-    for field, number in zip(FIELDS, held, strict=True):
-        if opened != basis or field.key not in st.session_state:
-            st.session_state[field.key] = number
+        numbers = _linked(given) if opened is None else given
+    boxes, chosen = st.columns(2, gap="small") * (len(FIELDS) // 2), list[int]()
+    for (label, most), number, box in zip(FIELDS.items(), numbers, boxes, strict=True):
+        key = f"cost-{label.lower()}"
+        if opened != basis or key not in st.session_state:  # it was away
+            st.session_state[key] = number
+        chosen.append(int(box.number_input(label, 1, most, step=1, key=key)))
+    numbers = tuple(chosen)
+    st.session_state[_STATE] = (basis, numbers)
+    if numbers == given:
+        url.say({}, {_PARAMETER})
+        return preset, preset == own
+    url.say({_PARAMETER: "-".join(map(str, numbers))}, {_PARAMETER})
+    forget = partial(st.session_state.__setitem__, _STATE, ("forgotten", ()))
+    st.button("Reset these sizes", key="cost-back", on_click=forget)
+    return replace(_sizes(preset, numbers), note=f"These sizes differ from: {name}."), False
 
 
 def _linked(given: Numbers) -> Numbers:
@@ -170,14 +169,5 @@ def _linked(given: Numbers) -> Numbers:
     if len(written) != len(FIELDS) or not all(re.fullmatch("[0-9]{1,8}", part) for part in written):
         return given
     numbers = tuple(map(int, written))
-    fits = all(1 <= n <= field.most for n, field in zip(numbers, FIELDS, strict=True))
+    fits = all(1 <= n <= most for n, most in zip(numbers, FIELDS.values(), strict=True))
     return numbers if fits else given
-
-
-def _write_link(numbers: Numbers | None) -> None:
-    said = {} if numbers is None else {_PARAMETER: "-".join(map(str, numbers))}
-    url.say(said, {_PARAMETER})
-
-
-def _forget() -> None:
-    st.session_state[_STATE] = ("forgotten", ())

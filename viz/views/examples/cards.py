@@ -2,21 +2,20 @@
 
 import html
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import streamlit as st
 
-from model.analysis.heads.ranking import STATISTICS, Statistic, scores
+from model.analysis.heads.ranking import STATISTICS, scores
 from model.analysis.heads.statistics import families
 from model.loading.registry import may_be_linked, models
 from model.nn.config import Shape
-from model.nn.places import Head, head_label
+from model.nn.places import head_label
 from model.profile.shipped import shipped_profile
 from model.serving.engine import Request
-from model.trace.trace import Trace
 from viz.figures.svg import rows_of, thumbnail
 from viz.notation.head_labels import labels_by_head
 from viz.notation.markdown import plain
@@ -39,8 +38,14 @@ def cards(examples: Sequence[SentenceExample], pictures: Mapping[str, Sequence[s
 
 def _card(example: SentenceExample, rows: Sequence[str]) -> None:
     view = example.view
+    head = (view.place, view.head)
+    alt = f"Weights of {head_label(head)}: one row per query, one column per key"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.html(_picture(rows, head_label((view.place, view.head))), width="content")
+        st.html(
+            f'<div class="head-thumbnail" role="img" aria-label="{html.escape(alt, quote=True)}" '
+            f'style="--head: url({thumbnail(rows)})"></div>',
+            width="content",
+        )
         with st.container(gap=None):
             if may_be_linked(view.model):
                 view_link("pages/attention.py", f"**{plain(example.title)}** →", view)
@@ -48,19 +53,14 @@ def _card(example: SentenceExample, rows: Sequence[str]) -> None:
                 st.markdown(f"**{plain(example.title)}**")
             st.text(f"“{view.text}”")
     st.caption(plain(example.look_for))
-    if labels := _labels(view.model, (view.place, view.head)):
+    profile = shipped_profile(view.model)  # its labels were found on prompts, not on this sentence
+    if profile is not None and (labels := labels_by_head(profile).get(head)):
         st.caption(f"In the shipped profile: {plain('; '.join(labels))}.")
     if example.without and may_be_linked(view.model):
         heads = f"the {len(example.without)} heads" if len(example.without) > 1 else "this head"
         show = POSITIONS if view.place.endswith("cross") else NEXT
         label = f"Leave {heads} out →"
         view_link("pages/laboratory.py", label, replace(example.left_out, show=show))
-
-
-def _labels(model: str, head: Head) -> list[str]:
-    """The labels of a head in the profile that ships, found on prompts and not on this sentence."""
-    found = shipped_profile(model)
-    return [] if found is None else labels_by_head(found).get(head, [])
 
 
 def say_absent(name: str) -> None:
@@ -71,14 +71,6 @@ def say_absent(name: str) -> None:
             f"{title} is not on this computer. On any other page, choose it under “Other models”; "
             "then its examples open from here."
         )
-
-
-def _picture(rows: Sequence[str], name: str) -> str:
-    said = html.escape(f"Weights of {name}: one row per query, one column per key", quote=True)
-    return (
-        f'<div class="head-thumbnail" role="img" aria-label="{said}" '
-        f'style="--head: url({thumbnail(rows)})"></div>'
-    )
 
 
 SENTENCES: dict[Shape, tuple[str, ...]] = {
@@ -94,31 +86,23 @@ SENTENCES: dict[Shape, tuple[str, ...]] = {
 def found_examples(name: str) -> dict[SentenceExample, list[str]]:
     """For each kind of head the clearest one on the first sentence that has one, with its rows. The model is
     loaded already. Raises ValueError as `Model.trace` does."""
-    found: dict[str, tuple[SentenceExample, list[str]]] = {}
+    clearest: dict[str, tuple[SentenceExample, list[str]]] = {}
     for text in SENTENCES[loaded(name).config.shape]:
         trace = traced(Request(name, text))
-        for statistic, head, share in _clearest(trace):
-            found.setdefault(statistic.name, _example(name, text, trace, statistic, head, share))
-    return dict(found.values())
-
-
-def _clearest(trace: Trace) -> Iterator[tuple[Statistic, Head, float]]:
-    """Of each family of heads the clearest one of each kind."""
-    for family in families(trace):
-        known = scores(trace, family)
-        for statistic in STATISTICS:
-            if called := known.called(statistic.name):
-                yield statistic, *called[0]
-
-
-def _example(
-    name: str, text: str, trace: Trace, statistic: Statistic, head: Head, share: float
-) -> tuple[SentenceExample, list[str]]:
-    weights = trace.find(head[0]).weights(head[1])
-    query = len(weights) - 1
-    view = view_of(name, text, head, (query, int(weights[query].argmax())))
-    words = f"{statistic.meaning} On this sentence: {share:.2f}."
-    return SentenceExample(statistic.title, view, words), rows_of(weights)
+        for family in families(trace):
+            known = scores(trace, family)
+            for statistic in STATISTICS:
+                called = known.called(statistic.name)
+                if not called or statistic.name in clearest:
+                    continue
+                (place, head), share = called[0]
+                weights = trace.find(place).weights(head)
+                query = len(weights) - 1
+                view = view_of(name, text, (place, head), (query, int(weights[query].argmax())))
+                words = f"{statistic.meaning} On this sentence: {share:.2f}."
+                example = SentenceExample(statistic.title, view, words)
+                clearest[statistic.name] = example, rows_of(weights)
+    return dict(clearest.values())
 
 
 # The heads of the examples, made small beforehand, so that the page loads no model.

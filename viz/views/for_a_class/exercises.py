@@ -22,6 +22,7 @@ from viz.questions.exercises.sheets import (
     table_of,
 )
 from viz.saving.save import page_address
+from viz.shell.panel import Caption, Panel, refusals
 from viz.state.link import address, short_link
 from viz.state.look import Look, loaded, traced
 from viz.state.session import current
@@ -31,42 +32,12 @@ _FIRST = "Softmax of a row"  # the exercise that is shown first
 _KEPT = 8  # classes whose sheets are kept: 40 sheets take a megabyte
 
 
-def exercises(seen: Look) -> None:
+def exercises(look: Look) -> Panel:
     """Numbers of the open model on the open sentence, other ones on each pupil's sheet."""
-    request = seen.request
+    request = look.request
     names = [kind.name for kind in kinds_of(_source(request))]
-    pupils, seed, chosen = _choices(names)
-    try:
-        sheets = _sheets(request, tuple(chosen), seed, pupils)
-    except ValueError as refusal:
-        st.error(plain(str(refusal)))
-        return
-    about = About(models[request.model].title, seen.trace.text, seed, _link())
-    with st.container(horizontal=True):
-        for label, page, file in (
-            ("Pupils' sheets", sheets_page, "exercises"),
-            ("Answers and working", answers_page, "answers"),
-        ):
-            st.download_button(
-                label,
-                partial(_file, page, request, tuple(chosen), seed, pupils, about),
-                file_name=f"{file}-{seed}.html",
-                mime="text/html",
-                icon=":material/download:",
-                on_click="ignore",
-            )
-    st.caption(
-        "Each file can be printed and works offline. The same seed, sentence and model give the same sheets "
-        "again."
-    )
-    _preview(sheets)
-
-
-def _choices(names: list[str]) -> tuple[int, int, list[str]]:
-    """How many pupils, the seed, and which kinds of exercises."""
-    one, other, _ = st.columns([1, 1, 2])
-    pupils = one.number_input("Pupils", 1, PUPILS, 30, key="class-pupils")
-    seed = other.number_input(
+    pupils = st.number_input("Pupils", 1, PUPILS, 30, key="class-pupils", width=120)
+    seed = st.number_input(
         "Seed",
         0,
         9999,
@@ -74,46 +45,73 @@ def _choices(names: list[str]) -> tuple[int, int, list[str]]:
         key="class-seed",
         help="Another seed gives the whole class other numbers. Take one that your pupils do not know: "
         "whoever knows it can open the answers here.",
+        width=120,
     )
-    chosen = st.pills(
-        "Exercises on each sheet", names, selection_mode="multi", default=names, key="class-kinds"
-    )
-    return pupils, seed, [name for name in names if name in chosen]
-
-
-def _preview(sheets: tuple[Sheet, ...]) -> None:
-    """One exercise of one sheet; its answer is hidden until it is opened."""
-    one, other, _ = st.columns([1, 2, 1])
-    pupil = one.number_input("Sheet", 1, len(sheets), 1, key="class-sheet")
+    with st.popover("Kinds"):
+        label = "Exercises on each sheet"
+        pills = st.pills(label, names, selection_mode="multi", default=names, key="class-kinds")
+    chosen = tuple(name for name in names if name in pills)
+    with refusals():
+        sheets = _sheets(request, chosen, seed, pupils)
+    pupil = st.number_input("Sheet", 1, len(sheets), 1, key="class-sheet", width=120)
     sheet = sheets[pupil - 1]
-    names = [kind.name for kind in sheet.kinds]
-    first = names.index(_FIRST) if _FIRST in names else 0
-    name = other.selectbox("Exercise", names, index=first, key="class-exercise")
-    at = names.index(name)
+    listed = [kind.name for kind in sheet.kinds]
+    first = listed.index(_FIRST) if _FIRST in listed else 0
+    name = st.selectbox("Exercise", listed, index=first, key="class-exercise", width=220)
+    at = listed.index(name)
+    about = About(models[request.model].title, look.trace.text, seed, _link())
+    return Panel(
+        "class-exercises",
+        below=[
+            partial(_preview, sheet.kinds[at], sheet.exercises[at], f"class-answer-{pupil}-{at}"),
+            partial(_downloads, request, chosen, seed, pupils, about),
+            Caption(
+                "Each file can be printed and works offline. The same seed, sentence and model give the same "
+                "sheets again."
+            ),
+        ],
+    )
+
+
+def _preview(kind: Kind, exercise: Exercise, key: str) -> None:
+    """One exercise of one sheet; its answer is hidden until it is opened."""
     with st.container(border=True, key="class-preview"):
-        _task(sheet.kinds[at], sheet.exercises[at])
-        answer = st.expander(
-            "Answer and working", key=f"class-answer-{pupil}-{at}", on_change="rerun"
-        )
+        st.markdown(f"**{kind.name}.** {plain(exercise.task)}")
+        if exercise.given:
+            st.html(STYLE + table_of(exercise))
+        st.latex(exercise.formula or kind.formula)
+        answer = st.expander("Answer and working", key=key, on_change="rerun")
         if answer.open:
             with answer:
-                _answer(sheet.exercises[at])
+                for line in exercise.answers:
+                    st.markdown(f"**{plain(line.written)}**")
+                for step in exercise.steps:
+                    st.markdown(f"- {plain(step)}")
+                if exercise.own:
+                    st.caption(plain(exercise.own))
 
 
-def _task(kind: Kind, exercise: Exercise) -> None:
-    st.markdown(f"**{kind.name}.** {plain(exercise.task)}")
-    if exercise.given:
-        st.html(STYLE + table_of(exercise))
-    st.latex(exercise.formula or kind.formula)
+def _downloads(
+    request: Request, chosen: tuple[str, ...], seed: int, pupils: int, about: About
+) -> None:
+    """The files of the class's sheets. Each is made when it is asked for, so it holds no trace."""
 
+    def content(page: Callable[[tuple[Sheet, ...], About], bytes]) -> bytes:
+        return page(_sheets(request, chosen, seed, pupils), about)
 
-def _answer(exercise: Exercise) -> None:
-    for answer in exercise.answers:
-        st.markdown(f"**{plain(answer.written)}**")
-    for step in exercise.steps:
-        st.markdown(f"- {plain(step)}")
-    if exercise.own:
-        st.caption(plain(exercise.own))
+    with st.container(horizontal=True):
+        for label, page, file in (
+            ("Pupils' sheets", sheets_page, "exercises"),
+            ("Answers and working", answers_page, "answers"),
+        ):
+            st.download_button(
+                label,
+                partial(content, page),
+                file_name=f"{file}-{seed}.html",
+                mime="text/html",
+                icon=":material/download:",
+                on_click="ignore",
+            )
 
 
 def _link() -> str:
@@ -127,18 +125,6 @@ def _link() -> str:
 def _source(request: Request) -> Source:
     model = loaded(request.model)
     return Source(traced(request), model.config, model.tokenizer.named)
-
-
-def _file(
-    page: Callable[[tuple[Sheet, ...], About], bytes],
-    request: Request,
-    chosen: tuple[str, ...],
-    seed: int,
-    pupils: int,
-    about: About,
-) -> bytes:
-    """A file of the class's sheets. It is made when it is asked for, so it holds no trace."""
-    return page(_sheets(request, chosen, seed, pupils), about)
 
 
 @lru_cache(maxsize=_KEPT)

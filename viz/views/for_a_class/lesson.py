@@ -63,9 +63,10 @@ def _part(sentence: str = "", opens: Mapping[str, str] | None = None, **said: An
 def lesson(*given: object) -> None:
     """The parts with the minutes at which they begin, and the list as a page to print."""
     known = parts()
+    links = (address(page_address(entry(part.page).address or "./"), part.link) for part in known)
     st.download_button(
         "The lesson, to print",
-        partial(lesson_page, _addresses()),
+        partial(lesson_page, tuple(links)),
         file_name="lesson.html",
         mime="text/html",
         icon=":material/download:",
@@ -94,14 +95,6 @@ def lesson_page(addresses: tuple[str, ...]) -> bytes:
     return standalone(title, f"<table><tr><th>minutes</th><th></th></tr>{rows}</table>", {})
 
 
-def _addresses() -> tuple[str, ...]:
-    return tuple(address(page_address(_name(part.page)), part.link) for part in parts())
-
-
-def _name(file: str) -> str:
-    return entry(file).address or "./"
-
-
 FIRST = "pages/attention.py"  # the page that a class is shown first
 
 
@@ -124,15 +117,19 @@ def share(*given: object) -> None:
         _embed()
         return
     link = address(page_address("./"), {class_bar.JOIN: mine.code})
-    words, picture = st.columns([3, 2], gap="large")
-    with words:
-        st.markdown("The link for your class:")
-        st.code(link, language=None, wrap_lines=True)
-        st.markdown(
-            "On every page there is now a line with **Show this page**: it shows your class what you see "
-            "there. Keep this tab open: after a reload your class needs a new link."
-        )
-    picture.html(square_code(link))
+    with st.container(horizontal=True, gap="large"):
+        with st.container():
+            st.markdown("The link for your class:")
+            st.code(link, language=None, wrap_lines=True)
+            st.markdown(
+                "On every page there is now a line with **Show this page**: it shows your class what you "
+                "see there. Keep this tab open: after a reload your class needs a new link."
+            )
+        drawn = segno.make(link, error="m", micro=False).svg_data_uri(
+            scale=6, dark="#000", light="#fff", border=4
+        )  # dark on white in both themes
+        alt = "QR code of the link for your class"
+        st.html(f'<img alt="{alt}" src="{html.escape(drawn)}">', width="content")
     _embed()
 
 
@@ -152,11 +149,3 @@ def _embed() -> None:
         language="html",
         wrap_lines=True,
     )
-
-
-def square_code(link: str) -> str:
-    """A picture of a QR code in HTML, dark on white in both themes."""
-    drawn: str = segno.make(link, error="m", micro=False).svg_data_uri(
-        scale=6, dark="#000", light="#fff", border=4
-    )
-    return f'<img alt="QR code of the link for your class" src="{html.escape(drawn)}">'

@@ -40,17 +40,13 @@ class Term:
         return self.name[0].upper() if self.name.isascii() else self.name[0]
 
 
-def _written() -> tuple[Term, ...]:
-    data = tomllib.loads(Path(__file__).with_name("terms.toml").read_text(encoding="utf-8"))
-    return tuple(_term(entry) for entry in data["term"])
-
-
 def _term(entry: Mapping[str, Any]) -> Term:
     lists = {name: tuple(value) for name, value in entry.items() if isinstance(value, list)}
     return Term(**{**entry, **lists})
 
 
-TERMS = _written()
+_FILE = Path(__file__).with_name("terms.toml")
+TERMS = tuple(map(_term, tomllib.loads(_FILE.read_text(encoding="utf-8"))["term"]))
 _NAMES = {name.casefold(): term for term in TERMS for name in (term.name, *term.also)}
 
 

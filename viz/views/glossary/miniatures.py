@@ -65,10 +65,6 @@ def _losses() -> Numbers:
     return np.array(records[:: max(1, len(records) // 12)])
 
 
-def _recorded() -> Numbers:
-    return np.hstack([result("the-cat-sat", name) for name in ("Queries", "Keys", "Values")])
-
-
 def _head(name: str, text: str, place: str, head: int) -> Numbers:
     """What a head of a shipped model attends to in a text, after the last step of its training."""
     training_run = shipped_training_run(name)
@@ -147,7 +143,10 @@ MADE: dict[str, tuple[Callable[[], Numbers], QuantityName]] = {
     ),
     "Top-k": (lambda: top_k(probabilities(_logits()), 3), "weight"),
     "Top-p": (lambda: top_p(probabilities(_logits()), 0.5), "weight"),
-    "Trace": (_recorded, "query"),
+    "Trace": (
+        lambda: np.hstack([result("the-cat-sat", name) for name in ("Queries", "Keys", "Values")]),
+        "query",
+    ),
 }
 
 
@@ -158,13 +157,11 @@ def picture(term: Term) -> str:
         boxes = "".join(f"<span>{html.escape(piece)}</span>" for piece in term.pieces)
         return f'<span class="pieces" aria-hidden="true">{boxes}</span>'
     try:
-        return f'<img src="{miniature(*_values(term))}" alt="">'
+        if term.picture:
+            numbers, quantity = result(*term.picture), term.quantity
+        else:
+            made, quantity = MADE[term.name]
+            numbers = made()
+        return f'<img src="{miniature(numbers, quantity)}" alt="">'
     except (DamagedError, NotReadError):  # the pages of that model say what helps
         return ""
-
-
-def _values(term: Term) -> tuple[Numbers, QuantityName]:
-    if term.picture:
-        return result(*term.picture), term.quantity
-    made, quantity = MADE[term.name]
-    return made(), quantity

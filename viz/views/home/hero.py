@@ -2,7 +2,6 @@
 language model."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import plotly.graph_objects as go
@@ -20,9 +19,10 @@ from viz.notation.markdown import plain
 from viz.saving.save import save_figure
 from viz.shell import pictures
 from viz.shell.downloads import entry_to_fetch, fetch_behind, fetching
+from viz.shell.model_picker import open_entry
 from viz.state.locality import visitor_is_local
 from viz.state.look import Look, labels_of, traced
-from viz.state.session import change_view, current, remember
+from viz.state.session import current
 
 MOST = 60  # tokens with arcs; a longer text, and one that attends to another, is shown as a heatmap
 
@@ -119,7 +119,7 @@ def real_model() -> None:
             _on_its_way(offered)
         elif is_on_disk(offered):
             said = f"A real language model, {offered.short_title}, is on this computer."
-            _line(said, f"Open {offered.short_title}", _open, offered)
+            _line(said, f"Open {offered.short_title}", open_entry, offered)
         elif job is None or job.refusal is None or job.stopped.is_set():
             said = f"{offered.short_title}, a real language model, is not on this computer yet."
             kept = (
@@ -146,13 +146,8 @@ def _line(said: str, label: str, act: Callable[[Entry], None], entry: Entry) -> 
     computer where it concerns all visitors."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(plain(said), width="content")
-        if act is _open or visitor_is_local():
+        if act is open_entry or visitor_is_local():
             st.button(label, key="real-model", on_click=act, args=(entry,))
-
-
-def _open(entry: Entry) -> None:
-    change_view(replace(current(), model=entry.name))
-    remember(entry)
 
 
 def _stop(entry: Entry) -> None:

@@ -1,30 +1,47 @@
-"""A worked example on a page: one step at a time, with formula, numbers and what the notes print."""
+"""A worked example on a page: one step at a time, with its formula or code, its numbers, what the notes print
+and their errata."""
 
-from collections.abc import Callable
-from functools import cache
+import html
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.worked import examples
+from model.snippets import STYLES, Style
+from model.worked import Erratum, errata, examples
+from model.worked.code import given_to, script, snippet
 from model.worked.example import Example, Step
+from model.worked.notes import NOTHING
+from viz.elements.one_of import one_listed
 from viz.figures.cells import labels, worked_step
 from viz.notation.markdown import plain
-from viz.notation.numbers import number, numbers
-from viz.shell.pictures import chart, table
+from viz.notation.numbers import DECIMALS, number, numbers
+from viz.notation.theme import ERRATUM, rgba
+from viz.shell.panel import Caption, Formula, Panel, Part, Table, draw_panel
+from viz.shell.pictures import chart, lines_of, script_of
 from viz.state.navigation import page_link
-from viz.views.worked.code import code_of_step, reads_code
-from viz.views.worked.errata import errata_of
-from viz.views.worked.printed_table import printed_table
 
+Option = TypeVar("Option")
 WORKED_PAGE = "pages/worked_examples.py"
 SHOW, NOTES, CODE = "show", "notes", "code"  # show=… in the link opens the tab about the notes, …
-NO_CODE = "This step has no code: it computes nothing, it shows what is there."
-PLACES = "worked-steps"  # session state: the open step of each example
+AS_FORMULA, AS_CODE = "Formula", "Code"
+# Session state: the open step of each example; what a reader chose last, for all examples.
+PLACES, READING, STYLE = "worked-steps", "worked-reading", "worked-style"
 SCROLLING = """<style>
 .st-key-%s { overflow-x: auto }
 .st-key-%s > div:has(.js-plotly-plot) { min-width: %dpx }
+</style>"""
+PRINTED = f"""<style>
+.printed {{ overflow-x: auto; padding: 0 0.2rem 0.3rem; }}
+.printed table {{ border-collapse: collapse; font-size: 0.85rem; }}
+.printed caption {{ text-align: left; opacity: 0.75; padding-bottom: 0.25rem; }}
+.printed th, .printed td {{ padding: 0.15rem 0.55rem; text-align: right; font-family: monospace; }}
+.printed th {{ font-weight: 400; opacity: 0.75; }}
+.printed td.erratum {{ outline: 2px solid {ERRATUM}; background: {rgba(ERRATUM, 0.12)}; }}
+.printed td.erratum span {{ display: block; font-weight: 700; }}
 </style>"""
 
 
@@ -53,36 +70,43 @@ def by_hand(*names: str) -> None:
 
 @st.fragment
 def work_through(example: Example, moved: Callable[[int], None] | None = None) -> None:
-    """One step at a time: the result beside the idea and the formula, and behind it what the notes print.
+    """One step at a time: the result beside the idea and the formula, and below it what the notes print.
 
-    Below the steps stand the errata of the notes. moved: is called with the number of the open step,
-    counted from 0.
+    Last stand the errata of the notes. moved: is called with the number of the open step, counted from 0.
     """
-    position = _stepper(example)
+    name = example.name
+    with st.container(horizontal=True, vertical_alignment="bottom", key=f"stepper-{name}"):
+        position = _stepper(example)
+        step, key = example.steps[position], f"{name}-{position}"
+        reading: list[Part] = [Formula(step.formula)]
+        if any(example.code):
+            kinds = (AS_FORMULA, AS_CODE)
+            if _remembered("Formula or code", kinds, READING, f"reading-{name}") == AS_CODE:
+                reading = _code(example, position)
     if moved is not None:
         moved(position)
-    step = example.steps[position]
-    key = f"{example.name}-{position}"
-    result, formula = st.columns([3, 2], gap="medium")
-    with result:
-        _result(step, key)
-    with formula:
-        stop = "" if example.title.endswith("?") else "."
-        st.markdown(f"**{plain(example.title)}{stop}** {plain(example.idea)}")
-        chosen = any(example.code) and reads_code(example.name)
-        if chosen and example.code[position]:
-            code_of_step(example, position)
-        else:
-            if chosen:
-                st.caption(NO_CODE)
-            st.latex(step.formula)
-        if step.comment:
-            st.caption(plain(step.comment))
-    if step.numbers:
-        st.latex(step.numbers)
-    _plain_table(step, key)
+    stop = "" if example.title.endswith("?") else "."
+    values = np.atleast_2d(step.result)
+    frame = pd.DataFrame(
+        numbers(values),
+        index=labels(step.rows, len(values), alone=step.result.ndim < 2),
+        columns=labels(step.columns, values.shape[1]),
+    )
+    draw_panel(
+        Panel(
+            f"result-{key}",
+            picture=partial(_result, step, key),
+            beside=[
+                f"**{plain(example.title)}{stop}** {plain(example.idea)}",
+                *reading,
+                *([Caption(plain(step.comment))] if step.comment else []),
+            ],
+            below=[Formula(step.numbers)] if step.numbers else [],
+            table=Table(frame),
+        )
+    )
     _verdict(step)
-    errata_of(example, lambda at: open_step(example.name, at))
+    _errata(example)
 
 
 def open_step(name: str, position: int) -> None:
@@ -102,29 +126,101 @@ def _stepper(example: Example) -> int:
     open_step(name, _places().get(name, 0))
     position, key = _places()[name], f"step-{name}"
     st.session_state[key] = position
-    with st.container(horizontal=True, vertical_alignment="center", key=f"stepper-{name}"):
-        st.button(
-            "← Back",
-            key=f"back-{name}",
-            disabled=position == 0,
-            on_click=lambda: open_step(name, position - 1),
-        )
-        st.selectbox(
-            "Step",
-            range(last + 1),
-            format_func=lambda at: f"Step {at + 1} of {last + 1}: {example.steps[at].title}",
-            key=key,
-            label_visibility="collapsed",
-            on_change=lambda: open_step(name, st.session_state[key]),
-        )
-        st.button(
-            "Next →",
-            key=f"next-{name}",
-            type="primary",
-            disabled=position == last,
-            on_click=lambda: open_step(name, position + 1),
-        )
+    st.button(
+        "← Back",
+        key=f"back-{name}",
+        disabled=position == 0,
+        on_click=lambda: open_step(name, position - 1),
+    )
+    st.selectbox(
+        "Step",
+        range(last + 1),
+        format_func=lambda at: f"Step {at + 1} of {last + 1}: {example.steps[at].title}",
+        key=key,
+        label_visibility="collapsed",
+        on_change=lambda: open_step(name, st.session_state[key]),
+    )
+    st.button(
+        "Next →",
+        key=f"next-{name}",
+        type="primary",
+        disabled=position == last,
+        on_click=lambda: open_step(name, position + 1),
+    )
     return position
+
+
+def _remembered(
+    label: str,
+    options: Sequence[Option],
+    memory: str,
+    key: str,
+    *,
+    named: Callable[[Option], str] = str,
+) -> Option:
+    """One choice for all examples: each shows what was chosen last, or the first where it does not have that.
+
+    Args:
+        memory: the name in the session of what was chosen last.
+        key: of the control.
+        named: what an option is called.
+    """
+    wanted = st.session_state.get(memory, options[0])
+    st.session_state[key] = wanted if wanted in options else options[0]
+
+    def remember() -> None:
+        st.session_state[memory] = st.session_state[key]
+
+    st.segmented_control(
+        label,
+        options,
+        required=True,
+        format_func=named,
+        key=key,
+        label_visibility="collapsed",
+        on_change=remember,
+    )
+    chosen: Option = st.session_state[key]
+    return chosen
+
+
+def _code(example: Example, at: int) -> list[Part]:
+    """The lines of a step in the style that the reader chooses, the chosen cell's number, and a script
+    that computes the step alone."""
+    if not example.code[at]:
+        return [
+            Caption("This step has no code: it computes nothing, it shows what is there."),
+            Formula(example.steps[at].formula),
+        ]
+    step, forms, inputs = example.steps[at], example.code, example.inputs
+    offered: list[Style] = list(forms[at])
+    wanted: Style = st.session_state.get(STYLE, offered[0])
+    key = f"{example.name}-{at}"
+    style = _remembered("Style", offered, STYLE, f"code-style-{key}", named=STYLES.__getitem__)
+    values = np.atleast_2d(step.result)
+    names = {
+        "row": labels(step.rows, values.shape[0], alone=step.result.ndim < 2),
+        "column": labels(step.columns, values.shape[1]),
+    }
+    cell = {
+        axis: one_listed(axis.capitalize(), listed, f"code-{axis}-{key}") if len(listed) > 1 else 0
+        for axis, listed in names.items()
+    }
+    text = script(forms, inputs, at, style)
+    needs = "PyTorch and NumPy" if "import numpy" in text else "PyTorch only"
+    lines = partial(
+        lines_of,
+        snippet(forms, inputs, at, style),
+        given=given_to(forms, inputs, at, style),
+        cell=cell,
+        value=float(values[cell["row"], cell["column"]]),
+    )
+    other = [Caption(f"This step has no form of its own in {STYLES[wanted]}.")]
+    return [
+        *(other if wanted not in offered else []),
+        lines,
+        partial(script_of, text, f"It needs {needs} and prints the result of this step."),
+    ]
 
 
 def _result(step: Step, key: str) -> None:
@@ -153,11 +249,73 @@ def _verdict(step: Step) -> None:
     page_link(WORKED_PAGE, "What the notes are →", **{SHOW: NOTES})
 
 
-def _plain_table(step: Step, key: str) -> None:
+def printed_table(step: Step) -> str:
+    """The figures as the notes print them; under a wrong one, what the arithmetic gives.
+
+    A cell that the notes leave out is empty. "" where they print nothing for this step.
+    """
+    if step.notes is None or step.differing is None:
+        return ""
     values = np.atleast_2d(step.result)
-    frame = pd.DataFrame(
-        numbers(values),
-        index=labels(step.rows, len(values), alone=step.result.ndim < 2),
-        columns=labels(step.columns, values.shape[1]),
+    figures = np.array(step.notes.figures).reshape(values.shape).tolist()
+    differing = step.differing.reshape(values.shape)
+    head = labels(step.columns, values.shape[1], alone=step.result.ndim == 0)
+    sides = labels(step.rows, len(values), alone=step.result.ndim < 2)
+    decimals = np.array(step.notes.decimals).reshape(values.shape).tolist()
+    written = numbers(values)
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(side)}</th>'
+        + "".join(
+            map(_cell, figures[row], values[row], written[row], decimals[row], differing[row])
+        )
+        + "</tr>"
+        for row, side in enumerate(sides)
     )
-    table(frame, key)
+    heading = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in head)
+    caption = "As printed" + ("" if step.agrees else ", and under it what the arithmetic gives")
+    return (
+        f'{PRINTED}<div class="printed"><table><caption>{caption}</caption>'
+        f"<tr><td></td>{heading}</tr>{body}</table></div>"
+    )
+
+
+def _cell(figure: str, value: float, written: str, decimals: int, differs: np.bool_) -> str:
+    """One figure; under a wrong one the value, to at least as many decimals as are printed."""
+    if not differs:
+        return f"<td>{'' if figure == NOTHING else html.escape(figure)}</td>"
+    shown = f"{value:.{decimals}f}" if decimals > DECIMALS else written
+    return f'<td class="erratum"><s>{html.escape(figure)}</s><span>{html.escape(shown)}</span></td>'
+
+
+def _errata(example: Example) -> None:
+    """The errata about an example, behind a click."""
+    listed = [erratum for erratum in errata() if erratum.example == example.name]
+    if not listed:
+        return
+    label = f"Errata in the notes about this example: {len(listed)}"
+    row = st.expander(label, key=f"errata-{example.name}", on_change="rerun")
+    if row.open:
+        with row:
+            for number, erratum in enumerate(listed):
+                at = step_of(erratum, example)
+                button = f"Open step {at + 1}" if erratum.step else ""
+                key = f"erratum-{example.name}-{number}"
+                one_erratum(erratum, key, button, partial(open_step, example.name, at))
+
+
+def one_erratum(erratum: Erratum, key: str, button: str, leads: Callable[[], None]) -> None:
+    """An erratum with the notes' own words, and a button that leads on where one is named."""
+    with st.container(border=True):
+        notes, arithmetic, why = st.columns([3, 3, 4])
+        notes.markdown(f"**The notes say**  \n{plain(erratum.notes_say)}")
+        notes.caption(plain(f"{erratum.source}: “{erratum.quotation}”"))
+        arithmetic.markdown(f"**The arithmetic gives**  \n{plain(erratum.arithmetic_gives)}")
+        why.markdown(plain(erratum.why))
+        if button:
+            why.button(button, key=key, type="tertiary", on_click=leads)
+
+
+def step_of(erratum: Erratum, example: Example) -> int:
+    """The step of its example that an erratum belongs to, counted from 0: the first for one of words."""
+    titles = [step.title for step in example.steps]
+    return titles.index(erratum.step) if erratum.step else 0

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from model.worked.failing_code import FailingCode, Outcome, failing_code
+from model.worked.failing_code import Outcome, failing_code
 from viz.elements.one_of import one_of
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
@@ -26,20 +26,34 @@ def code_that_fails() -> None:
         "The code below runs as it stands here, with your sizes, whenever you change one. The messages are "
         "those that Python and PyTorch give."
     )
-    kinds, pieces = st.columns([2, 3])
-    kind = one_of("Kind", (MISTAKES, SIZES), "failing-kind", quiet=True, box=kinds)
-    names = [name for name, one in failing_code().items() if one.mistake == (kind == MISTAKES)]
-    name = pieces.selectbox(
-        "Code",
-        names,
-        format_func=lambda name: failing_code()[name].title,
-        key=f"failing-{kind}",
-        label_visibility="collapsed",
-    )
+    with st.container(horizontal=True, gap="small"):
+        kind = one_of("Kind", (MISTAKES, SIZES), "failing-kind", quiet=True)
+        names = [
+            name for name, code in failing_code().items() if code.mistake == (kind == MISTAKES)
+        ]
+        name = st.selectbox(
+            "Code",
+            names,
+            format_func=lambda name: failing_code()[name].title,
+            key=f"failing-{kind}",
+            label_visibility="collapsed",
+        )
     chosen = failing_code()[name]
     whence = "From" if chosen.mistake else "Compare"
     st.caption(plain(f"{whence} {chosen.source}; the code is this app's own."))
-    sizes = _sizes(chosen)
+    with st.container(horizontal=True, gap="small"):
+        sizes = {
+            name: st.number_input(
+                _LABELS[name],
+                size.lowest,
+                size.highest,
+                size.value,
+                key=f"failing-{chosen.name}-{name}",
+                help=f"A whole number from {size.lowest} to {size.highest}.",
+                width=190,
+            )
+            for name, size in chosen.sizes.items()
+        }
     wrong, mended = (chosen.run(code, sizes) for code in (chosen.wrong, chosen.mended))
     left, right = st.columns(2, gap="large")
     with left:
@@ -54,22 +68,6 @@ def code_that_fails() -> None:
         st.markdown("**Mended**")
         st.code(chosen.shown(chosen.mended, sizes), language="python")
         _tell(mended)
-
-
-def _sizes(code: FailingCode) -> dict[str, int]:
-    with st.container(horizontal=True, gap="small"):
-        return {
-            name: st.number_input(
-                _LABELS[name],
-                size.lowest,
-                size.highest,
-                size.value,
-                key=f"failing-{code.name}-{name}",
-                help=f"A whole number from {size.lowest} to {size.highest}.",
-                width=190,
-            )
-            for name, size in code.sizes.items()
-        }
 
 
 def _tell(outcome: Outcome) -> None:

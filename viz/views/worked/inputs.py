@@ -1,6 +1,6 @@
 """The inputs of a worked example as fields, and the example computed from what stands in them."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
@@ -34,8 +34,14 @@ def with_own_numbers(name: str) -> Example:
         for item in example.inputs:
             kept[item.name] = _field(item, name, kept.get(item.name, item.value))
     if any(not np.array_equal(kept[item.name], item.value) for item in example.inputs):
-        _way_back(name)
-    _complain_of_gaps(example, kept)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            put_back = partial(_put_back, name)
+            st.button("Reset to the starting numbers", key=f"notes-{name}", on_click=put_back)
+            if any(step.notes for step in example.steps):
+                st.caption("You changed the numbers, so the results of the notes are not shown.")
+    for item in example.inputs:
+        if np.isnan(kept[item.name]).any():
+            raise ValueError(f"{item.label} has an empty cell. {item.rule}")
     return _worked(name, tuple((item.name, kept[item.name].tobytes()) for item in example.inputs))
 
 
@@ -60,54 +66,31 @@ def _round(name: str) -> int:
     return rounds.setdefault(name, 0)
 
 
-def _way_back(name: str) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            "Reset to the starting numbers",
-            key=f"notes-{name}",
-            on_click=lambda: _put_back(name),
-        )
-        if any(step.notes for step in worked_example(name).steps):
-            st.caption("You changed the numbers, so the results of the notes are not shown.")
-
-
 def _put_back(name: str) -> None:
     _kept(name).clear()
     st.session_state[ROUNDS][name] = _round(name) + 1
 
 
-def _complain_of_gaps(example: Example, kept: dict[str, Array]) -> None:
-    for item in example.inputs:
-        if np.isnan(kept[item.name]).any():
-            raise ValueError(f"{item.label} has an empty cell. {item.rule}")
-
-
 def _field(item: Input, name: str, shown: Array) -> Array:
     key = f"{name}-{item.name}-{_round(name)}"
-    if item.value.ndim == 0:
-        return read_only(_number(item, key, float(shown)))
-    return _table(item, key, shown)
-
-
-def _number(item: Input, key: str, shown: float) -> float:
-    kind = int if item.whole else float
-    return st.number_input(
-        item.label,
-        kind(item.lowest),
-        kind(item.highest),
-        kind(shown),
-        step=kind(1 if item.whole else _stride(item)),
-        format="%d" if item.whole else "%g",
-        key=f"number-{key}",
-        help=item.rule,
-        width=_FIELD,
+    if item.value.ndim:
+        return _table(item, key, shown)
+    kind, size = int if item.whole else float, abs(float(item.given))
+    # One press of + or − goes by a tenth, or by less where the number itself is small.
+    stride = 0.1 if size >= 0.1 or size == 0 else 10.0 ** np.floor(np.log10(size))
+    return read_only(
+        st.number_input(
+            item.label,
+            kind(item.lowest),
+            kind(item.highest),
+            kind(float(shown)),
+            step=kind(1 if item.whole else stride),
+            format="%d" if item.whole else "%g",
+            key=f"number-{key}",
+            help=item.rule,
+            width=_FIELD,
+        )
     )
-
-
-def _stride(item: Input) -> float:
-    """How far one press of + or − goes: a tenth, or less where the number itself is small."""
-    size = abs(float(item.given))
-    return 0.1 if size >= 0.1 or size == 0 else 10.0 ** np.floor(np.log10(size))
 
 
 def _table(item: Input, key: str, shown: Array) -> Array:
