@@ -4,7 +4,7 @@ that leave room for other visitors' passes."""
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import streamlit as st
 
@@ -126,6 +126,22 @@ def run_or_offer(
     if run.refusal:
         st.error(plain(run.refusal))
     return run
+
+
+@st.cache_resource
+def shared_passes() -> PassesOf[Hashable, Passes[Any]]:
+    """The passes of this process, shared by all visitors. A key begins with the name of its passes."""
+    return PassesOf(Passes)
+
+
+def passes_or_offer(
+    key: Hashable,
+    work: Callable[[Passes[F]], Iterator[F]],
+    offer: Offer,
+    draw: Callable[[Passes[F]], object] = lambda run: None,
+) -> Passes[F] | None:
+    """`run_or_offer` among the passes that all views share."""
+    return run_or_offer(shared_passes(), key, work, offer, draw)
 
 
 def is_stopped(offer: Offer, key: Hashable) -> bool:

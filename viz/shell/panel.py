@@ -6,11 +6,13 @@ returns the panel they ask for. It opens no containers: where a thing stands is 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.snippets import Snippet, Style
 from model.trace.unproven import NotShownError
@@ -32,6 +34,13 @@ class Caption:
     """A remark in small print, in Markdown."""
 
     words: str
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Parts side by side."""
+
+    parts: "Sequence[Part]"
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,9 @@ class Panel:
     check: str = ""
 
 
-Part = str | Formula | Caption | Panel | Callable[[], object]  # a function draws what is no text
+Part = (
+    str | Formula | Caption | Columns | Panel | Callable[[], object]
+)  # a function draws what is no text
 View = Callable[..., Panel | None]  # None: it has drawn all of it by itself
 
 
@@ -93,11 +104,26 @@ def draw_view(view: View, *arguments: object) -> None:
     """The view's controls in one row, and below them its panel."""
     is_data = getattr(view, "__annotations__", {}).get("return") is Panel
     row = st.container(horizontal=is_data, vertical_alignment="bottom", gap="small")
-    with error_boundary():
-        with row:
-            panel = view(*arguments)
-        if panel is not None:
-            draw_panel(panel)
+    below = _below_row.set(st.container())
+    try:
+        with error_boundary():
+            with row:
+                panel = view(*arguments)
+            if panel is not None:
+                draw_panel(panel)
+    finally:
+        _below_row.reset(below)
+
+
+_below_row: ContextVar[DeltaGenerator] = ContextVar("below_row")
+
+
+@contextmanager
+def below_controls() -> Iterator[None]:
+    """Between the row of controls and the picture: for what a view draws before it knows its panel, such as
+    the progress of passes in the background."""
+    with _below_row.get():
+        yield
 
 
 @contextmanager
@@ -167,6 +193,10 @@ def _draw_parts(parts: "Sequence[Part]") -> None:
                 st.latex(latex)
             case Caption(words):
                 st.caption(words)
+            case Columns(parts):
+                for column, one in zip(st.columns(len(parts), gap="large"), parts, strict=True):
+                    with column:
+                        _draw_parts([one])
             case Panel():
                 draw_panel(part)
             case _:

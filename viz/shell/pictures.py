@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from typing import TypeVar
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -15,6 +16,7 @@ from model.snippets import STYLES, Snippet, Style, filled, lone_script
 from model.snippets.script import TRACE_FILE
 from model.trace.blocks import of_query
 from model.trace.records import Attention
+from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_of
 from viz.elements.plot import plot, rules
 from viz.notation.csv_safe import sheltered_table
@@ -28,6 +30,7 @@ from viz.state.session import current
 TABLED = 64  # tokens of a matrix that has a table: a larger one helps nobody
 TABLE_CELLS = 200_000  # of a table: a few megabytes
 PAIRS = 4096**2  # of tokens: a matrix of them has 134 MB in double precision
+T = TypeVar("T")
 
 
 def look_for(words: str, box: DeltaGenerator | None = None) -> None:
@@ -36,19 +39,18 @@ def look_for(words: str, box: DeltaGenerator | None = None) -> None:
     draw(f"**What to look for.** {words}")
 
 
-def of_all_pairs(view: Callable[[Look], None]) -> Callable[[Look], None]:
+def of_all_pairs(view: Callable[[Look], T]) -> Callable[[Look], T]:
     """A view that computes with all pairs of a text's tokens at once, which it refuses for a long text."""
 
     @wraps(view)
-    def bounded(seen: Look) -> None:
-        queries, keys = max(attention.sizes[1:] for attention in seen.trace.attention)
+    def bounded(look: Look) -> T:
+        queries, keys = max(attention.sizes[1:] for attention in look.trace.attention)
         if queries * keys > PAIRS:
-            st.info(
+            raise NotShownError(
                 f"This view computes with all {queries * keys:,} pairs of tokens at once. It is shown for "
                 f"texts of up to {math.isqrt(PAIRS):,} tokens."
             )
-            return
-        view(seen)
+        return view(look)
 
     return bounded
 
