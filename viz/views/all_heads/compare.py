@@ -19,7 +19,7 @@ from model.analysis.heads.statistics import (
 from model.download.entries import is_on_disk
 from model.loading.registry import hub_models, models, others_allowed
 from model.serving.engine import Request
-from model.trace.arrays import Array, Mask, Wide
+from model.trace.arrays import Wide
 from model.trace.blocks import block_of, largest_of_blocks
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -152,16 +152,21 @@ LAYER, ALL, ROLLED = "Mean of a layer's heads", "Mean of all heads", "Rollout"
 
 
 @lru_cache(maxsize=16)
-def _mean(request: Request, family: Family, layers: range) -> MeanWeights:
+def _averaged(request: Request, family: Family, layers: range, kind: str) -> MeanWeights:
+    """The mean over some layers, or rollout up to the last of them. Raises ValueError as `rolled`."""
     members = family.members(traced(request))
-    return mean_weights(members[layers.start : layers.stop])
-
-
-@lru_cache(maxsize=4)
-def _rolled(request: Request, family: Family, layer: int) -> tuple[Array, Mask]:
-    """Rollout up to a layer, and where no path leads."""
-    layers = family.members(traced(request))[: layer + 1]
-    return rolled(layers), ~reachable(layers)
+    if kind != ROLLED:
+        return mean_weights(members[layers.start : layers.stop])
+    below = members[: layers.stop]
+    values = rolled(below)
+    block = block_of(*values.shape)
+    return MeanWeights(
+        block,
+        largest_of_blocks(values, block),
+        ~largest_of_blocks(reachable(below), block),
+        values.mean(0, dtype=np.float64),
+        values.sum(-1, dtype=np.float64),
+    )
 
 
 def means_and_rollout(look: Look) -> Panel:
@@ -177,11 +182,7 @@ def means_and_rollout(look: Look) -> Panel:
         layer = one_listed(label, numbers, "all-heads-means-layer", first=last)
     layers = range(last + 1) if kind == ALL else range(layer, layer + 1)
     with refusals():
-        mean = (
-            _rollout(look.request, family, layer)
-            if kind == ROLLED
-            else _mean(look.request, family, layers)
-        )
+        mean = _averaged(look.request, family, layers, kind)
     queries = [token.text for token in family.queries(look.trace)]
     keys = [token.text for token in family.keys(look.trace)]
     sinks = (
@@ -219,19 +220,6 @@ def means_and_rollout(look: Look) -> Panel:
         table=Table({"query": numbered_labels(queries), **columns})
         if len(queries) <= TABLED
         else None,
-    )
-
-
-def _rollout(request: Request, family: Family, layer: int) -> MeanWeights:
-    """Rollout up to a layer, in blocks. Raises ValueError as `rolled`."""
-    values, masked = _rolled(request, family, layer)
-    block = block_of(*values.shape)
-    return MeanWeights(
-        block,
-        largest_of_blocks(values, block),
-        ~largest_of_blocks(~masked, block),
-        values.mean(0, dtype=np.float64),
-        values.sum(-1, dtype=np.float64),
     )
 
 

@@ -4,7 +4,6 @@ when the token is hidden."""
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -94,45 +93,65 @@ def first_token(look: Look) -> Panel:
             below=[*_effects(run, family, position), *panel.below],
         )
         return of_heads(panel, run, (), "with that token hidden")
-    map_ = _MAPS[shown]
-    values = map_.values(means)
+    values_of, quantity, title = _MAPS[shown]
+    values = values_of(means)
     panel = replace(
         panel,
-        look_for=map_.words(look, means, token),
+        look_for=_look_for(shown, look, means, token),
         picture=map_of_heads(
             look,
             family,
             values,
-            quantity=map_.quantity,
-            title=map_.title,
-            words=lambda value: "no row" if np.isnan(value) else f"{map_.title}: {value:.4f}",
+            quantity=quantity,
+            title=title,
+            words=lambda value: "no row" if np.isnan(value) else f"{title}: {value:.4f}",
         ),
         alt=f"{shown}: one number for each head; the largest is {np.nanmax(values):.2f}.",
     )
     return of_heads(panel, look, heads)
 
 
-class _Map(NamedTuple):
-    """One number for each head: its colour, its name, and what is said of it."""
+# The number of each head that a map shows, its colour and its name.
+_MAPS: dict[str, tuple[Callable[[TokenAsKey], Wide], QuantityName, str]] = {
+    WEIGHT: (lambda means: means.weight, "weight", "mean weight"),
+    VALUE: (lambda means: means.value_ratio, "value", "times the others' length"),
+    EDGE: (lambda means: means.carried, "stream", "share of lengths"),
+    LEARNED: (lambda means: means.learned, "weight", "mean weight"),
+}
 
-    values: Callable[[TokenAsKey], Wide]
-    quantity: QuantityName
-    title: str
-    words: Callable[[Look, TokenAsKey, str], str]
 
-
-def _of_weight(look: Look, means: TokenAsKey, token: str) -> str:
-    known = ~np.isnan(means.weight)
-    rests = known & (means.weight > RESTS)
+def _look_for(shown: str, look: Look, means: TokenAsKey, token: str) -> str:
+    """What the chosen map shows, in numbers. token: as Markdown may show it."""
+    weight, ratio = np.nanmean(means.weight), means.value_ratio
+    if shown == VALUE:
+        return (
+            f"The value of {token} is {np.nanmean(ratio):.2f} times as long as those of the other tokens, on "
+            f"average over the heads. {_largest(look, means, -ratio, 'Shortest', ratio)} "
+            f"{_largest(look, means, ratio, 'Longest')}"
+        )
+    if shown == EDGE:
+        return (
+            f"The edges to {token} have {weight:.0%} of the weight of these rows and "
+            f"{np.nanmean(means.carried):.0%} of the lengths of all edges, on average over the heads. "
+            f"{_largest(look, means, means.carried)}"
+        )
+    if shown == LEARNED:
+        return (
+            f"In these rows the learned sink of a head takes {np.nanmean(means.learned):.2f} of the weight, "
+            f"on average over the heads; {token} gets {weight:.2f}. The sink has no value, so its share "
+            f"adds nothing to the stream. {_largest(look, means, means.learned)}"
+        )
+    rests = means.weight > RESTS  # NaN is not
     words = (
-        f"{token} gets {means.weight[known].mean():.2f} of the weight of the other tokens that may attend to "
-        f"it, on average over the heads. Spread evenly, it would get {means.even[known].mean():.2f}. "
+        f"{token} gets {weight:.2f} of the weight of the other tokens that may attend to it, on average over "
+        f"the heads. Spread evenly, it would get {np.nanmean(means.even):.2f}. "
         f"{_largest(look, means, means.weight)}"
     )
     if not rests.any():
         return f"{words} No head gives it more than half of its weight on this text."
+    known = int((~np.isnan(means.weight)).sum())
     return (
-        f"{words} In {rests.sum()} of {counted(known.sum(), 'head')} it has more than half"
+        f"{words} In {rests.sum()} of {counted(known, 'head')} it has more than half"
         f"{_what_it_carries(means, rests)}"
     )
 
@@ -154,31 +173,6 @@ def _what_it_carries(means: TokenAsKey, rests: Mask) -> str:
     return f"{words}: this weight moves the stream by its share or more."
 
 
-def _of_value(look: Look, means: TokenAsKey, token: str) -> str:
-    ratio = means.value_ratio
-    return (
-        f"The value of {token} is {np.nanmean(ratio):.2f} times as long as those of the other tokens, on "
-        f"average over the heads. {_largest(look, means, -ratio, 'Shortest', ratio)} "
-        f"{_largest(look, means, ratio, 'Longest')}"
-    )
-
-
-def _of_edges(look: Look, means: TokenAsKey, token: str) -> str:
-    return (
-        f"The edges to {token} have {np.nanmean(means.weight):.0%} of the weight of these rows and "
-        f"{np.nanmean(means.carried):.0%} of the lengths of all edges, on average over the heads. "
-        f"{_largest(look, means, means.carried)}"
-    )
-
-
-def _of_learned_sink(look: Look, means: TokenAsKey, token: str) -> str:
-    return (
-        f"In these rows the learned sink of a head takes {np.nanmean(means.learned):.2f} of the weight, on "
-        f"average over the heads; {token} gets {np.nanmean(means.weight):.2f}. The sink has no value, so its "
-        f"share adds nothing to the stream. {_largest(look, means, means.learned)}"
-    )
-
-
 def _largest(
     look: Look, means: TokenAsKey, by: Wide, word: str = "Highest", values: Wide | None = None
 ) -> str:
@@ -188,14 +182,6 @@ def _largest(
     leading, several = led_by(names, ranked, decimals=2)
     value = (by if values is None else values)[int(ranked.argmax())]
     return f"{word}: {leading} with {value:.2f}{' each' if several else ''}."
-
-
-_MAPS: dict[str, _Map] = {
-    WEIGHT: _Map(lambda means: means.weight, "weight", "mean weight", _of_weight),
-    VALUE: _Map(lambda means: means.value_ratio, "value", "times the others' length", _of_value),
-    EDGE: _Map(lambda means: means.carried, "stream", "share of lengths", _of_edges),
-    LEARNED: _Map(lambda means: means.learned, "weight", "mean weight", _of_learned_sink),
-}
 
 
 def _why(look: Look, family: Family, means: TokenAsKey, has_sinks: bool) -> str:

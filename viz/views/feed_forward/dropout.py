@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -80,45 +80,46 @@ def dropout_view(look: Look) -> Panel:
 def _on_embedding(look: Look, draw: Draw) -> Panel:
     """The sum of token and position, as the first layer reads it."""
     values = look.trace.residual[look.trace.source][0]
-    after = dropped(values, draw.rate, draw.seed)
     tokens = [token.text for token in look.trace.tokens]
-    effect = _effect(of_embedding(values, after), tokens, "before the first layer")
-    return _vectors(values, after, tokens, "dimension", draw, effect)
+    where = "before the first layer"
+    return _vectors(values, partial(of_embedding, values), tokens, "dimension", draw, where)
 
 
 def _on_output(look: Look, draw: Draw) -> Panel:
     """What a sub-layer adds to the stream."""
-    order = look.model.config.norm_place
-    names = [
-        part.name for stack in look.trace.stacks for part in contributions(look.trace, stack, order)
-    ]
+    trace, order = look.trace, look.model.config.norm_place
+    parts = [part for stack in trace.stacks for part in contributions(trace, stack, order)]
+    names = [part.name for part in parts]
     name = choose_sublayer("Sub-layer", names, look, "dropout-sublayer")
-    part = part_named(look.model, look.trace, name)
-    after = dropped(part.added, draw.rate, draw.seed)
-    tokens = [token.text for token in look.trace.tokens_of(Place.named(name).stack)]
-    effect = _effect(of_output(part, after), tokens)
-    return _vectors(part.added, after, tokens, "dimension", draw, effect)
+    part = part_named(look.model, trace, name)
+    tokens = [token.text for token in trace.tokens_of(Place.named(name).stack)]
+    return _vectors(part.added, partial(of_output, part), tokens, "dimension", draw)
 
 
 def _on_activations(look: Look, draw: Draw) -> Panel:
     record = choose_neurons(look)
-    after = dropped(record.hidden, draw.rate, draw.seed)
-    tokens = tokens_of(look, record)
     part = part_named(look.model, look.trace, record.name)
-    effect = _effect(of_neurons(look.model, part, record.hidden, after), tokens)
-    return _vectors(record.hidden, after, tokens, "neuron", draw, effect)
+    effect = partial(of_neurons, look.model, part, record.hidden)
+    return _vectors(record.hidden, effect, tokens_of(look, record), "neuron", draw)
 
 
 def _vectors(
-    values: Array, after: Dropped, tokens: list[str], unit: str, draw: Draw, effect: str
+    values: Array,
+    effect: Callable[[Dropped], Effect],
+    tokens: list[str],
+    unit: str,
+    draw: Draw,
+    where: str = "after this sub-layer",
 ) -> Panel:
     """The columns with the largest values, one of them in numbers.
 
     Args:
-        values, after: (token, …) before and after.
+        values: (token, …) before the draw.
+        effect: what the values after it change; where: of which stream, in words.
+        tokens: of the rows.
         unit: what a column is.
-        effect: what the draw changes, in words.
     """
+    after = dropped(values, draw.rate, draw.seed)
     listed = strongest(values, SHOWN)
     peak = int(np.abs(values[:, listed[0]]).argmax())
     words, means = _what_happened(values, after, draw.rate, np.ones(values.shape, bool))
@@ -131,7 +132,7 @@ def _vectors(
             Formula(formulas.DROPOUT),
             f"{unit.title()} {listed[0]} on token {peak}, if it is kept:",
             Formula(formulas.kept_in_numbers(float(values[peak, listed[0]]), draw.rate)),
-            effect,
+            _effect(effect(after), tokens, where),
         ],
         below=[
             Caption(f"The table names every {unit}; a narrow picture names every second one."),
@@ -203,7 +204,7 @@ def _on_weights(look: Look, draw: Draw) -> Panel:
             Formula(formulas.DROPOUT),
             f"A row of weights sums to 1{' with its sink' * (attention.sinks is not None)}. After dropout "
             f"the sums of the rows run from **{sums.min():.3f}** to **{sums.max():.3f}**.",
-            _effect(effect, queries),
+            _effect(effect, queries, "after this sub-layer"),
         ],
         below=[_DERIVED],
         table=Table(
@@ -222,7 +223,7 @@ _VIEWS: dict[str, Callable[[Look, Draw], Panel]] = {
 }
 
 
-def _effect(effect: Effect, tokens: list[str], where: str = "after this sub-layer") -> str:
+def _effect(effect: Effect, tokens: list[str], where: str) -> str:
     """How far a draw moves the stream."""
     shares = effect.shares
     most = int(shares.argmax())
