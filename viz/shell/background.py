@@ -11,6 +11,7 @@ import streamlit as st
 from model.serving.engine import Background
 from model.system.jobs import Job, Jobs
 from viz.notation.markdown import plain
+from viz.shell.panel import below_controls
 from viz.state.engine import engine, visitor
 from viz.state.shares import page_runs
 
@@ -140,8 +141,9 @@ def passes_or_offer(
     offer: Offer,
     draw: Callable[[Passes[F]], object] = lambda run: None,
 ) -> Passes[F] | None:
-    """`run_or_offer` among the passes that all views share."""
-    return run_or_offer(shared_passes(), key, work, offer, draw)
+    """`run_or_offer` among the passes that all views share, below the controls of a view."""
+    with below_controls():
+        return run_or_offer(shared_passes(), key, work, offer, draw)
 
 
 def is_stopped(offer: Offer, key: Hashable) -> bool:

@@ -17,7 +17,7 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
 from viz.notation.numbers import led_by, moves, settled, signed
 from viz.shell.background import Offer, Passes, passes_or_offer
-from viz.shell.panel import Caption, Formula, Panel, below_controls
+from viz.shell.panel import Caption, Formula, Panel
 from viz.state.look import Look
 from viz.state.navigation import view_link
 from viz.state.session import current
@@ -65,8 +65,7 @@ UNITS: dict[Measure, str] = {"divergence": "nats", "loss": "change, nats", "move
 
 def ablation(look: Look) -> Panel:
     """The map and the ranking of what each head is needed for, as far as the passes have come."""
-    with below_controls():
-        run = _passes(look)
+    run = _passes(look)
     if run is None or run.found is None:
         return Panel("all-heads-ablation")
     effects = run.found

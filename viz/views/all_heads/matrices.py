@@ -38,7 +38,7 @@ from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import difference, signed
 from viz.shell.background import Offer, Passes, passes_or_offer
-from viz.shell.panel import Caption, Formula, Panel, Part, Table, below_controls, refusals
+from viz.shell.panel import Caption, Formula, Panel, Part, Table, refusals
 from viz.shell.pictures import TABLED, of_all_pairs
 from viz.state.engine import engine
 from viz.state.look import Look, loaded, traced
@@ -314,9 +314,8 @@ def _composed_behind(look: Look, count: int) -> tuple[Composition, ...]:
         count,
         _PRODUCTS * count * float(look.model.config.d_model) ** 3,
     )
-    with below_controls():
-        work = partial(compare_one, look.model, look.trace, head)
-        run = passes_or_offer((offer.name, look.request, head), work, offer)
+    work = partial(compare_one, look.model, look.trace, head)
+    run = passes_or_offer((offer.name, look.request, head), work, offer)
     return run.found.ratios if run and run.found and run.complete else ()
 
 
