@@ -155,9 +155,11 @@ def _choose_label(
     given = given_labels(profile)
     given = given[given["layer"].isin(names_of(family, look))]
     counts = given["label"].value_counts()
-    label = st.pills(
+    label = st.selectbox(
         "Heads with a label",
         [kind.name for kind in KINDS if kind.name in counts],
+        index=None,
+        placeholder="None is framed",
         format_func=lambda one: f"{TITLES[one]} ({counts[one]})",
         key=f"all-heads-label-{look.model.name}-{family.title}",
     )
@@ -193,10 +195,8 @@ def ranking(look: Look) -> Panel:
     present = [one.name for one in STATISTICS if one.name in known.values]
     if st.session_state.get(KEY) not in present:
         st.session_state[KEY] = present[0]
-    name = st.segmented_control(
-        "Rank by", present, required=True, format_func=lambda one: BY_NAME[one].title, key=KEY
-    )
-    statistic = BY_NAME[name or present[0]]
+    name = st.selectbox("Rank by", present, format_func=lambda one: BY_NAME[one].title, key=KEY)
+    statistic = BY_NAME[name]
     values, is_list = known.values[statistic.name], map_or_list("ranking", first=LIST) == LIST
     leading, several = led_by([name_of(look, head) for head in known.heads], values, decimals=3)
     unit = "" if statistic in SHARES else f" {statistic.unit}"
