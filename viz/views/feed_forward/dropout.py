@@ -69,7 +69,8 @@ def dropout_view(look: Look) -> Panel:
     places = list(_VIEWS)
     first = places.index(ACTIVATIONS)
     what = st.selectbox("Dropout on", places, index=first, key="dropout-on", width=190)
-    off = one_of("Mode", ("Training", "Evaluation"), "dropout-mode") != "Training"
+    modes = ("Training", "Evaluation")
+    off = st.selectbox("Mode", modes, key="dropout-mode", width=150) != "Training"
     shown = one_of("Values", (BEFORE, MASK, AFTER), "dropout-shown", default=AFTER)
     rate = st.slider("Rate p", 0.0, 0.9, 0.1, step=0.05, key="dropout-p", disabled=off, width=180)
     seed = st.number_input("Seed", 0, 9999, step=1, key="dropout-seed", disabled=off, width=120)
