@@ -4,13 +4,32 @@ import streamlit as st
 
 from viz.notation.head_formulas import concatenation
 from viz.shell import page
+from viz.shell.panel import View
 from viz.tour.card import beside_questions
-from viz.views.all_heads.views import VIEWS
+from viz.views.all_heads.ablation import ablation
+from viz.views.all_heads.compare import compare, means_and_rollout
+from viz.views.all_heads.first_token import first_token
+from viz.views.all_heads.matrices import as_matrices
+from viz.views.all_heads.patterns import from_word_to_word, grid, ranking
+from viz.views.all_heads.writing import head_results, through_output
 from viz.views.glossary.glossary import glossary_link
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/all_heads.py")
-seen = page.look(head=True)
+look = page.look(head=True)
+
+VIEWS: dict[str, View] = {
+    "Grid": grid,
+    "Ranking": ranking,
+    "From word to word": from_word_to_word,
+    "Why the first token?": first_token,
+    "What heads write": head_results,
+    "Through W_O": through_output,
+    "A head as matrices": as_matrices,
+    "Leave one out": ablation,
+    "Two sentences or models": compare,
+    "Averages and rollout": means_and_rollout,
+}
 
 
 def idea() -> None:
@@ -32,7 +51,7 @@ purpose of the head. Means over heads and **rollout** are useful pictures, but n
 computes them.
 """
     )
-    config = seen.model.config
+    config = look.model.config
     formula.latex(concatenation(config))
     if config.groups_keys:
         formula.caption(
@@ -42,7 +61,7 @@ computes them.
 
 
 def live() -> None:
-    beside_questions("all-heads", seen, lambda: page.views(VIEWS, seen))
+    beside_questions("all-heads", look, lambda: page.views(VIEWS, look))
 
 
 page.beats(

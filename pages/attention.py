@@ -4,13 +4,32 @@ import streamlit as st
 
 from viz.notation.formulas import ATTENTION, ATTENTION_WITHOUT_MASK
 from viz.shell import page
+from viz.shell.panel import View
+from viz.state.look import Look
 from viz.tour.card import beside_questions
-from viz.views.attention.views import VIEWS
+from viz.views.attention.edges import edges
+from viz.views.attention.projected import sum_of_products
+from viz.views.attention.why import why_this_score
 from viz.views.glossary.glossary import glossary_link
+from viz.views.laboratory.effects import effect_on_prediction
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/attention.py")
-seen = page.look(changed=True, head=True)
+look = page.look(changed=True, head=True)
+
+
+def step_by_step(look: Look) -> None:
+    """The explorer, and below it what a change does to the prediction."""
+    page.explore(look, layers=True)
+    effect_on_prediction(look)
+
+
+VIEWS: dict[str, View] = {
+    "Step by step": step_by_step,
+    "Why this score?": why_this_score,
+    "A sum of products": sum_of_products,
+    "Edges": edges,
+}
 
 
 def idea() -> None:
@@ -30,7 +49,7 @@ of the values, each times its weight.
 This is a soft look-up: a dictionary in which every key matches to some degree.
 """
     )
-    masked = seen.model.config.masks_future
+    masked = look.model.config.masks_future
     formula.latex(ATTENTION if masked else ATTENTION_WITHOUT_MASK)
     if not masked:
         formula.caption(
@@ -39,7 +58,7 @@ This is a soft look-up: a dictionary in which every key matches to some degree.
 
 
 def live() -> None:
-    beside_questions("attention", seen, lambda: page.compare(seen, VIEWS))
+    beside_questions("attention", look, lambda: page.compare(look, VIEWS))
 
 
 page.beats(

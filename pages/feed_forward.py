@@ -3,23 +3,23 @@
 import streamlit as st
 
 from viz.shell import page
+from viz.shell.panel import View, draw_view
 from viz.views.feed_forward.dropout import dropout_view
-from viz.views.feed_forward.experts import EXPERTS, experts
 from viz.views.feed_forward.formulas import FEED_FORWARD, RESIDUAL, feed_forward
-from viz.views.feed_forward.neurons import activation_view, neurons, on_the_curve
+from viz.views.feed_forward.neurons import EXPERTS, activation_view, experts, neurons, on_the_curve
 from viz.views.feed_forward.stream import contributions_view, gradient_view
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/feed_forward.py")
-seen = page.look(full=True)
+look = page.look(full=True)
 
-VIEWS = {
-    **({EXPERTS: lambda: experts(seen)} if seen.trace.experts else {}),
-    "Neurons": lambda: neurons(seen),
-    "On the curve": lambda: on_the_curve(seen),
-    "Contributions": lambda: contributions_view(seen),
+VIEWS: dict[str, View] = {
+    **({EXPERTS: experts} if look.trace.experts else {}),
+    "Neurons": neurons,
+    "On the curve": on_the_curve,
+    "Contributions": contributions_view,
     "Gradient by depth": gradient_view,
-    "Dropout": lambda: dropout_view(seen),
+    "Dropout": dropout_view,
 }
 
 
@@ -41,7 +41,7 @@ the **residual stream**. The shortcut around the sub-layer gives gradients a sho
 **Dropout** sets some values to 0 in training and divides the rest by 1 − p.
 """
         )
-        config = seen.model.config
+        config = look.model.config
         st.latex(feed_forward(config) if config.d_mlp else FEED_FORWARD)
         st.latex(RESIDUAL)
         if config.experts:
@@ -52,7 +52,7 @@ the **residual stream**. The shortcut around the sub-layer gives gradients a sho
         elif not config.d_mlp:
             st.caption("This model has attention only: no feed-forward layers.")
     with picture:
-        activation_view()
+        st.fragment(draw_view)(activation_view)
 
 
 page.beats(
@@ -68,5 +68,5 @@ page.beats(
         "dropout-by-hand",
         "dropout-on-weights",
     ),
-    live=lambda: page.views(VIEWS),
+    live=lambda: page.views(VIEWS, look),
 )

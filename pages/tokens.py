@@ -3,16 +3,16 @@
 import streamlit as st
 
 from viz.shell import page
+from viz.shell.panel import View
 from viz.views.tokens.chat import as_a_chat
-from viz.views.tokens.listing import token_list, two_tokenizers
-from viz.views.tokens.steps import word_steps
+from viz.views.tokens.listing import token_list, two_tokenizers, word_steps
 from viz.views.tokens.vectors import LOOK_UP, nearest, token_windows, two_sentences, vector_look_up
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/tokens.py")
-seen = page.look()
+look = page.look()
 
-VIEWS = {
+VIEWS: dict[str, View] = {
     "Tokens": token_list,
     "Step by step": word_steps,
     "Two tokenizers": two_tokenizers,
@@ -48,5 +48,5 @@ every position learns to predict the next token. The **stride** is the step from
 page.beats(
     idea=idea,
     hand=lambda: by_hand("look-up-is-one-hot", "sliding-windows", "same-word-two-sentences"),
-    live=lambda: page.views(VIEWS, seen),
+    live=lambda: page.views(VIEWS, look),
 )

@@ -31,7 +31,8 @@ PICTURE = ", ".join(
         "canvas",
     )
 )
-LOWEST = {"wide": 250, "phone": 420}  # pixels from the top at which it begins
+# Pixels from the top at which it begins: below it stand one row of views and one of controls.
+LOWEST = {"wide": 300, "phone": 680}
 BEATS = f"{MAIN} [data-testid=stTabs] [role=tab]"
 SWITCHES = f"{MAIN} [data-testid=stButtonGroup]"
 STEP = "[class*=st-key-stepper-] input[aria-label=Step]"

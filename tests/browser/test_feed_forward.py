@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import MARKS, click_mark, each_shows, show
+from tests.browser.controls import MARKS, choose, click_mark, each_shows, show
 
 TEXT = "the cat saw the dog"
 SAID = {
@@ -15,8 +15,6 @@ SAID = {
     "Gradient by depth": "nearly nothing is left",
     "pre-norm": "neither vanishes nor explodes",
     "Dropout": "became 0; the others were divided by",
-    "Embedding": "The stream before the first layer moves by",
-    "Evaluation": "Nothing changes",
 }
 
 
@@ -28,6 +26,11 @@ def test_a_mark_fills_the_formula_and_every_view_answers_its_controls(
     click_mark(page.locator(MARKS).nth(4), "choose token 4 ·dog")
     expect(page.get_by_text("Token 4 ·dog, its neuron with the largest activation")).to_be_visible()
     each_shows(page, SAID)
+    choose(page, "Dropout on", "Embedding")
+    expect(page.get_by_text("The stream before the first layer moves by")).to_be_visible()
+    page.get_by_role("combobox", name="Mode", exact=True).click()
+    page.get_by_role("option", name="Evaluation").click()
+    expect(page.get_by_text("Nothing changes")).to_be_visible()
 
 
 def test_the_curves_of_the_idea_show_slopes_too(open_page: Callable[..., Page]) -> None:

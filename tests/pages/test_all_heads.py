@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import viz.views.all_heads.ablation as ablation_view
 from model import Model, Trace
 from model.analysis.attribution.head_matrices import (
     HeadMatrices,
@@ -26,10 +25,9 @@ from model.serving.engine import Request
 from tests.model.tiny import sentence
 from tests.pages.kinds import name_of
 from tests.pages.reading import control, numbers, own, said, tables, traces, visit
+from tools.words import shows
 from viz.shell import background
-from viz.views.all_heads.choice import CompositionRun
 from viz.views.all_heads.matrices import compare_one
-from viz.views.all_heads.views import VIEWS
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 MISSING = re.compile(r"\b(nan|inf)\b")
@@ -42,7 +40,8 @@ def opened(show: str, **parameters: str) -> AppTest:
 
 def test_every_view_draws_the_heads_of_each_kind_of_sublayer() -> None:
     text = sentence(own(TRANSLATOR))
-    for view in VIEWS:
+    (views,) = shows(visit("all_heads"))
+    for view in views.options:
         app = opened(view, model=TRANSLATOR, text=text)
         if "Heads of" in {widget.label for widget in app.segmented_control}:
             for family in families(own(TRANSLATOR).trace(text)):
@@ -176,7 +175,8 @@ def test_a_long_ablation_waits_to_be_asked_and_a_stopped_one_shows_what_was_foun
     assert not app.exception
     assert "Without **" in said(app)
     model = own("stories")
-    run = ablation_view.runs().known(Request("stories", text))
+    request = Request("stories", text)
+    run = background.shared_passes().known(("all-heads-ablation", request))
     monkeypatch.setattr(contributions, "MOST_ROWS", 3)
     run.found = next(ablate_each(model, model.trace(text), run.found.watched, nullcontext))
     app = opened("Leave one out", text=text)
@@ -247,7 +247,7 @@ def test_one_head_is_compared_with_those_of_one_sub_layer_at_a_time() -> None:
     model = own("stories")
     trace = model.trace(TEXT)
     head = ("decoder.1.self", 3)
-    steps = list(compare_one(model, trace, head, CompositionRun(None)))
+    steps = list(compare_one(model, trace, head, background.Passes(None)))
     heads = heads_of(trace.attention)
     assert [step.done for step in steps] == [4 * at for at in range(1, len(trace.attention) + 1)]
     assert steps[-1].total == len(heads)

@@ -77,7 +77,7 @@ def test_of_the_heads_through_w_o(model: str, tmp_path: Path) -> None:
     assert found.outputs[:, token].any()
     save(tmp_path, model, TEXT, within_weights(trace.find(place)))
     assert_the_code_runs(
-        app, "concatenation", {"output": torch.tensor(found.outputs), "w": weights}, tmp_path
+        app, "all-heads-merged", {"output": torch.tensor(found.outputs), "w": weights}, tmp_path
     )
 
 

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 from streamlit.delta_generator import DeltaGenerator
 
 from model.loading.registry import models
@@ -15,13 +13,9 @@ from model.nn.places import Place
 from model.serving.engine import opens_file
 from model.trace.records import Token
 from viz.elements.one_of import one_listed, open_one
-from viz.elements.plot import plot
-from viz.figures.heatmap import Axis
-from viz.figures.vectors import MARKED, ColourEnd, token_rows
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.names import SUBLAYERS
-from viz.notation.theme import QuantityName
 from viz.shell.model_picker import looked_up, offer_knowing
 from viz.state.intervention_words import COUNTERFACTUAL, masks_for
 from viz.state.link import TEXT_LIMIT, short_link
@@ -252,30 +246,3 @@ def pick_token(tokens: Sequence[Token], key: str) -> int:
     key = f"{key}-{hash(tuple(token.id for token in tokens))}"
     labels = numbered_labels([token.text for token in tokens], LISTED)
     return one_listed("Token", labels, key, first=longest)
-
-
-def choosable_rows(
-    values: NDArray[np.floating],
-    *,
-    tokens: Sequence[str],
-    columns: Axis,
-    quantity: QuantityName,
-    end: ColourEnd,
-    key: str,
-    chosen: str,
-) -> None:
-    """values (token, column) drawn with marks that choose a token.
-
-    key: of the picture. chosen: of the token's list, which the marks write to.
-    """
-    row = st.session_state[chosen]
-    figure = token_rows(
-        values, tokens=tokens, columns=columns, quantity=quantity, end=end, chosen=row
-    )
-
-    def take(token: int) -> None:
-        st.session_state[chosen] = token
-
-    plot(figure, f"{key}-{row}", clicked=take)  # a new picture each time: nothing is selected in it
-    if len(tokens) <= MARKED:
-        st.caption(HINT)

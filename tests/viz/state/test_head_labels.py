@@ -13,7 +13,7 @@ from tests.model.made_trace import made_trace
 from tests.model.tiny import loaded
 from viz.questions.question import Scene
 from viz.questions.rows import copying_head, previous_head
-from viz.views.all_heads.grid import _look_for, _role
+from viz.views.all_heads.patterns import _look_for, _role
 
 LIST = "a b c d e a b c d e a b"  # seven tokens come back
 STOPS = "x . a b . c d . a b . c ."

@@ -15,8 +15,8 @@ from model.nn.places import Head
 from model.serving.engine import Engine, Request
 from model.system.jobs import UNEXPECTED
 from viz.shell import background
+from viz.shell.background import Passes, PassesOf
 from viz.views.all_heads import ablation
-from viz.views.all_heads.choice import AblationRun, AblationRuns
 
 REQUEST = Request("stories", "the cat")
 
@@ -33,7 +33,7 @@ class Steps:
         self.go = threading.Semaphore(0)
         self.begun = 0
 
-    def __call__(self, run: AblationRun) -> Iterator[Ablations]:
+    def __call__(self, run: Passes[Ablations]) -> Iterator[Ablations]:
         self.begun += 1
         for done in (1, 2, 3):
             assert self.go.acquire(timeout=20)
@@ -41,7 +41,7 @@ class Steps:
 
 
 def test_two_visitors_share_one_run_and_its_result_is_kept() -> None:
-    runs, steps = AblationRuns(), Steps()
+    runs, steps = PassesOf[Request, Passes[Ablations]](Passes), Steps()
     one, other = runs.started(REQUEST, steps), runs.started(REQUEST, steps)
     assert one is other
     steps.go.release(3)
@@ -54,10 +54,10 @@ def test_two_visitors_share_one_run_and_its_result_is_kept() -> None:
 def test_a_run_that_nobody_looks_at_ends_with_what_it_found_and_may_start_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    runs, steps = AblationRuns(), Steps()
+    runs, steps = PassesOf[Request, Passes[Ablations]](Passes), Steps()
     run = runs.started(REQUEST, steps)
     wait_for(lambda: steps.begun == 1)
-    monkeypatch.setattr(AblationRun, "patience", -1.0)
+    monkeypatch.setattr(Passes, "patience", -1.0)
     steps.go.release(1)
     assert run.ended.wait(20)
     assert not run.complete
@@ -72,7 +72,7 @@ def test_a_run_that_nobody_looks_at_ends_with_what_it_found_and_may_start_anew(
 
 
 def test_another_request_has_a_run_of_its_own() -> None:
-    runs, steps = AblationRuns(), Steps()
+    runs, steps = PassesOf[Request, Passes[Ablations]](Passes), Steps()
     steps.go.release(6)
     one, other = runs.started(REQUEST, steps), runs.started(Request("stories", "a dog"), steps)
     assert one is not other
@@ -95,7 +95,10 @@ def test_with_eight_runs_under_way_a_sentence_waits_for_one_pass_of_theirs(
     monkeypatch.setattr(contributions, "_without", held)
     monkeypatch.setattr(contributions, "MOST_ROWS", 2)
     model = engine.model("stories", lambda sentence, share: None)
-    runs, eight = AblationRuns(), [Request("stories", f"{number} cats") for number in range(8)]
+    runs, eight = (
+        PassesOf[Request, Passes[Ablations]](Passes),
+        [Request("stories", f"{number} cats") for number in range(8)],
+    )
     traces = [engine.trace(request, lambda place: None) for request in eight]
     begun = [
         runs.started(request, partial(ablation._work, model, trace), visitor=request)
@@ -130,9 +133,11 @@ def test_a_run_that_nobody_looks_at_leaves_the_queue(monkeypatch: pytest.MonkeyP
     model = engine.model("stories", lambda sentence, share: None)
     trace = engine.trace(REQUEST, lambda place: None)
     with engine.turn(lambda place: None):
-        run = AblationRuns().started(REQUEST, partial(ablation._work, model, trace))
+        run = PassesOf[Request, Passes[Ablations]](Passes).started(
+            REQUEST, partial(ablation._work, model, trace)
+        )
         wait_for(lambda: engine.holdings.waiting == 1)
-        monkeypatch.setattr(AblationRun, "patience", -1.0)
+        monkeypatch.setattr(Passes, "patience", -1.0)
         assert run.ended.wait(60)
     assert run.state == "gone"
     assert run.refusal is None
@@ -140,9 +145,9 @@ def test_a_run_that_nobody_looks_at_leaves_the_queue(monkeypatch: pytest.MonkeyP
 
 
 def test_a_mistake_ends_the_run_and_is_known() -> None:
-    def work(run: AblationRun) -> Iterator[Ablations]:
+    def work(run: Passes[Ablations]) -> Iterator[Ablations]:
         raise RuntimeError("planted")
 
-    run = AblationRuns().started(REQUEST, work)
+    run = PassesOf[Request, Passes[Ablations]](Passes).started(REQUEST, work)
     assert run.ended.wait(20)
     assert run.refusal == UNEXPECTED

@@ -11,7 +11,7 @@ from model.analysis.heads.statistics import families
 from model.nn.places import head_label
 from model.training.checkpoints import Archive, shipped_training_run
 from tests.model.tiny import loaded
-from viz.views.all_heads.ranking import BY_NAME
+from viz.views.all_heads.patterns import BY_NAME
 from viz.views.training.player import message
 from viz.views.training.player.message import charts, part_name, patterns
 from viz.views.training.views import STRIPE

@@ -2,231 +2,261 @@
 when the token is hidden."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
-from model.analysis.heads.sinks import TokenAsKey, token_as_key
+from model.analysis.heads.sinks import TokenAsKey, hiding, moved_weight, token_as_key
 from model.analysis.heads.statistics import Family
 from model.serving.engine import Request
 from model.trace.arrays import Mask, Wide
 from model.trace.unproven import RECORDED, NotShownError
 from viz.elements.one_of import one_listed, one_of
+from viz.figures.heatmap import Axis, heatmap
 from viz.notation.head_formulas import weights_and_lengths
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import counted, led_by
+from viz.notation.numbers import counted, led_by, signed
 from viz.notation.theme import QuantityName
-from viz.shell.pictures import checked, look_for, table
+from viz.shell.controls import LISTED
+from viz.shell.panel import Formula, Panel, Part, Table
+from viz.shell.pictures import checked
 from viz.state.look import Look, loaded, traced
-from viz.views.all_heads.choice import choose_family, chosen_head, map_of_heads, name_of
-from viz.views.all_heads.compare import draw_moved, has_sinks, hidden, say_moved
+from viz.state.navigation import view_link
+from viz.state.session import current
+from viz.views.all_heads.choice import choose_family, map_of_heads, name_of, of_heads
+from viz.views.laboratory.effects import effects
 
 WEIGHT, VALUE, EDGE, HIDDEN = "Its weight", "Its value", "What its edges carry", "When it is hidden"
 LEARNED = "The learned sink"
 RESTS = 0.5  # of a head's weight: more than on all other keys together
+NAMED = 3  # tokens to which the weight goes
+_OF_EDGES = ("length of its edge, mean", "of all edges of a row", "share of lengths")
 
 
 @lru_cache(maxsize=16)
-def _found(request: Request, family: Family, position: int) -> TokenAsKey:
+def _as_key(request: Request, family: Family, position: int) -> TokenAsKey:
     return token_as_key(loaded(request.model), traced(request), family, position)
 
 
-def first_token(seen: Look) -> None:
+@lru_cache(maxsize=16)
+def _moved(request: Request, hidden: Request, family: Family, position: int) -> Wide:
+    return moved_weight(traced(request), traced(hidden), family, position)
+
+
+def first_token(look: Look) -> Panel:
     """A map of one token as a key of every head, or the run in which it is hidden."""
-    picture, beside = st.columns([3, 2], gap="large")
-    with picture:
-        drawn = st.container()
-        family = choose_family(seen)
-        shown = _picture(seen, family)
-        position = _token(seen, family)
-    token = bold_token(family.keys(seen.trace)[position].text, position)
+    family = choose_family(look)
+    has_sinks = any(one.sinks is not None for one in family.members(look.trace))
+    # The learned sink only of heads that have one, and only what the model can say.
+    offered = {LEARNED: has_sinks, EDGE: look.has_output, HIDDEN: look.model.runs}
+    kinds = [kind for kind in (*_MAPS, HIDDEN) if offered.get(kind, True)]
+    shown = one_of("Picture", kinds, f"all-heads-first-{'-'.join(kinds)}")
+    keys = family.keys(look.trace)
+    key = f"all-heads-first-{hash(tuple(token.id for token in keys))}"
+    position = one_listed("Token", numbered_labels((one.text for one in keys), LISTED), key)
     try:
-        found = _found(seen.request, family, position)
+        means = _as_key(look.request, family, position)
     except NotShownError:
         raise
     except ValueError as refusal:
         advice = "Choose an earlier token, or type" if position else "Type"
-        drawn.info(f"{plain(str(refusal))} {advice} a longer text.")
-        return
-    with picture:
-        if shown == HIDDEN:
-            seen = hidden(seen, family, position)
-            with drawn:
-                draw_moved(seen, family, position)
-            say_moved(seen, family, found, token)
-        else:
-            with drawn:
-                _draw_map(seen, family, found, shown)
-            look_for(_MAPS[shown].say(seen, found, token))
-        st.latex(weights_and_lengths(sinks=has_sinks(seen, family)))
-        st.markdown(_why(seen, family, found))
-    with beside:
-        chosen_head(seen, "with that token hidden" if shown == HIDDEN else "")
-    checked(seen)
-    _table(seen, family, found)
-
-
-def _picture(seen: Look, family: Family) -> str:
-    """What is shown; the learned sink only of heads that have one, and only what the model can say."""
-    there = {
-        LEARNED: has_sinks(seen, family),
-        EDGE: seen.has_output,
-        HIDDEN: seen.model.runs,
-    }
-    kinds = [kind for kind in (*_MAPS, HIDDEN) if there.get(kind, True)]
-    shown = one_of("Picture", kinds, f"all-heads-first-{'-'.join(kinds)}", quiet=True)
-    if not seen.model.runs:
-        st.info(
-            f"{RECORDED} Open the model itself to see what its edges carry, or to hide a token."
+        raise NotShownError(f"{refusal} {advice} a longer text.") from refusal
+    notes: list[Part] = []
+    if not look.model.runs:
+        more = "Open the model itself to see what its edges carry, or to hide a token."
+        notes.append(partial(st.info, f"{RECORDED} {more}"))
+    elif not look.has_output:
+        why = plain(look.model.unproven["output"])
+        notes.append(partial(st.info, f"W_O is not proven here, because {why}."))
+    token, heads = bold_token(keys[position].text, position), family.heads(look.trace)
+    panel = Panel(
+        f"all-heads-first-{position}",
+        chosen=f"{shown}-",
+        below=[
+            Formula(weights_and_lengths(sinks=has_sinks)),
+            _why(look, family, means, has_sinks),
+            *notes,
+            partial(checked, look),
+        ],
+        table=Table(_columns(look, means, has_sinks)),
+    )
+    if shown == HIDDEN:
+        run = Look(replace(look.request, intervention=hiding(look.trace, family, position)))
+        panel = replace(
+            panel,
+            look_for=_where_it_goes(run, family, means, token),
+            picture=_moved_by_layer(run, family, position),
+            below=[*_effects(run, family, position), *panel.below],
         )
-    elif not seen.has_output:
-        st.info(f"W_O is not proven here, because {plain(seen.model.unproven['output'])}.")
-    return shown
-
-
-def _token(seen: Look, family: Family) -> int:
-    """The position of the token that is asked about: the first, until another one is chosen."""
-    keys = family.keys(seen.trace)
-    key = f"all-heads-first-{hash(tuple(token.id for token in keys))}"
-    return one_listed("Token", numbered_labels((token.text for token in keys), 24), key)
-
-
-@dataclass(frozen=True)
-class _Map:
-    """One number for each head: its colour, its name, and what is said of it."""
-
-    values: Callable[[TokenAsKey], Wide]
-    quantity: QuantityName
-    title: str
-    say: Callable[[Look, TokenAsKey, str], str]
-
-
-def _draw_map(seen: Look, family: Family, found: TokenAsKey, shown: str) -> None:
-    drawn = _MAPS[shown]
-    values = drawn.values(found)
-    map_of_heads(
-        seen,
-        family,
-        values,
-        quantity=drawn.quantity,
-        title=drawn.title,
-        words=lambda value: "no row" if np.isnan(value) else f"{drawn.title}: {value:.4f}",
-        key=f"all-heads-first-{shown}-{found.position}",
+        return of_heads(panel, run, (), "with that token hidden")
+    values_of, quantity, title = _MAPS[shown]
+    values = values_of(means)
+    panel = replace(
+        panel,
+        look_for=_look_for(shown, look, means, token),
+        picture=map_of_heads(
+            look,
+            family,
+            values,
+            quantity=quantity,
+            title=title,
+            words=lambda value: "no row" if np.isnan(value) else f"{title}: {value:.4f}",
+        ),
         alt=f"{shown}: one number for each head; the largest is {np.nanmax(values):.2f}.",
     )
+    return of_heads(panel, look, heads)
 
 
-def _say_weight(seen: Look, found: TokenAsKey, token: str) -> str:
-    known = ~np.isnan(found.weight)
-    rests = known & (found.weight > RESTS)
-    said = (
-        f"{token} gets {found.weight[known].mean():.2f} of the weight of the other tokens that may attend to "
-        f"it, on average over the heads. Spread evenly, it would get {found.even[known].mean():.2f}. "
-        f"{_largest(seen, found, found.weight)}"
+# The number of each head that a map shows, its colour and its name.
+_MAPS: dict[str, tuple[Callable[[TokenAsKey], Wide], QuantityName, str]] = {
+    WEIGHT: (lambda means: means.weight, "weight", "mean weight"),
+    VALUE: (lambda means: means.value_ratio, "value", "times the others' length"),
+    EDGE: (lambda means: means.carried, "stream", "share of lengths"),
+    LEARNED: (lambda means: means.learned, "weight", "mean weight"),
+}
+
+
+def _look_for(shown: str, look: Look, means: TokenAsKey, token: str) -> str:
+    """What the chosen map shows, in numbers. token: as Markdown may show it."""
+    weight, ratio = np.nanmean(means.weight), means.value_ratio
+    if shown == VALUE:
+        return (
+            f"The value of {token} is {np.nanmean(ratio):.2f} times as long as those of the other tokens, on "
+            f"average over the heads. {_largest(look, means, -ratio, 'Shortest', ratio)} "
+            f"{_largest(look, means, ratio, 'Longest')}"
+        )
+    if shown == EDGE:
+        return (
+            f"The edges to {token} have {weight:.0%} of the weight of these rows and "
+            f"{np.nanmean(means.carried):.0%} of the lengths of all edges, on average over the heads. "
+            f"{_largest(look, means, means.carried)}"
+        )
+    if shown == LEARNED:
+        return (
+            f"In these rows the learned sink of a head takes {np.nanmean(means.learned):.2f} of the weight, "
+            f"on average over the heads; {token} gets {weight:.2f}. The sink has no value, so its share "
+            f"adds nothing to the stream. {_largest(look, means, means.learned)}"
+        )
+    rests = means.weight > RESTS  # NaN is not
+    words = (
+        f"{token} gets {weight:.2f} of the weight of the other tokens that may attend to it, on average over "
+        f"the heads. Spread evenly, it would get {np.nanmean(means.even):.2f}. "
+        f"{_largest(look, means, means.weight)}"
     )
     if not rests.any():
-        return f"{said} No head gives it more than half of its weight on this text."
+        return f"{words} No head gives it more than half of its weight on this text."
+    known = int((~np.isnan(means.weight)).sum())
     return (
-        f"{said} In {rests.sum()} of {counted(known.sum(), 'head')} it has more than half"
-        f"{_what_it_carries(found, rests)}"
+        f"{words} In {rests.sum()} of {counted(known, 'head')} it has more than half"
+        f"{_what_it_carries(means, rests)}"
     )
 
 
-def _what_it_carries(found: TokenAsKey, rests: Mask) -> str:
+def _what_it_carries(means: TokenAsKey, rests: Mask) -> str:
     """How long the token's value is where it has most of the weight, and whether that moves the stream."""
-    said = (
-        f"; there its value is {np.nanmean(found.value_ratio[rests]):.2f} times as long as those of the "
+    words = (
+        f"; there its value is {np.nanmean(means.value_ratio[rests]):.2f} times as long as those of the "
         "other tokens."
     )
-    if np.isnan(found.carried[rests]).all():
-        return said
-    weight, carried = found.weight[rests].mean(), np.nanmean(found.carried[rests])
-    said += f" With {weight:.0%} of the weight its edges carry {carried:.0%} of the lengths"
+    if np.isnan(means.carried[rests]).all():
+        return words
+    weight, carried = means.weight[rests].mean(), np.nanmean(means.carried[rests])
+    words += f" With {weight:.0%} of the weight its edges carry {carried:.0%} of the lengths"
     if carried < weight / 2:
-        return f"{said}: most of this weight moves the stream little."
+        return f"{words}: most of this weight moves the stream little."
     if round(carried, 2) < round(weight, 2):
-        return f"{said}: this weight moves the stream, but by less than its share."
-    return f"{said}: this weight moves the stream by its share or more."
-
-
-def _say_value(seen: Look, found: TokenAsKey, token: str) -> str:
-    ratio = found.value_ratio
-    return (
-        f"The value of {token} is {np.nanmean(ratio):.2f} times as long as those of the other tokens, on "
-        f"average over the heads. {_largest(seen, found, -ratio, 'Shortest', ratio)} "
-        f"{_largest(seen, found, ratio, 'Longest')}"
-    )
-
-
-def _say_edge(seen: Look, found: TokenAsKey, token: str) -> str:
-    return (
-        f"The edges to {token} have {np.nanmean(found.weight):.0%} of the weight of these rows and "
-        f"{np.nanmean(found.carried):.0%} of the lengths of all edges, on average over the heads. "
-        f"{_largest(seen, found, found.carried)}"
-    )
-
-
-def _say_learned(seen: Look, found: TokenAsKey, token: str) -> str:
-    return (
-        f"In these rows the learned sink of a head takes {np.nanmean(found.learned):.2f} of the weight, on "
-        f"average over the heads; {token} gets {np.nanmean(found.weight):.2f}. The sink has no value, so its "
-        f"share adds nothing to the stream. {_largest(seen, found, found.learned)}"
-    )
+        return f"{words}: this weight moves the stream, but by less than its share."
+    return f"{words}: this weight moves the stream by its share or more."
 
 
 def _largest(
-    seen: Look, found: TokenAsKey, by: Wide, word: str = "Highest", values: Wide | None = None
+    look: Look, means: TokenAsKey, by: Wide, word: str = "Highest", values: Wide | None = None
 ) -> str:
     """The heads that lead by some numbers, with the number of the leader."""
-    names = [name_of(seen, head) for head in found.heads]
+    names = [name_of(look, head) for head in means.heads]
     ranked = np.where(np.isnan(by), -np.inf, by)
     leading, several = led_by(names, ranked, decimals=2)
     value = (by if values is None else values)[int(ranked.argmax())]
     return f"{word}: {leading} with {value:.2f}{' each' if several else ''}."
 
 
-_MAPS: dict[str, _Map] = {
-    WEIGHT: _Map(lambda found: found.weight, "weight", "mean weight", _say_weight),
-    VALUE: _Map(lambda found: found.value_ratio, "value", "times the others' length", _say_value),
-    EDGE: _Map(lambda found: found.carried, "stream", "share of lengths", _say_edge),
-    LEARNED: _Map(lambda found: found.learned, "weight", "mean weight", _say_learned),
-}
-
-
-def _why(seen: Look, family: Family, found: TokenAsKey) -> str:
-    sink = ", with its sink's," * has_sinks(seen, family)
-    said = (
-        f"A row of weights{sink} sums to 1, so a head that finds nothing to read still puts its weight "
-        "somewhere. Weight on a short value adds little to the stream. A token used in this way is an "
-        "**attention sink** (Xiao et al. 2023)."
+def _why(look: Look, family: Family, means: TokenAsKey, has_sinks: bool) -> str:
+    sink = ", with its sink's," * has_sinks
+    words = (
+        f"A row of weights{sink} sums to 1, so a head that finds nothing to read "
+        "still puts its weight somewhere. Weight on a short value adds little to the stream. A token used in "
+        "this way is an **attention sink** (Xiao et al. 2023)."
     )
-    others = len(family.queries(seen.trace)) - 1
-    causal = family.members(seen.trace)[0].kind == "causal"
-    if causal and found.position == 0 and (found.rows == others).all():
-        said += " Under the causal mask only the first token can be read by every other one."
-    if has_sinks(seen, family):
-        said += " In this model each head also has a learned sink: the weight that it takes reads nothing."
-    return f"{said} Choose another token to compare."
+    others = len(family.queries(look.trace)) - 1
+    causal = family.members(look.trace)[0].kind == "causal"
+    if causal and means.position == 0 and (means.rows == others).all():
+        words += " Under the causal mask only the first token can be read by every other one."
+    if has_sinks:
+        words += " In this model each head also has a learned sink: the weight that it takes reads nothing."
+    return f"{words} Choose another token to compare."
 
 
-_OF_EDGES = ("length of its edge, mean", "of all edges of a row", "share of lengths")
-
-
-def _table(seen: Look, family: Family, found: TokenAsKey) -> None:
-    columns = {
-        "head": [name_of(seen, head) for head in found.heads],
-        "rows": found.rows,
-        "mean weight": found.weight,
-        "spread evenly": found.even,
-        "length of its value": found.value,
-        "of the other values, mean": found.other_values,
-        **dict(zip(_OF_EDGES, (found.edge, found.edges, found.carried), strict=True)),
+def _columns(look: Look, means: TokenAsKey, has_sinks: bool) -> dict[str, object]:
+    columns: dict[str, object] = {
+        "head": [name_of(look, head) for head in means.heads],
+        "rows": means.rows,
+        "mean weight": means.weight,
+        "spread evenly": means.even,
+        "length of its value": means.value,
+        "of the other values, mean": means.other_values,
     }
-    if has_sinks(seen, family):
-        columns["learned sink, mean"] = found.learned
-    if not seen.has_output:
-        columns = {name: numbers for name, numbers in columns.items() if name not in _OF_EDGES}
-    table(columns, f"all-heads-first-{found.position}")
+    if look.has_output:
+        of_edges = (means.edge, means.edges, means.carried)
+        columns |= dict(zip(_OF_EDGES, of_edges, strict=True))
+    return columns | ({"learned sink, mean": means.learned} if has_sinks else {})
+
+
+def _moved_by_layer(run: Look, family: Family, position: int) -> go.Figure:
+    """By layer and key: the weight that the hidden token loses and the others gain."""
+    keys = [token.text for token in family.keys(run.trace)]
+    layers = len(family.members(run.trace))
+    moved = _moved(run.requests[1], run.request, family, position)
+    figure = heatmap(
+        moved.reshape(layers, -1, len(keys)).mean(1),
+        rows=Axis("layer", [str(layer) for layer in range(layers)], tokens=False),
+        columns=Axis("key", keys),
+        quantity="difference",
+        height=min(max(26 * layers + 130, 220), 800),
+    )
+    figure.data[-1].colorbar.title = {"text": "change of weight", "side": "right"}
+    return figure
+
+
+def _where_it_goes(run: Look, family: Family, means: TokenAsKey, token: str) -> str:
+    """To which tokens the weight goes."""
+    moved = np.nanmean(_moved(run.requests[1], run.request, family, means.position), axis=0)
+    keys = [token.text for token in family.keys(run.trace)]
+    ranked = np.argsort(-moved, kind="stable")[:NAMED].tolist()
+    most = [key for key in ranked if round(moved[key], 2) > 0]
+    gains = [f"{bold_token(keys[key], key)} {signed(f'{moved[key]:+.2f}')}" for key in most]
+    if any(one.sinks is not None for one in family.members(run.trace)):
+        gains.append(f"the learned sink {signed(f'{-moved.sum():+.2f}')}")
+    goes = f": {', '.join(gains)}" if gains else ", each a little"
+    return (
+        f"{token} is hidden from the other tokens. It had {np.nanmean(means.weight):.2f} of their weight, on "
+        f"average over the heads. Others gain what it loses{goes}. The picture shows by layer how much each "
+        "key's mean weight changes. A later layer also reads what the earlier ones have changed."
+    )
+
+
+def _effects(run: Look, family: Family, position: int) -> list[Part]:
+    """What the run predicts, each effect with the number before and after, and a link to the laboratory."""
+    read = "encoder" if family.cross else family.stack
+    own_row = position if read == run.model.stacks()[-1] else None
+    words = [
+        f"{effect.name}: "
+        f"{f'{plain(effect.before)} → ' if effect.before else ''}**{plain(effect.after)}**"
+        for effect in effects(run, traced(run.requests[1]), run.trace, hidden=own_row)
+    ]
+    view = replace(current(), show="", intervention=run.request.intervention)
+    label = "Open this run in the laboratory →"
+    return [" · ".join(words), partial(view_link, "pages/laboratory.py", label, view)]

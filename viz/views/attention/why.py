@@ -1,32 +1,37 @@
-"""Why one score is what it is: the sum of what each part of the query makes with each part of the key."""
+"""Why one score is what it is: the sum of what each part of the query makes with each part of the key, and
+the walk from a part to the head that wrote it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from model.analysis.attribution.score_parts import FEW, Group, grouped, summed
 from model.analysis.heads.labels import allowed_cells
-from model.nn.places import head_named
+from model.nn.places import Head, head_named
+from model.nn.stages import SCORE_STAGES, SINKS, STAGES
 from model.serving.engine import Request
 from model.trace.arrays import Wide
 from model.trace.blocks import of_query
+from model.trace.records import Attention
+from model.trace.trace import Trace
 from viz.elements.one_of import one_of
-from viz.elements.plot import plot
 from viz.figures import head_tiles as figures
+from viz.notation.head_formulas import SCORE_PARTS
 from viz.notation.labels import plotly_words, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import part_name
 from viz.notation.numbers import agreeing, difference, signed
-from viz.saving.save import save_figure
 from viz.shell.frame import frame
-from viz.shell.pictures import look_for, readout_of, table
-from viz.state.look import Look, loaded, traced
-from viz.views.attention.edges import Cell, choose_cell, chosen_cell, follow, way_here
-from viz.views.attention.score_words import how_a_score_adds_up
+from viz.shell.panel import Formula, Panel, Table, refusals
+from viz.shell.pictures import readout_of
+from viz.state.look import Look, labels_of, loaded, traced
+from viz.state.session import change_view, current
+from viz.views.attention.edges import Cell, choose_cell
 
 if TYPE_CHECKING:
     from model.analysis.attribution.score_parts import ScoreParts
@@ -35,6 +40,7 @@ SCORE, ABOVE = "The score", "Above the row's mean"
 LISTED = 8  # pairs of parts with a way on
 TABLED = 200
 _LAYERS = "layers-of-scores"  # session state: a cell, and the layers of it that are opened
+_WALK = "walk-of-scores"  # session state: what was read, and the cells before the chosen one
 
 
 @lru_cache(maxsize=8)  # of 12 layers of 12 heads each is 350 kB
@@ -46,8 +52,10 @@ def _parts(request: Request, cell: Cell) -> "ScoreParts":
 
 @dataclass(frozen=True)
 class _Sum:
-    """The sum that is shown: the score, or how far it lies above the mean of its row."""
+    """The sum that is shown: the score of a cell, or how far it lies above the mean of its row."""
 
+    cell: Cell
+    parts: "ScoreParts"
     values: Wide  # (query part, key part)
     recorded: float
     is_above: bool
@@ -59,93 +67,96 @@ class _Sum:
         return [divmod(int(at), self.values.shape[1]) for at in flat]
 
 
-def why_this_score(seen: Look) -> None:
+def why_this_score(look: Look) -> Panel:
     """The chosen cell's score as a sum, drawn and ranked; a part leads to the head that wrote it."""
-    cell = chosen_cell(seen)
+    cell = choose_cell(look)
     frame().follow_head()
-    try:
-        parts = _parts(seen.request, cell)
-    except ValueError as refusal:
-        st.info(plain(str(refusal)))
-        choose_cell(seen)
-        return
-    picture, beside = st.columns([3, 2], gap="large")
-    with picture:
-        drawn = st.container()
-    with beside:
-        way_here(seen)
-        said = st.container()
-        choose_cell(seen)
-        shown = one_of("Picture", (SCORE, ABOVE), "why-of", quiet=True)
-    sum_ = _sum_of(seen, cell, parts, is_above=shown == ABOVE)
-    with drawn:
-        _draw(seen, cell, parts, sum_)
-    with said:
-        _say_largest(seen, cell, parts, sum_)
-    with beside:
-        _rank(seen, cell, parts, sum_)
-    readout_of(seen.attention, cell.head, *seen.labels)
-    _check(parts, sum_)
-    how_a_score_adds_up(seen)
-    _table(seen, parts, sum_)
-
-
-def _sum_of(seen: Look, cell: Cell, parts: "ScoreParts", *, is_above: bool) -> _Sum:
-    if not is_above:
-        return _Sum(parts.values, parts.recorded, is_above=False)
-    attention = of_query(seen.attention, cell.query)
-    allowed = allowed_cells(attention, cell.head)[0]
-    row = attention.scores(cell.head)[0, allowed].astype(np.float64)
-    mean = float(row.mean()) if row.size else 0.0
-    return _Sum(parts.above_mean, parts.recorded - mean, is_above=True)
-
-
-def _draw(seen: Look, cell: Cell, parts: "ScoreParts", sum_: _Sum) -> None:
-    """The map of all pairs; of many parts those of a layer are one until it is clicked."""
+    is_above = one_of("Picture", (SCORE, ABOVE), "why-of") == ABOVE
+    with refusals():
+        parts = _parts(look.request, cell)
+    sum_ = _Sum(cell, parts, parts.values, parts.recorded, is_above=False)
+    if is_above:
+        attention = of_query(look.attention, cell.query)
+        allowed = allowed_cells(attention, cell.head)[0]
+        row = attention.scores(cell.head)[0, allowed].astype(np.float64)
+        mean = float(row.mean()) if row.size else 0.0
+        sum_ = _Sum(cell, parts, parts.above_mean, parts.recorded - mean, is_above=True)
     layers = _opened(cell)
     rows, columns = (
         grouped(of, layer)
         for of, layer in zip((parts.query_parts, parts.key_parts), layers, strict=True)
     )
-    down, along = _names(seen, parts.query_parts, rows), _names(seen, parts.key_parts, columns)
-    values = summed(sum_.values, rows, columns)
-    hovered = [
-        f"{plotly_words(down[row])} × {plotly_words(along[column])}<br>{signed(f'{value:+.4f}')}"
-        for (row, column), value in np.ndenumerate(values)
-    ]
-    queries, keys = seen.labels
-    figure = figures.score_parts(
-        values,
-        query=queries[cell.query],
-        key=keys[cell.key],
-        query_parts=down,
-        key_parts=along,
-        words=hovered,
-    )
 
     def click(number: int) -> None:
         row, column = divmod(number, len(columns))
-        _click(seen, cell, parts, (rows[row], columns[column]))
+        _click(look, sum_, (rows[row], columns[column]))
 
-    key = f"why-{'-'.join(map(str, (*cell, *layers)))}"
-    alt = f"{len(down)} parts of the query by {len(along)} parts of the key."
-    plot(figure, f"{key}-{sum_.is_above}", alt=alt, clicked=click)
-    save_figure(lambda: figure, "why")
-    if max(len(parts.query_parts), len(parts.key_parts)) > FEW:
-        _say_layers(any(layer is not None for layer in layers))
+    total = float(sum_.values.sum())
+    added, recorded = agreeing(total, sum_.recorded)
+    lies = " lies above the mean of its row by" if is_above else " is"
+    is_grouped = max(len(parts.query_parts), len(parts.key_parts)) > FEW
+    of_layers = partial(_offer_to_close, any(layer is not None for layer in layers))
+    order = sum_.order[:TABLED]
+    return Panel(
+        "why",
+        look_for=_what_adds_most(look, sum_),
+        picture=_map(look, sum_, rows, columns),
+        clicked=click,
+        chosen=f"{'-'.join(map(str, (*cell, *layers)))}-{is_above}",
+        alt=f"{len(rows)} parts of the query by {len(columns)} parts of the key.",
+        beside=[partial(_way_here, look, cell), partial(_ranked, look, sum_)],
+        below=[
+            *([of_layers] if is_grouped else ()),
+            partial(readout_of, look.attention, cell.head, *look.labels),
+            Formula(SCORE_PARTS),
+            _why_parts_add_up(look),
+        ],
+        check=f"Check: all {sum_.values.size:,} parts add up to {added}; the model's own score{lies} "
+        f"{recorded}, a difference of {difference(abs(total - sum_.recorded))}.",
+        table=Table(
+            {
+                "query": [part_name(parts.query_parts[row]) for row, _ in order],
+                "key": [part_name(parts.key_parts[column]) for _, column in order],
+                "adds": [sum_.values[pair] for pair in order],
+            }
+        ),
+    )
 
 
-def _say_layers(are_opened: bool) -> None:
+def _map(look: Look, sum_: _Sum, rows: Sequence[Group], columns: Sequence[Group]) -> go.Figure:
+    """The map of all pairs; of many parts those of a layer are one until it is clicked."""
+    down, along = (
+        [
+            part_name(parts[group.members[0]], short=True)
+            if group.layer is None
+            else f"layer {group.layer}"
+            for group in groups
+        ]
+        for parts, groups in ((sum_.parts.query_parts, rows), (sum_.parts.key_parts, columns))
+    )
+    values = summed(sum_.values, rows, columns)
+    queries, keys = look.labels
+    return figures.score_parts(
+        values,
+        query=queries[sum_.cell.query],
+        key=keys[sum_.cell.key],
+        query_parts=down,
+        key_parts=along,
+        words=[
+            f"{plotly_words(down[row])} × {plotly_words(along[column])}<br>{signed(f'{value:+.4f}')}"
+            for (row, column), value in np.ndenumerate(values)
+        ],
+    )
+
+
+def _offer_to_close(are_opened: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(
             "All parts of a layer are one cell. Click it to open the layer.", width="content"
         )
         if are_opened:
-            st.button("Close the layers", key="why-close", on_click=_close, type="tertiary")
-
-
-def _close() -> None:
-    st.session_state.pop(_LAYERS, None)
+            close = partial(st.session_state.pop, _LAYERS, None)
+            st.button("Close the layers", key="why-close", on_click=close, type="tertiary")
 
 
 def _opened(cell: Cell) -> tuple[int | None, int | None]:
@@ -155,13 +166,13 @@ def _opened(cell: Cell) -> tuple[int | None, int | None]:
     return opened
 
 
-def _click(seen: Look, cell: Cell, parts: "ScoreParts", groups: tuple[Group, Group]) -> None:
+def _click(look: Look, sum_: _Sum, groups: tuple[Group, Group]) -> None:
     """Opens the layers of a cell; a cell of single parts leads to the key's head, else to the query's."""
-    before = _opened(cell)
+    cell, parts = sum_.cell, sum_.parts
     if any(group.layer is not None for group in groups):
         layers = [
             old if group.layer is None else group.layer
-            for group, old in zip(groups, before, strict=True)
+            for group, old in zip(groups, _opened(cell), strict=True)
         ]
         st.session_state[_LAYERS] = (cell, tuple(layers))
         return
@@ -169,48 +180,31 @@ def _click(seen: Look, cell: Cell, parts: "ScoreParts", groups: tuple[Group, Gro
     ways = ((parts.key_parts[key], cell.key), (parts.query_parts[query], cell.query))
     for part, token in ways:
         if (head := head_named(part)) is not None:
-            follow(seen, head, token)
+            _follow(look, cell, head, token)
             return
 
 
-def _names(seen: Look, parts: Sequence[str], groups: Sequence[Group]) -> list[str]:
-    return [
-        part_name(parts[group.members[0]], short=True)
-        if group.layer is None
-        else f"layer {group.layer}"
-        for group in groups
-    ]
-
-
-def _say_largest(seen: Look, cell: Cell, parts: "ScoreParts", sum_: _Sum) -> None:
+def _what_adds_most(look: Look, sum_: _Sum) -> str:
     """What adds most, and how much of the whole the largest parts are together."""
+    cell, parts, above = sum_.cell, sum_.parts, sum_.recorded >= 0
     row, column = map(int, np.unravel_index(sum_.values.argmax(), sum_.values.shape))
     most = float(sum_.values[row, column])
-    queries, keys = ([plain(token_label(text)) for text in texts] for texts in seen.labels)
     whole = (
-        f"the score lies {_number(sum_.recorded)} above the mean of its row"
-        if sum_.is_above and sum_.recorded >= 0
-        else f"the score lies {_number(-sum_.recorded)} below the mean of its row"
+        f"the score lies {_number(abs(sum_.recorded))} {'above' if above else 'below'} the mean of its row"
         if sum_.is_above
         else f"the score is {_number(sum_.recorded)}"
     )
     if most <= 0:
-        look_for(f"No pair of parts raises it: {whole}.")
-        return
-    written, read = (
-        _written(seen, part, token)
-        for part, token in (
-            (parts.query_parts[row], queries[cell.query]),
-            (parts.key_parts[column], keys[cell.key]),
-        )
-    )
-    look_for(
-        f"{whole[0].upper()}{whole[1:]}. The pair that adds most, **{_number(most)}**, is {written}, in the "
-        f"query, times {read}, in the key."
+        return f"No pair of parts raises it: {whole}."
+    queries, keys = ([plain(token_label(text)) for text in texts] for texts in look.labels)
+    return (
+        f"{whole[0].upper()}{whole[1:]}. The pair that adds most, **{_number(most)}**, is "
+        f"{_written(parts.query_parts[row], queries[cell.query])}, in the query, times "
+        f"{_written(parts.key_parts[column], keys[cell.key])}, in the key."
     )
 
 
-def _written(seen: Look, part: str, token: str) -> str:
+def _written(part: str, token: str) -> str:
     """A part in words. token: as Markdown may show it."""
     name = plain(part_name(part))
     if part == "bias":
@@ -220,8 +214,9 @@ def _written(seen: Look, part: str, token: str) -> str:
     return f"what **{name}** wrote at **{token}**"
 
 
-def _rank(seen: Look, cell: Cell, parts: "ScoreParts", sum_: _Sum) -> None:
+def _ranked(look: Look, sum_: _Sum) -> None:
     """The largest pairs; each head in them is a way to its own cell."""
+    cell, parts = sum_.cell, sum_.parts
     st.caption(
         "What each pair adds: a part of the query × a part of the key. Click a head to "
         "see its own attention."
@@ -230,12 +225,12 @@ def _rank(seen: Look, cell: Cell, parts: "ScoreParts", sum_: _Sum) -> None:
         for rank, (row, column) in enumerate(sum_.order[:LISTED]):
             with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
                 st.markdown(f"**{signed(f'{sum_.values[row, column]:+.2f}')}**", width=64)
-                _way_on(seen, parts.query_parts[row], cell.query, f"why-query-{rank}")
+                _way_on(look, cell, parts.query_parts[row], cell.query, f"why-query-{rank}")
                 st.markdown("×", width="content")
-                _way_on(seen, parts.key_parts[column], cell.key, f"why-key-{rank}")
+                _way_on(look, cell, parts.key_parts[column], cell.key, f"why-key-{rank}")
 
 
-def _way_on(seen: Look, part: str, token: int, key: str) -> None:
+def _way_on(look: Look, cell: Cell, part: str, token: int, key: str) -> None:
     """A part's name; where it is a head, a button that opens it on its own cell."""
     name = plain(part_name(part))
     head = head_named(part)
@@ -247,35 +242,89 @@ def _way_on(seen: Look, part: str, token: int, key: str) -> None:
         key=key,
         type="tertiary",
         help=f"Opens {name} where it wrote this part, at position {token}.",
-        on_click=follow,
-        args=(seen, head, token),
-    )
-
-
-def _check(parts: "ScoreParts", sum_: _Sum) -> None:
-    total = float(sum_.values.sum())
-    added, recorded = agreeing(total, sum_.recorded)
-    what = (
-        "the model's own score lies above the mean of its row by" if sum_.is_above
-        else "the model's own score is"
-    )  # fmt: skip
-    st.caption(
-        f"Check: all {sum_.values.size:,} parts add up to {added}; {what} "
-        f"{recorded}, a difference of {difference(abs(total - sum_.recorded))}."
-    )
-
-
-def _table(seen: Look, parts: "ScoreParts", sum_: _Sum) -> None:
-    order = sum_.order[:TABLED]
-    table(
-        {
-            "query": [part_name(parts.query_parts[row]) for row, _ in order],
-            "key": [part_name(parts.key_parts[column]) for _, column in order],
-            "adds": [sum_.values[pair] for pair in order],
-        },
-        f"why-{sum_.is_above}",
+        on_click=_follow,
+        args=(look, cell, head, token),
     )
 
 
 def _number(value: float) -> str:
     return signed(f"{value:.2f}")
+
+
+# The walk: from a cell to the head that wrote a part of its score, and back.
+
+
+def _follow(look: Look, before: Cell, head: Head, query: int) -> None:
+    """Opens a head on its own cell: this query, and the key whose edge carries most to it."""
+    from model.analysis import edge_values  # imports torch: pages are drawn first
+
+    key = int(edge_values(look.model, look.trace, *head).carries_most[query])
+    _walk(look, (*_walked(look), before), Cell(*head, query, key))
+
+
+def _walk(look: Look, before: tuple[Cell, ...], to: Cell) -> None:
+    st.session_state[_WALK] = (_read(look), before)
+    change_view(replace(current(), **to._asdict()))
+
+
+def _walked(look: Look) -> tuple[Cell, ...]:
+    """The cells that led here; none where the reader has not followed a part."""
+    read, cells = st.session_state.get(_WALK, (None, ()))
+    mine: tuple[Cell, ...] = cells if read == _read(look) else ()
+    return mine
+
+
+def _read(look: Look) -> tuple[str, str, str | None]:
+    """What the model reads: cells of another text lead nowhere here."""
+    return look.request.model, look.request.text, look.request.target
+
+
+def _way_here(look: Look, here: Cell) -> None:
+    """The cells that led here, each a way back, and the chosen one."""
+    cells = _walked(look)
+    with st.container(
+        horizontal=True, vertical_alignment="center", gap="xsmall", key="walk-of-scores"
+    ):
+        for number, cell in enumerate(cells):
+            st.button(
+                f"← {plain(_named(look.trace, cell))}",
+                key=f"walk-{number}",
+                on_click=_walk,
+                args=(look, cells[:number], cell),
+            )
+        st.markdown(f"**{plain(_named(look.trace, here))}**", width="content")
+
+
+def _named(trace: Trace, cell: Cell) -> str:
+    """L1H7 · ·Tom → ·Hill"""
+    queries, keys = labels_of(trace, trace.find(cell.place))
+    tokens = f"{token_label(queries[cell.query], 14)} → {token_label(keys[cell.key], 14)}"
+    return f"{part_name(f'{cell.place}.{cell.head}')} · {tokens}"
+
+
+def _why_parts_add_up(look: Look) -> str:
+    turned = (
+        " Rotary positions rotate each part of a query or key by the angles of its own token."
+        if look.attention.projection.turned
+        else ""
+    )
+    return (
+        "A token's vector is the sum of all that was written to its stream. Each norm on the way is "
+        f"linear once the {look.model.config.norm_law.taken} of this run are held fixed, and so are the "
+        f"maps to query and key. So each part of a query meets each part of a key on its own.{turned} {_after(look.attention)}"
+    )
+
+
+def _after(attention: Attention) -> str:
+    """What becomes of the score, and what its row's mean is for."""
+    later = [stage for stage in SCORE_STAGES if stage.is_in(attention)]
+    steps = ["multiplies the score by its scale", *(one.does(one.of(attention)) for one in later)]
+    of_row = "the row with the head's sink" if SINKS.is_in(attention) else "the row"
+    words = f"The model {', '.join(steps)} and takes the softmax of {of_row}."
+    for stage in STAGES:
+        if stage.note and stage.is_in(attention):
+            return f"{words} {stage.note}"
+    return (
+        f"{words} A number added to all scores of a row changes no weight: what raises a key above the "
+        "others is its score minus the row's mean."
+    )

@@ -1,12 +1,13 @@
 """Dropout on the live activations and attention weights, as training would apply it."""
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.stream.feed_forward import (
     Dropped,
@@ -23,24 +24,23 @@ from model.analysis.stream.feed_forward import (
     strongest,
     training_pass,
 )
-from model.analysis.stream.stream import Contribution, contributions
+from model.analysis.stream.stream import contributions
 from model.nn.places import Place
 from model.serving.engine import Request
-from model.trace.arrays import Array, Mask
-from viz.elements.error_boundary import error_boundary
+from model.trace.arrays import Array
 from viz.elements.one_of import one_of
 from viz.figures.cells import after_dropout
 from viz.figures.heatmap import Axis, fitted_scale, heatmap
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import signed
-from viz.shell.controls import choose_layer_and_head
-from viz.shell.pictures import TABLED, chart, look_for, of_all_pairs, table
+from viz.shell.controls import choose_head, choose_layer
+from viz.shell.panel import Caption, Formula, Panel, Part, Table
+from viz.shell.pictures import TABLED, of_all_pairs
 from viz.state.engine import engine
 from viz.state.look import Look, labels_of, loaded, traced
 from viz.views.feed_forward import formulas
-from viz.views.feed_forward.neurons import SHOWN, chosen_layer, tokens_of
-from viz.views.feed_forward.sublayers import one_sublayer
+from viz.views.feed_forward.neurons import SHOWN, choose_neurons, choose_sublayer, tokens_of
 
 EMBEDDING, WEIGHTS, OUTPUT, ACTIVATIONS = (
     "Embedding",
@@ -50,7 +50,9 @@ EMBEDDING, WEIGHTS, OUTPUT, ACTIVATIONS = (
 )
 BEFORE, MASK, AFTER = "Before", "Mask", "After"
 DRAWN = 4_000_000  # values, in all the draws that a mean is taken over
-Places = tuple[DeltaGenerator, DeltaGenerator, DeltaGenerator]  # picture, words, what to look for
+_DERIVED = Caption(
+    "Derived from the recorded values: the model itself ran in evaluation, where dropout is off."
+)
 
 
 class Draw(NamedTuple):
@@ -61,183 +63,192 @@ class Draw(NamedTuple):
     shown: str
 
 
-@st.fragment
-@error_boundary()
 @of_all_pairs
-def dropout_view(seen: Look) -> None:
+def dropout_view(look: Look) -> Panel:
     """A place, p and a seed: what is set to 0, what the rest becomes, what that changes."""
-    picture, words = st.columns([2, 1], gap="large")
-    with words:
-        said = st.container()
-        what = one_of("Dropout on", tuple(_VIEWS), "dropout-on", default=ACTIVATIONS)
-        mode = one_of("Mode", ("Training", "Evaluation"), "dropout-mode")
-        off = mode != "Training"
-        left, right = st.columns([2, 1])
-        rate = left.slider("Rate p", 0.0, 0.9, 0.1, step=0.05, key="dropout-p", disabled=off)
-        seed = right.number_input("Seed", 0, 9999, step=1, key="dropout-seed", disabled=off)
-        shown = one_of("Values", (BEFORE, MASK, AFTER), "dropout-shown", default=AFTER)
-    _VIEWS[what](seen, Draw(0.0 if off else rate, seed, shown), (picture, words, said))
-    if not off:
-        _training_pass(seen, seed)
+    places = list(_VIEWS)
+    first = places.index(ACTIVATIONS)
+    what = st.selectbox("Dropout on", places, index=first, key="dropout-on", width=190)
+    modes = ("Training", "Evaluation")
+    off = st.selectbox("Mode", modes, key="dropout-mode", width=150) != "Training"
+    shown = one_of("Values", (BEFORE, MASK, AFTER), "dropout-shown", default=AFTER)
+    rate = st.slider("Rate p", 0.0, 0.9, 0.1, step=0.05, key="dropout-p", disabled=off, width=180)
+    seed = st.number_input("Seed", 0, 9999, step=1, key="dropout-seed", disabled=off, width=120)
+    panel = _VIEWS[what](look, Draw(0.0 if off else rate, seed, shown))
+    return panel if off else replace(panel, below=[_training_pass(look, seed), *panel.below])
 
 
-def _on_embedding(seen: Look, draw: Draw, places: Places) -> None:
+def _on_embedding(look: Look, draw: Draw) -> Panel:
     """The sum of token and position, as the first layer reads it."""
-    trace = seen.trace
-    values = trace.residual[trace.source][0]
-    found = dropped(values, draw.rate, draw.seed)
-    tokens = [token.text for token in trace.tokens]
-    _vectors((values, found), tokens, "dimension", draw, places)
-    _effect(of_embedding(values, found), tokens, draw, places, "before the first layer")
+    values = look.trace.residual[look.trace.source][0]
+    tokens = [token.text for token in look.trace.tokens]
+    where = "before the first layer"
+    return _vectors(values, partial(of_embedding, values), tokens, "dimension", draw, where)
 
 
-def _on_output(seen: Look, draw: Draw, places: Places) -> None:
+def _on_output(look: Look, draw: Draw) -> Panel:
     """What a sub-layer adds to the stream."""
-    with places[1]:
-        names = [part.name for part in _parts(seen)]
-        name = one_sublayer("Sub-layer", names, seen, "dropout-sublayer")
-    part = part_named(seen.model, seen.trace, name)
-    found = dropped(part.added, draw.rate, draw.seed)
-    tokens = [token.text for token in seen.trace.tokens_of(Place.named(name).stack)]
-    _vectors((part.added, found), tokens, "dimension", draw, places)
-    _effect(of_output(part, found), tokens, draw, places)
+    trace = look.trace
+    parts = [part for stack in trace.stacks for part in contributions(look.model, trace, stack)]
+    names = [part.name for part in parts]
+    name = choose_sublayer("Sub-layer", names, look, "dropout-sublayer")
+    part = part_named(look.model, trace, name)
+    tokens = [token.text for token in trace.tokens_of(Place.named(name).stack)]
+    return _vectors(part.added, partial(of_output, part), tokens, "dimension", draw)
 
 
-def _on_activations(seen: Look, draw: Draw, places: Places) -> None:
-    with places[1]:
-        record = chosen_layer(seen)
-    if record is None:
-        return
-    hidden = record.hidden
-    found = dropped(hidden, draw.rate, draw.seed)
-    tokens = tokens_of(seen, record)
-    _vectors((hidden, found), tokens, "neuron", draw, places)
-    part = part_named(seen.model, seen.trace, record.name)
-    _effect(of_neurons(seen.model, part, hidden, found), tokens, draw, places)
+def _on_activations(look: Look, draw: Draw) -> Panel:
+    record = choose_neurons(look)
+    part = part_named(look.model, look.trace, record.name)
+    effect = partial(of_neurons, look.model, part, record.hidden)
+    return _vectors(record.hidden, effect, tokens_of(look, record), "neuron", draw)
 
 
 def _vectors(
-    both: tuple[Array, Dropped], tokens: list[str], unit: str, draw: Draw, places: Places
-) -> None:
-    """(token, …) before and after: the columns with the largest values, one of them in numbers."""
-    (values, found), (picture, words, said) = both, places
+    values: Array,
+    effect: Callable[[Dropped], Effect],
+    tokens: list[str],
+    unit: str,
+    draw: Draw,
+    where: str = "after this sub-layer",
+) -> Panel:
+    """The columns with the largest values, one of them in numbers.
+
+    Args:
+        values: (token, …) before the draw.
+        effect: what the values after it change; where: of which stream, in words.
+        tokens: of the rows.
+        unit: what a column is.
+    """
+    after = dropped(values, draw.rate, draw.seed)
     listed = strongest(values, SHOWN)
-    _what_happened(values, found, draw.rate, said)
+    peak = int(np.abs(values[:, listed[0]]).argmax())
+    words, means = _what_happened(values, after, draw.rate, np.ones(values.shape, bool))
+    return Panel(
+        f"dropout-{unit}s",
+        look_for=words,
+        picture=_strongest(values, after, tokens, unit, draw),
+        beside=[
+            *means,
+            Formula(formulas.DROPOUT),
+            f"{unit.title()} {listed[0]} on token {peak}, if it is kept:",
+            Formula(formulas.kept_in_numbers(float(values[peak, listed[0]]), draw.rate)),
+            _effect(effect(after), tokens, where),
+        ],
+        below=[
+            Caption(f"The table names every {unit}; a narrow picture names every second one."),
+            _DERIVED,
+        ],
+        table=Table(
+            {"token": numbered_labels(tokens)} | {f"{unit} {n}": after.values[:, n] for n in listed}
+        ),
+    )
+
+
+def _strongest(
+    values: Array, after: Dropped, tokens: list[str], unit: str, draw: Draw
+) -> go.Figure:
+    """The columns with the largest values, as `_vectors` has them."""
+    listed = strongest(values, SHOWN)
     name = f"the {len(listed)} of {values.shape[1]:,} {unit}s with the largest values"
     rows, columns = Axis("token", tokens), Axis(name, [str(n) for n in listed], tokens=False)
     limit = float(np.abs(values[:, listed]).max()) / (1 - draw.rate) or 1.0
-    drawn = {
-        BEFORE: lambda: heatmap(
+    kept = after.kept[:, listed]
+    if draw.shown == MASK:
+        figure = heatmap(
+            kept.astype(float), rows=rows, columns=columns, quantity="weight", decimals=0
+        )
+        return figure.update_xaxes(tickangle=-90)
+    if draw.shown == BEFORE:
+        figure = heatmap(
             values[:, listed], rows=rows, columns=columns, quantity="stream", limit=limit
-        ),
-        MASK: lambda: heatmap(
-            found.kept[:, listed].astype(float),
-            rows=rows,
-            columns=columns,
-            quantity="weight",
-            decimals=0,
-        ),
-        AFTER: lambda: after_dropout(
-            found.values[:, listed],
-            found.kept[:, listed],
+        )
+    else:
+        figure = after_dropout(
+            after.values[:, listed],
+            kept,
             rows=rows,
             columns=columns,
             quantity="stream",
             limit=limit,
-        ),
-    }
-    figure = drawn[draw.shown]().update_xaxes(tickangle=-90)
-    if draw.shown != MASK:
-        lowest = float(values[:, listed].min()) / (1 - draw.rate)
-        fitted_scale(figure, "stream", lowest)
-    with picture:
-        chart(figure, f"dropout-{unit}s")
-        st.caption(f"The table names every {unit}; a narrow picture names every second one.")
-    with words:
-        st.latex(formulas.DROPOUT)
-        peak = int(np.abs(values[:, listed[0]]).argmax())
-        st.markdown(f"{unit.title()} {listed[0]} on token {peak}, if it is kept:")
-        st.latex(formulas.kept_in_numbers(float(values[peak, listed[0]]), draw.rate))
-    with picture:
-        _derived(tokens, {f"{unit} {n}": found.values[:, n] for n in listed})
+        )
+    lowest = float(values[:, listed].min()) / (1 - draw.rate)
+    return fitted_scale(figure.update_xaxes(tickangle=-90), "stream", lowest)
 
 
-def _on_weights(seen: Look, draw: Draw, places: Places) -> None:
-    picture, words, said = places
-    with words:
-        attention, head = choose_layer_and_head(seen.trace, seen.model.attention_names)
+def _on_weights(look: Look, draw: Draw) -> Panel:
+    attention = look.trace.find(choose_layer(look.model.attention_names))
+    head = choose_head(attention.heads)
     weights = attention.weights(head)
-    found = head_dropped(attention, head, draw.rate, draw.seed)
+    after = head_dropped(attention, head, draw.rate, draw.seed)
     blocked = None if attention.mask is None else ~attention.mask
-    _what_happened(weights, found, draw.rate, said, blocked)
-    queries, keys = labels_of(seen.trace, attention)
-    sums = found.values.sum(-1)
-    shown = {BEFORE: weights, MASK: found.kept.astype(float), AFTER: found.values}[draw.shown]
-    with picture:
-        figure = after_dropout(
-            shown,
-            found.kept | (draw.shown == BEFORE),
+    allowed = np.ones(weights.shape, bool) if blocked is None else ~blocked
+    words, means = _what_happened(weights, after, draw.rate, allowed)
+    queries, keys = labels_of(look.trace, attention)
+    sums = after.values.sum(-1)
+    part = part_named(look.model, look.trace, attention.name)
+    effect = of_weights(look.model, attention, part, draw.rate, draw.seed)
+    cells = dict(zip(numbered_labels(keys), after.values.T, strict=True))
+    return Panel(
+        "dropout-weights",
+        look_for=words,
+        picture=after_dropout(
+            {BEFORE: weights, MASK: after.kept.astype(float), AFTER: after.values}[draw.shown],
+            after.kept | (draw.shown == BEFORE),
             rows=Axis("query", queries),
             columns=Axis("key", keys),
             quantity="weight",
             blocked=blocked,
-        )
-        chart(figure, "dropout-weights")
-        columns = dict(zip(numbered_labels(keys), found.values.T, strict=True))
-        columns = columns if len(keys) <= TABLED else {}
-        _derived(queries, columns | {"sum of the row": sums})
-    with words:
-        st.latex(formulas.DROPOUT)
-        st.markdown(
+        ),
+        beside=[
+            *means,
+            Formula(formulas.DROPOUT),
             f"A row of weights sums to 1{' with its sink' * (attention.sinks is not None)}. After dropout "
-            f"the sums of the rows run from **{sums.min():.3f}** to **{sums.max():.3f}**."
-        )
-    part = part_named(seen.model, seen.trace, attention.name)
-    effect = of_weights(seen.model, attention, part, draw.rate, draw.seed)
-    _effect(effect, queries, draw, places)
+            f"the sums of the rows run from **{sums.min():.3f}** to **{sums.max():.3f}**.",
+            _effect(effect, queries, "after this sub-layer"),
+        ],
+        below=[_DERIVED],
+        table=Table(
+            {"token": numbered_labels(queries)}
+            | (cells if len(keys) <= TABLED else {})
+            | {"sum of the row": sums}
+        ),
+    )
 
 
-def _parts(seen: Look) -> list[Contribution]:
-    """Every sub-layer of all stacks."""
-    return [
-        part for stack in seen.trace.stacks for part in contributions(seen.model, seen.trace, stack)
-    ]
+_VIEWS: dict[str, Callable[[Look, Draw], Panel]] = {
+    EMBEDDING: _on_embedding,
+    WEIGHTS: _on_weights,
+    OUTPUT: _on_output,
+    ACTIVATIONS: _on_activations,
+}
 
 
-def _effect(
-    effect: Effect,
-    tokens: list[str],
-    draw: Draw,
-    places: Places,
-    where: str = "after this sub-layer",
-) -> None:
-    """How far this draw moves the stream."""
+def _effect(effect: Effect, tokens: list[str], where: str) -> str:
+    """How far a draw moves the stream."""
     shares = effect.shares
     most = int(shares.argmax())
     farthest = f" on average, most at token {most} {bold_token(tokens[most])}: {shares[most]:.1%}"
-    with places[1]:
-        st.markdown(
-            f"**What it changes.** The stream {where} moves by **{shares.mean():.1%}** of its length"
-            f"{farthest * (len(tokens) > 1)}. Computed from "
-            "the recorded values and the model's own weights, with dropout at this place only."
-        )
+    return (
+        f"**What it changes.** The stream {where} moves by **{shares.mean():.1%}** of its length"
+        f"{farthest * (len(tokens) > 1)}. Computed from "
+        "the recorded values and the model's own weights, with dropout at this place only."
+    )
 
 
-def _training_pass(seen: Look, seed: int) -> None:
+def _training_pass(look: Look, seed: int) -> Part:
     """What a real pass in training mode changes, where the model was made with dropout."""
-    config = seen.model.config
+    config = look.model.config
     if not drops_in_training(config):
-        st.caption(
-            f"{plain(seen.title)} has no dropout in its config, so its own pass in training mode is "
+        return Caption(
+            f"{plain(look.title)} has no dropout in its config, so its own pass in training mode is "
             "the same as this one."
         )
-        return
     try:
-        moved = _moved(seen.request, seed)
+        moved = _moved(look.request, seed)
     except ValueError as refusal:
-        st.caption(plain(str(refusal)))
-        return
-    st.markdown(
+        return Caption(plain(str(refusal)))
+    return (
         "**A real pass in training mode.** With this seed and the dropout of the model's config, "
         f"p = {config.dropout:g} on embeddings and sub-layers and p = {config.attention_dropout:g} on "
         f"weights, the last layer's state moves by **{moved:.1%}** of its length on average."
@@ -252,45 +263,26 @@ def _moved(request: Request, seed: int) -> float:
         return float(training_pass(model, trace, seed).shares.mean())
 
 
-_VIEWS: Mapping[str, Callable[[Look, Draw, Places], None]] = {
-    EMBEDDING: _on_embedding,
-    WEIGHTS: _on_weights,
-    OUTPUT: _on_output,
-    ACTIVATIONS: _on_activations,
-}
-
-
 def _what_happened(
-    before: Array, found: Dropped, rate: float, said: DeltaGenerator, blocked: Mask | None = None
-) -> None:
-    """Shares and means over all values; cells that were never allowed are left out."""
+    before: Array, after: Dropped, rate: float, allowed: np.ndarray
+) -> tuple[str, list[Part]]:
+    """What to look for, and shares and means over all values that are allowed."""
     if rate == 0:
-        look_for("Nothing changes: dropout is off with p = 0 and in evaluation.", said)
-        return
-    allowed = np.ones(before.shape, bool) if blocked is None else ~blocked
+        return "Nothing changes: dropout is off with p = 0 and in evaluation.", []
     draws = int(np.clip(DRAWN // before.size, 4, 40))
     values = before[allowed]
-    means = [
+    was, now, over_draws = (
         signed(f"{mean:.5f}")
         for mean in (
             values.mean(dtype=np.float64),
-            found.values[allowed].mean(),
+            after.values[allowed].mean(),
             mean_over_draws(values, rate, draws),
         )
-    ]
-    look_for(
-        "Crossed values became 0. The others grew, so that on average over many draws nothing changes.",
-        said,
     )
-    said.caption(
-        f"{(~found.kept[allowed]).mean():.1%} of all {values.size:,} values became 0; the others "
-        f"were divided by {1 - rate:.2g}. The mean was {means[0]} and is {means[1]} in this draw; over "
-        f"{draws} draws it is {means[2]}."
+    words = "Crossed values became 0. The others grew, so that on average over many draws nothing changes."
+    shares = (
+        f"{(~after.kept[allowed]).mean():.1%} of all {values.size:,} values became 0; the others "
+        f"were divided by {1 - rate:.2g}. The mean was {was} and is {now} in this draw; over "
+        f"{draws} draws it is {over_draws}."
     )
-
-
-def _derived(tokens: list[str], columns: dict[str, np.ndarray]) -> None:
-    st.caption(
-        "Derived from the recorded values: the model itself ran in evaluation, where dropout is off."
-    )
-    table({"token": numbered_labels(tokens), **columns}, "dropout")
+    return words, [Caption(shares)]

@@ -1,10 +1,11 @@
-"""The neurons of a feed-forward layer, and where on the activation curve their values lie."""
+"""The neurons of a feed-forward layer, where on the activation curve their values lie, and experts: which of
+them read each token, and with what weight."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from model.analysis.stream.feed_forward import (
     CURVES,
@@ -19,8 +20,8 @@ from model.analysis.stream.feed_forward import (
 )
 from model.nn.config import Activation
 from model.nn.places import Place
-from model.trace.records import FeedForwardRecord
-from viz.elements.error_boundary import error_boundary
+from model.trace.records import ExpertsRecord, FeedForwardRecord
+from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.curves import (
     ActivationLine,
@@ -29,15 +30,15 @@ from viz.figures.curves import (
     points_on_the_curve,
 )
 from viz.figures.heatmap import Axis
-from viz.figures.vectors import colour_end
+from viz.figures.vectors import MARKED, ColourEnd, colour_end, token_rows
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
+from viz.notation.names import sublayer_name
 from viz.notation.numbers import counted, difference, signed
-from viz.shell.controls import LISTED, choosable_rows
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.controls import HINT, LISTED
+from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
-from viz.views.feed_forward.sublayers import one_sublayer
 
 TOKEN = "feed-forward-token"
 SHOWN = 24  # neurons in the picture
@@ -48,8 +49,7 @@ _READ: dict[str, Callable[[ActivationCurve], Function]] = {
 }
 
 
-@st.fragment
-def activation_view() -> None:
+def activation_view() -> Panel:
     """GELU exact and by tanh, ReLU, and SwiGLU for a chosen value of its second map."""
     shown = one_of("Curves", list(_READ), "feed-forward-curves")
     content = st.slider("Second map's value in SwiGLU", -2.0, 2.0, 1.0, 0.5, key="swiglu-content")
@@ -60,159 +60,198 @@ def activation_view() -> None:
     ]
     gate = read(CURVES["swiglu"])
     lines.append(ActivationLine(f"SwiGLU: SiLU(x) · {content:g}", lambda x: gate(x) * content))
-    chart(activation_curves(lines, what=shown.lower()), "feed-forward-activations")
+    figure = activation_curves(lines, what=shown.lower())
+    return Panel("feed-forward-activations", picture=figure)
 
 
-@st.fragment
-@error_boundary()
-def neurons(seen: Look) -> None:
-    """Token × strongest neurons of one layer. It opens on a token with a neuron that the activation bends."""
-    picture, words = st.columns([2, 1], gap="large")
-    with words:
-        said = st.container()
-        layer_box, token_box = st.columns([3, 2], gap="small")
-        with layer_box:
-            record = chosen_layer(seen)
-    if record is None:
-        return
-    listed = strongest(record.hidden, SHOWN)
-    bent = bends(seen.model.config.activation, record.before[:, listed])
-    tokens = tokens_of(seen, record)
-    with words:
-        labels = numbered_labels(tokens, LISTED)
-        found = neuron_statistics(record)
-        peak, loudest = found.peak
-        first = int(bent.max(1).argmax()) if bent.max() > BENT else peak
-        token = one_listed("Token", labels, TOKEN, first=first, box=token_box)
-    look_for(
-        "Which neurons have large activations, and on which tokens? The largest here is that of "
-        f"neuron {loudest} on token {peak} {bold_token(tokens[peak])} with "
-        f"{signed(f'{found.peak_value:.2f}')}; the mean |activation| over all neurons "
-        f"and tokens is {found.mean_size:.3f}.",
-        said,
-    )
-    count = record.hidden.shape[1]
-    with picture:
-        _rows_of(record, tokens, listed)
-    with words:
-        named = f"Token {token} {bold_token(tokens[token])}"
-        shown = {
-            f"{named}, its neuron with the largest activation": int(
-                np.abs(record.hidden[token]).argmax()
-            )
-        }
-        if bent[token].max() > BENT:
-            most = int(listed[bent[token].argmax()])
-            shown["Of the neurons shown, the one that the activation changes most here"] = most
-        _in_numbers(seen, record, token, shown)
-        st.latex(formulas.feed_forward(seen.model.config))
-        st.markdown(
-            f"Before the activation the mean over all {count:,} neurons and "
-            f"{counted(len(tokens), 'token')} is {signed(f'{found.mean_before:.3f}')}, and "
-            f"**{found.below_zero:.1%}** of the values lie below 0."
-        )
-    _check(seen.model.config.activation, record)
-    columns = {f"neuron {n}": record.hidden[:, n] for n in listed}
-    table({"token": numbered_labels(tokens), **columns}, "feed-forward-neurons")
+def choose_sublayer(label: str, names: Sequence[str], look: Look, key: str) -> str:
+    """A list of sub-layers under the names that readers know; the chosen one's own name. names: at least
+    one."""
+    named = partial(sublayer_name, stacks=len(look.trace.stacks))
+    chosen: str = st.selectbox(label, names, format_func=named, key=key)
+    return chosen
 
 
-def _rows_of(record: FeedForwardRecord, tokens: list[str], listed: NDArray[np.intp]) -> None:
-    """Token × listed neurons, with marks that choose the token."""
-    rule = (
-        f"the {len(listed)} of {record.hidden.shape[1]:,} neurons with the largest<br>"
-        "|activation| on any token, largest first"
-    )
-    values = record.hidden[:, listed]
-    choosable_rows(
-        values,
-        tokens=tokens,
-        columns=Axis(rule, [str(n) for n in listed], tokens=False),
-        quantity="stream",
-        end=colour_end(values),
-        key="feed-forward-neurons",
-        chosen=TOKEN,
-    )
-
-
-def _in_numbers(
-    seen: Look, record: FeedForwardRecord, token: int, shown: Mapping[str, int]
-) -> None:
-    """The activation of some neurons of a token, in numbers and on its curve. shown: what is said of each."""
-    activation = seen.model.config.activation
-    for said, neuron in shown.items():
-        before, hidden = (float(each[token, neuron]) for each in (record.before, record.hidden))
-        st.markdown(f"{said}, {neuron}:")
-        st.latex(formulas.activation_in_numbers(activation, before, hidden))
-    points = {f"neuron {n}": float(record.before[token, n]) for n in dict.fromkeys(shown.values())}
-    chart(points_on_the_curve(CURVES[activation], points), "feed-forward-bend")
-
-
-def chosen_layer(seen: Look) -> FeedForwardRecord | None:
-    """The layer of a list; None, with a sentence, where the model has no feed-forward layers."""
-    records = {record.name: record for record in seen.trace.feed_forward}
-    if not records and seen.trace.experts:
-        st.info(
+def choose_neurons(look: Look) -> FeedForwardRecord:
+    """The layer of a list. Refuses where the model has no feed-forward layers whose neurons are recorded."""
+    records = {record.name: record for record in look.trace.feed_forward}
+    if not records and look.trace.experts:
+        raise NotShownError(
             "The feed-forward layers of this model are made of experts, each with neurons of its own, which "
             "are not recorded. The view Experts shows which of them read each token."
         )
-        return None
     if not records:
-        st.info(
+        raise NotShownError(
             "This model has attention only: no feed-forward layers. Stories and MiniLM have them."
         )
-        return None
-    return records[one_sublayer("Layer", list(records), seen, "feed-forward-layer")]
+    return records[choose_sublayer("Layer", list(records), look, "feed-forward-layer")]
 
 
-def tokens_of(seen: Look, record: FeedForwardRecord) -> list[str]:
-    tokens = seen.trace.tokens_of(Place.named(record.name).stack)
-    return [token.text for token in tokens]
+def tokens_of(look: Look, record: FeedForwardRecord | ExpertsRecord) -> list[str]:
+    return [token.text for token in look.trace.tokens_of(Place.named(record.name).stack)]
 
 
-def _check(activation: Activation, record: FeedForwardRecord) -> None:
-    found = activation_check(activation, record.before, record.hidden)
-    if found is None:
-        st.caption(
+def _choose(key: str, token: int) -> None:
+    st.session_state[key] = token
+
+
+def neurons(look: Look) -> Panel:
+    """Token × strongest neurons of one layer. It opens on a token with a neuron that the activation bends."""
+    record, config = choose_neurons(look), look.model.config
+    tokens, count = tokens_of(look, record), record.hidden.shape[1]
+    listed, statistics = strongest(record.hidden, SHOWN), neuron_statistics(record)
+    bent = bends(config.activation, record.before[:, listed])
+    peak, loudest = statistics.peak
+    first = int(bent.max(1).argmax()) if bent.max() > BENT else peak
+    token = one_listed("Token", numbered_labels(tokens, LISTED), TOKEN, first=first)
+    values = record.hidden[:, listed]
+    largest = int(np.abs(record.hidden[token]).argmax())
+    told = {
+        f"Token {token} {bold_token(tokens[token])}, its neuron with the largest activation": largest
+    }
+    if bent[token].max() > BENT:
+        most = int(listed[bent[token].argmax()])
+        told["Of the neurons shown, the one that the activation changes most here"] = most
+    in_numbers: list[Part] = []
+    for words, neuron in told.items():
+        before, hidden = (float(each[token, neuron]) for each in (record.before, record.hidden))
+        in_numbers += [
+            f"{words}, {neuron}:",
+            Formula(formulas.activation_in_numbers(config.activation, before, hidden)),
+        ]
+    points = {f"neuron {n}": float(record.before[token, n]) for n in dict.fromkeys(told.values())}
+    curve = points_on_the_curve(CURVES[config.activation], points)
+    rule = (
+        f"the {len(listed)} of {count:,} neurons with the largest<br>"
+        "|activation| on any token, largest first"
+    )
+    return Panel(
+        "feed-forward-neurons",
+        look_for="Which neurons have large activations, and on which tokens? The largest here is that of "
+        f"neuron {loudest} on token {peak} {bold_token(tokens[peak])} with "
+        f"{signed(f'{statistics.peak_value:.2f}')}; the mean |activation| over all neurons "
+        f"and tokens is {statistics.mean_size:.3f}.",
+        picture=token_rows(
+            values,
+            tokens=tokens,
+            columns=Axis(rule, [str(n) for n in listed], tokens=False),
+            quantity="stream",
+            end=colour_end(values),
+            chosen=token,
+        ),
+        clicked=partial(_choose, TOKEN),
+        chosen=token,
+        beside=[
+            *in_numbers,
+            Panel("feed-forward-bend", picture=curve),
+            Formula(formulas.feed_forward(config)),
+            f"Before the activation the mean over all {count:,} neurons and "
+            f"{counted(len(tokens), 'token')} is {signed(f'{statistics.mean_before:.3f}')}, and "
+            f"**{statistics.below_zero:.1%}** of the values lie below 0.",
+        ],
+        below=[Caption(HINT)] if len(tokens) <= MARKED else (),
+        check=_check(config.activation, record),
+        table=Table(
+            {"token": numbered_labels(tokens)}
+            | {f"neuron {n}": record.hidden[:, n] for n in listed}
+        ),
+    )
+
+
+def _check(activation: Activation, record: FeedForwardRecord) -> str:
+    apart = activation_check(activation, record.before, record.hidden)
+    if apart is None:
+        return (
             "The value of the gate is multiplied by that of a second map; the view “Contributions” "
             "checks both."
         )
-        return
-    st.caption(
+    return (
         f"Check: the activation of all {record.before.size:,} recorded values, recomputed in double "
-        f"precision, differs from the recorded one by at most {difference(found)}."
+        f"precision, differs from the recorded one by at most {difference(apart)}."
     )
 
 
-@st.fragment
-@error_boundary()
-def on_the_curve(seen: Look) -> None:
+def on_the_curve(look: Look) -> Panel:
     """The model's own activation over the values it met in this sentence."""
-    picture, words = st.columns([2, 1], gap="large")
-    with words:
-        said = st.container()
-        record = chosen_layer(seen)
-    if record is None:
-        return
-    activation = seen.model.config.activation
+    record, activation = choose_neurons(look), look.model.config.activation
     curve, met = CURVES[activation], histogram(record.before)
-    found = neuron_statistics(record)
-    look_for(
-        f"{found.below_zero:.1%} of the values arrive below 0, where "
+    return Panel(
+        "feed-forward-curve",
+        look_for=f"{neuron_statistics(record).below_zero:.1%} of the values arrive below 0, where "
         f"{plain(curve.title.partition(',')[0])} lets little or nothing through.",
-        said,
-    )
-    with picture:
-        chart(curve_over_values(curve, met), "feed-forward-curve")
-    with words:
-        st.latex(curve.latex)
-        st.markdown(
+        picture=curve_over_values(curve, met),
+        beside=[
+            Formula(curve.latex),
             "Where the slope is near 0, hardly any gradient comes back. The slope lies between −0.05 "
-            f"and 0.05 at **{flat_share(activation, record.before):.1%}** of the values."
-        )
-    _check(activation, record)
-    columns = {
-        "from": met.edges[:-1],
-        "to": met.edges[1:],
-        "share of the values, %": 100 * met.shares,
-    }
-    table(columns, "feed-forward-curve")
+            f"and 0.05 at **{flat_share(activation, record.before):.1%}** of the values.",
+        ],
+        check=_check(activation, record),
+        table=Table(
+            {
+                "from": met.edges[:-1],
+                "to": met.edges[1:],
+                "share of the values, %": 100 * met.shares,
+            }
+        ),
+    )
+
+
+EXPERTS, EXPERTS_TOKEN = "Experts", "experts-token"
+_EXPERTS = r"\mathrm{FFN}(x) = \sum_{e\,\in\,\text{chosen}} w_e(x)\, E_e(x) \;(+\;\text{shared})"
+
+
+def experts(look: Look) -> Panel:
+    """Token × expert: the weights by which the outputs of the chosen experts are multiplied."""
+    records = {record.name: record for record in look.trace.experts}
+    record = records[choose_sublayer("Layer", list(records), look, "experts-layer")]
+    tokens = tokens_of(look, record)
+    labels = numbered_labels(tokens, LISTED)
+    token = one_listed("Token", labels, EXPERTS_TOKEN)
+    read = np.array([(record.chosen == number).sum() for number in range(record.logits.shape[1])])
+    most, shares, count = int(read.argmax()), record.shares, record.chosen.shape[1]
+    within = bool(shares.max() <= 1)  # DeepSeek multiplies them by a factor
+    goes_to = ", ".join(
+        f"expert {record.chosen[token, at]} with weight **{record.weights[token, at]:.3f}**"
+        for at in np.argsort(-record.weights[token])
+    )
+    columns: dict[str, object] = {"token": labels}
+    for place in range(count):
+        columns[f"expert, choice {place + 1}"] = record.chosen[:, place]
+        columns[f"weight, choice {place + 1}"] = record.weights[:, place]
+    columns |= {f"logit of expert {n}": record.logits[:, n] for n in range(len(read))}
+    return Panel(
+        f"experts-{record.name}",
+        look_for=f"Each token is read by {count} of {len(read)} experts, and what they give is added "
+        f"up, each times its weight. Expert {most} reads most: {read[most]} of {len(tokens)} tokens.",
+        picture=token_rows(
+            shares,
+            tokens=tokens,
+            columns=Axis("expert", list(map(str, range(len(read)))), tokens=False),
+            quantity="weight" if within else "stream",
+            end=ColourEnd(1.0, 0, shares.size, signed=False) if within else colour_end(shares),
+            chosen=token,
+        ),
+        clicked=partial(_choose, EXPERTS_TOKEN),
+        chosen=token,
+        beside=[
+            Formula(_EXPERTS),
+            f"Token {token} {bold_token(tokens[token])} goes to {goes_to}.",
+            Caption(_rule(record)),
+        ],
+        below=[Caption(HINT)] if len(tokens) <= MARKED else (),
+        table=Table(columns),
+    )
+
+
+def _rule(record: ExpertsRecord) -> str:
+    """Whether the chosen experts are those of the largest logits, in the numbers of this sentence."""
+    count = record.chosen.shape[1]
+    largest = np.sort(np.argsort(-record.logits, -1)[:, :count], -1)
+    same = int((largest == np.sort(record.chosen, -1)).all(-1).sum())
+    tokens = len(record.logits)
+    whose = f"for {same} of {tokens} tokens these are the experts with its {count} largest logits"
+    more = "" if same == tokens else "; this model's router also limits or corrects the choice"
+    return (
+        f"A router gives each expert a logit; {whose}{more}. Weights and choice are the router's own. "
+        "Some models, as DeepSeek, add shared experts, which read every token and are not drawn here."
+    )

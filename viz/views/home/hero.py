@@ -17,9 +17,10 @@ from viz.figures.svg import WIDTHS, arc_line
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.saving.save import save_figure
-from viz.shell import pictures
 from viz.shell.downloads import entry_to_fetch, fetch_behind, fetching
 from viz.shell.model_picker import open_entry
+from viz.shell.panel import Caption, Panel
+from viz.shell.pictures import readout_of
 from viz.state.locality import visitor_is_local
 from viz.state.look import Look, labels_of, traced
 from viz.state.session import current
@@ -27,34 +28,36 @@ from viz.state.session import current
 MOST = 60  # tokens with arcs; a longer text, and one that attends to another, is shown as a heatmap
 
 
-def hero(seen: Look) -> None:
+def hero(look: Look) -> Panel:
     """The sentence with the arcs of the chosen head, or its weights as a heatmap."""
-    queries, keys = seen.labels
-    attention, head = seen.attention, seen.head
+    queries, keys = look.labels
+    attention, head = look.attention, look.head
+    numbers = partial(readout_of, attention, head, queries, keys)
+    heatmap = partial(_heatmap, look.request, attention.name, head)
     if attention.kind == "cross" or len(queries) > MOST:
-        pictures.chart(_heatmap(seen.request, attention.name, head), "home")
-        pictures.readout_of(attention, head, queries, keys)
-        return
+        return Panel("home", picture=heatmap(), below=[numbers])
     chosen = min(current().query, len(queries) - 1)
-    weights, said = attention.weights(head), _expected(seen)
+    weights, next_token = attention.weights(head), _expected(look)
     drawings = {
-        name: arc_line(queries, weights, chosen, width=width, said=said)
+        name: arc_line(queries, weights, chosen, width=width, said=next_token)
         for name, width in WIDTHS.items()
     }
-    drawing(drawings, "home-arcs")
     token = plain(token_label(queries[chosen]))
     sink = ""
     if attention.sinks is not None:
         taken = attention.sink_weights(head)[chosen]
         sink = f" The learned sink takes {taken:.2f} of the row of “{token}” and has no arc."
-    st.caption(
+    words = (
         f"Layer {attention.place.layer}, head {head}: the arcs of “{token}” are its row of weights. The "
         "wider an arc, the larger its weight."
         + " Point at another token to see its row." * (len(queries) > 1)
         + sink
     )
-    pictures.readout_of(attention, head, queries, keys)
-    save_figure(partial(_heatmap, seen.request, attention.name, head), "home")
+    return Panel(
+        "home",
+        picture=partial(drawing, drawings, "home-arcs"),
+        below=[Caption(words), numbers, partial(save_figure, heatmap, "home")],
+    )
 
 
 def _heatmap(request: Request, place: str, head: int) -> go.Figure:
@@ -65,21 +68,21 @@ def _heatmap(request: Request, place: str, head: int) -> go.Figure:
     return weights_of_head(attention, head, queries=queries, keys=keys)
 
 
-def _expected(seen: Look) -> str:
+def _expected(look: Look) -> str:
     """The likeliest next token and its probability; "" where the model predicts none."""
-    prediction = seen.trace.prediction
+    prediction = look.trace.prediction
     if prediction is None:
         return ""
     shares = probabilities(prediction.after(-1))
-    (token,) = seen.model.tokenizer.named([int(shares.argmax())])
+    (token,) = look.model.tokenizer.named([int(shares.argmax())])
     likeliest = shares.max()
     share = f"{likeliest:.0%}" if likeliest >= 0.01 else "<1%"
     return f"→ {token_label(token.text)} {share}"
 
 
-def pipeline(seen: Look) -> None:
+def pipeline(look: Look) -> None:
     """Tokens, vectors, layers, result: one card each, with the numbers of this run."""
-    config, trace = seen.model.config, seen.trace
+    config, trace = look.model.config, look.trace
     layers = config.encoder_layers + config.decoder_layers
     cards = [
         ("Tokens", f"{len(trace.tokens)}", "the sentence, cut into pieces"),
@@ -118,16 +121,13 @@ def real_model() -> None:
         if job is not None and not job.ended.is_set():
             _on_its_way(offered)
         elif is_on_disk(offered):
-            said = f"A real language model, {offered.short_title}, is on this computer."
-            _line(said, f"Open {offered.short_title}", open_entry, offered)
+            here = f"A real language model, {offered.short_title}, is on this computer."
+            _line(here, f"Open {offered.short_title}", open_entry, offered)
         elif job is None or job.refusal is None or job.stopped.is_set():
-            said = f"{offered.short_title}, a real language model, is not on this computer yet."
-            kept = (
-                ""
-                if job is None
-                else " The download was stopped. The part that has arrived is kept."
-            )
-            _line(said + kept, "Resume" if kept else "Fetch it", fetch_behind, offered)
+            words = f"{offered.short_title}, a real language model, is not on this computer yet."
+            if job is not None:
+                words += " The download was stopped. The part that has arrived is kept."
+            _line(words, "Fetch it" if job is None else "Resume", fetch_behind, offered)
         else:
             _line(job.refusal, "Try again", fetch_behind, offered)
 
@@ -141,11 +141,11 @@ def _on_its_way(entry: Entry) -> None:
     _line(f"{job.sentence}, in the background.", "Stop", _stop, entry)
 
 
-def _line(said: str, label: str, act: Callable[[Entry], None], entry: Entry) -> None:
+def _line(sentence: str, label: str, act: Callable[[Entry], None], entry: Entry) -> None:
     """A sentence, and what can be done about it: by everybody who may open a model, but only at this
     computer where it concerns all visitors."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(plain(said), width="content")
+        st.caption(plain(sentence), width="content")
         if act is open_entry or visitor_is_local():
             st.button(label, key="real-model", on_click=act, args=(entry,))
 

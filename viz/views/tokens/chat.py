@@ -4,18 +4,18 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import streamlit as st
 
 from model.hub.tokenizer import HubTokenizer
 from model.run.tokenizers import Piece, pieces
-from model.trace.records import Token
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.notation.theme import KEY, MASKED, rgba
-from viz.shell.pictures import look_for
+from viz.shell.panel import Caption, Panel, Part
 from viz.state.look import Look
 from viz.state.session import current, open_view
 from viz.views.tokens.listing import strip
@@ -37,46 +37,64 @@ class Chat(NamedTuple):
     typed: bool  # whether the sentence of the page already has this form
 
 
-def as_a_chat(seen: Look) -> None:
+def as_a_chat(look: Look) -> Panel:
     """The wrapped text, with the roles and special tokens of the template."""
-    chat, refusal = _wrapped(seen)
+    chat, refusal = _wrapped(look)
     if chat is None:
-        strip(pieces(seen.trace.tokens), "tokens-typed", "Tokens of the sentence as it is typed")
-        _tell_none(seen, refusal)
-        return
-    look_for("Framed: your text. The rest tells the model who is speaking.")
-    _read(seen, chat, _lines(seen, chat))
+        notes: list[Part] = [partial(st.warning, plain(refusal))] if refusal else []
+        typed = pieces(look.trace.tokens)
+        return Panel(
+            "tokens-typed",
+            look_for=f"{plain(look.title)} has no chat template that can be shown: it continues a text, or "
+            f"only reads it. A model trained to answer has one: open {INSTRUCT} under *Other models*.",
+            picture=partial(strip, typed, "tokens-typed", "Tokens of the sentence as it is typed"),
+            below=notes,
+        )
+    tokens = _tokens(look, chat)
+    return Panel(
+        "tokens-as-a-chat",
+        look_for="Framed: your text. The rest tells the model who is speaking.",
+        picture=partial(st.html, chat_lines(tokens, chat)),
+        beside=[partial(_offer_to_read, look, chat, len(tokens))],
+        below=[
+            Caption(
+                f"{plain(look.title)} was trained to answer chats in this form. The text ends where the "
+                "assistant begins. Dashed tokens stand for no text. Without the template the model merely "
+                "continues your sentence."
+            ),
+            partial(st.code, chat.text, language=None, wrap_lines=True),
+        ],
+    )
 
 
-def offer_chat(seen: Look) -> None:
+def offer_chat(look: Look) -> None:
     """Where a model answers chats: the tokens of the chat that it reads, or would read."""
-    chat, _ = _wrapped(seen)
-    if chat is None:
-        return
-    st.markdown("**As a chat**")
-    _read(seen, chat, _lines(seen, chat), brief=True)
+    chat, _ = _wrapped(look)
+    if chat is not None:
+        tokens = _tokens(look, chat)
+        st.markdown("**As a chat**")
+        st.html(chat_lines(tokens, chat))
+        _offer_to_read(look, chat, len(tokens))
 
 
-def _wrapped(seen: Look) -> tuple[Chat | None, str]:
+def _wrapped(look: Look) -> tuple[Chat | None, str]:
     """The text in the form of the model's template, or why there is none."""
-    tokenizer = seen.model.tokenizer
+    tokenizer = look.model.tokenizer
     if not isinstance(tokenizer, HubTokenizer):
         return None, ""
     try:
-        wrapped = tokenizer.wrapped(seen.request.text)
+        wrapped = tokenizer.wrapped(look.request.text)
     except ValueError as error:
         return None, str(error)
-    return None if wrapped is None else chat_of(seen.request.text, wrapped), ""
+    return None if wrapped is None else chat_of(look.request.text, wrapped), ""
 
 
-def _lines(seen: Look, chat: Chat) -> int:
-    """Draws the tokens of a chat; how many there are."""
-    tokenizer = seen.model.tokenizer
+def _tokens(look: Look, chat: Chat) -> Sequence[Piece]:
+    tokenizer = look.model.tokenizer
     tokens = tokenizer.tokens(chat.text)
     if isinstance(tokenizer, HubTokenizer):
         tokens = tokenizer.marked(tokens)
-    st.html(chat_lines(pieces(tokens), chat))
-    return len(tokens)
+    return pieces(tokens)
 
 
 def chat_of(typed: str, wrapped: str) -> Chat:
@@ -93,68 +111,38 @@ def chat_of(typed: str, wrapped: str) -> Chat:
     return Chat(typed, (start, start + len(inner.strip())), typed=True)
 
 
-def _read(seen: Look, chat: Chat, count: int, *, brief: bool = False) -> None:
-    """What the model reads, and a way to let it read the chat. brief: without the text of the chat."""
-    name = plain(seen.title)
+def _offer_to_read(look: Look, chat: Chat, count: int) -> None:
+    """What the model reads, and a way to let it read the chat, which has so many tokens."""
     if chat.typed:
         st.markdown(f"The model reads this text: {counted(count, 'token')}.")
-    else:
-        st.markdown(
-            f"The model does not read this yet. It reads your sentence alone, which has "
-            f"{counted(len(seen.trace.tokens), 'token')}; as a chat it has {counted(count, 'token')}."
-        )
-        st.button(
-            "Run the model on this text",
-            key="tokens-as-chat",
-            help="The wrapped text takes the place of your sentence, on every page.",
-            on_click=_feed,
-            args=(chat.text,),
-        )
-    if brief:
         return
-    st.caption(
-        f"{name} was trained to answer chats in this form. The text ends where the assistant begins. "
-        "Dashed tokens stand for no text. "
-        "Without the template the model merely continues your sentence."
+    st.markdown(
+        f"The model does not read this yet. It reads your sentence alone, which has "
+        f"{counted(len(look.trace.tokens), 'token')}; as a chat it has {counted(count, 'token')}."
     )
-    st.code(chat.text, language=None, wrap_lines=True)
+    st.button(
+        "Run the model on this text",
+        key="tokens-as-chat",
+        help="The wrapped text takes the place of your sentence, on every page.",
+        on_click=lambda: open_view(replace(current(), text=chat.text)),
+    )
 
 
-def chat_lines(found: Sequence[Piece], chat: Chat) -> str:
+def chat_lines(tokens: Sequence[Piece], chat: Chat) -> str:
     """The tokens, a new line at each role. The user's are framed, those that stand for no text dashed."""
     lines: list[list[str]] = [[]]
-    for place, piece in enumerate(found):
-        if _begins_a_role(found, place, chat.text):
+    for token in tokens:
+        span = token.token.span
+        if token.token.special and span is not None and _ROLE.match(chat.text, span[1]):
             lines.append([])
-        lines[-1].append(_box(piece, chat.own))
+        lines[-1].append(_box(token, chat.own))
     rows = "".join(f'<li style="margin:0">{"".join(line)}</li>' for line in lines if line)
     return f'<ol style="{_LINES}" aria-label="Tokens of the sentence as a chat">{rows}</ol>'
 
 
-def _begins_a_role(found: Sequence[Piece], place: int, text: str) -> bool:
-    token = found[place].token
-    return token.special and token.span is not None and bool(_ROLE.match(text, token.span[1]))
-
-
 def _box(piece: Piece, own: tuple[int, int]) -> str:
-    style = _MARK if piece.token.special else _OWN if _within(piece.token, own) else _DIM
+    span = piece.token.span
+    is_own = span is not None and max(span[0], own[0]) < min(span[1], own[1])
+    style = _MARK if piece.token.special else _OWN if is_own else _DIM
     label = html.escape(token_label(piece.spelled))
     return f'<span style="{style}" title="id {piece.token.id}">{label}</span>'
-
-
-def _within(token: Token, own: tuple[int, int]) -> bool:
-    return token.span is not None and max(token.span[0], own[0]) < min(token.span[1], own[1])
-
-
-def _tell_none(seen: Look, refusal: str) -> None:
-    """Why nothing is wrapped."""
-    if refusal:
-        st.warning(plain(refusal))
-    look_for(
-        f"{plain(seen.title)} has no chat template that can be shown: it continues a text, or only "
-        f"reads it. A model trained to answer has one: open {INSTRUCT} under *Other models*."
-    )
-
-
-def _feed(text: str) -> None:
-    open_view(replace(current(), text=text))

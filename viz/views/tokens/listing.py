@@ -1,19 +1,25 @@
-"""The tokens of the sentence as boxes with ids and bytes, and the same text cut by another tokenizer."""
+"""The tokens of the sentence as boxes with ids and bytes, the same text cut by another tokenizer, and one
+word cut step by step."""
 
 import html
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
+from model.hub.tokenizer import HubTokenizer
 from model.loading.registry import models
 from model.loading.word_pieces import WORD_PIECES, word_pieces
-from model.run.tokenizers import GPT2Subset, Piece, gpt2, gpt2_tokens, pieces
-from viz.elements.one_of import one_of
-from viz.notation.labels import token_label
-from viz.notation.markdown import plain
+from model.run.tokenizers import GPT2Subset, Piece, Words, gpt2, gpt2_tokens, pieces, spelled
+from model.run.word_cuts import LONGEST, SPELLED, Step, WordCut, whole_gpt2, word_cut, words_of
+from model.trace.unproven import NotShownError
+from viz.elements.one_of import one_listed, one_of
+from viz.notation.labels import numbered_labels, token_label
+from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted
 from viz.notation.theme import KEY, MASKED, STREAM, rgba
-from viz.shell.pictures import look_for, table
+from viz.shell.panel import Caption, Columns, Panel, Part, Table, refusals
+from viz.shell.pictures import look_for
 from viz.state.look import Look
 
 UNKNOWN = "[UNK]"  # of word pieces
@@ -28,94 +34,105 @@ _SMALL = "font-size:0.8rem;opacity:0.8;text-align:center;overflow-wrap:anywhere"
 _TINTS = (rgba(STREAM, 0.20), rgba(STREAM, 0.09))
 
 
-def token_list(seen: Look) -> None:
-    found = pieces(seen.trace.tokens)
-    strip(found, "tokens-own", "Tokens of your sentence")
-    look_for(_surprise(seen, found))
+def token_list(look: Look) -> Panel:
+    """The tokens that the model reads."""
+    own = pieces(look.trace.tokens)
     legend = "Each box shows the token's text, its id, and its bytes in hexadecimal."
-    if not any(piece.hexadecimal for piece in found):
+    if not any(piece.hexadecimal for piece in own):
         legend = (
             "Each box shows the token's text and its id. This tokenizer works on characters, not "
             "bytes."
         )
-    if any(piece.token.special for piece in found):
+    if any(piece.token.special for piece in own):
         legend += " Dashed boxes are tokens that the tokenizer added."
-    if separator := seen.model.config.separator:
-        (between,) = seen.model.tokenizer.named([separator])
+    if separator := look.model.config.separator:
+        (between,) = look.model.tokenizer.named([separator])
         legend += f" Write {between.text} between two sentences to read them as a pair."
-    st.caption(plain(legend))
-    _table(found, "tokens-own")
-
-
-def two_tokenizers(seen: Look) -> None:
-    pictures = st.container()
-    look_for(
-        "Each tokenizer has its own list of pieces, so the same text gets different ids and often "
-        "different tokens. Rare words are usually split into more pieces than common ones."
+    return Panel(
+        "tokens-own",
+        look_for=_surprise(look, own),
+        picture=partial(strip, own, "tokens-own", "Tokens of your sentence"),
+        beside=[Caption(plain(legend))],
+        table=_table(own),
     )
-    text = seen.request.text
-    offered = {"own": f"{seen.title}, the chosen model"}
+
+
+def two_tokenizers(look: Look) -> Panel:
+    """The same text cut by GPT-2's tokenizer, and by the model's own or one of word pieces."""
+    text = look.request.text
+    offered = {"own": f"{look.title}, the chosen model"}
     others = word_pieces()
-    if others is not None and seen.model.name != WORD_PIECES:
+    if others is not None and look.model.name != WORD_PIECES:
         offered[WORD_PIECES] = f"{models[WORD_PIECES].title}, word pieces"
     chosen = "own"
     if len(offered) > 1:
-        names = list(offered)
-        chosen = one_of(
-            "Compare GPT-2's tokenizer with that of",
-            names,
-            "tokens-beside",
-            named=offered.__getitem__,
-        )
-    tokens, size = seen.trace.tokens, seen.model.tokenizer.size
+        label = "Compare GPT-2's tokenizer with that of"
+        chosen = one_of(label, list(offered), "tokens-beside", named=offered.__getitem__)
+    tokens, size = look.trace.tokens, look.model.tokenizer.size
     if chosen == WORD_PIECES and others is not None:
         tokens, size = others.tokens(text), others.size
     full, other = pieces(gpt2_tokens(text)), pieces(tokens)
-    left, right = pictures.columns(2, gap="medium")
-    with left:
-        _side(GPT2_NAME, gpt2().n_vocab, full, text, "tokens-gpt2")
-    with right:
-        _side(offered[chosen], size, other, text, "tokens-other")
-    if chosen == "own" and isinstance(seen.model.tokenizer, GPT2Subset):
-        st.caption(
-            f"{plain(seen.title)} keeps {size:,} of GPT-2's tokens and renumbers them. Any other "
+    subset: list[Part] = []
+    if chosen == "own" and isinstance(look.model.tokenizer, GPT2Subset):
+        words = (
+            f"{plain(look.title)} keeps {size:,} of GPT-2's tokens and renumbers them. Any other "
             "token is spelled out in bytes: type a rare word to see this."
         )
+        subset.append(Caption(words))
+    return Panel(
+        "tokens-two",
+        below=[
+            Columns(
+                [
+                    _side(GPT2_NAME, gpt2().n_vocab, full, text, "tokens-gpt2"),
+                    _side(offered[chosen], size, other, text, "tokens-other"),
+                ]
+            ),
+            partial(
+                look_for,
+                "Each tokenizer has its own list of pieces, so the same text gets different ids and often "
+                "different tokens. Rare words are usually split into more pieces than common ones.",
+            ),
+            *subset,
+        ],
+    )
 
 
-def _side(name: str, vocabulary: int, found: Sequence[Piece], text: str, key: str) -> None:
-    typed = sum(not piece.token.special for piece in found)
+def _side(name: str, vocabulary: int, cut: Sequence[Piece], text: str, key: str) -> Panel:
+    typed = sum(not piece.token.special for piece in cut)
     share = f", {len(text) / typed:.2f} characters each on average" if typed else ""
-    st.markdown(f"**{plain(name)}**")
-    strip(found, key, name)
-    st.caption(
+    words = (
         f"{counted(typed, 'token')} for {counted(len(text), 'character')}{share}. "
         f"The vocabulary has {vocabulary:,} tokens."
     )
-    _table(found, key)
+    return Panel(
+        key,
+        below=[f"**{plain(name)}**", partial(strip, cut, key, name), Caption(words)],
+        table=_table(cut),
+    )
 
 
-def strip(found: Sequence[Piece], key: str, name: str) -> None:
-    many = len(found) > MANY
-    with st.container(key=key, height=340 if many else "content", border=False):
-        st.html(token_strip(found, name))
+def strip(cut: Sequence[Piece], key: str, name: str) -> None:
+    """Draws the tokens; many of them scroll."""
+    with st.container(key=key, height=340 if len(cut) > MANY else "content", border=False):
+        st.html(token_strip(cut, name))
 
 
-def _surprise(seen: Look, found: Sequence[Piece]) -> str:
-    if any(piece.part_of for piece in found):
+def _surprise(look: Look, cut: Sequence[Piece]) -> str:
+    if any(piece.part_of for piece in cut):
         return (
             "The framed boxes hold only part of a character. Together with their neighbours they "
             "make a whole one; alone they have no text, so their bytes are shown."
         )
-    unknown = seen.model.new_words(seen.request.text)
-    if unknown and any(piece.token.text == UNKNOWN for piece in found):
+    unknown = look.model.new_words(look.request.text)
+    if unknown and any(piece.token.text == UNKNOWN for piece in cut):
         return (
             f"{UNKNOWN} stands for anything that this vocabulary cannot write. The model cannot "
             "tell what it was."
         )
-    if any(piece.token.text.startswith("##") for piece in found):
+    if any(piece.token.text.startswith("##") for piece in cut):
         return "A piece that begins with ## continues the word before it."
-    if isinstance(seen.model.tokenizer, GPT2Subset):
+    if isinstance(look.model.tokenizer, GPT2Subset):
         return (
             "The space before a word, drawn as a dot, belongs to its token. So a word at the start "
             "of the text is a different token, with a different id, from the same word later."
@@ -123,15 +140,17 @@ def _surprise(seen: Look, found: Sequence[Piece]) -> str:
     return "Each box is one token: what the model reads as one unit. The number is its id."
 
 
-def _table(found: Sequence[Piece], key: str) -> None:
-    columns = {
-        "token": [token_label(piece.spelled) for piece in found],
-        "id": [str(piece.token.id) for piece in found],
-        "bytes": [piece.hexadecimal or "—" for piece in found],
-        "part of": [token_label(piece.part_of) if piece.part_of else "" for piece in found],
-        "added": ["yes" if piece.token.special else "" for piece in found],
-    }
-    table(columns, key, index="position")
+def _table(cut: Sequence[Piece]) -> Table:
+    return Table(
+        {
+            "token": [token_label(piece.spelled) for piece in cut],
+            "id": [str(piece.token.id) for piece in cut],
+            "bytes": [piece.hexadecimal or "—" for piece in cut],
+            "part of": [token_label(piece.part_of) if piece.part_of else "" for piece in cut],
+            "added": ["yes" if piece.token.special else "" for piece in cut],
+        },
+        index="position",
+    )
 
 
 def token_strip(pieces: Sequence[Piece], name: str) -> str:
@@ -151,12 +170,120 @@ def _box(piece: Piece, number: int) -> str:
     if piece.part_of:
         part = html.escape(token_label(piece.part_of))
         lines.append(f'<span style="{_SMALL}">part of {part}</span>')
-    return f'<li style="{_BOX};{_paint(piece, number)}">{"".join(lines)}</li>'
-
-
-def _paint(piece: Piece, number: int) -> str:
     if piece.token.special:
-        return f"border:1px dashed {MASKED}"
-    if piece.part_of:
-        return f"border:1px solid {KEY};background:{rgba(KEY, 0.12)}"
-    return f"border:1px solid transparent;background:{_TINTS[number % 2]}"
+        paint = f"border:1px dashed {MASKED}"
+    elif piece.part_of:
+        paint = f"border:1px solid {KEY};background:{rgba(KEY, 0.12)}"
+    else:
+        paint = f"border:1px solid transparent;background:{_TINTS[number % 2]}"
+    return f'<li style="{_BOX};{paint}">{"".join(lines)}</li>'
+
+
+# One word, step by step: byte pairs merged by rank, or the longest piece first.
+
+_STEPS = "display:flex;flex-direction:column;gap:5px;padding:0;margin:0;list-style:none"
+_STEP = "display:flex;flex-wrap:wrap;gap:3px;align-items:center;margin:0;padding:0"
+_PIECE = (
+    "padding:1px 6px;border-radius:4px;font-family:monospace;overflow-wrap:anywhere;max-width:100%"
+)
+_BESIDE = "font-size:0.8rem;opacity:0.8;margin-left:6px"
+
+
+def word_steps(look: Look) -> Panel:
+    """The steps for a chosen word of the sentence."""
+    tokenizer, text = look.model.tokenizer, look.request.text
+    own = bool(words_of(tokenizer, text))
+    if not own:
+        tokenizer = whole_gpt2()
+    words = words_of(tokenizer, text)
+    if not words:
+        raise NotShownError("There is no text here, so there is no word to cut.")
+    fitting = [len(word.encode()) * (len(word.encode()) <= LONGEST) for word in words]
+    first = fitting.index(max(fitting))
+    number = one_listed("Word", numbered_labels(words), "word-steps", first=first)
+    with refusals():
+        cut = word_cut(tokenizer, text, number)
+    whose: list[Part] = []
+    if not own:
+        whose.append(plain(f"{look.title} {_other(look)} This is GPT-2's tokenizer."))
+    elif isinstance(tokenizer, GPT2Subset):
+        whose.append(_kept(look.title, tokenizer, cut))
+    if cut.agrees:
+        check = "Check: the last row is what the tokenizer itself makes of this word."
+        whose.append(Caption(check))
+    else:
+        result = " ".join(token_label(_text(piece)) for piece in cut.own)
+        rules = f"The tokenizer itself makes {result} of this word: it has rules that are not shown here."
+        whose.append(partial(st.warning, plain(rules)))
+    return Panel(
+        "word-steps",
+        look_for=_merges(cut) if cut.kind == "merges" else _longest(cut),
+        picture=partial(st.html, _rows(cut.steps)),
+        beside=whose,
+    )
+
+
+def _rows(steps: Sequence[Step]) -> str:
+    rows = []
+    for step in steps:
+        boxes = []
+        for at, piece in enumerate(step.pieces):
+            frame, colour = (KEY, KEY) if at == step.at else ("transparent", STREAM)
+            paint = f"border:1px solid {frame};background:{rgba(colour, 0.14)}"
+            text = html.escape(token_label(_text(piece)))
+            boxes.append(f'<span style="{_PIECE};{paint}">{text}</span>')
+        note = step.note if step.rank is None else f"rank {step.rank:,}"
+        boxes.append(f'<span style="{_BESIDE}">{note}</span>')
+        rows.append(f'<li style="{_STEP}">{"".join(boxes)}</li>')
+    return f'<ol style="{_STEPS}" aria-label="Steps">{"".join(rows)}</ol>'
+
+
+def _text(piece: bytes | str) -> str:
+    return spelled(piece) if isinstance(piece, bytes) else piece
+
+
+def _merges(cut: WordCut) -> str:
+    start = f"The word begins as {counted(len(cut.steps[0].pieces), 'piece')}, one for each byte."
+    merges = [place for place, step in enumerate(cut.steps) if step.rank is not None]
+    if not merges:
+        return f"{start} No two neighbours are a pair of the list, so nothing is merged."
+    before, first = cut.steps[merges[0] - 1].pieces, cut.steps[merges[0]]
+    at = first.at or 0
+    left, right = (bold_token(_text(piece)) for piece in before[at : at + 2])
+    return (
+        f"{start} In each step, of all pairs of neighbours, the one with the lowest rank is merged: the "
+        f"pair that was learned first. Here that is {left} and {right}, with rank {first.rank:,}. After "
+        f"{counted(len(merges), 'merge')} no two neighbours are a pair of the list."
+    )
+
+
+def _longest(cut: WordCut) -> str:
+    return (
+        "From what is left of the word, the longest piece that the vocabulary has is taken, framed here; "
+        f"`##` marks a piece that continues a word. That gives {counted(len(cut.own), 'token')}."
+    )
+
+
+def _other(look: Look) -> str:
+    """How a tokenizer cuts words whose steps are not shown."""
+    tokenizer = look.model.tokenizer
+    if isinstance(tokenizer, Words):
+        return "looks up whole words and cuts none."
+    if isinstance(tokenizer, HubTokenizer) and tokenizer.is_unigram:
+        return (
+            "has a unigram tokenizer: of all ways to cut a word into pieces of its list it takes the most "
+            "probable one, without merges, so there are no steps to show."
+        )
+    return "cuts words in a way whose steps are not shown here."
+
+
+def _kept(name: str, tokenizer: GPT2Subset, cut: WordCut) -> str:
+    words = (
+        f"{plain(name)} keeps {len(tokenizer.kept):,} of GPT-2's {gpt2().n_vocab:,} tokens. GPT-2 merges "
+        "with all of them"
+    )
+    if cut.steps[-1].note != SPELLED:
+        return f"{words}; this word's tokens are among those that are kept."
+    return (
+        f"{words}, and what this model has not kept it then spells in single bytes: the last row."
+    )

@@ -3,6 +3,7 @@ text."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from model.analysis.tokens.embeddings import (
 from model.run.tokenizers import Piece, Tokenizer, pieces, spelled
 from model.trace.arrays import Array
 from model.trace.trace import Trace
+from model.trace.unproven import NotShownError
 from viz.figures.bars import neighbours_bars
 from viz.figures.curves import likeness_lines
 from viz.figures.diagrams import sliding_windows
@@ -30,90 +32,84 @@ from viz.notation.labels import token_label, visible
 from viz.notation.markdown import plain
 from viz.notation.names import state_names
 from viz.notation.numbers import counted, difference, signed
-from viz.shell.controls import pick_token
-from viz.shell.pictures import beside_words, chart, look_for, table
+from viz.shell.controls import LISTED, pick_token
+from viz.shell.panel import Caption, Formula, Panel, Part, Table, refusals
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
 
 LOOK_UP = r"h_{\mathrm{id}}\, E = E_{\mathrm{id}}"
 ONE_HOT = r"h_{\mathrm{id}} = (0, \ldots, 0, \underset{\mathrm{id}}{1}, 0, \ldots, 0)"
 COSINE = r"\cos(u, v) = \frac{u \cdot v}{\lVert u \rVert \, \lVert v \rVert}"
-LISTED = 12
+NEAREST = 12  # tokens
 
 
-def vector_look_up(seen: Look) -> None:
+def vector_look_up(look: Look) -> Panel:
     """One-hot times table, computed as a product over the whole vocabulary."""
-    picture, formula = beside_words(
-        "Every row is multiplied by 0, except the framed one, which is multiplied by 1. So the sum "
-        "of all rows, at the bottom, is that row: the matrix product only copies."
-    )
-    with formula:
-        place = pick_token(seen.trace.tokens, "tokens-look-up")
-        id_, matrix = seen.trace.tokens[place].id, seen.model.embedding
-        st.latex(ONE_HOT)
-        st.latex(look_up_of(id_, *matrix.shape))
+    place = pick_token(look.trace.tokens, "tokens-look-up")
+    id_, matrix = look.trace.tokens[place].id, look.model.embedding
+    vocabulary, width = matrix.shape
     product = one_hot_product(matrix, id_)
-    with picture:
-        texts = _texts(seen, rows_around(id_, len(matrix)))
-        chart(look_up(matrix, texts, id_=id_, product=product), "tokens-look-up-picture")
-        st.caption(_look_up_check(seen, place, product))
-    columns = {"one-hot × matrix": product, f"row {id_}": matrix[id_]}
-    table(columns, "tokens-look-up", index="dimension")
+    factor = np.float32(width**0.5 if look.model.config.scaled_embedding else 1)
+    used = look.trace.embeddings[place]
+    times = f", times √{width}," if factor != 1 else ""
+    return Panel(
+        "tokens-look-up-picture",
+        look_for="Every row is multiplied by 0, except the framed one, which is multiplied by 1. So the sum "
+        "of all rows, at the bottom, is that row: the matrix product only copies.",
+        picture=look_up(
+            matrix, _texts(look, rows_around(id_, vocabulary)), id_=id_, product=product
+        ),
+        beside=[
+            Formula(ONE_HOT),
+            Formula(
+                rf"\underset{{1 \times {vocabulary}}}{{h_{{{id_}}}}}\;"
+                rf"\underset{{{vocabulary} \times {width}}}{{E}} ="
+                rf" \underset{{1 \times {width}}}{{E_{{{id_}}}}}"
+            ),
+        ],
+        check=f"Check: the product over all {vocabulary:,} rows differs from the row by "
+        f"at most {difference(float(np.abs(product - matrix[id_]).max()))}, and{times} from the vector "
+        f"that the model used in this pass by {difference(float(np.abs(product * factor - used).max()))}.",
+        table=Table({"one-hot × matrix": product, f"row {id_}": matrix[id_]}, index="dimension"),
+    )
 
 
-def nearest(seen: Look) -> None:
+def nearest(look: Look) -> Panel:
     """The tokens of the vocabulary nearest to one of the sentence."""
-    picture, formula = beside_words(
-        "Tokens that are used in similar ways have vectors that point in similar directions. The "
-        "model learned this from text alone."
+    token, matrix = (
+        look.trace.tokens[pick_token(look.trace.tokens, "tokens-nearest")],
+        look.model.embedding,
     )
-    with formula:
-        place = pick_token(seen.trace.tokens, "tokens-nearest")
-        st.latex(COSINE)
-    id_, matrix = seen.trace.tokens[place].id, seen.model.embedding
-    found = neighbours(matrix, id_, LISTED)
-    texts = _texts(seen, [neighbour.id for neighbour in found])
-    alike = [neighbour.cosine for neighbour in found]
-    with picture:
-        chart(neighbours_bars(texts, alike), "tokens-bars")
-    usual = signed(f"{cosines(matrix, matrix[id_]).mean():.4f}")
-    formula.caption(
-        f"Searched among all {len(matrix):,} tokens of the vocabulary. A cosine of 1 means the "
-        f"same direction; the mean over the whole vocabulary is {usual}. The embedding table "
-        f"does not depend on the sentence: {plain(token_label(seen.trace.tokens[place].text))} has "
-        "this one vector everywhere."
-    )
-    columns = {
-        "token": list(map(token_label, texts)),
-        "id": [str(neighbour.id) for neighbour in found],
-        "cosine": alike,
-    }
-    table(columns, "tokens-nearest")
-
-
-def look_up_of(id_: int, vocabulary: int, width: int) -> str:
-    return (
-        rf"\underset{{1 \times {vocabulary}}}{{h_{{{id_}}}}}\;"
-        rf"\underset{{{vocabulary} \times {width}}}{{E}} ="
-        rf" \underset{{1 \times {width}}}{{E_{{{id_}}}}}"
+    near = neighbours(matrix, token.id, NEAREST)
+    texts = _texts(look, [neighbour.id for neighbour in near])
+    alike = [neighbour.cosine for neighbour in near]
+    usual = signed(f"{cosines(matrix, matrix[token.id]).mean():.4f}")
+    return Panel(
+        "tokens-bars",
+        look_for="Tokens that are used in similar ways have vectors that point in similar directions. The "
+        "model learned this from text alone.",
+        picture=neighbours_bars(texts, alike),
+        beside=[
+            Formula(COSINE),
+            Caption(
+                f"Searched among all {len(matrix):,} tokens of the vocabulary. A cosine of 1 means the "
+                f"same direction; the mean over the whole vocabulary is {usual}. The embedding table "
+                f"does not depend on the sentence: {plain(token_label(token.text))} has "
+                "this one vector everywhere."
+            ),
+        ],
+        table=Table(
+            {
+                "token": list(map(token_label, texts)),
+                "id": [str(neighbour.id) for neighbour in near],
+                "cosine": alike,
+            }
+        ),
     )
 
 
-def _texts(seen: Look, ids: Sequence[int]) -> list[str]:
-    return [piece.spelled for piece in pieces(seen.model.tokenizer.named(list(ids)))]
-
-
-def _look_up_check(seen: Look, place: int, product: Array) -> str:
-    """How far the product lies from the row, and from what this pass really used."""
-    row = seen.model.embedding[seen.trace.tokens[place].id]
-    factor = np.float32(seen.model.config.d_model**0.5 if seen.model.config.scaled_embedding else 1)
-    used = seen.trace.embeddings[place]
-    times = f", times √{seen.model.config.d_model}," if factor != 1 else ""
-    return (
-        f"Check: the product over all {len(seen.model.embedding):,} rows differs from the row by "
-        f"at most {difference(float(np.abs(product - row).max()))}, and{times} from the vector "
-        f"that the model used in this pass by {difference(float(np.abs(product * factor - used).max()))}."
-    )
+def _texts(look: Look, ids: Sequence[int]) -> list[str]:
+    return [piece.spelled for piece in pieces(look.model.tokenizer.named(list(ids)))]
 
 
 SECOND = (
@@ -124,72 +120,57 @@ SECOND = (
 SHORTEST = 3  # letters of a word worth comparing
 
 
-def two_sentences(seen: Look) -> None:
+def two_sentences(look: Look) -> Panel:
     """The second sentence, the word, and how alike its vectors are, state by state."""
-    picture, choices = st.columns([3, 2], gap="large")
-    above = choices.empty()
-    look_for(_START, above)
-    with choices:
-        text = st.text_input(
-            "Second sentence",
-            _second_for(seen),
-            max_chars=TEXT_LIMIT,
-            key=f"tokens-second-{hash(seen.request)}",
-        )
-        try:
-            other = traced(replace(seen.request, text=text))
-        except ValueError as refusal:
-            st.warning(plain(str(refusal)))
-            st.latex(COSINE)
-            return
-        places = _word(seen.trace, other)
-        st.latex(COSINE)
-    if places is None:
-        return
-    found = likeness(seen.trace, other, places)
-    names = _names(seen.trace)
-    look_for(f"{_START} {_what_happens(seen.trace, found.word, places)}", above)
-    with picture:
-        chart(likeness_lines(found.word, found.others, states=names), "tokens-likeness")
-    with choices:
-        st.caption(_verdict(seen, other, places, found.word))
-    columns: dict[str, object] = {"state": names, "the word": found.word}
-    if found.others is not None:
-        columns["mean of the other tokens"] = found.others
-    table(columns, "tokens-likeness")
+    key = f"tokens-second-{hash(look.request)}"
+    text = st.text_input("Second sentence", _second_for(look), max_chars=TEXT_LIMIT, key=key)
+    with refusals():
+        other = traced(replace(look.request, text=text))
+    places = _word(look.trace, other)
+    alike, names = likeness(look.trace, other, places), _names(look.trace)
+    columns: dict[str, object] = {"state": names, "the word": alike.word}
+    if alike.others is not None:
+        columns["mean of the other tokens"] = alike.others
+    return Panel(
+        "tokens-likeness",
+        look_for="The first point is the token's embedding. It is the same in both sentences, so the cosine "
+        f"is 1. {_what_happens(look.trace, alike.word, places)}",
+        picture=likeness_lines(alike.word, alike.others, states=names),
+        beside=[Formula(COSINE), Caption(_verdict(look, other, places, alike.word))],
+        table=Table(columns),
+    )
 
 
-def _second_for(seen: Look) -> str:
+def _second_for(look: Look) -> str:
     """A second sentence to start from: of those at hand the one that shares the longest token;
     else the sentence's own words in the opposite order."""
-    text = seen.request.text
+    text = look.request.text
     best, longest = " ".join(reversed(text.split())), SHORTEST - 1
     for sentence in SECOND:
-        if seen.model.new_words(sentence) or sentence == text:
+        if look.model.new_words(sentence) or sentence == text:
             continue
-        shared = shared_tokens(seen.trace.tokens, seen.model.tokens(sentence))
+        shared = shared_tokens(look.trace.tokens, look.model.tokens(sentence))
         length = max((len(token.text.strip()) for token in shared), default=0)
         if length > longest:
             best, longest = sentence, length
     return best
 
 
-def _word(one: Trace, other: Trace) -> tuple[int, int] | None:
-    """Where the chosen word stands in both sentences; None where no token occurs in both."""
+def _word(one: Trace, other: Trace) -> tuple[int, int]:
+    """Where the chosen word stands in both sentences. Refuses where no token occurs in both."""
     shared = shared_tokens(one.tokens, other.tokens)
     if not shared:
-        st.info(
+        raise NotShownError(
             "No token occurs in both sentences. Use a word of your sentence in the second one. "
             "With byte pairs, a word at the very beginning is a different token from the same word "
             "later."
         )
-        return None
     longest = max(range(len(shared)), key=lambda number: len(shared[number].text.strip()))
     chosen = st.selectbox(
         "Word that both sentences contain",
         shared,
         index=longest,
-        format_func=lambda token: token_label(token.text, 24),
+        format_func=lambda token: token_label(token.text, LISTED),
         key=f"tokens-word-{hash(shared)}",
     )
     return (
@@ -203,9 +184,8 @@ def _place(trace: Trace, id_: int, where: str) -> int:
     places = places_of(trace.tokens, id_)
     if len(places) == 1:
         return places[0]
-    chosen: int = st.selectbox(
-        f"Position in {where}", places, key=f"tokens-place-{where}-{hash(places)}"
-    )
+    key = f"tokens-place-{where}-{hash(places)}"
+    chosen: int = st.selectbox(f"Position in {where}", places, key=key)
     return chosen
 
 
@@ -216,50 +196,47 @@ def _names(trace: Trace) -> list[str]:
     return ["token vector", f"{first} + position" if added else first, *rest]
 
 
-_START = (
-    "The first point is the token's embedding. It is the same in both sentences, so the cosine is "
-    "1."
-)
-
-
 def _what_happens(trace: Trace, word: Array, places: tuple[int, int]) -> str:
     """What the position did to the cosine, then where it fell and where it rose most."""
     names, here, there = _names(trace), *places
     if "positions" not in trace.summands[trace.source]:
-        said = "This model adds no position to it."
+        words = "This model adds no position to it."
     elif here == there:
-        said = "Both stand at the same position, so adding the position changes nothing."
+        words = "Both stand at the same position, so adding the position changes nothing."
     else:
-        said = f"Adding the positions takes it to {signed(f'{word[1]:.2f}')}."
+        words = f"Adding the positions takes it to {signed(f'{word[1]:.2f}')}."
     steps = np.diff(word[1:])
     for move, at in (("fall", int(steps.argmin())), ("rise", int(steps.argmax()))):
         before, after = (signed(f"{cosine:.2f}") for cosine in word[at + 1 : at + 3])
         if before != after and (steps[at] > 0) == (move == "rise"):
-            said += f" The largest {move} after that: at {names[at + 2]}, from {before} to {after}."
+            words += (
+                f" The largest {move} after that: at {names[at + 2]}, from {before} to {after}."
+            )
     return (
-        f"{said} Where the cosine falls the two vectors move apart; where it rises they become "
+        f"{words} Where the cosine falls the two vectors move apart; where it rises they become "
         "more alike."
     )
 
 
-def _verdict(seen: Look, other: Trace, places: tuple[int, int], word: np.ndarray) -> str:
+def _verdict(look: Look, other: Trace, places: tuple[int, int], word: np.ndarray) -> str:
     """The end of the way in numbers, and why a GPT may show no change at all."""
     here, there = places
-    label = plain(token_label(seen.trace.tokens[here].text))
-    said = (
+    label = plain(token_label(look.trace.tokens[here].text))
+    words = (
         f"{label}, at position {here} and at position {there}: from {signed(f'{word[0]:.4f}')} to "
         f"**{signed(f'{word[-1]:.4f}')}** at the last state. The dotted line is the mean cosine of two "
         "different tokens at that state."
     )
-    same = [token.id for token in seen.trace.tokens[: here + 1]] == [
-        token.id for token in other.tokens[: there + 1]
-    ]
-    if same and seen.trace.source == "decoder":
-        said += (
+    before, after = (
+        [token.id for token in trace.tokens[: place + 1]]
+        for trace, place in ((look.trace, here), (other, there))
+    )
+    if before == after and look.trace.source == "decoder":
+        words += (
             " Both sentences are the same up to this word. This model sees only earlier tokens, so "
             "nothing can differ."
         )
-    return said
+    return words
 
 
 INPUTS = (
@@ -270,64 +247,60 @@ DRAWN = 8  # windows at most
 LONGEST, WIDEST_STEP = 16, 16
 
 
-def token_windows(seen: Look) -> None:
+def token_windows(look: Look) -> Panel:
     """Sliders for length and stride, the windows, and what each position is to predict."""
-    typed = [piece for piece in pieces(seen.trace.tokens) if not piece.token.special]
+    typed = [piece for piece in pieces(look.trace.tokens) if not piece.token.special]
     texts = [piece.spelled for piece in typed]
-    if len(texts) < 2:
-        st.info(
+    count = len(texts)
+    if count < 2:
+        raise NotShownError(
             "A window needs at least two tokens: one to read and the next one to predict. "
             "Type a longer sentence."
         )
-        return
-    picture, choices = beside_words(
-        "Below each window is its target: the same tokens shifted by one. The stride is something "
+    length, stride, only = 1, 1, [Caption("Two tokens make one window of length 1.")]
+    if count > 2:  # where only one length is possible it is said, not offered
+        longest, widest = min(LONGEST, count - 1), min(WIDEST_STEP, count - 1)
+        length = st.slider("Length", 1, longest, min(4, longest), key=f"tokens-length-{longest}")
+        stride = st.slider("Stride", 1, widest, min(2, widest), key=f"tokens-stride-{widest}")
+        only = []
+    all_ = windows(range(count), length, stride)
+    chosen: int = st.selectbox("Window", range(len(all_)), key=f"tokens-window-{len(all_)}")
+    labels, drawn = list(map(token_label, texts)), all_[:DRAWN]
+    return Panel(
+        "tokens-windows-picture",
+        look_for="Below each window is its target: the same tokens shifted by one. The stride is something "
         "else: the distance from one window to the next. If it is smaller than the length, windows "
-        "overlap."
+        "overlap.",
+        picture=sliding_windows(drawn, texts, chosen=chosen if chosen < len(drawn) else None),
+        beside=[
+            *only,
+            Formula(INPUTS),
+            Formula(number_of_windows(count, length, stride, len(all_))),
+            _pairs(look.model.tokenizer, all_[chosen], typed),
+        ],
+        below=[Caption(_caption(look, all_, count, stride))],
+        table=Table(
+            {
+                "starts at": [str(window.start) for window in all_],
+                "input": [" ".join(labels[place] for place in window.inputs) for window in all_],
+                "target": [" ".join(labels[place] for place in window.target) for window in all_],
+            },
+            index="window",
+        ),
     )
-    with choices:
-        length, stride = _sliders(len(texts))
-        found = windows(range(len(texts)), length, stride)
-        st.latex(INPUTS)
-        st.latex(number_of_windows(len(texts), length, stride, len(found)))
-        chosen: int = st.selectbox("Window", range(len(found)), key=f"tokens-window-{len(found)}")
-        _pairs(seen.model.tokenizer, found[chosen], typed)
-    shown = found[:DRAWN]
-    with picture:
-        figure = sliding_windows(shown, texts, chosen=chosen if chosen < len(shown) else None)
-        chart(figure, "tokens-windows-picture")
-        st.caption(_caption(seen, found, len(texts), stride))
-    labels = list(map(token_label, texts))
-    columns = {
-        "starts at": [str(window.start) for window in found],
-        "input": [" ".join(labels[place] for place in window.inputs) for window in found],
-        "target": [" ".join(labels[place] for place in window.target) for window in found],
-    }
-    table(columns, "tokens-windows", index="window")
 
 
-def number_of_windows(tokens: int, length: int, stride: int, found: int) -> str:
+def number_of_windows(tokens: int, length: int, stride: int, windows: int) -> str:
     """How many windows fit, in general and with the numbers of one text."""
     return (
         r"\begin{aligned} \#\text{windows} &= \left\lceil \frac{N - n}{s} \right\rceil \\ &="
-        rf" \left\lceil \frac{{{tokens} - {length}}}{{{stride}}} \right\rceil = {found}"
+        rf" \left\lceil \frac{{{tokens} - {length}}}{{{stride}}} \right\rceil = {windows}"
         r" \end{aligned}"
     )
 
 
-def _sliders(count: int) -> tuple[int, int]:
-    """Window length and stride; where only one is possible it is said, not offered."""
-    longest = min(LONGEST, count - 1)
-    if longest == 1:
-        st.caption("Two tokens make one window of length 1.")
-        return 1, 1
-    length = st.slider("Length", 1, longest, min(4, longest), key=f"tokens-length-{longest}")
-    widest = min(WIDEST_STEP, count - 1)
-    stride = st.slider("Stride", 1, widest, min(2, widest), key=f"tokens-stride-{widest}")
-    return length, stride
-
-
-def _pairs(tokenizer: Tokenizer, window: Window[int], typed: Sequence[Piece]) -> None:
+def _pairs(tokenizer: Tokenizer, window: Window[int], typed: Sequence[Piece]) -> Part:
+    """What each position of a window has read, and what it is to predict."""
     read = (read_as(tokenizer, typed[window.start : place + 1]) for place in window.inputs)
     frame = pd.DataFrame(
         {
@@ -336,7 +309,8 @@ def _pairs(tokenizer: Tokenizer, window: Window[int], typed: Sequence[Piece]) ->
         }
     )
     height = min(36 * (len(window.inputs) + 1), 190)
-    st.dataframe(sheltered_table(frame), hide_index=True, key="tokens-pairs", height=height)
+    table = sheltered_table(frame)
+    return partial(st.dataframe, table, hide_index=True, key="tokens-pairs", height=height)
 
 
 def read_as(tokenizer: Tokenizer, tokens: Sequence[Piece]) -> str:
@@ -347,22 +321,22 @@ def read_as(tokenizer: Tokenizer, tokens: Sequence[Piece]) -> str:
     return tokenizer.decode([piece.token.id for piece in tokens])
 
 
-def _caption(seen: Look, found: Sequence[Window[int]], count: int, stride: int) -> str:
-    length = len(found[0].inputs)
+def _caption(look: Look, all_: Sequence[Window[int]], count: int, stride: int) -> str:
+    length = len(all_[0].inputs)
     words = [
         f"Windows of {counted(length, 'token')}, {stride} apart. Neighbouring windows share "
         f"{counted(max(length - stride, 0), 'token')}."
     ]
-    if len(found) > DRAWN:
-        words.append(f"The picture shows the first {DRAWN} of {len(found):,}; the table has all.")
-    unread = count - 1 - (found[-1].start + length)
+    if len(all_) > DRAWN:
+        words.append(f"The picture shows the first {DRAWN} of {len(all_):,}; the table has all.")
+    unread = count - 1 - (all_[-1].start + length)
     if unread:
         words.append(
             "The last token is not a target here: no whole window reaches it."
             if unread == 1
             else f"The last {unread} tokens are not targets here: no whole window reaches them."
         )
-    if seen.model.config.shape == "encoder":
+    if look.model.config.shape == "encoder":
         words.append(
             "This model is an encoder, which is not trained to predict next tokens; a GPT is. Its "
             "tokens are used here as an illustration."
