@@ -310,8 +310,8 @@ def _why_parts_add_up(look: Look) -> str:
     )
     return (
         "A token's vector is the sum of all that was written to its stream. Each norm on the way is "
-        f"linear once the {look.model.config.norm_law.taken} of this run are held fixed, and so are the "
-        f"maps to query and key. So each part of a query meets each part of a key on its own.{turned} {_after(look.attention)}"
+        f"linear once the {look.model.config.norm_law.taken} of this run are held fixed, and so are "
+        f"the maps to query and key. So each part of a query meets each part of a key on its own.{turned} {_after(look.attention)}"
     )
 
 
