@@ -75,13 +75,13 @@ def tabled(measured: Measured) -> str:
 def measured(folder: str, engine: str, workers: int) -> Measured:
     """A whole run. Start-up: until there are as many slices as workers, less the time that they take."""
     from model.profile import profile, slices
-    from model.profile.run import Progress
+    from model.profile.run import RunProgress
 
     slices.SLICE = SLICE
     file = Path(folder).with_name("corpus.txt")
     windows = SLICE * workers * (1 + SLICES)
     file.write_text("\n".join([gpt2_size.text_of(WINDOW)] * windows))
-    heard: list[tuple[float, Progress]] = []
+    heard: list[tuple[float, RunProgress]] = []
     began = time.perf_counter()
     profile(
         folder,

@@ -17,7 +17,7 @@ from torch import Tensor
 from model.trace.arrays import Array
 
 
-class Size(NamedTuple):
+class AxisChoice(NamedTuple):
     """A whole number that a reader may choose."""
 
     label: str
@@ -26,17 +26,17 @@ class Size(NamedTuple):
     highest: int
 
 
-SIZES: Mapping[str, Size] = {
-    "b": Size("Sequences", 2, 1, 2),
-    "n": Size("Tokens", 3, 1, 4),
-    "w": Size("Width", 4, 1, 12),
-    "h": Size("Heads", 2, 1, 4),
-    "m": Size("Tokens of the mask", 3, 1, 4),
+SIZES: Mapping[str, AxisChoice] = {
+    "b": AxisChoice("Sequences", 2, 1, 2),
+    "n": AxisChoice("Tokens", 3, 1, 4),
+    "w": AxisChoice("Width", 4, 1, 12),
+    "h": AxisChoice("Heads", 2, 1, 4),
+    "m": AxisChoice("Tokens of the mask", 3, 1, 4),
 }
 
 
 AXES = (-4, -3, -2, -1)
-Lines = tuple[tuple[str, str], ...]  # name and expression of each tensor
+TensorLines = tuple[tuple[str, str], ...]  # name and expression of each tensor
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class AxisOperation:
 
     name: str
     title: str
-    lines: Lines
+    lines: TensorLines
     before: str
     after: str
     sizes: str
@@ -62,7 +62,7 @@ class AxisOperation:
         """Whether it works along an axis that a reader chooses."""
         return "{axis}" in self.lines[-1][1]
 
-    def written(self, chosen: Mapping[str, int]) -> Lines:
+    def written(self, chosen: Mapping[str, int]) -> TensorLines:
         """The lines with numbers in place of sizes. Raises ValueError for a number that is no such size."""
         numbers = _numbers(chosen)
         return tuple((name, line.format_map(numbers)) for name, line in self.lines)
@@ -110,7 +110,7 @@ class Outcome:
         return self.after
 
 
-def run(lines: Lines, given: Mapping[str, Tensor] = {}) -> Outcome:
+def run(lines: TensorLines, given: Mapping[str, Tensor] = {}) -> Outcome:
     """Runs lines of `name = expression`, the last one on the tensor of the line before it, or on the only one
     given."""
     known: dict[str, Any] = {"torch": torch, **given}

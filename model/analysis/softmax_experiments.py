@@ -15,7 +15,7 @@ from model.trace.arrays import Array, Mask, Wide, read_only
 if TYPE_CHECKING:
     import torch
 
-Precision = Literal["float32", "float16"]
+ScorePrecision = Literal["float32", "float16"]
 NO_KEY = "A row has no key that it may attend to."
 QUERIES = 400  # random rows behind every sampled number
 LARGEST_SAMPLE = 2**26  # random numbers drawn at once
@@ -134,7 +134,7 @@ class MaskValueEffect(NamedTuple):
     """What one mask value does to the weights of one head, computed in one precision."""
 
     mask_value: float
-    precision: Precision
+    precision: ScorePrecision
     before_scaling: bool
     stored: float  # the number that it is in that precision
     refused: bool  # whether PyTorch's masked_fill refuses it in that precision
@@ -149,7 +149,7 @@ def mask_value_effect(
     scale: float,
     mask_value: float,
     *,
-    precision: Precision = "float32",
+    precision: ScorePrecision = "float32",
     before_scaling: bool = False,
 ) -> MaskValueEffect:
     """Raw scores (query, key), a mask (True = may look) and one mask value, in PyTorch's own kernels.

@@ -20,7 +20,7 @@ HIDDEN = float("-inf")
 ROUNDING = 1e-5  # what rounding may take of the sum of a row
 
 
-class Attention(NamedTuple):
+class AttentionSteps(NamedTuple):
     """The results of attention: scores, scaled and weights (query, key), output (query, d_v)."""
 
     scores: Array
@@ -118,7 +118,7 @@ def attend(
     | None = None,
     mask_value: float = HIDDEN,
     scale: float | None = None,
-) -> Attention:
+) -> AttentionSteps:
     """Scaled dot-product attention, softmax(QKᵀ·scale)V; without `scale` it is 1/√d_k.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1.
@@ -126,7 +126,7 @@ def attend(
     scores = dot_products(query, key)
     scaled = scores * (1.0 / np.sqrt(query.shape[-1]) if scale is None else scale)
     weights = softmax(scaled if allowed is None else masked(scaled, allowed, mask_value))
-    return Attention(scores, scaled, weights, weights @ value)
+    return AttentionSteps(scores, scaled, weights, weights @ value)
 
 
 def split_heads(

@@ -7,7 +7,7 @@ from model.nn.config import TransformerConfig
 SOFTMAX = 5  # operations per score: maximum, difference, exponential, sum, division
 
 
-class Stage(NamedTuple):
+class ShapeStep(NamedTuple):
     """One operation of multi-head attention and the shape of its result."""
 
     name: str
@@ -30,7 +30,7 @@ def head_width(width: int, heads: int) -> int:
     return width // heads
 
 
-def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[Stage, ...]:
+def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[ShapeStep, ...]:
     """The shape after every operation of multi-head attention, from the input to the output."""
     d_k = head_width(width, heads)
     model = ("batch", "token", "d_model")
@@ -39,16 +39,16 @@ def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[Stage, 
     table = ("batch", "head", "query", "key")
     whole = (batch, length, width)
     return (
-        Stage("Input X", model, whole),
-        Stage("Q, K and V", model, whole),
-        Stage("Cut into heads", split, (batch, length, heads, d_k)),
-        Stage("Heads first", by_head, (batch, heads, length, d_k)),
-        Stage("Scores", table, (batch, heads, length, length)),
-        Stage("Weights", table, (batch, heads, length, length)),
-        Stage("Context", by_head, (batch, heads, length, d_k)),
-        Stage("Tokens first again", split, (batch, length, heads, d_k)),
-        Stage("Heads side by side", model, whole),
-        Stage("After W_O", model, whole),
+        ShapeStep("Input X", model, whole),
+        ShapeStep("Q, K and V", model, whole),
+        ShapeStep("Cut into heads", split, (batch, length, heads, d_k)),
+        ShapeStep("Heads first", by_head, (batch, heads, length, d_k)),
+        ShapeStep("Scores", table, (batch, heads, length, length)),
+        ShapeStep("Weights", table, (batch, heads, length, length)),
+        ShapeStep("Context", by_head, (batch, heads, length, d_k)),
+        ShapeStep("Tokens first again", split, (batch, length, heads, d_k)),
+        ShapeStep("Heads side by side", model, whole),
+        ShapeStep("After W_O", model, whole),
     )
 
 

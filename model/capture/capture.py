@@ -15,16 +15,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.capture.watch import Call, Watch, unchanged
+from model.capture.watch import Watch, WatchedCall, unchanged
 from model.nn.config import Stack
 from model.nn.places import Place
 from model.trace.collect import words_of
-from model.trace.given import Words
+from model.trace.given import GivenTokens
 from model.trace.records import Attention
 from model.trace.trace import Trace
 
 
-def placed(calls: Sequence[Call]) -> tuple[Attention, ...]:
+def placed(calls: Sequence[WatchedCall]) -> tuple[Attention, ...]:
     """The records in order of execution, each with its stack, its layer and the name of its module.
 
     Self-attention before the first cross-attention belongs to the encoder, unless it is causal, shares a
@@ -48,7 +48,7 @@ def placed(calls: Sequence[Call]) -> tuple[Attention, ...]:
     return tuple(found)
 
 
-def _stacks(calls: Sequence[Call]) -> Iterator[Stack]:
+def _stacks(calls: Sequence[WatchedCall]) -> Iterator[Stack]:
     kinds = [call.record.kind for call in calls]
     if "cross" not in kinds:
         for _ in kinds:
@@ -88,8 +88,8 @@ class CaptureWarning(UserWarning):
 def capture(
     module: nn.Module,
     *inputs: Any,
-    tokens: Words | None = None,
-    target_tokens: Words | None = None,
+    tokens: GivenTokens | None = None,
+    target_tokens: GivenTokens | None = None,
     batch: int = 0,
     **keywords: Any,
 ) -> Trace:

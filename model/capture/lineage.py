@@ -15,7 +15,7 @@ class UnreadableError(ValueError):
     """A module computes attention with steps that none of this app's stages describes."""
 
 
-class Axis(NamedTuple):
+class AxisOrigin(NamedTuple):
     """An axis of an earlier tensor. given: that of an input; last: the last of an input of vectors; mapped:
     since then a linear map was applied along another axis; feature: a linear map made it."""
 
@@ -34,7 +34,7 @@ class Lineage:
     embedding between; those of parameters and buffers are negative.
     """
 
-    marks: Mapping[Axis, Tensor] = field(default_factory=dict)
+    marks: Mapping[AxisOrigin, Tensor] = field(default_factory=dict)
     stream: frozenset[int] = frozenset()
 
     @property
@@ -43,7 +43,7 @@ class Lineage:
 
 
 @dataclass(eq=False)
-class Operation:
+class TensorOrigin:
     """What gave a tensor; tensors among its arguments are nodes. It does not hold the tensor itself."""
 
     serial: int
@@ -62,7 +62,7 @@ class Node:
     """A tensor with the operation that gave it."""
 
     tensor: Tensor
-    by: Operation
+    by: TensorOrigin
 
     @property
     def name(self) -> str:
@@ -306,7 +306,7 @@ def born(tensor: Tensor, serial: int) -> Lineage:
     """That of an input of the pass: its own axes."""
     is_wide = tensor.is_floating_point() and tensor.ndim in (2, 3)
     marks = {
-        Axis(serial, axis, "last" if is_wide and axis == tensor.ndim - 1 else "given"): mark
+        AxisOrigin(serial, axis, "last" if is_wide and axis == tensor.ndim - 1 else "given"): mark
         for axis, mark in ((axis, _index(tensor, axis)) for axis in range(tensor.ndim))
     }
     return Lineage(marks if tensor.numel() else {}, frozenset({serial}))
@@ -379,8 +379,8 @@ def _of_map(node: Node, read: Node, feature: int) -> Lineage:
     if size[along + 1 :] != read.tensor.shape[made.ndim + feature + 1 :]:
         root = next((axis.tensor for axis in marks), node.serial)
         for other in range(along + 1, made.ndim):
-            marks[Axis(root, made.ndim + other, "mapped")] = _index(made, other)
-    marks[Axis(node.serial, along, "feature")] = _index(made, along)
+            marks[AxisOrigin(root, made.ndim + other, "mapped")] = _index(made, other)
+    marks[AxisOrigin(node.serial, along, "feature")] = _index(made, along)
     return Lineage(marks, source.stream)
 
 
@@ -389,7 +389,7 @@ def _of_embedding(node: Node, ids: Node) -> Lineage:
     known = ids.lineage.marks.items()
     marks = {axis._replace(kind="mapped"): mark[..., None] for axis, mark in known}
     last = node.tensor.ndim - 1
-    marks[Axis(node.serial, last, "feature")] = _index(node.tensor, last)
+    marks[AxisOrigin(node.serial, last, "feature")] = _index(node.tensor, last)
     return Lineage(marks, frozenset({node.serial}))
 
 
@@ -398,7 +398,7 @@ def _of_product(product: Product) -> Lineage:
     node, read = product.node, product.operands
     known = [bool(one.lineage.marks) for one in read]
     vectors = known.index(True) if any(known) else 0
-    marks: dict[Axis, Tensor] = {}
+    marks: dict[AxisOrigin, Tensor] = {}
     for side, operand in enumerate(read):
         if not all(known) and side != vectors:
             continue
@@ -419,13 +419,13 @@ def _of_product(product: Product) -> Lineage:
         return Lineage(marks, frozenset({node.serial}))
     for letter in product.only(1 - vectors):
         at = product.letters.index(letter)
-        marks[Axis(node.serial, at, "feature")] = _index(node.tensor, at)
+        marks[AxisOrigin(node.serial, at, "feature")] = _index(node.tensor, at)
     return Lineage(marks, read[vectors].lineage.stream)
 
 
 def _of_kernel(node: Node) -> Lineage:
     query, value = node.argument(0, "query"), node.argument(2, "value")
-    marks: dict[Axis, Tensor] = {}
+    marks: dict[AxisOrigin, Tensor] = {}
     for read, summed in ((query, -1), (value, -2)):
         for axis, mark in read.lineage.marks.items():
             if mark.shape[summed] == 1 and _fits(mark.shape, node.tensor.shape):
@@ -433,7 +433,9 @@ def _of_kernel(node: Node) -> Lineage:
     return Lineage(marks, frozenset({node.serial}))
 
 
-def _mapped(axis: Axis, mark: Tensor, along: Iterable[int]) -> tuple[Axis, Tensor] | None:
+def _mapped(
+    axis: AxisOrigin, mark: Tensor, along: Iterable[int]
+) -> tuple[AxisOrigin, Tensor] | None:
     """A mark behind a linear map along some axes; None where it told features apart that are mixed now."""
     if axis.kind in ("feature", "last") and any(mark.shape[one] > 1 for one in along):
         return None
@@ -452,7 +454,7 @@ def _known(read: Node) -> Lineage:
     return Lineage(own.marks, read.lineage.stream)
 
 
-def _moved(node: Node, read: Node) -> dict[Axis, Tensor]:
+def _moved(node: Node, read: Node) -> dict[AxisOrigin, Tensor]:
     def again(mark: Tensor) -> Tensor:
         if node.name == "view_as_complex":
             return mark[..., 0]
@@ -465,7 +467,7 @@ def _moved(node: Node, read: Node) -> dict[Axis, Tensor]:
     return _replayed(read.lineage.marks, lambda axis: again(_mark_of(read, axis)))
 
 
-def _reduced(node: Node, read: Node, along: Any) -> dict[Axis, Tensor]:
+def _reduced(node: Node, read: Node, along: Any) -> dict[AxisOrigin, Tensor]:
     """Each cell stands at the first place of those that it was made of."""
     keeps = node.tensor.ndim == read.tensor.ndim
     marks = _replayed(
@@ -474,10 +476,10 @@ def _reduced(node: Node, read: Node, along: Any) -> dict[Axis, Tensor]:
     return {axis: mark for axis, mark in marks.items() if _fits(mark.shape, node.tensor.shape)}
 
 
-def _together(node: Node, read: list[Node]) -> dict[Axis, Tensor]:
+def _together(node: Node, read: list[Node]) -> dict[AxisOrigin, Tensor]:
     """Several tensors in one, or one written into another."""
 
-    def again(axis: Axis) -> Tensor:
+    def again(axis: AxisOrigin) -> Tensor:
         def mark(argument: Any) -> Any:
             if isinstance(argument, Node):
                 return _mark_of(argument, axis)
@@ -496,14 +498,16 @@ def _together(node: Node, read: list[Node]) -> dict[Axis, Tensor]:
     return _replayed([axis for one in read for axis in one.lineage.marks], again)
 
 
-def _mark_of(read: Node, axis: Axis) -> Tensor:
+def _mark_of(read: Node, axis: AxisOrigin) -> Tensor:
     """In the tensor's shape."""
     mark = read.lineage.marks.get(axis)
     mark = torch.tensor(ELSEWHERE, dtype=torch.int32) if mark is None else mark
     return mark.expand(read.tensor.shape)
 
 
-def _replayed(axes: Iterable[Axis], again: Callable[[Axis], Tensor]) -> dict[Axis, Tensor]:
+def _replayed(
+    axes: Iterable[AxisOrigin], again: Callable[[AxisOrigin], Tensor]
+) -> dict[AxisOrigin, Tensor]:
     """The marks after an operation; none where it cannot be done with integers."""
     try:
         return {axis: _compressed(again(axis)) for axis in dict.fromkeys(axes)}

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.capture.lineage import Axis, Node, UnreadableError
+from model.capture.lineage import AxisOrigin, Node, UnreadableError
 from model.nn.places import Kind, Place
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.given import is_look_ahead
@@ -20,7 +20,7 @@ ONE_AXIS = "Its vectors came without a map before them: their first axis was tak
 UNKNOWN = "It is not known how its queries were made: {}."
 CHANNELS = "its queries are channels, not tokens: each weight joins two channels over all tokens"
 HEADS = "its queries are parts of one token, such as its heads, and not tokens"
-Marks = dict[Axis, Tensor]  # (row, token, d_k): places on earlier axes, -1 for none
+Marks = dict[AxisOrigin, Tensor]  # (row, token, d_k): places on earlier axes, -1 for none
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Rows:
 
     texts: Tensor
     in_parts: bool = False
-    places: Mapping[Axis, Tensor] = field(default_factory=dict)
+    places: Mapping[AxisOrigin, Tensor] = field(default_factory=dict)
     doubt: str = ""
 
     def of(self, rows: Tensor) -> "Rows":

@@ -28,7 +28,7 @@ from model.capture.lineage import (
     PRODUCTS,
     Lineage,
     Node,
-    Operation,
+    TensorOrigin,
     UnreadableError,
     born,
     inherited,
@@ -53,21 +53,21 @@ class Graph:
         self._serials = count()
         for serial, tensor in enumerate(own, 1):
             lineage = Lineage(stream=frozenset({-serial}))
-            self._operations[tensor] = Operation(-serial, version(tensor), lineage=lineage)
+            self._operations[tensor] = TensorOrigin(-serial, version(tensor), lineage=lineage)
         for tensor in inputs:
             made = self._note(tensor)
             made.lineage = born(tensor, made.serial)
 
     def node(self, tensor: Tensor) -> Node:
         """A tensor with what is known of it; a new one came from outside."""
-        known: Operation | None = self._operations.get(tensor)
+        known: TensorOrigin | None = self._operations.get(tensor)
         if known is None:
             known = self._note(tensor)
             known.lineage = Lineage(stream=frozenset({known.serial}))
         return Node(tensor, known)
 
-    def _note(self, tensor: Tensor) -> Operation:
-        made = self._operations[tensor] = Operation(next(self._serials), version(tensor))
+    def _note(self, tensor: Tensor) -> TensorOrigin:
+        made = self._operations[tensor] = TensorOrigin(next(self._serials), version(tensor))
         return made
 
     def _nodes_for(self, argument: Any) -> Any:
@@ -83,13 +83,13 @@ class Graph:
         function: Callable[..., Any],
         given: tuple[Any, ...],
         named: Mapping[str, Any],
-    ) -> Operation:
+    ) -> TensorOrigin:
         """An operation with what it read, of no tensor yet."""
         arguments = tuple(self._nodes_for(one) for one in given)
         keywords = {key: self._nodes_for(one) for key, one in named.items()}
-        return Operation(-1, 0, name, function, arguments, keywords)
+        return TensorOrigin(-1, 0, name, function, arguments, keywords)
 
-    def add(self, call: Operation, result: Any) -> None:
+    def add(self, call: TensorOrigin, result: Any) -> None:
         """Notes what an operation gave. What is not in `FOLLOWED` keeps its lineage, but no arguments."""
         several = isinstance(result, tuple | list)
         read = [*nodes_in((call.arguments, tuple(call.keywords.values())))]
@@ -181,7 +181,7 @@ _SEEN_INSIDE = {*KERNELS, "multi_head_attention_forward"}
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class WatchedCall:
     """One call of attention: its record, the module that made it, and how well it holds."""
 
     record: Attention
@@ -198,7 +198,7 @@ class Watch(TorchFunctionMode):
         self._own_name = type(module).__name__
         self._graph, self._text = Graph(inputs, tensors_held_by(module)), text
         self._last: tuple[str, Seen] | None = None  # the last call's module, and what was seen
-        self.calls: list[Call] = []
+        self.calls: list[WatchedCall] = []
         self.refused: list[str] = []  # a sentence for each call without a record
         self.reached: set[str] = set()  # modules with attention, recorded or not
 
@@ -233,7 +233,7 @@ class Watch(TorchFunctionMode):
             self._look_at(self._graph.node(written), call)
         return result
 
-    def _look_at(self, node: Node, call: Operation) -> None:
+    def _look_at(self, node: Node, call: TensorOrigin) -> None:
         """Records what ends in this operation, if it is attention."""
         try:
             is_kernel = call.name in KERNELS
@@ -252,7 +252,7 @@ class Watch(TorchFunctionMode):
         if whole is not None:
             self.calls.pop()
         record, gap = recorded(self._last[1])
-        self.calls.append(Call(record, module, gap))
+        self.calls.append(WatchedCall(record, module, gap))
 
     def _refuse(self, reason: str) -> None:
         self.refused.append(f"{self._module()} has attention that is not recorded: {reason}.")

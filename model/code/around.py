@@ -12,7 +12,7 @@ from model.code.script import stem
 from model.nn.positions import PositionCode
 from model.snippets.layers import concatenation, joined, norm, with_positions
 from model.snippets.script import TRACE_FILE
-from model.snippets.snippet import Around, Stage, shape
+from model.snippets.snippet import Around, CodeStage, shape
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 
@@ -29,14 +29,14 @@ def around_heads(
     trace: Trace,
     attention: Attention,
     weights: Mapping[str, "Tensor"] | None = None,
-) -> dict[Stage, Around]:
+) -> dict[CodeStage, Around]:
     """The code of those stages that this layer has. weights: of the model, by name; None where a file of them
     cannot be had."""
     around = AroundHeads(model, trace, attention)
     return dict([*_before(around), *_after(around, weights or {})])
 
 
-def _before(around: AroundHeads) -> Iterator[tuple[Stage, Around]]:
+def _before(around: AroundHeads) -> Iterator[tuple[CodeStage, Around]]:
     stack, parts, record = around.attention.stack, around.summands, around.norm
     if parts:
         sizes = parts["tokens"].shape
@@ -70,7 +70,9 @@ def _before(around: AroundHeads) -> Iterator[tuple[Stage, Around]]:
         )
 
 
-def _after(around: AroundHeads, weights: Mapping[str, "Tensor"]) -> Iterator[tuple[Stage, Around]]:
+def _after(
+    around: AroundHeads, weights: Mapping[str, "Tensor"]
+) -> Iterator[tuple[CodeStage, Around]]:
     attention, within = around.attention, within_weights(around.attention)
     read = output_reads(attention)
     given = {"output": shape(*attention.output.shape), "w": "(the layer's weights by name)"}

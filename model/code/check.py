@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.attribution.head_maps import CLOSE, Turn, read_by
+from model.analysis.attribution.head_maps import CLOSE, Rotation, read_by
 from model.code.listing import logits_table
 from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Place
@@ -22,12 +22,12 @@ from model.trace.trace import Trace
 if TYPE_CHECKING:
     from model.run.model import Model
 
-Weights = Mapping[str, Tensor]  # by name
+NamedWeights = Mapping[str, Tensor]  # by name
 VECTORS = ("query", "key", "value")
 
 
 @asked
-def checked_difference(model: "Model", trace: Trace, weights: Weights | None = None) -> float:
+def checked_difference(model: "Model", trace: Trace, weights: NamedWeights | None = None) -> float:
     """`largest_difference` of a model that can be written as code. weights: its own unless given. Raises
     ValueError, with the rest of a sentence, for a model that cannot."""
     off = largest_difference(model, trace, weights or model.module.named_weights())
@@ -36,7 +36,7 @@ def checked_difference(model: "Model", trace: Trace, weights: Weights | None = N
     return off
 
 
-def largest_difference(model: "Model", trace: Trace, weights: Weights) -> float:
+def largest_difference(model: "Model", trace: Trace, weights: NamedWeights) -> float:
     """How far each layer's queries, keys and values and the last token's logits, recomputed with the weights
     as the listing reads them, are from the model's own, at most, relative to the largest number.
 
@@ -55,7 +55,7 @@ def largest_difference(model: "Model", trace: Trace, weights: Weights) -> float:
     return max(found)
 
 
-def _check_steps(attention: Attention, config: TransformerConfig, weights: Weights) -> None:
+def _check_steps(attention: Attention, config: TransformerConfig, weights: NamedWeights) -> None:
     _check_stages(attention, config, weights)
     expected = 1 / math.sqrt(attention.query.shape[-1])
     if not math.isclose(attention.scale, expected, rel_tol=1e-5):
@@ -73,7 +73,7 @@ def _check_steps(attention: Attention, config: TransformerConfig, weights: Weigh
         raise ValueError(refusal)
 
 
-def _check_stages(attention: Attention, config: TransformerConfig, weights: Weights) -> None:
+def _check_stages(attention: Attention, config: TransformerConfig, weights: NamedWeights) -> None:
     """Raises ValueError, with the rest of a sentence, for stages that a listing does not write."""
     for stage in STAGES:
         weight = weights.get(f"{within_weights(attention)}{stage.field}")
@@ -94,7 +94,7 @@ def vectors_gap(
     model: "Model",
     trace: Trace,
     attention: Attention,
-    weights: Weights,
+    weights: NamedWeights,
     angles: Array | None,
     first: int | None = None,
 ) -> float:
@@ -116,7 +116,7 @@ def projected(
     trace: Trace,
     attention: Attention,
     name: str,
-    weights: Weights,
+    weights: NamedWeights,
     angles: Array | None,
     first: int | None = None,
 ) -> tuple[Array, Array]:
@@ -133,7 +133,7 @@ def projected(
     return mapped, made
 
 
-def _normed(vectors: Array, weights: Weights, name: str, config: TransformerConfig) -> Array:
+def _normed(vectors: Array, weights: NamedWeights, name: str, config: TransformerConfig) -> Array:
     """The vectors of each head after the norm of this name, where queries and keys are normed."""
     if not config.projection.normed:
         return vectors
@@ -151,11 +151,11 @@ def _turned(model: "Model", angles: Array | None, vectors: Array) -> Array:
     """(head, token, d_k): vectors turned by the angles of their positions."""
     if angles is None:
         raise ValueError("its layers turn queries and keys by angles of several kinds")
-    turn = Turn(angles.astype(np.float64), model.config.rotary_pairs)
+    turn = Rotation(angles.astype(np.float64), model.config.rotary_pairs)
     return turn.of(vectors.astype(np.float64), np.arange(vectors.shape[1])).astype(np.float32)
 
 
-def _logits(trace: Trace, weights: Weights) -> Array:
+def _logits(trace: Trace, weights: NamedWeights) -> Array:
     """The logits of the last token, from its last state."""
     state = last_states(trace, "decoder")[-1]
     return _mapped(state, weights, logits_table(weights), "output.bias")
@@ -168,7 +168,7 @@ def last_states(trace: Trace, stack: Stack) -> Array:
     return next(found, trace.residual[stack][-1])
 
 
-def _mapped(read: Array, weights: Weights, name: str, bias: str = "") -> Array:
+def _mapped(read: Array, weights: NamedWeights, name: str, bias: str = "") -> Array:
     """x @ W.T + b, with the weights of this name. bias: its name, where it is another one."""
     made: Array = read @ _array(weights[f"{name}.weight"]).T
     shift = weights.get(bias or f"{name}.bias")

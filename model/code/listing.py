@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from model.nn.config import Activation, Stack, TransformerConfig
-from model.nn.places import Part, Place
+from model.nn.places import Place, TokenPart
 from model.nn.positions import RotaryPairs
 from model.nn.stages import SCORE_STAGES
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 Length = Literal["n", "m", "source", "target"]  # tokens: n of the queries, m of the keys
 
-Shape = tuple[int | Length, ...]
+TensorShape = tuple[int | Length, ...]
 
 INDENT = "    "
 
 
 @dataclass(frozen=True)
-class Line:
+class CodeLine:
     """A line of code. shape: of what it computes; None for a line that computes nothing. stage: the stage of
     attention that it computes."""
 
     code: str
-    shape: Shape | None = None
-    part: Part | None = None
+    shape: TensorShape | None = None
+    part: TokenPart | None = None
     stage: str = ""
 
     def shaped(self, lengths: Mapping[Length, int] | None = None) -> str:
@@ -50,7 +50,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ListingPlan:
     """What a listing is written from: the config, and the names of the weights.
 
     place: the attention sub-layer whose lengths are shown, where one function serves several.
@@ -70,16 +70,16 @@ class Plan:
         return self.config.shape == "encoder-decoder"
 
 
-def inside(part: Part) -> Callable[..., Line]:
+def inside(part: TokenPart) -> Callable[..., CodeLine]:
     """Lines of a function's body in one block: code, then the sizes of its result."""
 
-    def line(code: str, *shape: int | Length, stage: str = "") -> Line:
-        return Line(INDENT + code, shape or None, part, stage)
+    def line(code: str, *shape: int | Length, stage: str = "") -> CodeLine:
+        return CodeLine(INDENT + code, shape or None, part, stage)
 
     return line
 
 
-def linear(plan: Plan, read: str, name: str, within: str = "") -> str:
+def linear(plan: ListingPlan, read: str, name: str, within: str = "") -> str:
     """x @ W.T + b in code. within: what stands before the name among the names of all weights."""
     bias = f' + w["{name}.bias"]' if plan.has(f"{within}{name}.bias") else ""
     return f'{read} @ w["{name}.weight"].T{bias}'
@@ -105,22 +105,22 @@ def listing(model: "Model") -> str:
     return written(lines(model.config, model.module.named_weights()))
 
 
-def written(listed: Iterable[Line], lengths: Mapping[Length, int] | None = None) -> str:
+def written(listed: Iterable[CodeLine], lengths: Mapping[Length, int] | None = None) -> str:
     """Lines as a program, with their shapes."""
     return "".join(f"{line.written(lengths)}\n" for line in listed)
 
 
 def lines(
     config: TransformerConfig, names: Iterable[str], place: Place | None = None
-) -> tuple[Line, ...]:
+) -> tuple[CodeLine, ...]:
     """The listing line by line. names: of the model's weights, which tell what is added and where.
 
     place: the attention sub-layer whose shapes are written, where one function serves several kinds.
     Raises ValueError, with a sentence, for a model that cannot be written so.
     """
     _refuse_stages(config)
-    plan = Plan(config, frozenset(names), place)
-    functions: list[list[Line]] = []
+    plan = ListingPlan(config, frozenset(names), place)
+    functions: list[list[CodeLine]] = []
     if plan.reads_two:
         functions.append(list(_embed(plan)))
     if config.adds_positions and not plan.has("positions.weight"):
@@ -134,7 +134,7 @@ def lines(
     functions += [list(_forward(plan)), _of_text(_PART)]
     listed = list(_imports(config))
     for function in functions:
-        listed += [Line(""), Line(""), *function]
+        listed += [CodeLine(""), CodeLine(""), *function]
     return tuple(listed)
 
 
@@ -150,8 +150,8 @@ def _refuse_stages(config: TransformerConfig) -> None:
         )
 
 
-def _of_text(text: str) -> list[Line]:
-    return [Line(line) for line in text.strip().splitlines()]
+def _of_text(text: str) -> list[CodeLine]:
+    return [CodeLine(line) for line in text.strip().splitlines()]
 
 
 def _stacks(config: TransformerConfig) -> tuple[Stack, ...]:
@@ -159,16 +159,16 @@ def _stacks(config: TransformerConfig) -> tuple[Stack, ...]:
     return tuple(stack for stack, depth in depths.items() if depth)
 
 
-def _imports(config: TransformerConfig) -> Iterator[Line]:
-    yield Line("import torch")
+def _imports(config: TransformerConfig) -> Iterator[CodeLine]:
+    yield CodeLine("import torch")
     if config.d_mlp:
-        yield Line(f"from torch.nn.functional import {ACTIVATION[config.activation][0]}")
+        yield CodeLine(f"from torch.nn.functional import {ACTIVATION[config.activation][0]}")
 
 
-def _sinusoids(config: TransformerConfig) -> Iterator[Line]:
+def _sinusoids(config: TransformerConfig) -> Iterator[CodeLine]:
     """The function that makes the table of positions where none is stored."""
     line, width = inside("positions"), config.d_model
-    yield Line("def sinusoids(n):", None, "positions")
+    yield CodeLine("def sinusoids(n):", None, "positions")
     yield line('"""A row for each position: sines in even columns, cosines in odd ones."""')
     power = f"torch.arange(0, {width}, 2).double() / {width}"
     yield line("positions = torch.arange(n).double()[:, None]", "n", 1)
@@ -177,15 +177,15 @@ def _sinusoids(config: TransformerConfig) -> Iterator[Line]:
     yield line(f"return {columns}.flatten(1).float()", "n", width)
 
 
-def _embed(plan: Plan) -> Iterator[Line]:
+def _embed(plan: ListingPlan) -> Iterator[CodeLine]:
     """The function that both stacks of an encoder–decoder begin with."""
-    yield Line("def embed(ids, w):", None, "tokens")
+    yield CodeLine("def embed(ids, w):", None, "tokens")
     yield inside("tokens")('"""The vectors that the first layer reads."""')
     yield from _embedding(plan, "", "n")
     yield inside("tokens")("return x", "n", plan.config.d_model)
 
 
-def _embedding(plan: Plan, within: str, length: Length) -> Iterator[Line]:
+def _embedding(plan: ListingPlan, within: str, length: Length) -> Iterator[CodeLine]:
     """From ids to vectors. within: what stands before the names of the tables."""
     config, size = plan.config, (length, plan.config.d_model)
     factor = f" * {config.d_model}**0.5" if config.scaled_embedding else ""
@@ -205,7 +205,7 @@ def _embedding(plan: Plan, within: str, length: Length) -> Iterator[Line]:
         yield inside("norm")(f'x = norm(x, part(w, "{within}norm"))', *size)
 
 
-def _forward(plan: Plan) -> Iterator[Line]:
+def _forward(plan: ListingPlan) -> Iterator[CodeLine]:
     config = plan.config
     if not plan.reads_two:
         (stack,) = _stacks(config)
@@ -213,13 +213,13 @@ def _forward(plan: Plan) -> Iterator[Line]:
             "encoder": "a vector for each token",
             "decoder": "logits for the token after each one",
         }
-        yield Line("def forward(ids, w):")
-        yield Line(f'    """From the ids of tokens to {results[stack]}."""')
+        yield CodeLine("def forward(ids, w):")
+        yield CodeLine(f'    """From the ids of tokens to {results[stack]}."""')
         yield from _embedding(plan, "embedding.", "n")
         yield from _layers(plan, stack, "layer(x, ", "n")
     else:
-        yield Line("def forward(ids, w, target):")
-        yield Line(
+        yield CodeLine("def forward(ids, w, target):")
+        yield CodeLine(
             '    """From the ids of a source and a target to logits for the token after each one."""'
         )
         yield from _stack(plan, "encoder", "ids", "encoder_layer(x, ", "source")
@@ -232,7 +232,9 @@ def _forward(plan: Plan) -> Iterator[Line]:
     yield inside("logits")(f"return {_logits(plan)}", length, config.d_vocab)
 
 
-def _stack(plan: Plan, stack: Stack, ids: str, call: str, length: Length) -> Iterator[Line]:
+def _stack(
+    plan: ListingPlan, stack: Stack, ids: str, call: str, length: Length
+) -> Iterator[CodeLine]:
     """Embedding and layers of one of two stacks, which may have tables of their own."""
     own = "embedding" if "embedding.tokens.weight" in plan.names else f"{stack}.embedding"
     embedded = f'x = embed({ids}, part(w, "{own}"))'
@@ -240,20 +242,20 @@ def _stack(plan: Plan, stack: Stack, ids: str, call: str, length: Length) -> Ite
     yield from _layers(plan, stack, call, length)
 
 
-def _layers(plan: Plan, stack: Stack, call: str, length: Length) -> Iterator[Line]:
+def _layers(plan: ListingPlan, stack: Stack, call: str, length: Length) -> Iterator[CodeLine]:
     config = plan.config
     size = length, config.d_model
     depth = config.encoder_layers if stack == "encoder" else config.decoder_layers
     windows = [config.window_of(at) or None for at in range(depth)]
     each = f"i, window in enumerate({windows})" if config.window else f"i in range({depth})"
     given = ", window" * bool(config.window)
-    yield Line(f"    for {each}:", None, "attention")
+    yield CodeLine(f"    for {each}:", None, "attention")
     yield inside("attention")(f'    x = {call}part(w, f"{stack}.blocks.{{i}}"){given})', *size)
     if f"{stack}.final_norm.gamma" in plan.names:
         yield inside("norm")(f'x = norm(x, part(w, "{stack}.final_norm"))', *size)
 
 
-def _logits(plan: Plan) -> str:
+def _logits(plan: ListingPlan) -> str:
     """The output matrix, and what is added."""
     bias = ' + w["output.bias"]' if "output.bias" in plan.names else ""
     return f'x @ w["{logits_table(plan.names)}.weight"].T{bias}'
@@ -271,22 +273,22 @@ ACTIVATION: Mapping[Activation, tuple[str, str]] = {  # what is imported, and ho
 }
 
 
-def norm(plan: Plan) -> Iterator[Line]:
+def norm(plan: ListingPlan) -> Iterator[CodeLine]:
     """The function `norm`, as the model has it."""
     config, line = plan.config, inside("norm")
     width, shift = config.d_model, ' + w["beta"]' if config.shifts else ""
-    yield Line("def norm(x, w):", None, "norm")
+    yield CodeLine("def norm(x, w):", None, "norm")
     yield line(f'"""{config.norm_law.words_in_code}"""')
     for code, is_wide in config.norm_law.code:
         yield line(code.format(epsilon=f"{config.epsilon:.6g}"), "n", width if is_wide else 1)
     yield line(f'return normalized * w["gamma"]{shift}', "n", width)
 
 
-def feed_forward(plan: Plan) -> Iterator[Line]:
+def feed_forward(plan: ListingPlan) -> Iterator[CodeLine]:
     """The function `feed_forward`, with the model's own activation and its gate if it has one."""
     config, line = plan.config, inside("feed_forward")
     within, activated = "feed_forward.", ACTIVATION[config.activation][1]
-    yield Line("def feed_forward(x, w):", None, "feed_forward")
+    yield CodeLine("def feed_forward(x, w):", None, "feed_forward")
     yield line('"""Each token\'s vector goes through two linear maps by itself."""')
     if config.is_gated:
         yield line(f"gate = {linear(plan, 'x', 'gate', within)}", "n", config.d_mlp)
@@ -298,23 +300,25 @@ def feed_forward(plan: Plan) -> Iterator[Line]:
     yield line(f"return {linear(plan, 'hidden', 'w_out', within)}", "n", config.d_model)
 
 
-def layer(plan: Plan, stack: Stack) -> Iterator[Line]:
+def layer(plan: ListingPlan, stack: Stack) -> Iterator[CodeLine]:
     """The function of one layer: `layer`, or one for each of two stacks."""
     name, reads = ("layer", "x, w") if not plan.reads_two else (f"{stack}_layer", "x, w")
     if plan.reads_two and stack == "decoder":
         reads = "x, memory, w"
     reads += ", window" * bool(plan.config.window)
-    yield Line(f"def {name}({reads}):")
-    yield Line('    """Each sub-layer adds what it computes to the residual stream x."""')
+    yield CodeLine(f"def {name}({reads}):")
+    yield CodeLine('    """Each sub-layer adds what it computes to the residual stream x."""')
     length: Length = "n" if not plan.reads_two else "source" if stack == "encoder" else "target"
     steps = list(_sub_layers(plan, stack))
     yield from _parallel(plan, steps) if plan.config.parallel else _in_turn(plan, steps, length)
 
 
-SubLayer = tuple[Part, str, str, str]  # its block, its norm, its result's name, and the call
+ListedSubLayer = tuple[
+    TokenPart, str, str, str
+]  # its block, its norm, its result's name, and the call
 
 
-def _sub_layers(plan: Plan, stack: Stack) -> Iterator[SubLayer]:
+def _sub_layers(plan: ListingPlan, stack: Stack) -> Iterator[ListedSubLayer]:
     """The sub-layers in order; {} is what each one reads."""
     if not plan.reads_two:
         window = ", window" * bool(plan.config.window)
@@ -332,7 +336,7 @@ def _sub_layers(plan: Plan, stack: Stack) -> Iterator[SubLayer]:
         yield "feed_forward", "feed_forward_norm", "computed", own
 
 
-def _in_turn(plan: Plan, steps: list[SubLayer], length: Length) -> Iterator[Line]:
+def _in_turn(plan: ListingPlan, steps: list[ListedSubLayer], length: Length) -> Iterator[CodeLine]:
     """Sub-layer after sub-layer, with the norm before each (pre-norm) or after its sum (post-norm)."""
     size = (length, plan.config.d_model)
     pre = plan.config.norms_input
@@ -348,7 +352,7 @@ def _in_turn(plan: Plan, steps: list[SubLayer], length: Length) -> Iterator[Line
             yield inside("norm")(f'{ends} norm(x, part(w, "{norm_name}"))', *size)
 
 
-def _parallel(plan: Plan, steps: list[SubLayer]) -> Iterator[Line]:
+def _parallel(plan: ListingPlan, steps: list[ListedSubLayer]) -> Iterator[CodeLine]:
     """All sub-layers read the same x, and one sum takes up their results."""
     size = ("n", plan.config.d_model)
     for number, (part, norm_name, result, call) in enumerate(steps):
@@ -358,13 +362,13 @@ def _parallel(plan: Plan, steps: list[SubLayer]) -> Iterator[Line]:
     yield inside("add")(" + ".join(["return x", *(step[2] for step in steps)]), *size)
 
 
-def attention(plan: Plan) -> Iterator[Line]:
+def attention(plan: ListingPlan) -> Iterator[CodeLine]:
     """The function `attention`. Queries come from x; so do keys and values, except in cross-attention."""
     config, part = plan.config, _attention_part(plan)
     given = "x, source, w, causal=False" if plan.reads_two else "x, w"
     given += ", window" * bool(config.window)
     line = inside(part)
-    yield Line(f"def attention({given}):", None, part)
+    yield CodeLine(f"def attention({given}):", None, part)
     yield line('"""Each token mixes the values of the tokens that it attends to."""')
     yield from _vectors(plan)
     heads, width, keys = config.heads, config.head_width, "m" if plan.reads_two else "n"
@@ -388,7 +392,7 @@ def attention(plan: Plan) -> Iterator[Line]:
     yield line(f"return {result}", "n", config.d_model, stage="output")
 
 
-def _later_stages(plan: Plan) -> tuple[str, list[Line]]:
+def _later_stages(plan: ListingPlan) -> tuple[str, list[CodeLine]]:
     """What stands between scaled scores and the mask: the name of the last scores, and the lines."""
     config, line, read, listed = plan.config, inside(_attention_part(plan)), "scaled", []
     for stage in SCORE_STAGES:
@@ -398,11 +402,11 @@ def _later_stages(plan: Plan) -> tuple[str, list[Line]]:
     return read, listed
 
 
-def _attention_part(plan: Plan) -> Part:
+def _attention_part(plan: ListingPlan) -> TokenPart:
     return "cross" if plan.place is not None and plan.place.kind == "cross" else "attention"
 
 
-def _vectors(plan: Plan) -> Iterator[Line]:
+def _vectors(plan: ListingPlan) -> Iterator[CodeLine]:
     """Queries, keys and values, split into heads, as the scores read them."""
     config, line = plan.config, inside(_attention_part(plan))
     heads, groups, width = config.heads, config.key_head_count, config.head_width
@@ -430,7 +434,7 @@ def _vectors(plan: Plan) -> Iterator[Line]:
             yield line(turned, count, length, width, stage=name)
     if config.groups_keys:
         shared = heads // groups
-        yield Line(
+        yield CodeLine(
             f"    # {shared} heads of queries share a head of keys and values",
             None,
             _attention_part(plan),
@@ -440,7 +444,7 @@ def _vectors(plan: Plan) -> Iterator[Line]:
             yield line(repeated, heads, length, width, stage=name)
 
 
-def _mask(plan: Plan, read: str) -> Iterator[Line]:
+def _mask(plan: ListingPlan, read: str) -> Iterator[CodeLine]:
     """The look-ahead mask: none in an encoder; in an encoder–decoder where it is asked for. read: the scores
     before it."""
     line, heads = inside(_attention_part(plan)), plan.config.heads
@@ -469,7 +473,7 @@ _HALVES: dict[RotaryPairs, tuple[str, str]] = {
 }
 
 
-def rotate(plan: Plan) -> Iterator[Line]:
+def rotate(plan: ListingPlan) -> Iterator[CodeLine]:
     """The function `rotate`, where positions turn queries and keys. Raises ValueError for pairs of dimensions
     that have no simple rule."""
     config = plan.config
@@ -481,7 +485,7 @@ def rotate(plan: Plan) -> Iterator[Line]:
     width, line = config.turned_width, inside("attention")
     heads, part_turns = config.heads, config.turned_width < config.head_width
     read = "turning" if part_turns else "x"
-    yield Line("def rotate(x):", None, "attention")
+    yield CodeLine("def rotate(x):", None, "attention")
     yield line('"""Turns each pair of dimensions by an angle that grows with the position."""')
     power = f"torch.arange(0, {width}, 2) / {width}"
     yield line(f"frequencies = 1 / {config.rotary_base:.10g} ** ({power})", width // 2)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from model.analysis.axes import Lines, Outcome, run
+from model.analysis.axes import Outcome, TensorLines, run
 from model.code.check import projected
 from model.system.elsewhere import asked
 from model.trace.blocks import of_queries
@@ -26,7 +26,7 @@ class Operated:
     apart: None where nothing recorded compares with it.
     """
 
-    lines: Lines
+    lines: TensorLines
     outcome: Outcome
     apart: float | None
 

@@ -13,7 +13,7 @@ from model.code.check import vectors_gap, within_weights
 from model.code.script import stem
 from model.nn.intervention import Intervention
 from model.snippets.script import TRACE_FILE
-from model.snippets.snippet import Around, NormFacts, Origin, Stage, Vector
+from model.snippets.snippet import Around, CodeStage, NormFacts, Origin, Vector
 from model.system.elsewhere import asked
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
@@ -44,7 +44,7 @@ def origin(model: "Model", trace: Trace, attention: Attention) -> Origin:
             refusal="Queries and keys of this layer were taken from another sentence, which this code does "
             "not read.",
         )
-    around: Mapping[Stage, Around] = around_heads(model, trace, attention)
+    around: Mapping[CodeStage, Around] = around_heads(model, trace, attention)
     try:
         weights = model.module.named_weights()
         around = around_heads(model, trace, attention, weights)
@@ -57,12 +57,14 @@ def origin(model: "Model", trace: Trace, attention: Attention) -> Origin:
         )
     within = within_weights(attention)
     biased = {name for name in ("query", "key", "value") if f"{within}{name}.bias" in weights}
-    stages: tuple[Stage, ...] = ("query", "key", "value")
+    stages: tuple[CodeStage, ...] = ("query", "key", "value")
     made = {stage: _vector(model, trace, attention, stage, stage in biased) for stage in stages}
     return Origin(intervention, made, around)
 
 
-def _vector(model: "Model", trace: Trace, attention: Attention, stage: Stage, bias: bool) -> Vector:
+def _vector(
+    model: "Model", trace: Trace, attention: Attention, stage: CodeStage, bias: bool
+) -> Vector:
     config, projection = model.config, attention.projection
     side: Side = "query" if stage == "query" else "key"
     compared = stage != "value"

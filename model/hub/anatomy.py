@@ -21,8 +21,8 @@ from model.hub.parts import (
     norm_part,
 )
 from model.hub.probe import (
-    Call,
-    Layer,
+    LayerRun,
+    PartCall,
     Probe,
     SubLayer,
     attend_in_all,
@@ -55,7 +55,7 @@ def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
             or "none of its layers goes through the library's attention interface"
         )
     layers = layers_of(model, found, shape)
-    reader = _Reader(found)
+    reader = _StackReader(found)
     with reader.tries(*BETWEEN_LAYERS):
         attend_in_all(model, layers)
     stacks = tuple(
@@ -86,7 +86,7 @@ class _Tries:
         return True
 
 
-class _Reader:
+class _StackReader:
     """Reads the stacks of a model, and notes why parts are not known."""
 
     def __init__(self, found: Probe) -> None:
@@ -97,7 +97,7 @@ class _Reader:
         """Notes a ValueError in its body as the reason why some parts are left out."""
         return _Tries(self.unknown, parts)
 
-    def stack(self, stack: Stack, layers: Sequence[Layer]) -> StackPart:
+    def stack(self, stack: Stack, layers: Sequence[LayerRun]) -> StackPart:
         found = self.found
         length = found.target if found.target and stack == "decoder" else found.source
         arranged: Arranged = [()] * len(layers)
@@ -135,7 +135,7 @@ class _Reader:
             parallel=parallel,
         )
 
-    def _norm(self, call: Call | None, name: str) -> NormPart | None:
+    def _norm(self, call: PartCall | None, name: str) -> NormPart | None:
         if call is None:
             return None
         part = norm_part(call, name)
@@ -145,9 +145,9 @@ class _Reader:
             self.unknown.setdefault("norms", reason)
         return part
 
-    def _block(self, place: Place, layer: Layer, parts: tuple[SubLayer, ...]) -> BlockPart:
+    def _block(self, place: Place, layer: LayerRun, parts: tuple[SubLayer, ...]) -> BlockPart:
         """One layer; parts: its sub-layers, none where these are not known."""
-        outputs: Sequence[Call | None] = [None] * len(layer.attended)
+        outputs: Sequence[PartCall | None] = [None] * len(layer.attended)
         with self.tries("output", "stream"):
             outputs = layer.outputs()
         own: dict[str, SubLayer] = {part.place.name: part for part in parts}
@@ -176,10 +176,10 @@ class _Reader:
         }
 
     def _feed_forward(
-        self, place: Place, layer: Layer, known: SubLayer | None
+        self, place: Place, layer: LayerRun, known: SubLayer | None
     ) -> FeedForwardPart | None:
         """The feed-forward of a layer, if it has one. Its neurons are told where its last map writes."""
-        maps: tuple[Call, ...] = ()
+        maps: tuple[PartCall, ...] = ()
         with self.tries("feed_forward"):
             maps = layer.feeds() if known is None else known.maps
         last = maps[-1] if maps else None
@@ -206,7 +206,7 @@ class _Reader:
         )
 
 
-def _router(layer: Layer, whole: Call) -> Call | None:
+def _router(layer: LayerRun, whole: PartCall) -> PartCall | None:
     """The part of a feed-forward that gives logits of experts, weights, and the numbers of those chosen."""
     inside = {id(part) for part in whole.module.modules()}
     for call in layer.calls:
@@ -223,7 +223,7 @@ def _router(layer: Layer, whole: Call) -> Call | None:
     return None
 
 
-def _same(gave: Tensor, layer: Layer) -> bool:
+def _same(gave: Tensor, layer: LayerRun) -> bool:
     """Whether a layer reads the output of a part."""
     with suppress(ValueError):
         return gave.shape == layer.entered.shape and near(gave, layer.entered)
@@ -246,8 +246,8 @@ def _layout(arranged: Arranged) -> tuple[NormPlace, bool]:
 
 
 def _norms_around(
-    stack: Stack, layers: Sequence[Layer], found: Probe, length: int
-) -> tuple[Call | None, Call | None]:
+    stack: Stack, layers: Sequence[LayerRun], found: Probe, length: int
+) -> tuple[PartCall | None, PartCall | None]:
     """The norm before the first layer and the one after the last, over texts of some length.
 
     Raises ValueError where several stand there.

@@ -26,8 +26,8 @@ from model.capture.lineage import (
     SOFTMAX,
     Letters,
     Node,
-    Operation,
     Product,
+    TensorOrigin,
     UnreadableError,
     arranged,
     nodes_in,
@@ -46,7 +46,7 @@ _HIDES = -9_999.0
 
 
 @dataclass(frozen=True)
-class Steps:
+class AttentionOperations:
     """Which operations of one run of a module are its attention. They are numbered among its products and
     softmaxes."""
 
@@ -67,7 +67,7 @@ class InlineForward:
     """The forward of a module whose attention goes through `attend`. Where an intervention removes positions,
     every token has position 0: so a module that rotates its own queries and keys does not turn them."""
 
-    def __init__(self, module: nn.Module, steps: Steps) -> None:
+    def __init__(self, module: nn.Module, steps: AttentionOperations) -> None:
         self._module, self.steps = module, steps
 
     def __call__(self, *given: Any, **named: Any) -> Any:
@@ -113,7 +113,7 @@ class _Running:
         self.module, self.count = module, 0
 
 
-Numbers = dict[_Running, int]  # of an operation in each module that runs
+OperationNumbers = dict[_Running, int]  # of an operation in each module that runs
 
 
 class _Search(Watch):
@@ -121,12 +121,14 @@ class _Search(Watch):
 
     def __init__(self, body: nn.Module, inputs: list[Tensor], known: Iterable[nn.Module]) -> None:
         super().__init__(body, inputs, 0)
-        self.steps: dict[nn.Module, set[Steps]] = {}
+        self.steps: dict[nn.Module, set[AttentionOperations]] = {}
         self.reason = ""
         self._known = set(known)
         self._running: list[_Running] = []
-        self._numbers: dict[int, Numbers] = {}  # by the serial number of what an operation gave
-        self._now: Numbers = {}
+        self._numbers: dict[
+            int, OperationNumbers
+        ] = {}  # by the serial number of what an operation gave
+        self._now: OperationNumbers = {}
 
     @contextmanager
     def numbering(self, body: nn.Module) -> Iterator[None]:
@@ -160,7 +162,7 @@ class _Search(Watch):
         self._numbers[self._graph.node(result).serial] = numbers
         return result
 
-    def _look_at(self, node: Node, call: Operation) -> None:
+    def _look_at(self, node: Node, call: TensorOrigin) -> None:
         try:
             found = None if call.name not in PRODUCTS else written_by_hand(node)
             if found is not None:
@@ -190,7 +192,7 @@ class _Search(Watch):
         if any(len(one) > 4 for one in (found.scores.letters, found.product.letters)):
             raise UnreadableError("it reads the text in pieces")
         self.steps.setdefault(owner.module, set()).add(
-            Steps(
+            AttentionOperations(
                 scores=scores[owner],
                 softmax=softmax[owner],
                 output=self._now[owner],
@@ -209,7 +211,7 @@ class _Search(Watch):
 class _InlineRun(TorchFunctionMode):
     """One run of a module: its own operations, with `attend` in place of softmax(QKᵀ)V."""
 
-    def __init__(self, module: nn.Module, steps: Steps) -> None:
+    def __init__(self, module: nn.Module, steps: AttentionOperations) -> None:
         super().__init__()
         self._module, self._steps = module, steps
         self._count = 0

@@ -15,7 +15,15 @@ from typing import Any
 
 from model.hub import tokenizer_process
 from model.hub.tokenizer_process import LOADING, TO_ANSWER
-from model.run.word_cuts import CONTINUES, LEFT_OUT, UNKNOWN, Kind, Step, longest_first, merged
+from model.run.word_cuts import (
+    CONTINUES,
+    LEFT_OUT,
+    UNKNOWN,
+    CutKind,
+    CutStep,
+    longest_first,
+    merged,
+)
 from model.system.processes import ended_after, start_python
 from model.system.settings import settings
 
@@ -132,7 +140,7 @@ class Rules:
     """Merges by rank, or the longest piece first. whole: words of the vocabulary are not cut at all."""
 
     backend: IsolatedTokenizer
-    kind: Kind
+    kind: CutKind
     ranks: Ranks
     vocabulary: frozenset[str]
     whole: bool = False
@@ -156,19 +164,19 @@ class Rules:
             return cls(backend, "longest", {}, known, continues=continues, unknown=unknown)
         return None
 
-    def steps(self, word: str) -> tuple[Step, ...]:
+    def steps(self, word: str) -> tuple[CutStep, ...]:
         """How a word is cut, in the letters of the vocabulary."""
         if self.kind == "longest":
             return longest_first(
                 word, self.vocabulary, continues=self.continues, unknown=self.unknown
             )
         if self.whole and word in self.vocabulary:
-            return (Step((word,)),)
+            return (CutStep((word,)),)
         known = [letter for letter in word if letter in self.vocabulary]
         steps = merged(known, lambda left, right: self.ranks.get((left, right)))
         if len(known) == len(word):
             return steps
-        return Step(tuple(word)), steps[0]._replace(note=LEFT_OUT), *steps[1:]
+        return CutStep(tuple(word)), steps[0]._replace(note=LEFT_OUT), *steps[1:]
 
 
 def model_type(backend: IsolatedTokenizer) -> str | None:

@@ -24,7 +24,7 @@ from model.system import allocator
 _LAYER = re.compile(r"(?:.*?\.)?\d+(?=\.|$)")  # of a path inside a model: model.layers.3
 
 
-class Layers:
+class LoadedLayers:
     """Which weights are in memory as float32: those outside of the layers, and those of one layer."""
 
     def __init__(self, files: "MappedFiles") -> None:
@@ -59,7 +59,9 @@ class _Weights(dict[str, nn.Parameter | None]):
     """The weights of one part. Each is made when it is read by its name; a list of all gives their sizes, and
     no numbers."""
 
-    def __init__(self, path: str, own: Mapping[str, nn.Parameter | None], layers: Layers) -> None:
+    def __init__(
+        self, path: str, own: Mapping[str, nn.Parameter | None], layers: LoadedLayers
+    ) -> None:
         super().__init__(
             {name: None if one is None else layers.sized(one) for name, one in own.items()}
         )
@@ -74,10 +76,10 @@ class _Weights(dict[str, nn.Parameter | None]):
         return self._layers.read(self._layer, f"{self._path}.{name}", weight)
 
 
-def read_by_layer(body: nn.Module, files: "MappedFiles") -> Layers:
+def read_by_layer(body: nn.Module, files: "MappedFiles") -> LoadedLayers:
     """Makes a model read its weights as float32, those of one layer at a time. files: whose pages may be
     forgotten, with all that was written to them since."""
-    layers = Layers(files)
+    layers = LoadedLayers(files)
     for path, part in body.named_modules():
         weights: Any = _Weights(path, part._parameters, layers)
         part._parameters = weights
@@ -85,7 +87,7 @@ def read_by_layer(body: nn.Module, files: "MappedFiles") -> Layers:
 
 
 @contextmanager
-def in_float32(body: nn.Module) -> Iterator[Layers]:
+def in_float32(body: nn.Module) -> Iterator[LoadedLayers]:
     """Somebody's model as `read_by_layer` leaves it. Afterwards it has its own weights again. Its pages stay
     in memory: its owner may have changed them."""
     own: list[tuple[Any, Any]] = [(part, part._parameters) for part in body.modules()]

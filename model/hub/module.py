@@ -41,7 +41,7 @@ from model.trace.records import Attention
 # Libraries name and lay out their maps in many ways. Here a query map is a query map, whatever it was part
 # of.
 
-Named = Iterator[tuple[str, Tensor]]
+NamedTensors = Iterator[tuple[str, Tensor]]
 _LETTERS = {"q": "query", "k": "key", "v": "value"}
 
 
@@ -89,7 +89,7 @@ def _check_rotary(anatomy: Anatomy, config: TransformerConfig) -> None:
             raise ValueError("its rotary angles do not follow from one base")
 
 
-def _embedding(stack: StackPart, *, alone: bool) -> Named:
+def _embedding(stack: StackPart, *, alone: bool) -> NamedTensors:
     """The tables of a stack; two stacks may have tables of their own."""
     within = "embedding" if alone else f"{stack.stack}.embedding"
     for name, table in (("tokens", stack.tokens), ("segments", stack.segments)):
@@ -104,7 +104,7 @@ def _embedding(stack: StackPart, *, alone: bool) -> Named:
         yield from _norm(f"{within}.norm", stack.embedding_norm)
 
 
-def _block(block: BlockPart) -> Named:
+def _block(block: BlockPart) -> NamedTensors:
     for part in block.attentions:
         kind = "cross" if part.place.kind == "cross" else "self"
         for name, weight in _attention(part):
@@ -118,7 +118,7 @@ def _block(block: BlockPart) -> Named:
         yield from _norm("feed_forward_norm", block.feed_forward.norm)
 
 
-def _norm(name: str, norm: NormPart | None) -> Named:
+def _norm(name: str, norm: NormPart | None) -> NamedTensors:
     if norm is None:
         raise ValueError(f"it has no {name.replace('_', ' ')}")
     weight, bias = weight_and_bias(norm.module)
@@ -127,13 +127,13 @@ def _norm(name: str, norm: NormPart | None) -> Named:
         yield f"{name}.beta", bias
 
 
-def _map(name: str, matrix: Tensor, bias: Tensor | None) -> Named:
+def _map(name: str, matrix: Tensor, bias: Tensor | None) -> NamedTensors:
     yield f"{name}.weight", matrix
     if bias is not None:
         yield f"{name}.bias", bias
 
 
-def _attention(part: AttentionPart) -> Named:
+def _attention(part: AttentionPart) -> NamedTensors:
     described = getattr(part.module, "config", None)
     windows = [
         getattr(where, name, None)
@@ -160,7 +160,7 @@ def _attention(part: AttentionPart) -> Named:
     yield from _map("output", *matrix_and_bias(part.output))
 
 
-def _fused(part: AttentionPart, name: str, fused: nn.Module) -> Named:
+def _fused(part: AttentionPart, name: str, fused: nn.Module) -> NamedTensors:
     """Queries, keys and values out of one matrix: one after the other, or group by group (GPT-NeoX)."""
     matrix, bias = matrix_and_bias(fused)
     shared, width = part.heads // part.key_heads, part.head_width
@@ -177,7 +177,7 @@ def _fused(part: AttentionPart, name: str, fused: nn.Module) -> Named:
         yield from _map(own, weight, shift)
 
 
-def _feed_forward(block: BlockPart, parts: FeedForwardParts) -> Named:
+def _feed_forward(block: BlockPart, parts: FeedForwardParts) -> NamedTensors:
     attention = {id(one) for part in block.attentions for one in part.module.modules()}
     attention |= {id(part.output) for part in block.attentions}
     others = [
@@ -199,7 +199,7 @@ def _feed_forward(block: BlockPart, parts: FeedForwardParts) -> Named:
     yield from _map("w_out", *matrix_and_bias(parts.w_out))
 
 
-def _output(body: Any, config: TransformerConfig) -> Named:
+def _output(body: Any, config: TransformerConfig) -> NamedTensors:
     """The output matrix, where it is not the token table, and what is added to the logits."""
     weight, bias = weight_and_bias(body.get_output_embeddings())
     if not config.tied:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from model.analysis.attribution.modules import is_map, weight_and_bias
-from model.hub.probe import CLOSE, Call, FeedForwardParts, Probe
+from model.hub.probe import CLOSE, FeedForwardParts, PartCall, Probe
 from model.nn.config import Reasons, Shape, Stack, TransformerConfig
 from model.nn.norms import NORMS, NormKind, NormPlace
 from model.nn.places import Place
@@ -108,7 +108,7 @@ class Anatomy:
 PYTORCHS = 1e-5
 
 
-def norm_part(call: Call, name: str) -> NormPart:
+def norm_part(call: PartCall, name: str) -> NormPart:
     """The kind of norm, and the offset of γ, that reproduce this norm's output; no kind where none does."""
     module, read = call.module, call.read
     unknown = NormPart(name, module, None, _epsilon(module), 0.0)

@@ -25,7 +25,7 @@ CLOSE = 1e-4  # of the largest number: what rounding in single precision explain
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class PartCall:
     """One call of a part, with its first tensor in and its first out."""
 
     at: int  # its place in the order of the pass
@@ -45,7 +45,7 @@ class Call:
 class Probe:
     """What was called in one pass, in order."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[PartCall, ...]
     attended: tuple[Attended, ...]  # the calls of the attention function
     source: int  # tokens of the text
     target: int  # tokens of the decoder's input in an encoder–decoder; else 0
@@ -80,12 +80,12 @@ def probe(model: nn.Module, run: Callable[[], object], *, source: int, target: i
         values = (*read, *named.values())
         given = next((value for value in values if isinstance(value, Tensor)), None)
         if isinstance(first, Tensor) and first.numel():  # an adapter may get none of the tokens
-            events.append(Call(len(events), name, module, given, first, gave))
+            events.append(PartCall(len(events), name, module, given, first, gave))
 
     hooks = [(module, partial(note, name)) for name, module in model.named_modules() if name]
     with hooked(hooks, named=True), witnessed(events), torch.inference_mode():
         run()
-    calls = tuple(event for event in events if isinstance(event, Call))
+    calls = tuple(event for event in events if isinstance(event, PartCall))
     attended = tuple(event for event in events if isinstance(event, Attended))
     return Probe(calls, attended, source, target)
 
@@ -117,11 +117,11 @@ class SubLayer:
 
     place: Place
     event: Attended | None  # of an attention
-    maps: tuple[Call, ...]  # W_O of an attention; all maps of a feed-forward
-    writes: Call  # the part whose output is added to the stream
-    before: Call | None = None  # the norm that it reads through
-    after: Call | None = None  # the norm on what it writes
-    summed: Call | None = None  # the norm of its sum with the stream
+    maps: tuple[PartCall, ...]  # W_O of an attention; all maps of a feed-forward
+    writes: PartCall  # the part whose output is added to the stream
+    before: PartCall | None = None  # the norm that it reads through
+    after: PartCall | None = None  # the norm on what it writes
+    summed: PartCall | None = None  # the norm of its sum with the stream
 
     @property
     def starts(self) -> int:
@@ -129,7 +129,7 @@ class SubLayer:
         return self.maps[0].at if self.event is None and self.maps else self._first.at
 
     @property
-    def _first(self) -> Call | Attended:
+    def _first(self) -> PartCall | Attended:
         return self.writes if self.event is None else self.event
 
     @property
@@ -143,12 +143,12 @@ class SubLayer:
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class LayerRun:
     """One run of a layer and its calls."""
 
     module: nn.Module
     attended: list[tuple[Place, Attended]]
-    calls: list[Call]  # in order; the layer's own is the last
+    calls: list[PartCall]  # in order; the layer's own is the last
     turn: int  # which of its module's runs this is
     turns: int
 
@@ -167,15 +167,15 @@ class Layer:
         return own.read
 
     @property
-    def _own(self) -> Call | None:
+    def _own(self) -> PartCall | None:
         return next((call for call in reversed(self.calls) if call.module is self.module), None)
 
     @property
-    def maps(self) -> list[Call]:
+    def maps(self) -> list[PartCall]:
         return [call for call in self.calls if is_map(call.module) and call.gives_one]
 
     @property
-    def norms(self) -> list[Call]:
+    def norms(self) -> list[PartCall]:
         """The norms, except those of queries and keys, which run inside an attention before it attends."""
         inner = {
             id(part): event.at for _, event in self.attended for part in event.module.modules()
@@ -186,7 +186,7 @@ class Layer:
             if is_norm(call.module) and call.gives_one and call.at > inner.get(id(call.module), -1)
         ]
 
-    def outputs(self) -> list[Call]:
+    def outputs(self) -> list[PartCall]:
         """W_O of every attention. Raises ValueError where no output matrix follows one."""
         outputs = []
         for place, event in self.attended:
@@ -202,7 +202,7 @@ class Layer:
             outputs.append(following)
         return outputs
 
-    def feeds(self) -> tuple[Call, ...]:
+    def feeds(self) -> tuple[PartCall, ...]:
         """The maps of the feed-forward: those that run after every attention. Raises ValueError as `outputs`
         does."""
         end = max(output.at for output in self.outputs())
@@ -270,7 +270,7 @@ class Layer:
             found.append(replace(part, before=before, after=after, summed=summed))
         return tuple(found), state
 
-    def _norm_before(self, part: SubLayer, states: tuple[Tensor, ...]) -> Call | None:
+    def _norm_before(self, part: SubLayer, states: tuple[Tensor, ...]) -> PartCall | None:
         """The norm of one of some states that a sub-layer reads; the last one where none is seen to be read,
         because several may run before both sub-layers (Falcon)."""
         fitting = [call for call in self._norms_of(states) if call.at < part.starts]
@@ -279,12 +279,12 @@ class Layer:
         own = [call for call in fitting if any(_equal(call.gave, one) for one in read)]
         return next(reversed(own or fitting), None)
 
-    def _maps_into(self, event: Attended) -> list[Call]:
+    def _maps_into(self, event: Attended) -> list[PartCall]:
         """The maps of an attention that run before it attends."""
         inside = {id(part) for part in event.module.modules()}
         return [call for call in self.maps if id(call.module) in inside and call.at < event.at]
 
-    def _norms_of(self, states: tuple[Tensor, ...], *, since: int = -1) -> Iterator[Call]:
+    def _norms_of(self, states: tuple[Tensor, ...], *, since: int = -1) -> Iterator[PartCall]:
         """The norms since a place that read one of some states."""
         for call in self.norms:
             read = call.read
@@ -306,7 +306,7 @@ def reads_at_once(parts: tuple[SubLayer, ...]) -> bool:
     return one is not None and other is not None and torch.equal(one, other)
 
 
-def layers_of(model: nn.Module, found: Probe, shape: Shape) -> list[Layer]:
+def layers_of(model: nn.Module, found: Probe, shape: Shape) -> list[LayerRun]:
     """The layers in order, each with what ran in it. A layer whose module runs several times is several.
 
     Raises ValueError where they are not elements of a list of modules.
@@ -327,12 +327,12 @@ def layers_of(model: nn.Module, found: Probe, shape: Shape) -> list[Layer]:
     for place, event in placed:
         key = run_of(blocks[id(event.module)], event.at)
         attended.setdefault(key, []).append((place, event))
-    inside: dict[tuple[int, int], list[Call]] = {}
+    inside: dict[tuple[int, int], list[PartCall]] = {}
     for call in found.calls:
         if id(call.module) in home:
             inside.setdefault(run_of(home[id(call.module)], call.at), []).append(call)
     return [
-        Layer(
+        LayerRun(
             blocks[id(own[0][1].module)],
             own,
             inside.get(key, []),
@@ -343,7 +343,7 @@ def layers_of(model: nn.Module, found: Probe, shape: Shape) -> list[Layer]:
     ]
 
 
-def attend_in_all(model: nn.Module, layers: Sequence[Layer]) -> None:
+def attend_in_all(model: nn.Module, layers: Sequence[LayerRun]) -> None:
     """Raises ValueError for a model that has other layers between those with attention."""
     for stack in ("encoder", "decoder"):
         own = [id(layer.module) for layer in layers if layer.attended[0][0].stack == stack]
@@ -421,7 +421,7 @@ class FeedForwardParts:
         return values.chunk(2, -1)[0 if self.half == "first" else 1]
 
 
-def feed_forward_parts(maps: Sequence[Call]) -> FeedForwardParts:
+def feed_forward_parts(maps: Sequence[PartCall]) -> FeedForwardParts:
     """The parts of a layer with one map before the activation, or two (gated), or two in one matrix.
 
     The nearest of the known activations is taken. Raises ValueError where none is near.
@@ -447,7 +447,7 @@ def feed_forward_parts(maps: Sequence[Call]) -> FeedForwardParts:
 
 
 def _candidates(
-    w_in: Sequence[Call], width: int
+    w_in: Sequence[PartCall], width: int
 ) -> list[tuple[nn.Module, Tensor, Half, Tensor | None]]:
     """Each map whose output may be activated, with its values and what they are multiplied by."""
     module, first = w_in[0].module, w_in[0].gave
@@ -474,7 +474,7 @@ def model_width(found: Probe) -> int:
 
 def looked_up(
     found: Probe, stack: Stack, length: int, first: int
-) -> tuple[Call, Call | None, Call | None]:
+) -> tuple[PartCall, PartCall | None, PartCall | None]:
     """What a stack looks up before its first layer: tokens, positions, segments."""
     before = [
         call
@@ -485,7 +485,7 @@ def looked_up(
         and call.gave.shape[-2] == length
         and call.gave.shape[:-2].numel() == 1  # not a number for each pair of tokens
     ]
-    roles: dict[str, Call] = {}
+    roles: dict[str, PartCall] = {}
     for call in before:
         role = _role(call.name)
         if role in roles and roles[role].module is not call.module:
@@ -507,7 +507,7 @@ def _role(name: str) -> str:
 
 
 def token_factor(
-    tokens: Call, positions: Call | None, segments: Call | None, entered: Tensor | None
+    tokens: PartCall, positions: PartCall | None, segments: PartCall | None, entered: Tensor | None
 ) -> float:
     """The factor of the token embedding in the sum that the first layer, or a norm before it, reads: 1,
     √width (Vaswani et al. 2017), or another."""
@@ -533,7 +533,7 @@ def token_factor(
     )
 
 
-def first_row(positions: Call) -> int:
+def first_row(positions: PartCall) -> int:
     """The row of the table that position 0 uses; -1 where there is no table."""
     table = getattr(positions.module, "weight", None)
     if not isinstance(table, Tensor):

@@ -294,17 +294,17 @@ class Candidate:
         return probe(self.body, self.run, source=self.source.shape[1], target=target)
 
 
-Reads = tuple[Tokenizer, Tokenizer]  # of the text, and of what a decoder reads beside it
+TokenizerPair = tuple[Tokenizer, Tokenizer]  # of the text, and of what a decoder reads beside it
 
 
 def candidate_of(
     name: str, body: Any, shape: Shape, tokenizer: Any, template: str | None = None
-) -> tuple[Candidate, Reads]:
+) -> tuple[Candidate, TokenizerPair]:
     """A model and its tokenizers. tokenizer: the library's; None: texts are written as ids. template: how it
     wraps a chat. Raises ValueError where the tokenizer does not fit the model."""
     rows = body.get_input_embeddings().weight.shape[0]
     start, end = _bounds(body, tokenizer, shape)
-    reads: Reads
+    reads: TokenizerPair
     if tokenizer is None:
         reads = (IdTokenizer(rows, start, end),) * 2
         ids = [(7 * place + place // 3) % rows for place in range(1, 1 + WITHOUT_WORDS)]

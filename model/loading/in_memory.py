@@ -30,14 +30,14 @@ from model.run.protocols import cannot_be_shown
 from model.system.memory import enough_memory
 from model.trace.trace import Trace
 
-Text = str | Sequence[int] | Tensor  # letters, or ids: (token,) or (1, token)
+TextOrIds = str | Sequence[int] | Tensor  # letters, or ids: (token,) or (1, token)
 _WRAPS = ("_orig_mod", "module")  # of torch.compile, of DataParallel
 
 
 def trace(
     model: nn.Module,
     tokenizer: Any,
-    text: Text,
+    text: TextOrIds,
     *,
     target: str | None = None,
     intervention: Intervention = UNCHANGED,

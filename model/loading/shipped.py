@@ -19,7 +19,7 @@ from torch import Tensor
 from model.loading.packed import is_packed, unpacked
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
-from model.run.tokenizers import GPT2Subset, Words, tokenizer_from
+from model.run.tokenizers import GPT2Subset, WordTokenizer, tokenizer_from
 from model.system.files import NotReadError, OddFileError, file_hash, json_object
 
 ASSETS = Path(__file__).parents[1] / "assets"
@@ -43,7 +43,7 @@ class DamagedError(ValueError):
 def save_asset(
     folder: Path,
     module: Transformer,
-    tokenizer: GPT2Subset | Words,
+    tokenizer: GPT2Subset | WordTokenizer,
     *,
     card: dict[str, object],
     checkpoints: dict[int, dict[str, Tensor]] | None = None,
@@ -68,7 +68,7 @@ def load_asset(
     weights: str = WEIGHTS,
     *,
     build: Callable[[TransformerConfig], Transformer] = Transformer,
-) -> tuple[Transformer, GPT2Subset | Words, dict[str, Any]]:
+) -> tuple[Transformer, GPT2Subset | WordTokenizer, dict[str, Any]]:
     """The model, its tokenizer and its card; weights as float32. `weights` may name a checkpoint of the
     folder. build: makes the module of the folder's config. Raises ValueError for files that are missing,
     damaged or do not fit each other."""
@@ -98,7 +98,7 @@ def load_asset(
     return _module(config, folder, weights, build), tokenizer, _read_json(folder / "card.json")
 
 
-def shipped_tokenizer(name: str) -> GPT2Subset | Words:
+def shipped_tokenizer(name: str) -> GPT2Subset | WordTokenizer:
     """The tokenizer of a model that ships. Raises ValueError for a missing or damaged file."""
     folder = ASSETS / name
     _check_hash(folder, TOKENIZER, _read_json(folder / HASHES).get(TOKENIZER))

@@ -20,7 +20,7 @@ from model.nn.layers import Norm
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset, GPT2WithEnds, gpt2
 from model.trace.records import Token
-from model.worked.notes import GPT, MATRICES, PAPER, TWO_LAYERS, Source
+from model.worked.notes import GPT, MATRICES, PAPER, TWO_LAYERS, NotesPlace
 
 # Models without training: each class of the notes as a config, and mechanisms of later models.
 # Their weights are random. They are made when a model is opened (`model.loading.untrained`).
@@ -46,7 +46,7 @@ class UntrainedModel:
     entry: Entry
     config: TransformerConfig
     tokens: Tokens
-    source: Source | None
+    source: NotesPlace | None
     keeps_heads: bool = False
     xavier: bool = False
 
@@ -55,7 +55,7 @@ def _model(
     name: str,
     title: str,
     about: str,
-    source: Source | None,
+    source: NotesPlace | None,
     *,
     tokens: Tokens = "house",
     keeps_heads: bool = False,

@@ -12,7 +12,7 @@ from typing import Literal, cast
 from model.nn.config import Stack
 
 Kind = Literal["self", "causal", "cross", "feed_forward", "embedding", "final", "output"]
-Part = Literal[  # of a model, as a token goes through it
+TokenPart = Literal[  # of a model, as a token goes through it
     "tokens",
     "positions",
     "norm",

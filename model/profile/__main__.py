@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from datetime import timedelta
 
-from model.profile.run import WINDOW, Progress, profile
+from model.profile.run import WINDOW, RunProgress, profile
 
 _ABOUT = (
     "What each head of a model does over a text. Stop it with Ctrl-C: what was done is kept, and the same "
@@ -78,7 +78,7 @@ def _in_words(error: OSError, to: str) -> str:
     return f"{said}: {error.filename or to}"
 
 
-def _tell(progress: Progress) -> None:
+def _tell(progress: RunProgress) -> None:
     left = timedelta(seconds=round(progress.seconds_left))
     done = f"{progress.windows:,} windows, {progress.tokens:,} tokens"
     said = f"{done}: about {progress.share:.0%}, {left} left"

@@ -19,13 +19,13 @@ from model.profile.battery.kinds import KINDS
 from model.profile.corpus import CHARACTERS
 from model.profile.examples import CRITERIA, KEPT, ROW, Examples
 from model.profile.sums import Sums, Whole, fields
-from model.profile.tables import BESIDE, HEADS, About, Said, heads_schema, said_in
+from model.profile.tables import BESIDE, HEADS, HeadsMetadata, ProfileScope, heads_schema, said_in
 
 MOST_BYTES = 2**30  # of one file, packed and in memory
 MOST_HEADS = 2**16
 MOST_LETTERS = 2**12  # of a text that is not a window
 BYTES = 4  # of a letter in UTF-8, at the most
-_Contents = tuple[About, Sums, dict[int, str], pd.DataFrame]
+_Contents = tuple[ProfileScope, Sums, dict[int, str], pd.DataFrame]
 
 
 def read(folder: Path) -> _Contents:
@@ -54,7 +54,7 @@ def _refusing(folder: Path) -> Iterator[None]:
         raise ValueError(f"The profile in {folder.name} cannot be read: {error}") from error
 
 
-def _said(content: bytes) -> Said:
+def _said(content: bytes) -> HeadsMetadata:
     return said_in((pq.read_schema(pa.BufferReader(content)).metadata or {})[b"profile"])
 
 
@@ -95,7 +95,7 @@ def _content(file: Path) -> bytes:
     return file.read_bytes()
 
 
-def _named(folder: Path, name: str, said: Said) -> bytes:
+def _named(folder: Path, name: str, said: HeadsMetadata) -> bytes:
     """The bytes of one of the other files. Its name holds its hash. Raises ValueError where they differ."""
     hash_ = said.files[name]  # type: ignore[index]
     content = _content(folder / f"{name}-{hash_}.parquet")

@@ -14,7 +14,7 @@ from model.profile.battery.kinds import KINDS
 from model.profile.examples import CRITERIA, ROW
 from model.profile.searching import search
 from model.profile.sums import ENTROPY_STEP, MAP, SHARES, Sums, fields
-from model.profile.tables import About, no_labels
+from model.profile.tables import ProfileScope, no_labels
 from model.profile.token_classes import CLASSES
 from model.trace.arrays import Wide
 
@@ -25,7 +25,7 @@ Between = tuple[float, float]  # at least and at most
 class Profile:
     """What each head of a model did over a corpus. Two over parts of one corpus add up to that of both."""
 
-    about: About
+    about: ProfileScope
     sums: Sums
     texts: Mapping[int, str]  # of the windows that examples stand in
     asked: pd.DataFrame = field(default_factory=no_labels)  # by the battery; the same in each part

@@ -44,7 +44,7 @@ FEATURES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Projection:
+class HeadPlane:
     """The plane in which the heads differ most."""
 
     places: tuple[Wide, ...]  # of each profile: (head, 2)
@@ -67,7 +67,7 @@ def features(profile: "Profile") -> Wide:
     return np.column_stack([*known, classes])
 
 
-def projected(profiles: Sequence["Profile"]) -> Projection:
+def projected(profiles: Sequence["Profile"]) -> HeadPlane:
     """One plane for the heads of all profiles.
 
     Every feature is scaled to mean 0 and variance 1 over all heads, so that all weigh the same. A feature
@@ -85,7 +85,7 @@ def projected(profiles: Sequence["Profile"]) -> Projection:
     variance[:count] = lengths[:count] ** 2 / max(float((lengths**2).sum()), 1e-30)
     parts = np.split(scaled, np.cumsum([len(one) for one in known])[:-1])
     places = tuple(part @ loadings.T for part in parts)
-    return Projection(places, (float(variance[0]), float(variance[1])), loadings, tuple(parts))
+    return HeadPlane(places, (float(variance[0]), float(variance[1])), loadings, tuple(parts))
 
 
 def most_similar(ours: Wide, others: Wide) -> list[int]:

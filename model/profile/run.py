@@ -14,9 +14,9 @@ from model.profile.corpus import Corpus
 from model.profile.engines.here import here
 from model.profile.engines.processes import by_processes
 from model.profile.profile import Profile, open_profile
-from model.profile.slices import Engine, slices_of, weights_hash
+from model.profile.slices import ProfileEngine, slices_of, weights_hash
 from model.profile.sums import Sums
-from model.profile.tables import HEADS, About
+from model.profile.tables import HEADS, ProfileScope
 from model.profile.window import SHORTEST, Profiled
 from model.run.model import Model
 from model.system.cluster import prepare
@@ -24,11 +24,11 @@ from model.system.cluster import prepare
 SECONDS_BETWEEN_SAVES = 60.0
 WINDOW = 256  # tokens, unless the model reads fewer
 
-Told = Callable[["Progress"], object]
+Told = Callable[["RunProgress"], object]
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """How far a run is."""
 
     windows: int
@@ -75,7 +75,7 @@ def profile(
     loaded = load_model(model) if isinstance(model, str) else model
     opened, source = Profiled.of(loaded), Corpus(Path(corpus), by_line)
     window = min(window, opened.model.config.n_ctx)
-    about = About(
+    about = ProfileScope(
         name, weights_hash(opened.model), source.hash(), source.path.name, by_line, window
     )
     read = _Read(source, most_windows)
@@ -95,7 +95,7 @@ def _check(window: int, workers: int, most_windows: int | None) -> None:
         raise ValueError("There are no fewer workers, or windows, than none.")
 
 
-def _engine(workers: int, cluster: str | None, gpus: float | None) -> Engine:
+def _engine(workers: int, cluster: str | None, gpus: float | None) -> ProfileEngine:
     if cluster is not None:
         prepare(cluster)
         from model.profile.engines.actors import by_actors  # imports Ray
@@ -104,7 +104,7 @@ def _engine(workers: int, cluster: str | None, gpus: float | None) -> Engine:
     return partial(by_processes, workers=workers) if workers else here
 
 
-def _so_far(about: About, profiled: Profiled, to: str | Path | None) -> Profile:
+def _so_far(about: ProfileScope, profiled: Profiled, to: str | Path | None) -> Profile:
     """What the folder holds of this run, or nothing but the labels of the heads."""
     if to is None or not (Path(to) / HEADS).exists():
         return Profile(about, Sums.none(profiled.heads, about.window), {}, labels(profiled.model))
@@ -160,11 +160,11 @@ class _Run:
             self._saved = now
         self._told(self._progress(now - self._began))
 
-    def _progress(self, seconds: float) -> Progress:
+    def _progress(self, seconds: float) -> RunProgress:
         sums, done = self.profile.sums, self.profile.windows_done
         share = self._read.share(done)
         left = (1 - share) / share * done / max(1, done - self._before) * seconds if share else 0.0
-        return Progress(sums.windows, sums.tokens, seconds, share, left)
+        return RunProgress(sums.windows, sums.tokens, seconds, share, left)
 
     def _save(self) -> None:
         if self._to is not None:

@@ -16,7 +16,7 @@ from model.analysis.attribution.patching import Turn
 from model.loading.registry import load_model
 from model.profile.profile import Profile
 from model.profile.sums import Sums, UncountedError
-from model.profile.tables import About
+from model.profile.tables import ProfileScope
 from model.profile.window import Profiled, window_sums
 from model.system.elsewhere import asked
 from model.system.threads import one_thread
@@ -42,7 +42,7 @@ class Slice:
 
 # Slices in, their profiles out: each once, in any order. A generator that is closed ends its workers. The
 # model is for an engine that computes here; the workers of others load their own.
-Engine = Callable[[Iterator[Slice], About, Profiled], Generator[Profile]]
+ProfileEngine = Callable[[Iterator[Slice], ProfileScope, Profiled], Generator[Profile]]
 
 
 def slices_of(texts: Iterator[str], done: tuple[tuple[int, int], ...]) -> Iterator[Slice]:
@@ -63,7 +63,7 @@ def slices_of(texts: Iterator[str], done: tuple[tuple[int, int], ...]) -> Iterat
 # A sum over several threads depends on how many there are. With one, every worker computes the same bits; and
 # as many workers as cores are faster than one pass that is spread over them.
 @one_thread()
-def slice_profile(slice_: Slice, about: About, profiled: Profiled) -> Profile:
+def slice_profile(slice_: Slice, about: ProfileScope, profiled: Profiled) -> Profile:
     """The profile of a few windows."""
     sums, skipped = Sums.none(profiled.heads, about.window), []
     for number, text in enumerate(slice_.texts, slice_.first):
@@ -91,8 +91,8 @@ def versions() -> tuple[str, ...]:
 
 @asked
 def window_by_window(
-    model: "Model", texts: Sequence[str], about: About, *, turn: Turn
-) -> Iterator[tuple[About, Sums, Mapping[int, str], float]]:
+    model: "Model", texts: Sequence[str], about: ProfileScope, *, turn: Turn
+) -> Iterator[tuple[ProfileScope, Sums, Mapping[int, str], float]]:
     """What the profile of each window is made of, and the seconds that it took. turn: makes a context in
     which one is computed."""
     profiled = Profiled.of(model)

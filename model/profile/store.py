@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 from model.profile.battery.asking import COLUMNS
 from model.profile.examples import CRITERIA, Examples
 from model.profile.sums import Sums, fields
-from model.profile.tables import BESIDE, FORMAT, HEADS, VERSION, About, heads_schema
+from model.profile.tables import BESIDE, FORMAT, HEADS, VERSION, ProfileScope, heads_schema
 
 
 def write(
-    folder: Path, about: About, sums: Sums, texts: Mapping[int, str], labels: pd.DataFrame
+    folder: Path, about: ProfileScope, sums: Sums, texts: Mapping[int, str], labels: pd.DataFrame
 ) -> None:
     """Writes a profile. A reader finds the old one or the new one, never a mixture, whenever the writer ends:
     heads.parquet is exchanged last, and only then are the files deleted that belonged to the old one."""
@@ -71,7 +71,7 @@ def _beside(folder: Path) -> Iterator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-def _head_table(about: About, sums: Sums, hashes: Mapping[str, str]) -> pa.Table:
+def _head_table(about: ProfileScope, sums: Sums, hashes: Mapping[str, str]) -> pa.Table:
     columns: dict[str, object] = {
         "layer": [name for name, _ in sums.heads],
         "head": [head for _, head in sums.heads],

@@ -29,14 +29,14 @@ BESIDE = {
     "labels": pa.schema([(name, _TYPES[kind]) for name, kind in COLUMNS.items()]),
 }
 LARGEST_WINDOW = 2**20
-Count = Annotated[int, Field(ge=0, lt=2**63)]
-Text = Annotated[str, Field(max_length=4_096)]
+TableCount = Annotated[int, Field(ge=0, lt=2**63)]
+TableText = Annotated[str, Field(max_length=4_096)]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 ShortHash = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
 @dataclass(frozen=True)
-class About:
+class ProfileScope:
     """What was profiled. Profiles over the same, by `subject`, can be added."""
 
     model: str
@@ -50,40 +50,42 @@ class About:
     versions: tuple[str, ...] = ()  # of what computed it, on all machines: "torch 2.13.0+cpu"
 
     @property
-    def subject(self) -> "About":
+    def subject(self) -> "ProfileScope":
         """Only what a run is told when it begins."""
         return replace(self, done=(), skipped=(), versions=())
 
 
-class Said(BaseModel):
+class HeadsMetadata(BaseModel):
     """The metadata of heads.parquet."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
     format: Literal["attention-visualizer profile"] = "attention-visualizer profile"
     version: Literal[3] = 3
-    model: Text
+    model: TableText
     weights: Hash
     corpus: Hash
-    corpus_name: Text
+    corpus_name: TableText
     by_line: bool
     window: Annotated[int, Field(ge=1, le=LARGEST_WINDOW)]
-    done: tuple[tuple[Count, Count], ...]
-    skipped: tuple[tuple[Count, Text], ...]
-    windows: Count
-    tokens: Count
+    done: tuple[tuple[TableCount, TableCount], ...]
+    skipped: tuple[tuple[TableCount, TableText], ...]
+    windows: TableCount
+    tokens: TableCount
     versions: tuple[Annotated[str, Field(max_length=100)], ...] = ()
     files: dict[Literal["examples", "windows", "labels"], ShortHash]
 
     @property
-    def about(self) -> About:
-        return About(**{name: getattr(self, name) for name in About.__dataclass_fields__})
+    def about(self) -> ProfileScope:
+        return ProfileScope(
+            **{name: getattr(self, name) for name in ProfileScope.__dataclass_fields__}
+        )
 
 
-def said_in(metadata: bytes) -> Said:
+def said_in(metadata: bytes) -> HeadsMetadata:
     """Raises ValueError for anything but the metadata of a profile, and for windows that cannot be."""
     try:
-        said = Said.model_validate_json(metadata)
+        said = HeadsMetadata.model_validate_json(metadata)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.analysis.attribution.stream_parts import Reader, sub_layers_back
+from model.analysis.attribution.stream_parts import StreamReader, sub_layers_back
 from model.analysis.stream.stream import weight_and_bias
 from model.nn.places import Head, Place
 from model.profile.examples import CRITERIA, ROW, Examples, by_chance
@@ -133,7 +133,7 @@ def _effects(profiled: Profiled, trace: Trace) -> Iterator[tuple[str, Tensor]]:
     if profiled.unembedding is None:
         return
     ids = [token.id for token in trace.tokens]
-    reader = Reader(profiled.unembedding[ids[1:]].astype(np.float64), np.arange(len(ids) - 1))
+    reader = StreamReader(profiled.unembedding[ids[1:]].astype(np.float64), np.arange(len(ids) - 1))
     for part in sub_layers_back(profiled.model, trace, "decoder", reader, None):
         if Place.named(part.name).kind == "feed_forward":
             continue

@@ -34,7 +34,7 @@ from model.trace.trace import Logits, Trace, Vocabulary
 from model.trace.unproven import require
 
 
-class Reader(Protocol):
+class TextReader(Protocol):
     """A model that reads texts."""
 
     name: str
@@ -46,7 +46,7 @@ class Reader(Protocol):
 
 
 def from_other_run(
-    model: Reader,
+    model: TextReader,
     recorder: Recorder,
     tokens: tuple[Token, ...],
     target_tokens: tuple[Token, ...],

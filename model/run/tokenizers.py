@@ -249,7 +249,7 @@ class WordPieces:
         return clean(text)[: fitting[-1]] if fitting else ""
 
 
-class Words:
+class WordTokenizer:
     """A closed list of words, split at spaces and punctuation, without case.
 
     Raises ValueError, naming the words, for text outside the list, and for a list that holds a word
@@ -312,7 +312,7 @@ def _lower(text: str) -> str:
     return clean(text).lower().replace("’", "'")
 
 
-def tokenizer_from(description: dict[str, object]) -> GPT2Subset | Words:
+def tokenizer_from(description: dict[str, object]) -> GPT2Subset | WordTokenizer:
     """The tokenizer of a shipped model's `tokenizer.json`. Raises ValueError for an unknown one."""
     match description:
         case {"kind": "gpt2-subset", "kept": list(kept)} if _all(int, kept):
@@ -323,7 +323,7 @@ def tokenizer_from(description: dict[str, object]) -> GPT2Subset | Words:
             "start": (str() | None) as start,
             "end": (str() | None) as end,
         } if _all(str, words):
-            return Words(words, start=start, end=end)
+            return WordTokenizer(words, start=start, end=end)
     raise ValueError(f"This describes no known tokenizer (kind {description.get('kind')!r}).")
 
 

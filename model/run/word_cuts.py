@@ -11,7 +11,7 @@ import tokenizers
 from model.run.tokenizers import GPT2Subset, Tokenizer, WordPieces, clean, gpt2
 
 Piece = TypeVar("Piece", bytes, str)
-Kind = Literal["merges", "longest"]
+CutKind = Literal["merges", "longest"]
 CONTINUES, UNKNOWN = "##", "[UNK]"  # of word pieces
 SPELLED, LEFT_OUT = "spelled in bytes", "without what is not in the vocabulary"
 NO_RULE = "This tokenizer cuts words by no rule that is known here."
@@ -19,7 +19,7 @@ LONGEST = 48  # bytes of a word whose steps are shown
 _WORD_PIECES_READ = 100  # letters; word pieces leave a longer word unknown
 
 
-class Step(NamedTuple):
+class CutStep(NamedTuple):
     """The pieces of a word after a step. at: the place of the piece that the step made. rank: of the merged
     pair. note: what a step does that merges nothing."""
 
@@ -33,8 +33,8 @@ class Step(NamedTuple):
 class WordCut:
     """The steps that cut a word, and the pieces that the tokenizer itself makes of it."""
 
-    kind: Kind
-    steps: tuple[Step, ...]
+    kind: CutKind
+    steps: tuple[CutStep, ...]
     own: tuple[bytes | str, ...]
 
     @property
@@ -86,13 +86,13 @@ def word_cut(tokenizer: Tokenizer, text: str, number: int) -> WordCut:
 
 def merged(
     pieces: Sequence[Piece], rank_of: Callable[[Piece, Piece], int | None]
-) -> tuple[Step, ...]:
+) -> tuple[CutStep, ...]:
     """Merges the adjacent pair with the lowest rank, of equal ones the first, until no pair has a rank.
 
     Source: Sennrich et al. 2016; on bytes, Radford et al. 2019.
     """
     row = list(pieces)
-    steps = [Step(tuple(row))]
+    steps = [CutStep(tuple(row))]
     while True:
         ranks = ((rank_of(*pair), place) for place, pair in enumerate(pairwise(row)))
         found = min(((rank, place) for rank, place in ranks if rank is not None), default=None)
@@ -100,19 +100,19 @@ def merged(
             return tuple(steps)
         rank, at = found
         row[at : at + 2] = [row[at] + row[at + 1]]
-        steps.append(Step(tuple(row), at, rank))
+        steps.append(CutStep(tuple(row), at, rank))
 
 
 def longest_first(
     word: str, vocabulary: Container[str], *, continues: str = CONTINUES, unknown: str = UNKNOWN
-) -> tuple[Step, ...]:
+) -> tuple[CutStep, ...]:
     """Takes the longest piece that the vocabulary has from the start of what is left, until nothing is. If
     there is none, the whole word is unknown.
 
     Source: Wu et al. 2016, as BERT uses it.
     """
-    steps, found, start = [Step((word,))], list[str](), 0
-    refused = (*steps, Step((unknown,), 0))
+    steps, found, start = [CutStep((word,))], list[str](), 0
+    refused = (*steps, CutStep((unknown,), 0))
     if len(word) > _WORD_PIECES_READ:
         return refused
     while start < len(word):
@@ -125,7 +125,7 @@ def longest_first(
             return refused
         found.append(before + word[start:end])
         rest = (continues + word[end:],) if end < len(word) else ()
-        steps.append(Step((*found, *rest), len(found) - 1))
+        steps.append(CutStep((*found, *rest), len(found) - 1))
         start = end
     return tuple(steps)
 
@@ -142,7 +142,7 @@ def _gpt2_cut(tokenizer: GPT2Subset, word: str) -> WordCut:
     ]
     spelled = tuple(piece for one in letters for piece in one)
     if spelled != steps[-1].pieces:
-        steps = (*steps, Step(spelled, note=SPELLED))
+        steps = (*steps, CutStep(spelled, note=SPELLED))
     return WordCut("merges", steps, tuple(map(tokenizer.raw, tokenizer.encode(word))))
 
 

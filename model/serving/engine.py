@@ -47,7 +47,7 @@ class Loaded(NamedTuple):
     bytes: int
 
 
-class Found(NamedTuple):
+class CacheLookup(NamedTuple):
     """A trace was asked for; hit: it was in the cache."""
 
     model: str
@@ -70,7 +70,7 @@ class Refused(NamedTuple):
     kind: str
 
 
-Event = Loaded | Found | Passed | Refused
+Event = Loaded | CacheLookup | Passed | Refused
 
 
 def known(model: str) -> str:
@@ -88,7 +88,7 @@ def facts(happened: Event) -> dict[str, object]:
     return found
 
 
-class Eviction(NamedTuple):
+class ModelUnloaded(NamedTuple):
     """A model that was unloaded to make room for another one."""
 
     name: str
@@ -245,7 +245,7 @@ def _shown(trace: Trace) -> Trace:
 
 K = TypeVar("K")
 V = TypeVar("V")
-Record = Literal["attention", "full"]
+RecordLevel = Literal["attention", "full"]
 
 PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
 
@@ -305,7 +305,7 @@ class Engine:
         self._happened: Counter[tuple[str, type[Event]]] = Counter()  # by model
         self._began = time.monotonic()
         self._make_way = make_way
-        self._evictions: list[Eviction] = []
+        self._evictions: list[ModelUnloaded] = []
         self._news: dict[str, tuple[str, float | None]] = {}  # how far each model's loading is
         self._keys = KeyLocks()
         self._guard = threading.Lock()
@@ -371,7 +371,7 @@ class Engine:
                 _collect()
 
     @property
-    def evictions(self) -> tuple[Eviction, ...]:
+    def evictions(self) -> tuple[ModelUnloaded, ...]:
         """Every model that was unloaded since the start, the oldest first."""
         return tuple(self._evictions)
 
@@ -421,7 +421,7 @@ class Engine:
             return run.trace(*given, continued=request.continued)
         with self._keys.held(request, self._wanted):
             known = self._known(self._traces, request)
-            self._tell(Found(request.model, known is not None))
+            self._tell(CacheLookup(request.model, known is not None))
             if known is not None:
                 return known
             model = self.model(request.model, lambda sentence, share: None)
@@ -436,7 +436,7 @@ class Engine:
             given = request.text, request.target, request.intervention
             with self._refusals(request.model), self.turn(waiting):
                 began = time.perf_counter()
-                record: Record = "full" if request.full else "attention"
+                record: RecordLevel = "full" if request.full else "attention"
                 trace = model.trace(*given, continued=request.continued, record=record)
             ended = time.perf_counter()
             tokens = len(trace.tokens) + len(trace.target_tokens)
@@ -512,7 +512,7 @@ class Engine:
         output matrix."""
         with self._guard:
             gone, self._models.gone = self._models.gone, []
-            self._evictions += [Eviction(name, newcomer) for name in gone]
+            self._evictions += [ModelUnloaded(name, newcomer) for name in gone]
             for key in [one for one in self._traces if one.model in gone]:
                 del self._traces[key]
 

@@ -3,18 +3,28 @@
 Nothing here runs the lines: the tests do.
 """
 
-from model.snippets.script import Code, code_of, filled, lone_script, script
-from model.snippets.snippet import LATER, STYLES, Later, Line, Origin, Snippet, Stage, Style, Vector
+from model.snippets.script import LayerCode, code_of, filled, lone_script, script
+from model.snippets.snippet import (
+    LATER,
+    STYLES,
+    CodeStage,
+    LaterStage,
+    Origin,
+    Snippet,
+    SnippetLine,
+    Style,
+    Vector,
+)
 
 __all__ = [
     "LATER",
     "STYLES",
-    "Code",
-    "Later",
-    "Line",
+    "CodeStage",
+    "LaterStage",
+    "LayerCode",
     "Origin",
     "Snippet",
-    "Stage",
+    "SnippetLine",
     "Style",
     "Vector",
     "code_of",

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from model.nn.positions import PositionCode
-from model.snippets.snippet import Line, Snippet, Style, shape
+from model.snippets.snippet import Snippet, SnippetLine, Style, shape
 from model.snippets.templates import filled_in, templates
 from model.trace.records import Attention, NormRecord
 
@@ -78,9 +78,11 @@ def with_positions(kind: PositionCode, parts: Sequence[str], tokens: int, width:
     """
     others = [name for name in parts if name not in ("tokens", "positions")]
     names = ["tokens", "added", *others]
-    line = Line(f"x = {' + '.join(names)}", shape(tokens, width))
+    line = SnippetLine(f"x = {' + '.join(names)}", shape(tokens, width))
     terms = [f"{name}[@query@, c].item()" for name in names if name != "added"]
-    loop = Line(f"x = [{' + '.join(terms)} + added[c] for c in range({width})]", f"{width} numbers")
+    loop = SnippetLine(
+        f"x = [{' + '.join(terms)} + added[c] for c in range({width})]", f"{width} numbers"
+    )
     made = {}
     for style, snippet in positions(kind, tokens, width).items():
         last, result = (

@@ -8,7 +8,17 @@ from typing import get_args
 import numpy as np
 
 from model.nn.stages import STAGES
-from model.snippets.snippet import LATER, Facts, Later, Origin, Snippet, Stage, Style, Vector, shape
+from model.snippets.snippet import (
+    LATER,
+    CodeStage,
+    Facts,
+    LaterStage,
+    Origin,
+    Snippet,
+    Style,
+    Vector,
+    shape,
+)
 from model.snippets.templates import stage_snippets, vectors
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -40,11 +50,11 @@ def load(file, start):  # the tensors of a safetensors file whose names begin so
 
 
 @dataclass(frozen=True)
-class Code:
+class LayerCode:
     """The code of one layer: its snippets, and what a script reads for each stage."""
 
-    snippets: Mapping[Stage, Mapping[Style, Snippet]]
-    reads: Mapping[Stage, tuple[str, ...]]
+    snippets: Mapping[CodeStage, Mapping[Style, Snippet]]
+    reads: Mapping[CodeStage, tuple[str, ...]]
     shapes: Mapping[str, str]  # of what the lines are given
     origin: Origin
 
@@ -54,7 +64,7 @@ class Code:
         by_hand = "" if "weights" in self.snippets else "Weights of this layer were set by hand."
         return self.origin.refusal or by_hand
 
-    def given(self, stage: Stage, style: Style) -> tuple[str, ...]:
+    def given(self, stage: CodeStage, style: Style) -> tuple[str, ...]:
         """What the lines of a stage read, with shapes."""
         vector, around = self.origin.vectors.get(_made_as(stage)), self.origin.around.get(stage)
         shapes = {**self.shapes, **({} if vector is None else _given_shapes(vector))}
@@ -63,7 +73,7 @@ class Code:
         return tuple(f"{name} {shapes[name]}" for name in names)
 
     def script(
-        self, stage: Stage, style: Style, *, head: int, query: int, key: int, dimension: int = 0
+        self, stage: CodeStage, style: Style, *, head: int, query: int, key: int, dimension: int = 0
     ) -> str:
         """At most 40 lines that need PyTorch and saved files only, and print the number of one cell.
 
@@ -78,7 +88,7 @@ class Code:
         cell = {"head": head, "query": query, "key": key, "dimension": dimension}
         return _written(self.reads[stage], steps, chosen.result, cell)
 
-    def before(self, stage: Stage, style: Style) -> Snippet:
+    def before(self, stage: CodeStage, style: Style) -> Snippet:
         """A stage before one of this style: loops follow on plain tensors."""
         return self.snippets[stage]["plain" if style == "loops" else style]
 
@@ -101,18 +111,21 @@ def filled(code: str, cell: Mapping[str, int]) -> str:
     return re.sub(r"@(\w+)@", lambda slot: str(cell[slot[1]]), code)
 
 
-_NORMED: dict[Stage, Stage] = {"query": "query_norm", "key": "key_norm"}
+_NORMED: dict[CodeStage, CodeStage] = {"query": "query_norm", "key": "key_norm"}
 
 
 def code_of(
-    attention: Attention, origin: Origin | None = None, *, later: tuple[Later, ...] | None = None
-) -> Code:
+    attention: Attention,
+    origin: Origin | None = None,
+    *,
+    later: tuple[LaterStage, ...] | None = None,
+) -> LayerCode:
     """The code of a layer. later: the stages between the scaled scores and the weights; None: the layer's
     own, and a mask."""
     origin = origin or Origin()
     facts = Facts.of(attention, origin.intervention, later)
     styles: tuple[Style, ...] = get_args(Style)
-    snippets: dict[Stage, Mapping[Style, Snippet]] = {
+    snippets: dict[CodeStage, Mapping[Style, Snippet]] = {
         stage: {style: vectors(facts, vector, stage, style) for style in styles}
         for stage, vector in origin.vectors.items()
     }
@@ -125,13 +138,13 @@ def code_of(
         if made is not None and made.norm is not None:
             still = replace(made, turned=0)
             snippets[stage] = {one: vectors(facts, still, side, one) for one in styles}
-    stages: tuple[Stage, ...] = ("scores", "scaled", *facts.later, "weights", "output")
+    stages: tuple[CodeStage, ...] = ("scores", "scaled", *facts.later, "weights", "output")
     by_hand = ("weights", "output") if attention.weights_set else ()
     for stage, by_style in stage_snippets(facts, stages).items():
         if stage not in by_hand:
             snippets[stage] = by_style
     reads = {stage: _reads(facts, stage, origin) for stage in snippets}
-    return Code(snippets, reads, _shapes(facts), origin)
+    return LayerCode(snippets, reads, _shapes(facts), origin)
 
 
 def _shapes(facts: Facts) -> dict[str, str]:
@@ -155,14 +168,14 @@ def _given_shapes(vector: Vector) -> dict[str, str]:
     }
 
 
-def _made_as(stage: Stage) -> Stage:
+def _made_as(stage: CodeStage) -> CodeStage:
     """Norms of queries and keys, and rotary positions, are steps on the way to them: the stage at its end."""
     if stage == "key_norm":
         return "key"
     return "query" if stage in ("positions", "query_norm") else stage
 
 
-def _reads(facts: Facts, stage: Stage, origin: Origin) -> tuple[str, ...]:
+def _reads(facts: Facts, stage: CodeStage, origin: Origin) -> tuple[str, ...]:
     """The lines of a script that read what its steps start from."""
     if stage in origin.around:
         return origin.around[stage].read
@@ -184,7 +197,7 @@ def script(
     place: str,
     *,
     head: int,
-    stage: Stage,
+    stage: CodeStage,
     query: int,
     key: int,
     style: Style = "plain",

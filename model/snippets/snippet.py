@@ -14,13 +14,13 @@ from model.nn.positions import RotaryPairs
 from model.nn.stages import SCORE_STAGES, STAGES, ScoreName
 from model.trace.records import Attention
 
-Vectors = Literal["query", "key", "value"]
-Later = ScoreName | Literal["masked"]
+VectorStage = Literal["query", "key", "value"]
+LaterStage = ScoreName | Literal["masked"]
 # Between the scaled scores and the weights, in this order.
-LATER: tuple[Later, ...] = (*(stage.name for stage in SCORE_STAGES), "masked")
-Steps = Literal["scores", "scaled"] | Later | Literal["weights", "output"]
+LATER: tuple[LaterStage, ...] = (*(stage.name for stage in SCORE_STAGES), "masked")
+ScoreStage = Literal["scores", "scaled"] | LaterStage | Literal["weights", "output"]
 Surrounding = Literal["positions", "norm", "query_norm", "key_norm", "concatenated", "written"]
-Stage = Vectors | Steps | Surrounding
+CodeStage = VectorStage | ScoreStage | Surrounding
 Style = Literal["plain", "einsum", "loops", "torch"]
 STYLES: Mapping[Style, str] = {
     "plain": "tensors",
@@ -32,7 +32,7 @@ MaskKind = Literal["none", "future", "own"]
 
 
 @dataclass(frozen=True)
-class Line:
+class SnippetLine:
     """One line of code, and what stands beside it: shapes, or a word."""
 
     code: str
@@ -47,10 +47,10 @@ class Snippet:
     read. after: the stages whose lines come before these in a script. result: the chosen cell's number.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[SnippetLine, ...]
     given: tuple[str, ...]
     result: str
-    after: tuple[Stage, ...] = ()
+    after: tuple[CodeStage, ...] = ()
     remark: str = ""
 
 
@@ -93,8 +93,8 @@ class Origin:
     and the stages around the heads. refusal: why vectors cannot be said, as a sentence."""
 
     intervention: Intervention = UNCHANGED
-    vectors: Mapping[Stage, Vector] = field(default_factory=dict)
-    around: Mapping[Stage, Around] = field(default_factory=dict)
+    vectors: Mapping[CodeStage, Vector] = field(default_factory=dict)
+    around: Mapping[CodeStage, Around] = field(default_factory=dict)
     refusal: str = ""
 
 
@@ -113,7 +113,7 @@ class Facts:
     mask: MaskKind
     mask_shape: tuple[int, ...]
     mask_value: float
-    later: tuple[Later, ...]  # which of those are stages of their own
+    later: tuple[LaterStage, ...]  # which of those are stages of their own
     needs: Mapping[str, Any]  # of the stages that it has beside those, by their fields
     empty_rows: bool  # some query may attend to no key
     dropout: float
@@ -124,7 +124,7 @@ class Facts:
         cls,
         attention: Attention,
         intervention: Intervention,
-        later: tuple[Later, ...] | None = None,
+        later: tuple[LaterStage, ...] | None = None,
     ) -> "Facts":
         """later: the stages that are shown; None: those of this layer, and a mask."""
         query, key, value = attention.vectors
@@ -176,7 +176,7 @@ class Facts:
     def all_cells(self) -> str:
         return shape(self.heads, self.queries, self.keys)
 
-    def before(self, stage: Later | Literal["weights"]) -> Stage:
+    def before(self, stage: LaterStage | Literal["weights"]) -> CodeStage:
         """The stage whose numbers another one reads."""
         ahead = LATER if stage == "weights" else LATER[: LATER.index(stage)]
         return next((one for one in reversed(ahead) if one in self.later), "scaled")
@@ -187,7 +187,7 @@ class Facts:
         return self.mask != "none" and math.isfinite(self.mask_value)
 
 
-def _own(attention: Attention) -> tuple[Later, ...]:
+def _own(attention: Attention) -> tuple[LaterStage, ...]:
     return (*(stage.name for stage in SCORE_STAGES if stage.is_in(attention)), "masked")
 
 

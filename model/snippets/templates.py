@@ -12,17 +12,17 @@ from model.nn.stages import SCORE_STAGES, STAGES
 from model.snippets.snippet import (
     LATER,
     STYLES,
+    CodeStage,
     Facts,
-    Later,
-    Line,
+    LaterStage,
     Snippet,
-    Stage,
+    SnippetLine,
     Style,
     Vector,
     shape,
 )
 
-LETTERS: Mapping[Stage, str] = {"query": "q", "key": "k", "value": "v"}
+LETTERS: Mapping[CodeStage, str] = {"query": "q", "key": "k", "value": "v"}
 # What lines may be given, in the order in which a page lists it.
 _GIVEN = (
     "x", "output", "w", "angles", "scores", "scaled", *LATER, "weights",
@@ -43,7 +43,7 @@ def filled_in(
     slots: Mapping[str, object],
     words: Collection[str],
     result: str,
-    chain: Mapping[Stage, Snippet] | None = None,
+    chain: Mapping[CodeStage, Snippet] | None = None,
 ) -> Snippet:
     """The snippet of a template.
 
@@ -54,7 +54,7 @@ def filled_in(
         result: the number of the chosen cell in code.
         chain: the snippets of the stages before, whose lines come first where these lines read their results.
     """
-    lines, remarks = list[Line](), list[str]()
+    lines, remarks = list[SnippetLine](), list[str]()
     for line in template.strip().splitlines():
         text = line
         if line.startswith("?"):
@@ -68,17 +68,17 @@ def filled_in(
             remarks.append(text[2:])
         else:
             code, _, beside = text.partition("  # ")
-            lines.append(Line(code, beside))
+            lines.append(SnippetLine(code, beside))
     read = _read_by(lines)
     given = tuple(name for name in _GIVEN if name in read)
-    after = dict[Stage, None]()
+    after = dict[CodeStage, None]()
     for stage in chain or {}:
         if stage in given:
             after |= dict.fromkeys((*(chain or {})[stage].after, stage))
     return Snippet(tuple(lines), given, result, tuple(after), " ".join(remarks))
 
 
-def _read_by(lines: Sequence[Line]) -> set[str]:
+def _read_by(lines: Sequence[SnippetLine]) -> set[str]:
     """The names that lines read before they assign them."""
     read, assigned = set[str](), set[str]()
     for line in lines:
@@ -95,12 +95,14 @@ def key_head(facts: Facts) -> str:
     return "@head@" if facts.shared == 1 else f"@head@ // {facts.shared}"
 
 
-def stage_snippets(facts: Facts, stages: Sequence[Stage]) -> dict[Stage, Mapping[Style, Snippet]]:
+def stage_snippets(
+    facts: Facts, stages: Sequence[CodeStage]
+) -> dict[CodeStage, Mapping[Style, Snippet]]:
     """The lines of attention's stages, in their order, in every style. Loops follow on plain tensors."""
-    made: dict[Style, dict[Stage, Snippet]] = {style: {} for style in STYLES}
+    made: dict[Style, dict[CodeStage, Snippet]] = {style: {} for style in STYLES}
     written, slots, words = templates("stages.toml"), _slots(facts), _words(facts)
-    later: tuple[Later | Literal["weights"], ...] = (*facts.later, "weights")
-    before: dict[Stage, Stage] = {stage: facts.before(stage) for stage in later}
+    later: tuple[LaterStage | Literal["weights"], ...] = (*facts.later, "weights")
+    before: dict[CodeStage, CodeStage] = {stage: facts.before(stage) for stage in later}
     for stage in stages:
         slots["before"] = before.get(stage, "")
         last = "@dimension@" if stage == "output" else "@key@"
@@ -175,7 +177,7 @@ def _slots(facts: Facts) -> dict[str, object]:
     }
 
 
-def vectors(facts: Facts, vector: Vector, stage: Stage, style: Style) -> Snippet:
+def vectors(facts: Facts, vector: Vector, stage: CodeStage, style: Style) -> Snippet:
     """The lines of queries, keys or values: how they come of x."""
     letter, norm = LETTERS[stage], vector.norm
     heads = facts.heads if stage == "query" else facts.groups

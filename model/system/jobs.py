@@ -13,7 +13,7 @@ from typing import Generic, Literal, TypeVar
 
 from model.system.fair_queue import FairQueue, LeftError, Ticket
 
-State = Literal["waiting", "running", "done", "stopped", "gone"]
+JobState = Literal["waiting", "running", "done", "stopped", "gone"]
 UNEXPECTED = "It ended unexpectedly; the server's log says more."
 
 
@@ -30,7 +30,7 @@ class Job:
 
     def __init__(self, visitor: Hashable = None) -> None:
         self.visitor = visitor
-        self.state: State = "waiting"
+        self.state: JobState = "waiting"
         self.refusal: str | None = None  # why it was not done, in a sentence
         self.stopped, self.ended = threading.Event(), threading.Event()
         self._seen = monotonic()

@@ -29,7 +29,7 @@ Names = Annotated[
     tuple[Name, ...], BeforeValidator(lambda written: [name.strip() for name in written.split(",")])
 ]
 Origins = Annotated[tuple[str, ...], BeforeValidator(origins)]
-Named = Annotated[
+OptionalName = Annotated[
     str | None, BeforeValidator(lambda written: None if written == "none" else written)
 ]
 Address = Annotated[str, AfterValidator(lambda written: HttpUrl(written) and written.rstrip("/"))]
@@ -104,7 +104,7 @@ class Settings(BaseModel, frozen=True):
         told=OPEN_HERE,
         must="on or off",
     )
-    fetch: Named = variable(
+    fetch: OptionalName = variable(
         "ATTENTION_FETCH",
         fetched_by_default,
         "model that the server fetches in the background when it starts, loads if this computer has 8 GB of "
@@ -305,13 +305,13 @@ def _refusal(name: str, written: str, why: str) -> ValueError:
 
 
 @dataclass
-class _Server:
+class _ServerSettings:
     """What a server says once, when it starts."""
 
     settings: Callable[[], Settings] = lambda: settings_of(asked_here=True)
 
 
-_server = _Server()
+_server = _ServerSettings()
 
 
 def settings() -> Settings:

@@ -55,11 +55,11 @@ def by_queries(attention: Attention, step: int) -> Iterator[Attention]:
 
 # Cells of one picture: 512 × 512, about the pixels that a picture has, and 1 MB in single precision.
 CELLS = 2**18
-Block = tuple[int, int]  # rows and columns that share a cell
+CellBlock = tuple[int, int]  # rows and columns that share a cell
 V = TypeVar("V", np.float32, np.float64, np.bool_)
 
 
-def block_of(rows: int, columns: int) -> Block:
+def block_of(rows: int, columns: int) -> CellBlock:
     """How many rows and columns share a cell where at most `CELLS` are drawn; (1, 1) where none need to."""
     if rows * columns <= CELLS:
         return 1, 1
@@ -67,7 +67,7 @@ def block_of(rows: int, columns: int) -> Block:
     return -(-rows // max(side, CELLS // columns)), -(-columns // max(side, CELLS // rows))
 
 
-def largest_of_blocks(values: NDArray[V], block: Block) -> NDArray[V]:
+def largest_of_blocks(values: NDArray[V], block: CellBlock) -> NDArray[V]:
     """(row, column) to (block of rows, block of columns): of each block the number of largest size, NaN only
     where all are NaN; of truth values whether any is true. The last blocks may be smaller."""
     if block == (1, 1):
@@ -79,7 +79,7 @@ def largest_of_blocks(values: NDArray[V], block: Block) -> NDArray[V]:
 
 
 def in_blocks(
-    attention: Attention, block: Block, of: Callable[[Attention], NDArray[V]]
+    attention: Attention, block: CellBlock, of: Callable[[Attention], NDArray[V]]
 ) -> NDArray[V]:
     """`largest_of_blocks` of a matrix (query, key) of a sub-layer, which is computed some queries at a time.
 
@@ -91,12 +91,12 @@ def in_blocks(
     return np.concatenate([largest_of_blocks(of(part), block) for part in parts])
 
 
-def rows_together(block: Block) -> int:
+def rows_together(block: CellBlock) -> int:
     """How many queries are computed at once: whole blocks of them."""
     return -(-TOGETHER // block[0]) * block[0]
 
 
-def shown_weights(attention: Attention, head: int, block: Block) -> tuple[Array, Mask | None]:
+def shown_weights(attention: Attention, head: int, block: CellBlock) -> tuple[Array, Mask | None]:
     """(row, column): the weights of a head in blocks, and where a block is masked as a whole; None without a
     mask."""
     weights = in_blocks(attention, block, lambda part: part.weights(head))
@@ -110,7 +110,7 @@ def _allowed(attention: Attention, head: int) -> Mask:
     return np.ones(attention.sizes[1:], np.bool_) if mask is None else mask
 
 
-def _reduced(of: np.ufunc, values: NDArray[V], block: Block) -> NDArray[V]:
+def _reduced(of: np.ufunc, values: NDArray[V], block: CellBlock) -> NDArray[V]:
     rows, columns = (
         np.arange(0, size, step) for size, step in zip(values.shape, block, strict=True)
     )

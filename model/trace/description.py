@@ -29,26 +29,26 @@ from model.trace.unproven import NO_WEIGHTS, proven, proven_states
 
 FORMAT, VERSION = "attention-visualizer trace", 2
 LARGEST = 1e12  # of any number in a file: products of two stay within single precision
-Name = Annotated[str, Field(max_length=1_000)]
+ShortText = Annotated[str, Field(max_length=1_000)]
 PlaceName = Annotated[str, Field(max_length=60)]
 Count = Annotated[int, Field(ge=0, le=10_000_000)]
-Size = Annotated[int, Field(ge=1, le=10_000_000)]
+PositiveCount = Annotated[int, Field(ge=1, le=10_000_000)]
 Few = Field(max_length=10_000)  # parts of a kind
-Layer = Annotated[int, Field(ge=0, lt=10_000)]
+LayerNumber = Annotated[int, Field(ge=0, lt=10_000)]
 Heads = Annotated[int, Field(ge=1, le=10_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Hexadecimal = Annotated[str, Field(pattern=r"^([0-9a-f]{2})*$", max_length=2_000)]
 
 
-class Entry(BaseModel):
+class StrictEntry(BaseModel):
     """A part of the description: no unknown keys, no other types, no infinity."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class TokenEntry(Entry):
+class TokenEntry(StrictEntry):
     id: Annotated[int, Field(ge=0, lt=2**31)]
-    text: Name
+    text: ShortText
     raw: Hexadecimal = ""
     special: bool = False
     span: tuple[Count, Count] | None = None
@@ -57,27 +57,27 @@ class TokenEntry(Entry):
         return Token(self.id, self.text, bytes.fromhex(self.raw), self.special, self.span)
 
 
-class ProjectionEntry(Entry):
+class ProjectionEntry(StrictEntry):
     bias: bool = True
     normed: bool = False
     turned: bool = False
 
 
-class AttentionEntry(Entry):
+class AttentionEntry(StrictEntry):
     """An attention sub-layer, without its arrays."""
 
     name: PlaceName
     kind: Literal["self", "causal", "cross"]
     stack: Stack
-    layer: Layer
-    module: Name = ""  # in the network that it was captured from
-    doubt: Name = ""  # what is not certain of it
+    layer: LayerNumber
+    module: ShortText = ""  # in the network that it was captured from
+    doubt: ShortText = ""  # what is not certain of it
     heads: Heads
     scale: Annotated[float, Field(ge=-LARGEST_SCALE, le=LARGEST_SCALE)]
     fill: PlaceName  # what a masked score became; JSON has no infinity
     look_ahead: bool
     cap: Annotated[float, Field(ge=SMALLEST, le=LARGEST)] | None = None
-    window: Size | None = None
+    window: PositiveCount | None = None
     ablated: tuple[Count, ...] = ()
     weights_set: tuple[tuple[Count, Count, Count, Share], ...] = ()
     steps: tuple[PlaceName, ...] = ()
@@ -96,19 +96,19 @@ class AttentionEntry(Entry):
         return Projection(self.projection.bias, self.projection.normed, self.projection.turned)
 
 
-class NormEntry(Entry):
+class NormEntry(StrictEntry):
     name: PlaceName
     kind: NormKind
     epsilon: Annotated[float, Field(ge=0, le=1)]
 
 
-class PatchEntry(Entry):
-    model: Name
+class PatchEntry(StrictEntry):
+    model: ShortText
     text: str
     parts: tuple[tuple[str, PlaceName, Count], ...]
 
 
-class InterventionEntry(Entry):
+class InterventionEntry(StrictEntry):
     """Every field of `Intervention`; what earlier versions did not have has a default."""
 
     scale: float | None = None
@@ -123,7 +123,7 @@ class InterventionEntry(Entry):
     dropout: float = 0.0
     seed: Annotated[int, Field(ge=0, le=2**63)] = 0
     only: tuple[PlaceName, ...] | None = None
-    window: Size | None = None
+    window: PositiveCount | None = None
     cap: bool = True
     bias: bool = True
     sinks: bool = True
@@ -138,15 +138,15 @@ class InterventionEntry(Entry):
         )
 
 
-class Description(Entry):
+class Description(StrictEntry):
     """All that a file says beside its arrays. `version` 1 lacks what has a default."""
 
     format: Literal["attention-visualizer trace"]
     version: Literal[1, 2]
-    written_by: Name = ""
-    model: Name
+    written_by: ShortText = ""
+    model: ShortText
     text: str
-    device: Name = ""
+    device: ShortText = ""
     config: TransformerConfig | None = None
     intervention: InterventionEntry
     tokens: tuple[TokenEntry, ...]
@@ -156,10 +156,10 @@ class Description(Entry):
     feed_forward: Annotated[tuple[PlaceName, ...], Few]
     experts: Annotated[tuple[PlaceName, ...], Few] = ()
     written: Annotated[tuple[PlaceName, ...], Few] = ()
-    states: dict[Stack, Size]
+    states: dict[Stack, PositiveCount]
     summands: dict[Stack, tuple[Literal["tokens", "positions", "segments"], ...]]
-    unproven: dict[Part, Name] = {}
-    same: dict[Name, Name]
+    unproven: dict[Part, ShortText] = {}
+    same: dict[ShortText, ShortText]
 
     @property
     def stacks(self) -> tuple[Stack, ...]:
@@ -256,7 +256,7 @@ VECTORS = ("query", "key", "value")
 NORM_ARRAYS = ("input", "mean", "inverse_deviation", "gamma", "beta")
 EXPERT_ARRAYS = ("logits", "weights", "chosen")
 # What numbers an array may hold. "lowered": also minus infinity, and what stands for it in single precision.
-Numbers = Literal["any", "finite", "lowered", "positive", "counts"]
+NumberKind = Literal["any", "finite", "lowered", "positive", "counts"]
 _LOWERED_STEPS = ("biased", "masked")
 _STEPS = ("scores", *(stage.name for stage in SCORE_STAGES), "masked", "weights", "dropped")
 
@@ -269,14 +269,14 @@ class DivisorOf:
 
 
 # A size, the name of one that is the same elsewhere, one of several, or a divisor.
-Axis = int | str | tuple[int, ...] | DivisorOf
+AxisSize = int | str | tuple[int, ...] | DivisorOf
 
 
 class Wanted:
     """Takes arrays out of those that a file has. `numbers` says what each of them may hold."""
 
     def __init__(self, stored: Mapping[str, Stored], same: Mapping[str, str]) -> None:
-        self.numbers: dict[str, set[Numbers]] = {}
+        self.numbers: dict[str, set[NumberKind]] = {}
         self._stored, self._same = stored, same
         self._left = {*stored, *same}
         self._sizes: dict[str, int] = {}
@@ -286,7 +286,7 @@ class Wanted:
     def has(self, name: str) -> bool:
         return name in self._stored or name in self._same
 
-    def take(self, name: str, kind: str, *axes: Axis, numbers: Numbers = "finite") -> None:
+    def take(self, name: str, kind: str, *axes: AxisSize, numbers: NumberKind = "finite") -> None:
         """Raises ValueError where the array is missing, or has another kind or shape."""
         if not self.has(name):
             raise ValueError(f"the array {name} is missing")
@@ -307,7 +307,7 @@ class Wanted:
         if self._left:
             raise ValueError(f"it has an array that no trace has: {min(self._left)}")
 
-    def _fits(self, size: int, axis: Axis) -> bool:
+    def _fits(self, size: int, axis: AxisSize) -> bool:
         if isinstance(axis, str):
             return size == self._sizes.setdefault(axis, size)
         if isinstance(axis, DivisorOf):
@@ -337,7 +337,7 @@ def fitted(said: Description, stored: Mapping[str, Stored]) -> Wanted:
     return wanted
 
 
-def holds(array: NDArray[Any], numbers: Numbers) -> bool:
+def holds(array: NDArray[Any], numbers: NumberKind) -> bool:
     """Whether an array holds only such numbers."""
     match numbers:
         case "finite":
@@ -359,8 +359,8 @@ def _tokens(said: Description, stack: Stack) -> int:
 
 def _attention(wanted: Wanted, said: Description, entry: AttentionEntry) -> None:
     place, heads = f"attention/{entry.name}", entry.heads
-    queries: Axis = said.tokens_of(entry.stack)
-    keys: Axis = said.tokens_of("encoder" if entry.kind == "cross" else entry.stack)
+    queries: AxisSize = said.tokens_of(entry.stack)
+    keys: AxisSize = said.tokens_of("encoder" if entry.kind == "cross" else entry.stack)
     if not (said.states or said.config):  # of attention alone: it may read others than the text
         queries, keys = f"queries of {place}", f"keys of {place}"
     groups = DivisorOf(heads)
@@ -371,10 +371,10 @@ def _attention(wanted: Wanted, said: Description, entry: AttentionEntry) -> None
     wanted.take(f"{place}/output", "F32", heads, queries, d_v)
     _weights_set(wanted, entry)
     if wanted.has(mask := f"{place}/mask"):
-        each: tuple[Axis, ...] = () if len(wanted.shape(mask)) == 2 else (heads,)
+        each: tuple[AxisSize, ...] = () if len(wanted.shape(mask)) == 2 else (heads,)
         wanted.take(mask, "BOOL", *each, queries, keys, numbers="any")
     if wanted.has(bias := f"{place}/bias"):
-        rows: Axis = 1 if wanted.shape(bias)[1:2] == (1,) else queries
+        rows: AxisSize = 1 if wanted.shape(bias)[1:2] == (1,) else queries
         wanted.take(bias, "F32", (1, heads), rows, keys, numbers="lowered")
     if wanted.has(sinks := f"{place}/sinks"):
         wanted.take(sinks, "F32", heads)
@@ -382,7 +382,7 @@ def _attention(wanted: Wanted, said: Description, entry: AttentionEntry) -> None
         if step == "sink_weights":
             wanted.take(f"{place}/steps/{step}", "F32", heads, queries)
         elif step in _STEPS:
-            numbers: Numbers = "lowered" if step in _LOWERED_STEPS else "finite"
+            numbers: NumberKind = "lowered" if step in _LOWERED_STEPS else "finite"
             wanted.take(f"{place}/steps/{step}", "F32", heads, queries, keys, numbers=numbers)
         else:
             raise ValueError(f"{entry.name} has a step of an unknown kind")

@@ -12,12 +12,12 @@ from model.nn.places import Kind, Place
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.records import Attention, Token
 
-Words = Sequence[str | int]  # tokens as words, or as ids
+GivenTokens = Sequence[str | int]  # tokens as words, or as ids
 WITHOUT_MODEL = "It was made of plain arrays: only attention was given."
 MASKED_BELOW = -1e4  # an added number that leaves no weight beside scores of the usual size
 
 
-def tokens_named(words: Words | None, count: int, what: str = "tokens") -> tuple[Token, ...]:
+def tokens_named(words: GivenTokens | None, count: int, what: str = "tokens") -> tuple[Token, ...]:
     """So many tokens; without words their positions are their names. Equal words have equal ids. Raises
     ValueError where there are more or fewer words."""
     if words is None:
@@ -52,7 +52,7 @@ def lengths_of(records: Sequence[Attention]) -> tuple[int, int]:
 
 
 def texts_of(
-    records: Sequence[Attention], tokens: Words | None, target_tokens: Words | None
+    records: Sequence[Attention], tokens: GivenTokens | None, target_tokens: GivenTokens | None
 ) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
     """The tokens of the text and of the second one. Raises ValueError for more or fewer words."""
     source, target = lengths_of(records)

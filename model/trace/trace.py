@@ -18,7 +18,7 @@ from model.nn.intervention import Intervention
 from model.nn.stages import STAGES
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.description import save_trace
-from model.trace.given import WITHOUT_MODEL, Words, attention_given, of_length, texts_of
+from model.trace.given import WITHOUT_MODEL, GivenTokens, attention_given, of_length, texts_of
 from model.trace.records import (
     Attention,
     ExpertsRecord,
@@ -38,7 +38,7 @@ from model.trace.unproven import (
 )
 
 LONGEST = 100_000  # bytes of one text: a sentence of words may be one long word
-Arrays = dict[str, NDArray[np.uint8] | NDArray[np.int64] | NDArray[np.bool_]]
+PackedArrays = dict[str, NDArray[np.uint8] | NDArray[np.int64] | NDArray[np.bool_]]
 
 
 class Vocabulary:
@@ -77,7 +77,7 @@ class Vocabulary:
         """The tokens of these ids."""
         return self._named(ids)
 
-    def arrays(self) -> Arrays:
+    def arrays(self) -> PackedArrays:
         """`text`: the texts in UTF-8, one behind the other; `ends` (token,): where each ends in it;
         `special` (token,): whether it is one of the tokenizer's own marks."""
         tokens = self.named(range(self.size))
@@ -221,9 +221,9 @@ class Trace:
         value: object,
         mask: object = None,
         scale: float | None = None,
-        tokens: Words | None = None,
+        tokens: GivenTokens | None = None,
         bias: object = None,
-        target_tokens: Words | None = None,
+        target_tokens: GivenTokens | None = None,
     ) -> "Trace":
         """Attention of plain arrays, numpy's or PyTorch's: (head, token, d_k) each; lists of them are layers.
 
@@ -244,8 +244,8 @@ class Trace:
         records: tuple[Attention, ...],
         model: str,
         device: str,
-        tokens: Words | None,
-        target_tokens: Words | None,
+        tokens: GivenTokens | None,
+        target_tokens: GivenTokens | None,
         reason: str,
     ) -> "Trace":
         """A trace of attention alone; the reason is given where more is asked of it. Raises ValueError where

@@ -22,7 +22,7 @@ Links = tuple[tuple[int, ...], ...]  # for each target word the source words tha
 
 
 @dataclass(frozen=True)
-class Head:
+class AligningHead:
     """One cross-attention head, and how much of its weight lies on the reference words."""
 
     place: str  # decoder.1.cross
@@ -93,11 +93,11 @@ def crossings(links: Links) -> tuple[tuple[int, int], ...]:
     )
 
 
-def heads_by_reference(trace: Trace, links: Links) -> tuple[Head, ...]:
+def heads_by_reference(trace: Trace, links: Links) -> tuple[AligningHead, ...]:
     """Every cross-attention head of a run, the one with most weight on the reference first; () without any
     reference."""
     found = [
-        Head(attention.name, head, share)
+        AligningHead(attention.name, head, share)
         for attention in trace.attention
         if attention.kind == "cross"
         for head in range(attention.heads)

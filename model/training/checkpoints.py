@@ -27,7 +27,7 @@ from model.system.settings import MEGABYTE
 from model.trace.arrays import Array
 from model.trace.records import Attention, Token
 
-Record = Mapping[str, float]  # "step", "loss" where steps were taken, and scores by name
+CheckpointRecord = Mapping[str, float]  # "step", "loss" where steps were taken, and scores by name
 CARD = "card.json"
 _LOCK = attrgetter("_guard")
 READ_AT_MOST = 128  # tokens of a text: the browser gets one map for each checkpoint
@@ -38,7 +38,7 @@ class TrainingRun:
     """One training: its measured scores, and the model at each checkpoint."""
 
     key: str  # names it in caches: another training run, another key
-    history: tuple[Record, ...]
+    history: tuple[CheckpointRecord, ...]
     heads: Mapping[str, str]  # {"induction": "L1H2"}: what a head does, and its label
     steps: tuple[int, ...]  # of the checkpoints, rising
     model: Callable[[int], Model]  # the model at one of these steps

@@ -35,7 +35,7 @@ class Collection:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class TokenCorpus:
     """Every collection under one tokenizer."""
 
     tokenizer: GPT2Subset
@@ -64,7 +64,7 @@ class Corpus:
         return np.concatenate([each.learned for each in self.collections.values()]).astype(np.int64)
 
 
-def load() -> Corpus:
+def load() -> TokenCorpus:
     """The corpus of the books that house-gpt learns from."""
     return from_texts(texts())
 
@@ -75,7 +75,7 @@ def texts() -> dict[str, str]:
     return {name: lzma.open(file, "rt").read() for name, file in files.items()}
 
 
-def from_texts(texts: dict[str, str]) -> Corpus:
+def from_texts(texts: dict[str, str]) -> TokenCorpus:
     """The corpus from the plain text of each collection."""
     parts = {name: split(text) for name, text in texts.items()}
     tokenizer = GPT2Subset(kept_ids({name: learned for name, (learned, _) in parts.items()}))
@@ -85,7 +85,7 @@ def from_texts(texts: dict[str, str]) -> Corpus:
         learned, held_out = (np.array(tokenizer.encode(text), dtype=np.uint16) for text in both)
         beginnings = np.flatnonzero(learned[:-1] == newline) + 1
         collections[name] = Collection(learned, held_out, beginnings)
-    return Corpus(tokenizer, collections)
+    return TokenCorpus(tokenizer, collections)
 
 
 def split(text: str) -> tuple[str, str]:

@@ -25,11 +25,15 @@ BY_PROCESSOR = "experiments_by_processor.json"
 SEEDS = (0, 1, 2, 3)
 REPEATED = 2  # the seed that was trained with the instructions of other processors too
 
-Measured = dict[str, float | None]  # a record of the trainer; None where a run had lost its numbers
-Runs = dict[str, dict[str, list[Measured]]]  # variant -> seed, or processor -> what was measured
+VariantScores = dict[
+    str, float | None
+]  # a record of the trainer; None where a run had lost its numbers
+Runs = dict[
+    str, dict[str, list[VariantScores]]
+]  # variant -> seed, or processor -> what was measured
 
 
-def run(variant: str, seed: int, *, steps: int | None = None) -> list[Measured]:
+def run(variant: str, seed: int, *, steps: int | None = None) -> list[VariantScores]:
     """What is measured while a variant is trained from a seed. steps: stops after so many."""
     recipe = variants.recipes()[variant]
     trained = trainer.begin(replace(recipe, seed=seed, steps=steps or recipe.steps))
@@ -114,7 +118,7 @@ def _write(file: Path, runs: Runs) -> None:
     os.replace(partial, file)
 
 
-def _rounded(record: trainer.Record) -> Measured:
+def _rounded(record: trainer.StepRecord) -> VariantScores:
     return {
         name: round(value, 5) if math.isfinite(value) else None for name, value in record.items()
     }

@@ -158,7 +158,7 @@ class Phrase:
 
 
 @dataclass(frozen=True)
-class Subject:
+class GrammarSubject:
     """A phrase with what its verb and its adjective must agree with."""
 
     phrase: Phrase
@@ -173,16 +173,16 @@ def word(english: str, french: str) -> Phrase:
     return Phrase((english,), (french,), ((0,),))
 
 
-def pronoun(english: str) -> Subject:
+def pronoun(english: str) -> GrammarSubject:
     """ "she", "elle"."""
     french, feminine = PRONOUNS[english]
-    return Subject(word(english, french), feminine, english == "they", "person", "")
+    return GrammarSubject(word(english, french), feminine, english == "they", "person", "")
 
 
-def joined(first: Subject, second: Subject) -> Subject:
+def joined(first: GrammarSubject, second: GrammarSubject) -> GrammarSubject:
     """Two noun phrases with "and" between them."""
     phrase = first.phrase + word("and", "et") + second.phrase
-    return Subject(phrase, first.feminine and second.feminine, True, first.kind, "")
+    return GrammarSubject(phrase, first.feminine and second.feminine, True, first.kind, "")
 
 
 def described(
@@ -192,7 +192,7 @@ def described(
     plural: bool,
     before: Adjective | None,
     after: Adjective | None,
-) -> Subject:
+) -> GrammarSubject:
     """English: determiner, adjectives, noun. French: determiner, one adjective, noun, the other."""
     adjectives = [adjective for adjective in (before, after) if adjective]
     noun_at = 1 + len(adjectives)
@@ -217,7 +217,7 @@ def described(
         tuple((adjective.english, noun.english) for adjective in adjectives),
         swapped,
     )
-    return Subject(phrase, noun.feminine, plural, next(iter(noun.kinds)), noun.english)
+    return GrammarSubject(phrase, noun.feminine, plural, next(iter(noun.kinds)), noun.english)
 
 
 def _before(adjective: Adjective, noun: Noun, *, plural: bool) -> str:
@@ -266,7 +266,7 @@ def _elided(word: str, following: str) -> str:
     return f"{word[0]}'" if begins_with_vowel(following) else word
 
 
-def quality(adjective: Adjective, subject: Subject, *, very: bool) -> Phrase:
+def quality(adjective: Adjective, subject: GrammarSubject, *, very: bool) -> Phrase:
     """An adjective after "is", which agrees with the subject; or the same with "very"."""
     form = adjective.french(feminine=subject.feminine, plural=subject.plural)
     pairs = ((adjective.english, subject.noun),) if subject.noun else ()
@@ -300,7 +300,7 @@ def sentence(random: Random) -> Phrase:
     return phrase + word(".", ".") if random.random() < 2 / 3 else phrase
 
 
-def noun_phrase(random: Random, kinds: frozenset[str] | None = None) -> Subject:
+def noun_phrase(random: Random, kinds: frozenset[str] | None = None) -> GrammarSubject:
     """A determiner, at most two adjectives and a noun of one of the kinds."""
     noun = _one(random, [noun for noun in NOUNS if kinds is None or noun.kinds & kinds])
     plural = random.random() < 0.25 and "drink" not in noun.kinds
@@ -347,7 +347,7 @@ def _clause(random: Random) -> Phrase:
     return phrase + _place(random) if random.random() < 0.4 else phrase
 
 
-def _subject(random: Random, *, alive: bool = False) -> Subject:
+def _subject(random: Random, *, alive: bool = False) -> GrammarSubject:
     """A noun phrase, a pronoun, or two noun phrases joined by "and"."""
     choice = random.random()
     if choice < 0.12:
@@ -358,7 +358,7 @@ def _subject(random: Random, *, alive: bool = False) -> Subject:
     return first
 
 
-def _is(random: Random, subject: Subject) -> Phrase:
+def _is(random: Random, subject: GrammarSubject) -> Phrase:
     """ "is not black", "n'est pas noir"; or where something is."""
     verb = being(plural=subject.plural, negated=random.random() < 0.3)
     if random.random() < 0.25:
@@ -416,7 +416,7 @@ def parsed(english: Sequence[str]) -> Phrase | None:
     Meaning is not checked: "the house reads" is parsed. After a verb an object, a place, both or nothing may
     follow, which is a little more than the grammar itself makes.
     """
-    reader = _Reader(english)
+    reader = _PhraseReader(english)
     try:
         phrase = reader.sentence()
     except _NotOfTheGrammarError:
@@ -424,7 +424,7 @@ def parsed(english: Sequence[str]) -> Phrase | None:
     return phrase if phrase.english == tuple(english) else None
 
 
-class _Reader:
+class _PhraseReader:
     """Reads words from left to right; `_left` are those still to be read."""
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -440,13 +440,13 @@ class _Reader:
         self._holds(not self._left)
         return phrase
 
-    def _subject(self) -> Subject:
+    def _subject(self) -> GrammarSubject:
         if self._next(PRONOUNS):
             return pronoun(self._left.pop(0))
         first = self._described()
         return joined(first, self._described()) if self._skipped("and") else first
 
-    def _described(self) -> Subject:
+    def _described(self) -> GrammarSubject:
         """A determiner, adjectives and a noun."""
         determiner = self._taken(_ARTICLES)
         before = self._taken(_BEFORE) if self._next(_BEFORE) else None
@@ -455,7 +455,7 @@ class _Reader:
         self._holds(DETERMINERS[determiner][3 if plural else 0] is not None)
         return described(determiner, noun, plural=plural, before=before, after=after)
 
-    def _predicate(self, subject: Subject) -> Phrase:
+    def _predicate(self, subject: GrammarSubject) -> Phrase:
         if self._next(_BEING):
             return self._being(subject)
         negated = self._next(_HELPERS)
@@ -467,7 +467,7 @@ class _Reader:
         said = doing(verb, plural=subject.plural, negated=negated)
         return said + self._object(negated=negated) + self._place()
 
-    def _being(self, subject: Subject) -> Phrase:
+    def _being(self, subject: GrammarSubject) -> Phrase:
         self._holds(self._taken(_BEING) == subject.plural)
         verb = being(plural=subject.plural, negated=self._skipped("not"))
         if self._next(PREPOSITIONS):

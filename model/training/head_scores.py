@@ -13,10 +13,12 @@ from model.nn.transformer import Transformer
 from model.trace.arrays import Array
 from model.training.recipe import Random
 
-Weights = dict[tuple[str, int], Array]  # (attention name, head) -> (query, key), mean over a batch
+HeadWeights = dict[
+    tuple[str, int], Array
+]  # (attention name, head) -> (query, key), mean over a batch
 
 
-def mean_weights(module: Transformer, *inputs: Tensor) -> Weights:
+def mean_weights(module: Transformer, *inputs: Tensor) -> HeadWeights:
     """The weights of every head, averaged over the sequences of a batch of equal lengths."""
     recorder = Recorder(level="attention", explicit=True, source=module.config.source)
     with recording(recorder), torch.inference_mode():
@@ -34,12 +36,12 @@ def best(scores: dict[tuple[str, int], float]) -> tuple[tuple[str, int], float]:
     return winner, scores[winner]
 
 
-def previous_token(weights: Weights) -> dict[tuple[str, int], float]:
+def previous_token(weights: HeadWeights) -> dict[tuple[str, int], float]:
     """How much of its weight each head puts on the token before."""
     return {head: statistics.at_offset(rows, -1) for head, rows in weights.items()}
 
 
-def induction(weights: Weights, period: int) -> dict[tuple[str, int], float]:
+def induction(weights: HeadWeights, period: int) -> dict[tuple[str, int], float]:
     """How much of its weight each head puts on the token that followed last time, in lists of `period` tokens
     that are repeated once."""
     return {head: statistics.induction(rows, period) for head, rows in weights.items()}

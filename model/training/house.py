@@ -10,7 +10,7 @@ from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset
 from model.training import corpus, head_scores, seedling
 from model.training.bigrams import in_context_bigrams, repeated_lists
-from model.training.corpus import Corpus
+from model.training.corpus import TokenCorpus
 from model.training.induction import repeat_evaluation
 from model.training.publishing import Bigram, Unigram
 from model.training.recipe import Batch, Evaluation, Gate, Ids, Random, Recipe
@@ -25,7 +25,7 @@ class HouseTask:
     """Books and micro-stories. One row in five, at first two in five, are random words with a rule."""
 
     @cached_property
-    def corpus(self) -> Corpus:
+    def corpus(self) -> TokenCorpus:
         return corpus.load()
 
     @property

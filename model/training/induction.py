@@ -7,7 +7,7 @@ import numpy as np
 from model.nn.config import TransformerConfig
 from model.nn.places import head_label
 from model.nn.transformer import Transformer
-from model.run.tokenizers import Words
+from model.run.tokenizers import WordTokenizer
 from model.training import head_scores
 from model.training.bigrams import in_context_bigrams
 from model.training.recipe import Batch, Evaluation, Gate, Random, Recipe
@@ -21,7 +21,7 @@ CHECKPOINT_EVERY = 50  # steps of a short recipe
 class InductionTask:
     """Sequences over a few symbols, each with its own successor map."""
 
-    tokenizer = Words(SYMBOLS)
+    tokenizer = WordTokenizer(SYMBOLS)
 
     def size(self, step: int) -> tuple[int, int]:
         """The rows of a batch, and the symbols of a row."""

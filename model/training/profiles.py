@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from model.loading.registry import load_model
-from model.profile.run import Progress, profile
+from model.profile.run import RunProgress, profile
 from model.profile.shipped import FOLDER, Made, at_step, made, model_and_step
 from model.run.model import Model
 from model.system.machine import processor
@@ -32,7 +32,7 @@ _GRAMMAR = "drawn for this profile from the grammar of this project"
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProfilePlan:
     """A text to profile a model over. by_line: each line is a text of its own. windows: how many of it."""
 
     file: str
@@ -50,7 +50,7 @@ class Plan:
         return file
 
 
-def books(characters: int, windows: int | None = None) -> Plan:
+def books(characters: int, windows: int | None = None) -> ProfilePlan:
     """So much of each of the three collections, of the parts that house-gpt has not learned from."""
 
     def lines(random: Random) -> Iterator[str]:
@@ -59,7 +59,7 @@ def books(characters: int, windows: int | None = None) -> Plan:
             yield from _up_to(iter(held_out.splitlines()), characters)
 
     part = "" if windows is None else f", the first {windows} windows of them"
-    return Plan(
+    return ProfilePlan(
         f"books-{3 * characters // 1000}k.txt",
         "the Bible, Jane Austen and Shakespeare",
         f"of each of the three {characters:,} characters that are held out in the training of house-gpt"
@@ -98,15 +98,15 @@ def _up_to(lines: Iterator[str], characters: int) -> Iterator[str]:
 
 PLANS = {
     "house-gpt": books(60_000),
-    "stories": Plan("new-stories.txt", "new micro-stories", _GRAMMAR, _stories),
-    "translate-en-fr": Plan(
+    "stories": ProfilePlan("new-stories.txt", "new micro-stories", _GRAMMAR, _stories),
+    "translate-en-fr": ProfilePlan(
         "new-sentences.txt",
         "English sentences that were held out and their translations",
         _GRAMMAR,
         _sentences,
         by_line=True,
     ),
-    "induction": Plan(
+    "induction": ProfilePlan(
         "new-letters.txt",
         "rows of letters, each with a rule of its own",
         "drawn for this profile as in the model's training",
@@ -136,7 +136,7 @@ def main(arguments: list[str] | None = None) -> None:
         _make(name, PLANS[name], asked.workers)
 
 
-def _make(name: str, plan: Plan, workers: int) -> None:
+def _make(name: str, plan: ProfilePlan, workers: int) -> None:
     """Goes on with the profile of a model in the work folder, and ships it when it is whole."""
     work, began = WORK / name, time.monotonic()
     with suppress(OSError):
@@ -148,7 +148,7 @@ def _make(name: str, plan: Plan, workers: int) -> None:
         Made(plan.text, plan.source, seconds, workers, processor(), today).save(work)
         return seconds
 
-    def told(progress: Progress) -> None:
+    def told(progress: RunProgress) -> None:
         print(f"\r{name}: {progress.tokens:,} tokens, {record():,.0f} s", end="", flush=True)
 
     profile(

@@ -13,7 +13,7 @@ from torch import Tensor
 from model.nn.config import TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.transformer import Transformer
-from model.run.tokenizers import GPT2Subset, Words
+from model.run.tokenizers import GPT2Subset, WordTokenizer
 
 IGNORED = -100  # a target that is not scored
 
@@ -57,7 +57,7 @@ class Task(Protocol):
     """Where batches come from, and the evaluation that shows what was learned from them."""
 
     @property
-    def tokenizer(self) -> GPT2Subset | Words: ...
+    def tokenizer(self) -> GPT2Subset | WordTokenizer: ...
 
     def batch(self, random: Random, step: int) -> Batch: ...
 

@@ -10,7 +10,7 @@ import torch
 
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
-from model.run.tokenizers import Words
+from model.run.tokenizers import WordTokenizer
 from model.training.induction import InductionTask
 from model.training.recipe import Gate, Ids, Recipe
 
@@ -25,7 +25,7 @@ class SeedlingTask(InductionTask):
     """The same over other words; later rows are as long as the context."""
 
     def __init__(self, context: int) -> None:
-        self.tokenizer = Words([str(number) for number in range(WORDS)])
+        self.tokenizer = WordTokenizer([str(number) for number in range(WORDS)])
         self._context = context
 
     def size(self, step: int) -> tuple[int, int]:

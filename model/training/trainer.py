@@ -58,7 +58,7 @@ STATE = "state.safetensors"
 FACTS = ("step", "seconds", "history", "recent")  # what is saved of a run beside its tensors
 _OPTIMIZER = "optimizer/"
 
-Record = dict[str, float]
+StepRecord = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class TrainingState:
     device: torch.device
     step: int = 0
     seconds: float = 0.0
-    history: list[Record] = field(default_factory=list)  # step, loss, scores
+    history: list[StepRecord] = field(default_factory=list)  # step, loss, scores
     checkpoints: dict[int, dict[str, Tensor]] = field(default_factory=dict)
     recent: list[float] = field(default_factory=list)  # losses since the last evaluation
 
@@ -173,7 +173,7 @@ def _evaluate(run: TrainingState) -> Evaluation | None:
     if run.step % run.recipe.measure_every and run.step not in always:
         return None
     evaluation = evaluate(run.recipe, run.module, seed=run.recipe.seed + EVALUATION_SEED)
-    record: Record = {"step": run.step, **evaluation.scores}
+    record: StepRecord = {"step": run.step, **evaluation.scores}
     if run.recent:
         record["loss"] = float(np.mean(run.recent))
         run.recent.clear()

@@ -9,7 +9,7 @@ from model.nn.config import TransformerConfig
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
 from model.nn.transformer import Transformer
-from model.run.tokenizers import Words
+from model.run.tokenizers import WordTokenizer
 from model.training import grammar, head_scores
 from model.training.grammar import ADJECTIVES, NOUNS, VERBS, Phrase
 from model.training.recipe import IGNORED, Batch, Evaluation, Gate, Random, Recipe
@@ -24,7 +24,7 @@ _EXAM_SENTENCES = 300
 class TranslateTask:
     """Random sentences of the grammar, except the held-out sentences and noun–adjective pairs."""
 
-    tokenizer = Words((*_SPECIAL, *grammar.words()), start=_SPECIAL[0], end=_SPECIAL[1])
+    tokenizer = WordTokenizer((*_SPECIAL, *grammar.words()), start=_SPECIAL[0], end=_SPECIAL[1])
 
     def batch(self, random: Random, step: int) -> Batch:
         phrases: list[Phrase] = []

@@ -24,7 +24,7 @@ from model.training.checkpoints import TrainingRun
 from model.training.recipe import Recipe
 from model.training.trainer import TrainingProgress, TrainingState
 
-State = Literal["waiting", "training", "done", "stopped", "gone"]
+WorkshopState = Literal["waiting", "training", "done", "stopped", "gone"]
 
 PATIENCE = 30.0  # seconds without a sign of the visitor, after which a run ends
 KEPT = 40  # runs whose results are kept: one of 1,000 steps takes a few megabytes
@@ -36,7 +36,7 @@ AVERAGED = 10  # steps whose losses make one point of the curve
 class Report:
     """Where a run stands."""
 
-    state: State
+    state: WorkshopState
     place: int  # in the queue: 1 = next; 0 when it is not waiting
     recipe: Recipe
     step: int
@@ -135,7 +135,7 @@ class Workshop:
         job = self._jobs.looked_at(ticket)
         if job is None:
             return None
-        state: State = "training" if job.state == "running" else job.state
+        state: WorkshopState = "training" if job.state == "running" else job.state
         left = job.seconds / job.step * (job.recipe.steps - job.step) if job.step else None
         place = self._jobs.place(job)
         wait = self._wait(place) if state == "waiting" else None

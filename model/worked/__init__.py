@@ -4,7 +4,7 @@ from functools import cache
 from importlib import import_module
 
 from model.worked.example import Example, Input, Step
-from model.worked.notes import DOCUMENTS, Document, Source
+from model.worked.notes import DOCUMENTS, Document, NotesPlace
 from model.worked.proofreading import Erratum, all_errata
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "Erratum",
     "Example",
     "Input",
-    "Source",
+    "NotesPlace",
     "Step",
     "errata",
     "examples",

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from model.snippets import Line, Snippet, Style
+from model.snippets import Snippet, SnippetLine, Style
 from model.worked.inputs import Input
 
 LONGEST = 40  # lines of a script
-Sizes = tuple[str, ...]  # ("3", "width // 2")
+SizeNames = tuple[str, ...]  # ("3", "width // 2")
 _OPENING = ["import torch", "", "torch.set_default_dtype(torch.float64)"]
 _IMPORTS = {"math.": "import math", "F.": "import torch.nn.functional as F"}
 _CELL = re.compile(r"(\w+)\[([^\[\]]*)\] (?:\+|\*\*)?= (.+)")
@@ -48,7 +48,7 @@ _OF_IDENTITY = (
 class StepCode:
     """A step in one style. result: the name of its result, which has so many axes."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[SnippetLine, ...]
     result: str
     axes: int
     remark: str = ""
@@ -76,7 +76,7 @@ def forms_of(example: str, axes: Mapping[str, int], inputs: Sequence[Input]) -> 
     axes: how many its result has, by the title of the step.
     """
     texts, forms = written_forms().get(example, {}), list[Forms]()
-    sizes: dict[str, Sizes] = {item.name: tuple(map(str, item.value.shape)) for item in inputs}
+    sizes: dict[str, SizeNames] = {item.name: tuple(map(str, item.value.shape)) for item in inputs}
     for title, count in axes.items():
         forms.append(step := {})
         for style, text in texts.get(title, {}).items():
@@ -91,16 +91,16 @@ def forms_of(example: str, axes: Mapping[str, int], inputs: Sequence[Input]) -> 
     return tuple(forms)
 
 
-def _lines(text: str) -> Iterator[Line]:
+def _lines(text: str) -> Iterator[SnippetLine]:
     """Lines of a file: code, and what stands beside it."""
     for line in text.strip().splitlines():
         code, _, beside = line.partition("  # ")
-        yield Line(code, beside)
+        yield SnippetLine(code, beside)
 
 
-def sizes_of(lines: Iterable[Line]) -> dict[str, Sizes]:
+def sizes_of(lines: Iterable[SnippetLine]) -> dict[str, SizeNames]:
     """The shape that stands beside a line, by each name that the line assigns."""
-    found: dict[str, Sizes] = {}
+    found: dict[str, SizeNames] = {}
     for line in lines:
         shape = re.search(r"\((.*)\)$", line.beside.rpartition(" → ")[2])
         if shape or line.beside.endswith("one number"):
@@ -109,16 +109,16 @@ def sizes_of(lines: Iterable[Line]) -> dict[str, Sizes]:
     return found
 
 
-def _names_on_the_left(line: Line) -> list[str]:
+def _names_on_the_left(line: SnippetLine) -> list[str]:
     """["q", "k"] of `q, k = …` and of `q = k = …`."""
     *left, _ = line.code.split(" = ")
     return [name for names in left for name in names.split(", ")]
 
 
-def _imported(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+def _imported(lines: tuple[SnippetLine, ...]) -> tuple[SnippetLine, ...]:
     """With what the lines import."""
     text = "\n".join(line.code for line in lines)
-    return (*(Line(line) for name, line in _IMPORTS.items() if name in text), *lines)
+    return (*(SnippetLine(line) for name, line in _IMPORTS.items() if name in text), *lines)
 
 
 def _letters(text: str, plain: str) -> str:
@@ -130,7 +130,7 @@ def _letters(text: str, plain: str) -> str:
     return f"{words}. {_SUMMED if sums else ''}".strip()
 
 
-def _with_loops(text: str, sizes: Mapping[str, Sizes]) -> Iterator[Line]:
+def _with_loops(text: str, sizes: Mapping[str, SizeNames]) -> Iterator[SnippetLine]:
     """Each line about a number at its index, in its loops: over the axes of what is assigned, and over those
     that are summed. `softmax(score, j)` goes over the scores along j. Other lines stay."""
     known, made, opened = dict(sizes), set[str](), ""
@@ -149,13 +149,15 @@ def _with_loops(text: str, sizes: Mapping[str, Sizes]) -> Iterator[Line]:
             made.add(name)
             known.setdefault(name, tuple(ends.get(axis, "1") for axis in axes))
             kind = _KINDS.get(term.partition("(")[0], "")
-            yield Line(f"{name} = torch.zeros({', '.join(known[name])}{kind})")
+            yield SnippetLine(f"{name} = torch.zeros({', '.join(known[name])}{kind})")
         around = f"{name} {ends}"
         yield from _nested(line.code, axes, ends, opens=around != opened)
         opened = around
 
 
-def _ends(axes: Sequence[str], term: str, known: Mapping[str, Sizes], name: str) -> dict[str, str]:
+def _ends(
+    axes: Sequence[str], term: str, known: Mapping[str, SizeNames], name: str
+) -> dict[str, str]:
     """How far each letter goes: as the axis on the right that it stands for, else on the left."""
     bound, ends = re.findall(r"(?:for|lambda) (\w)\b", term), dict[str, str]()
     for tensor, index in [*re.findall(r"(\w+)\[([^\[\]]*)\]", term), (name, ", ".join(axes))]:
@@ -168,7 +170,7 @@ def _ends(axes: Sequence[str], term: str, known: Mapping[str, Sizes], name: str)
 
 def _nested(
     line: str, axes: Sequence[str], ends: Mapping[str, str], *, opens: bool
-) -> Iterator[Line]:
+) -> Iterator[SnippetLine]:
     """A line in its loops. opens: whether they are not those of the line before."""
     softmax, indent = _SOFTMAX.fullmatch(line), ""
     words = dict(zip(axes, _AXES.get(len(axes), [""] * len(axes)), strict=True))
@@ -176,17 +178,17 @@ def _nested(
     for letter in (one for one in ends if one != along):
         inside = [words[axis] for axis in axes if letter in axis.split()] or ["summed over"]
         if opens:
-            yield Line(f"{indent}for {letter} in range({ends[letter]}):", inside[0])
+            yield SnippetLine(f"{indent}for {letter} in range({ends[letter]}):", inside[0])
         indent += "    "
     if softmax is None:
-        yield Line(indent + line)
+        yield SnippetLine(indent + line)
         return
     other = next(letter for letter in "ijkcm" if letter not in ends)
     score, each = re.sub(rf"\b{along}\b", other, softmax[2]), f"for {other} in range({ends[along]})"
-    yield Line(f"{indent}largest = max({score} {each})")
-    yield Line(f"{indent}total = sum(math.exp({score} - largest) {each})")
-    yield Line(f"{indent}for {along} in range({ends[along]}):", words[along])
-    yield Line(f"{indent}    {softmax[1]}math.exp({softmax[2]} - largest) / total")
+    yield SnippetLine(f"{indent}largest = max({score} {each})")
+    yield SnippetLine(f"{indent}total = sum(math.exp({score} - largest) {each})")
+    yield SnippetLine(f"{indent}for {along} in range({ends[along]}):", words[along])
+    yield SnippetLine(f"{indent}    {softmax[1]}math.exp({softmax[2]} - largest) / total")
 
 
 def snippet(forms: Sequence[Forms], inputs: Sequence[Input], at: int, style: Style) -> Snippet:
@@ -201,7 +203,7 @@ def given_to(
     forms: Sequence[Forms], inputs: Sequence[Input], at: int, style: Style
 ) -> dict[str, str]:
     """What the lines of a step read, each with its shape where that is known."""
-    sizes: dict[str, Sizes | None] = {
+    sizes: dict[str, SizeNames | None] = {
         item.name: tuple(map(str, item.value.shape)) for item in inputs
     }
     for step in forms[:at]:
@@ -211,7 +213,7 @@ def given_to(
     return {name: _shape(shape) for name, shape in sizes.items() if name in read}
 
 
-def _shape(sizes: Sizes | None) -> str:
+def _shape(sizes: SizeNames | None) -> str:
     if not sizes:
         return "" if sizes is None else "one number"
     return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"

@@ -79,7 +79,7 @@ def _holds(left: str, right: str, matrices: Mapping[str, Array]) -> bool:
     """Whether the left side gives the right one, to the last digit shown there."""
     try:
         with np.errstate(all="ignore"):
-            first, second = _Reader(left, matrices).value(), _Reader(right, matrices).value()
+            first, second = _Evaluator(left, matrices).value(), _Evaluator(right, matrices).value()
     except _UnknownError:
         return True
     if np.shape(first) != np.shape(second):
@@ -102,7 +102,7 @@ def _precision(right: str, value: Array) -> Array:
     return np.reshape(0.5 * 10.0 ** -np.array(places, dtype=np.float64), np.shape(value))
 
 
-class _Reader:
+class _Evaluator:
     """Computes the value of an expression."""
 
     def __init__(self, text: str, matrices: Mapping[str, Array]) -> None:

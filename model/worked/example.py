@@ -17,7 +17,7 @@ from model.worked import latex
 from model.worked.code import Forms, forms_of
 from model.worked.equality import settled
 from model.worked.inputs import (
-    Axis,
+    AxisNames,
     Input,
     Labels,
     given,
@@ -34,7 +34,7 @@ __all__ = [
     "Example",
     "Input",
     "Labels",
-    "Quantity",
+    "QuantityKind",
     "Sheet",
     "Step",
     "given",
@@ -45,9 +45,9 @@ __all__ = [
     "worked",
 ]
 
-Names = tuple[str, ...]
-Quantity = Literal["query", "key", "value", "score", "weight", "output", "other"]
-_PROJECTIONS: dict[str, tuple[str, Quantity]] = {
+InputNames = tuple[str, ...]
+QuantityKind = Literal["query", "key", "value", "score", "weight", "output", "other"]
+_PROJECTIONS: dict[str, tuple[str, QuantityKind]] = {
     "Q": ("Queries", "query"),
     "K": ("Keys", "key"),
     "V": ("Values", "value"),
@@ -70,7 +70,7 @@ class Step:
     numbers: str | None = None
     rows: Labels = None
     columns: Labels = None
-    quantity: Quantity = "other"
+    quantity: QuantityKind = "other"
     notes: Printed | None = None
     comment: str | None = None
     blocked: NDArray[np.bool_] | None = None
@@ -126,8 +126,8 @@ class Sheet:
         title: str,
         formula: str,
         result: ArrayLike,
-        *axes: Axis,
-        quantity: Quantity = "other",
+        *axes: AxisNames,
+        quantity: QuantityKind = "other",
         blocked: NDArray[np.bool_] | None = None,
     ) -> Array:
         """Writes down a result and hands it back. One word ("dim") numbers an axis of it."""
@@ -155,7 +155,7 @@ class Sheet:
         vectors: Array,
         matrix: Array,
         letter: str,
-        tokens: Names,
+        tokens: InputNames,
         source: str = "X",
         title: str = "",
     ) -> Array:
@@ -177,8 +177,8 @@ class Sheet:
         self,
         query: Array,
         key: Array,
-        queries: Names,
-        keys: Names | None = None,
+        queries: InputNames,
+        keys: InputNames | None = None,
         *,
         cell: tuple[int, int] = (0, -1),
         title: str = "Scores",
@@ -197,8 +197,8 @@ class Sheet:
         self,
         scores: Array,
         width: int,
-        queries: Names,
-        keys: Names | None = None,
+        queries: InputNames,
+        keys: InputNames | None = None,
         *,
         cell: tuple[int, int] = (0, -1),
         formula: str = r"\frac{Q K^\top}{\sqrt{d_k}}",
@@ -215,8 +215,8 @@ class Sheet:
     def weights(
         self,
         scores: Array,
-        queries: Names,
-        keys: Names | None = None,
+        queries: InputNames,
+        keys: InputNames | None = None,
         *,
         row: int = 0,
         allowed: Array | None = None,
@@ -239,7 +239,7 @@ class Sheet:
         self,
         weights: Array,
         value: Array,
-        queries: Names,
+        queries: InputNames,
         *,
         row: int = 0,
         title: str = "Output",
@@ -251,7 +251,7 @@ class Sheet:
         self.numbers(r"z_{\text{@}} = @ = @", queries[row], " + ".join(terms), result[row])
         return result
 
-    def difference(self, first: Array, second: Array, title: str, *axes: Axis) -> None:
+    def difference(self, first: Array, second: Array, title: str, *axes: AxisNames) -> None:
         """One result minus another: all zeros where two ways agree (up to the rounding of float64)."""
         result = self.step(title, r"\text{first} - \text{second}", first - second, *axes)
         self.largest_difference(result)
@@ -261,7 +261,7 @@ class Sheet:
         self.numbers(r"\max |\text{difference}| = @", np.abs(result).max())
 
 
-Recipe = Callable[..., None]  # takes a sheet, and the inputs by name
+ExampleRecipe = Callable[..., None]  # takes a sheet, and the inputs by name
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +276,7 @@ class Example:
     section: str
     idea: str
     inputs: tuple[Input, ...]
-    recipe: Recipe = field(repr=False)
+    recipe: ExampleRecipe = field(repr=False)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -320,13 +320,15 @@ class Example:
         return changed
 
 
-def worked(section: str, title: str, idea: str, *inputs: Input) -> Callable[[Recipe], Example]:
+def worked(
+    section: str, title: str, idea: str, *inputs: Input
+) -> Callable[[ExampleRecipe], Example]:
     """Decorates a recipe: makes it the worked example with these words and these inputs.
 
     The example takes its name from the recipe: `the_cat_sat` is "the-cat-sat".
     """
 
-    def example(recipe: Recipe) -> Example:
+    def example(recipe: ExampleRecipe) -> Example:
         name = recipe.__name__.strip("_").replace("_", "-")
         return Example(name, title, section, idea, inputs, recipe)
 

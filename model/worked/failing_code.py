@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from model.worked.notes import Source, quoted
+from model.worked.notes import NotesPlace, quoted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,7 +21,7 @@ _IMPORTS = "import torch\nfrom torch import Tensor, nn\n\n"
 
 
 @dataclass(frozen=True)
-class Size:
+class ProgramSize:
     """A whole number that a reader may choose."""
 
     value: int
@@ -30,7 +30,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunResult:
     """What a run gave: a result, or a message with the kind of error."""
 
     result: "Tensor | None" = None
@@ -57,11 +57,11 @@ class FailingCode:
 
     name: str
     title: str
-    source: Source
+    source: NotesPlace
     why: str
     wrong: "Program"
     mended: "Program"
-    sizes: Mapping[str, Size]
+    sizes: Mapping[str, ProgramSize]
     mistake: bool = True
     draws: bool = False
 
@@ -73,13 +73,13 @@ class FailingCode:
         sizes = ", ".join(f"{name}={value}" for name, value in self._values(chosen).items())
         return f"{_IMPORTS}{inspect.getsource(program)}\nresult = {program.__name__}({sizes})\n"
 
-    def run(self, program: "Program", chosen: Mapping[str, int] = {}) -> Outcome:
+    def run(self, program: "Program", chosen: Mapping[str, int] = {}) -> RunResult:
         """The result of the program, or the message with which it ends. Raises ValueError as `shown` does."""
         values = self._values(chosen)
         try:
-            return Outcome(program(**values).detach())
+            return RunResult(program(**values).detach())
         except Exception as error:
-            return Outcome(kind=type(error).__name__, message=str(error))
+            return RunResult(kind=type(error).__name__, message=str(error))
 
     def _values(self, chosen: Mapping[str, int]) -> Mapping[str, int]:
         values = {name: chosen.get(name, size.value) for name, size in self.sizes.items()}
@@ -100,7 +100,7 @@ def failing_code() -> Mapping[str, FailingCode]:
 
     found = {}
     for one in quoted("failing_code.toml"):
-        sizes = {name: Size(*bounds) for name, bounds in one.pop("sizes").items()}
+        sizes = {name: ProgramSize(*bounds) for name, bounds in one.pop("sizes").items()}
         function = one["name"].replace("-", "_")
         wrong = getattr(failing_programs, function)
         mended = getattr(failing_programs, f"{function}_mended")

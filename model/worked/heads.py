@@ -5,7 +5,7 @@ import numpy as np
 from model.arithmetic import attention, sizes
 from model.arithmetic.composition import composition, random_composition
 from model.worked import latex
-from model.worked.example import Array, Input, Quantity, Sheet, given, numbered, whole, worked
+from model.worked.example import Array, Input, QuantityKind, Sheet, given, numbered, whole, worked
 from model.worked.ladder import Q_MATRIX, TOKENS, VECTORS
 from model.worked.notes import PAPER, TWO_LAYERS
 
@@ -124,7 +124,7 @@ def _matrix(
     result[reads, meets] = block
     factors = r"W_Q W_K^\top / \sqrt{d_k}" if letters == "QK" else "W_V W_O"
     formula = rf"W_{{\text{{{letters}}}}}^{{({layer})}} = {factors}"
-    quantity: Quantity = "score" if letters == "QK" else "value"
+    quantity: QuantityKind = "score" if letters == "QK" else "value"
     sheet.step(f"Layer {layer}: W_{letters}", formula, result, _DIMS, _DIMS, quantity=quantity)
     row, column = (int(one) for one in np.argwhere(result)[0])
     sheet.numbers(r"\text{(@, @): } @", _DIMS[row], _DIMS[column], result[row, column])
@@ -211,7 +211,7 @@ def _logits(stream: Array, head: _Head) -> Array:
 
 LONG_WALK = PAPER.at("MultiHeadAttention, the comment in forward")
 SHORT_WALK = TWO_LAYERS.at("Forward Function Walkthrough")
-_OPERATIONS: tuple[tuple[str, Quantity], ...] = (
+_OPERATIONS: tuple[tuple[str, QuantityKind], ...] = (
     (r"X", "other"),
     (r"X W_Q,\ X W_K,\ X W_V", "query"),
     (r"\text{split the width: } d_{\text{model}} = h \cdot d_k", "query"),

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from model.arithmetic import Array
 
 Labels = tuple[str, ...] | None
-Axis = str | tuple[str, ...]
+AxisNames = str | tuple[str, ...]
 
 
 def read_only(values: ArrayLike) -> Array:
@@ -23,7 +23,7 @@ def numbered(word: str, count: int, start: int = 0) -> tuple[str, ...]:
     return tuple(f"{word} {index}" for index in range(start, start + count))
 
 
-def labelled(shape: tuple[int, ...], axes: tuple[Axis, ...]) -> tuple[Labels, Labels]:
+def labelled(shape: tuple[int, ...], axes: tuple[AxisNames, ...]) -> tuple[Labels, Labels]:
     """The labels of rows and columns; one word ("dim") numbers an axis. A single axis is the columns."""
     labels = [
         numbered(axis, length) if isinstance(axis, str) else axis
@@ -99,7 +99,7 @@ def given(
     name: str,
     label: str,
     value: ArrayLike,
-    *axes: Axis,
+    *axes: AxisNames,
     lowest: float = -100.0,
     highest: float = 100.0,
 ) -> Input:
@@ -109,12 +109,12 @@ def given(
 
 
 def whole(
-    name: str, label: str, value: ArrayLike, lowest: float, highest: float, *axes: Axis
+    name: str, label: str, value: ArrayLike, lowest: float, highest: float, *axes: AxisNames
 ) -> Input:
     """An input of whole numbers."""
     return replace(given(name, label, value, *axes, lowest=lowest, highest=highest), whole=True)
 
 
-def token_ids(name: str, label: str, ids: ArrayLike, *axes: Axis) -> Input:
+def token_ids(name: str, label: str, ids: ArrayLike, *axes: AxisNames) -> Input:
     """An input of token ids, along one axis unless `axes` says more."""
     return whole(name, label, ids, 0, 99_999, *axes or ("token",))

@@ -24,13 +24,13 @@ class Document:
     title: str
     about: str
 
-    def at(self, part: str) -> Source:
+    def at(self, part: str) -> NotesPlace:
         """A part of this document, by its heading or its class."""
-        return Source(self, part)
+        return NotesPlace(self, part)
 
 
 @dataclass(frozen=True)
-class Source:
+class NotesPlace:
     """Where in the notes something stands."""
 
     document: Document
@@ -86,7 +86,7 @@ class Printed:
     """
 
     text: str
-    source: Source
+    source: NotesPlace
     quotation: str
     erratum: str | None = None
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.worked.example import Example, Step
-from model.worked.notes import Printed, Source, quoted
+from model.worked.notes import NotesPlace, Printed, quoted
 
 _MOST_CELLS = 4
 Texts = NDArray[np.str_]
@@ -23,7 +23,7 @@ class Erratum:
     """
 
     section: str
-    source: Source
+    source: NotesPlace
     quotation: str
     notes_say: str
     arithmetic_gives: str

@@ -25,7 +25,7 @@ from viz.notation.labels import LONGEST, plotly_label, token_label
 from viz.notation.markdown import plain
 from viz.saving.offline_page import (
     HeadPicture,
-    Subject,
+    ReportSubject,
     head_picture,
     picture_csv,
     picture_figures,
@@ -141,7 +141,7 @@ def files_are_text(trace: Trace, place: str, picture: HeadPicture) -> None:
     for figure in picture_figures(picture).values():
         figure_is_text(figure)
     attention = trace.find(place)
-    subject = Subject("Title", trace, None, attention, "http://here/?text=%3Cb%3E")
+    subject = ReportSubject("Title", trace, None, attention, "http://here/?text=%3Cb%3E")
     tags = Tags(report(subject, picture).decode()).tags
     assert tags <= ALLOWED, tags - ALLOWED
     again = read_trace(trace_file(trace))

@@ -10,7 +10,7 @@ from model import Intervention, Model, Trace, load_model, models
 from model.analysis.cost.operations import Operation
 from model.nn.config import Shape, TransformerConfig
 from model.nn.transformer import Transformer
-from model.run.tokenizers import GPT2Subset, Words, gpt2
+from model.run.tokenizers import GPT2Subset, WordTokenizer, gpt2
 
 ENGLISH = "the a cat dog lion tiger mat man saw kills sat on and big small gave it to . ,"
 FRENCH = "un le chat chien voit l' homme"
@@ -119,8 +119,8 @@ def build(name: str, device: str = "cpu", **changes: Any) -> Model:
     return Model(name, module, tokenizer, torch.device(device))
 
 
-def closed_tokenizer() -> Words:
-    return Words(WORDS, start="<start>", end="<end>")
+def closed_tokenizer() -> WordTokenizer:
+    return WordTokenizer(WORDS, start="<start>", end="<end>")
 
 
 @cache
@@ -132,7 +132,7 @@ def _open_tokenizer() -> GPT2Subset:
 def sentence(model: Model) -> str:
     """A sentence with a repeated word, in the model's own vocabulary."""
     known = model.tokenizer
-    if isinstance(known, Words) and known.new_words(SENTENCE):
+    if isinstance(known, WordTokenizer) and known.new_words(SENTENCE):
         special = {known.start, known.end}
         words = [word for id_, word in enumerate(known.words) if id_ not in special][:6]
         return " ".join([*words, *words[:2]])

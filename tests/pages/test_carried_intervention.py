@@ -10,7 +10,7 @@ from model import Intervention
 from tests.pages.reading import control, said, visit
 from viz.explorer import Selection
 from viz.explorer.component import explorer
-from viz.explorer.message import Claim
+from viz.explorer.message import HeadClaim
 from viz.state.link import to_link
 from viz.state.presets import EXAMPLES, SentenceExample
 
@@ -45,9 +45,9 @@ def test_a_page_that_shows_the_intervention_does_not_say_that_it_shows_none(page
 def test_what_an_example_claims_is_not_said_of_a_changed_run(
     example: SentenceExample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    link, told = to_link(example.view), list[Claim]()
+    link, told = to_link(example.view), list[HeadClaim]()
 
-    def listening(*given: Any, claims: Sequence[Claim], **more: Any) -> Selection:
+    def listening(*given: Any, claims: Sequence[HeadClaim], **more: Any) -> Selection:
         told[:] = claims
         return explorer(*given, claims=claims, **more)
 

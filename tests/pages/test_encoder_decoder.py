@@ -12,7 +12,7 @@ from model import load_model
 from model.training import grammar
 from model.training.alignment import reference_phrase, source_words, target_words
 from tests.pages.reading import choose, said, tables, visit
-from viz.figures.bars import Given
+from viz.figures.bars import GivenWord
 from viz.state.engine import engine
 from viz.views.translation.sentences import (
     FIRST,
@@ -211,12 +211,12 @@ def test_the_groups_hold_every_word_of_the_translator_and_no_other() -> None:
 def test_the_product_of_many_words_has_the_digits_that_all_of_them_leave() -> None:
     error, words = 3.5e-4, 5
     for share in (0.5, 0.9, 0.97, 0.999):
-        said = product_in_words([Given("a", share, "a", share)] * words, error)
+        said = product_in_words([GivenWord("a", share, "a", share)] * words, error)
         less = share * np.exp(-error)  # the logit of each word lies too high by the error
         unit = 10.0 ** -len(said.partition(".")[2])
         assert abs(float(said) - (less / (less + 1 - share)) ** words) <= 1.5 * unit
         assert unit <= 0.01
-    assert product_in_words([Given("a", 0.01, "a", 0.01)] * 40, 1e-2) == "1e−80"
+    assert product_in_words([GivenWord("a", 0.01, "a", 0.01)] * 40, 1e-2) == "1e−80"
 
 
 def test_hovering_over_a_word_shows_the_digits_that_single_precision_settles() -> None:

@@ -1,12 +1,12 @@
 """The code of a layer's stages as the browser gets it, which fills in the chosen cell (js/code.js)."""
 
-from model.snippets import STYLES, Code
+from model.snippets import STYLES, LayerCode
 from model.snippets.script import LOADER
 
 Json = dict[str, object]
 
 
-def code_json(code: Code) -> Json:
+def code_json(code: LayerCode) -> Json:
     """Every snippet, and what a script of it begins with."""
     return {
         "styles": dict(STYLES),

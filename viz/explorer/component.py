@@ -17,7 +17,7 @@ from model.trace.records import Attention
 from viz.explorer import assets, bundle
 from viz.explorer.message import (
     MODELS_OWN,
-    Claim,
+    HeadClaim,
     Json,
     group_parts,
     parts,
@@ -49,7 +49,7 @@ def explorer(
     check: float | None,
     baseline: Attention | None = None,
     layers: Sequence[str] = (),
-    claims: Sequence[Claim] = (),
+    claims: Sequence[HeadClaim] = (),
     select: Callable[[Selection], object] = lambda selection: None,
     open_layer: Callable[[str], object] = lambda name: None,
     run: str = "",

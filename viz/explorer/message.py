@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from model.nn.places import Place
 from model.nn.stages import STAGES
-from model.snippets import LATER, Later, Origin, code_of
+from model.snippets import LATER, LaterStage, Origin, code_of
 from model.system.files import bytes_text
 from model.trace.records import Attention
 from model.trace.unproven import NotShownError
@@ -45,7 +45,7 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Words:
+class LinkedWords:
     """Some words. With `rings` they are a link that rings these once; with `place` or `head`, one that opens
     that layer or head."""
 
@@ -56,13 +56,13 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Claim:
+class HeadClaim:
     """What is to be seen in one head of a run."""
 
     place: str
     head: int
     title: str
-    words: tuple[Words, ...]
+    words: tuple[LinkedWords, ...]
 
     @property
     def text(self) -> str:
@@ -219,13 +219,13 @@ def stages_of(attention: Attention, baseline: Attention | None) -> tuple[Stage, 
     )
 
 
-def later_of(shown: Sequence[Stage]) -> tuple[Later, ...]:
+def later_of(shown: Sequence[Stage]) -> tuple[LaterStage, ...]:
     """Those of the shown stages that come between the scaled scores and the weights."""
     names = {stage.name for stage in shown}
     return tuple(name for name in LATER if name in names)
 
 
-def formulas_of(attention: Attention, later: Sequence[Later]) -> dict[StageName, Formula]:
+def formulas_of(attention: Attention, later: Sequence[LaterStage]) -> dict[StageName, Formula]:
     """The formula of each stage of a layer. later: as `later_of` gives them."""
     return formulas(
         scale=attention.scale,

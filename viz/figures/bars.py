@@ -40,7 +40,7 @@ from viz.notation.theme import (
     rising_scale,
 )
 
-Numbers = NDArray[np.floating]
+FloatArray = NDArray[np.floating]
 _LONG = 0.6  # of the longest bar: a longer one has its words inside
 _INSIDE: Final = {
     "insidetextanchor": "end",
@@ -117,7 +117,7 @@ def part_bars(names: Sequence[str], values: Sequence[float], *, title: str) -> g
     return chart(bars, across, rows, height=22 * len(names) + 70)
 
 
-def weights_row(weights: Numbers, tokens: Sequence[str], *, written: int = 0) -> go.Figure:
+def weights_row(weights: FloatArray, tokens: Sequence[str], *, written: int = 0) -> go.Figure:
     """weights (key,) of one query as upright bars, one a token, from the first to the last.
 
     written: how many of the last tokens the model wrote itself; a dotted line stands before them.
@@ -143,7 +143,7 @@ _BESIDE = 0.35  # of the longest bar, for its number
 
 
 def edge_bars(
-    tokens: Sequence[str], weights: Numbers, carried: Numbers, *, title: str, is_signed: bool
+    tokens: Sequence[str], weights: FloatArray, carried: FloatArray, *, title: str, is_signed: bool
 ) -> go.Figure:
     """The edges of one row: each key's weight, and beside it what that edge carries. The points of both
     traces are numbered as the keys.
@@ -191,7 +191,7 @@ def edge_bars(
 
 
 def edge_lengths(
-    lengths: Numbers,
+    lengths: FloatArray,
     *,
     queries: Sequence[str],
     keys: Sequence[str],
@@ -229,7 +229,7 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenWord:
     """A word and its probability, and the model's most probable word and its probability."""
 
     word: str
@@ -270,7 +270,7 @@ def next_tokens(
     return _grouped(bars, across, Axis("", labels, longest=_LABEL).down(), 90 + 44 * len(labels))
 
 
-def word_probabilities(words: Sequence[Given], error: float = 0.0) -> go.Figure:
+def word_probabilities(words: Sequence[GivenWord], error: float = 0.0) -> go.Figure:
     """One row a word from the top down: its probability, and beneath it the model's first choice
     where that is another word. error: how far rounding may move the logarithm of a probability."""
     shares = [word.share for word in words]
@@ -379,18 +379,18 @@ def _shares(
     )
 
 
-class Spread(NamedTuple):
+class VectorSpread(NamedTuple):
     """Where the numbers of each token's vector lie, (token,) each: from centre − reach to centre + reach."""
 
-    centre: Numbers
-    reach: Numbers
+    centre: FloatArray
+    reach: FloatArray
 
 
 _WRITTEN = 24  # up to so many tokens each bar of a spread has its number beside it
 
 
 def spread_bars(
-    before: Spread, after: Spread, *, tokens: Sequence[str], chosen: int, measure: str
+    before: VectorSpread, after: VectorSpread, *, tokens: Sequence[str], chosen: int, measure: str
 ) -> go.Figure:
     """How widely the numbers of each token's vector are spread: a bar for each token, on the left before a
     norm, on the right after it. Each side has a scale of its own.
@@ -448,7 +448,7 @@ _WORDS_ON = {WEIGHT: "white", FEED_FORWARD: "black"}  # numbers that can be read
 
 
 def contribution_lengths(
-    names: Sequence[str], added: Numbers, stream: Numbers, *, token: int | None
+    names: Sequence[str], added: FloatArray, stream: FloatArray, *, token: int | None
 ) -> go.Figure:
     """Bars: the length of what each sub-layer adds to the residual stream; a line: the length of the stream
     that it reads.
@@ -501,7 +501,7 @@ def contribution_lengths(
     )
 
 
-def contribution_rows(names: Sequence[str], added: Numbers, tokens: Sequence[str]) -> go.Figure:
+def contribution_rows(names: Sequence[str], added: FloatArray, tokens: Sequence[str]) -> go.Figure:
     """added (sub-layer, token) as a heatmap, a row a token; colours start at 0."""
     end = colour_end(added, 95)
     title = "length of what each sub-layer adds"

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from viz.notation.labels import LABELS, plotly_label, plotly_words, tick_positions
 from viz.notation.theme import MASKED, colours_on_white
 
-Look = dict[str, Any]  # arguments of Plotly's
+TraceStyle = dict[str, Any]  # arguments of Plotly's
 LABEL = 14  # characters beside a figure
 SLANTED = -60  # degrees of labels that stand above or below many columns
 BARE: Final = {"showgrid": False, "zeroline": False}
@@ -17,7 +17,10 @@ MONOSPACED: Final = {"family": "monospace"}
 SMALL: Final = MONOSPACED | {"size": 11}
 DOTTED: Final = {"dash": "dot", "color": MASKED}
 # A click selects a point, and Plotly would make all others pale.
-STEADY: Look = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}
+STEADY: TraceStyle = {
+    "selected": {"marker": {"opacity": 1}},
+    "unselected": {"marker": {"opacity": 1}},
+}
 CLICKED: Final = {"clickmode": "event+select", "dragmode": False}
 _MARGIN = {"l": 8, "r": 8, "t": 8, "b": 8}
 _LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0.0, "traceorder": "normal"}
@@ -156,7 +159,7 @@ def frame(
     figure.add_shape(type="rect", x0=left, x1=right, y0=top, y1=bottom, line=line)
 
 
-def rectangles(sides: Sequence[tuple[float, float, float, float]]) -> Look:
+def rectangles(sides: Sequence[tuple[float, float, float, float]]) -> TraceStyle:
     """The corners of rectangles (left, right, top, bottom), for one line around all."""
     x: list[float | None] = []
     y: list[float | None] = []

@@ -18,7 +18,7 @@ from viz.figures.chart import (
     SLANTED,
     SMALL,
     Axis,
-    Look,
+    TraceStyle,
     bars_across,
     chart,
     line,
@@ -32,7 +32,7 @@ from viz.figures.vectors import frame_row
 from viz.notation.labels import plotly_label, plotly_words, tick_positions
 from viz.notation.theme import CURVES, DARK, INPUT, KEY, MASKED, STREAM, TARGET, WEIGHT, rgba
 
-_HIDDEN: Look = {"visible": False, "fixedrange": True}  # of an axis
+_HIDDEN: TraceStyle = {"visible": False, "fixedrange": True}  # of an axis
 
 _STEP, _ROW, _HALF = 1.5, 2.0, 0.42  # distances between boxes and rows, half a box
 
@@ -105,7 +105,7 @@ _APART = 48  # so many matrices stand apart at most; more of them touch
 
 
 @dataclass(frozen=True)
-class Block:
+class DrawnArray:
     """One array: `count` equal matrices side by side, and the words above them."""
 
     name: str
@@ -122,7 +122,7 @@ class Block:
         return (self.count, self.columns) if apart else (1, self.count * self.columns)
 
 
-def blocks(arrays: Sequence[Block]) -> go.Figure:
+def blocks(arrays: Sequence[DrawnArray]) -> go.Figure:
     """Arrays as high as they have rows, as wide as they have columns: one below the other, all to one
     scale: an area twice as large holds twice as many numbers. The unit of both axes is a pixel of a
     figure that is `WIDE` pixels wide."""
@@ -187,10 +187,10 @@ def paths_and_gradients(
     across = np.linspace(start, stop, 41)
     height = 1 - ((across - (start + stop) / 2) / max(steps / 2, 0.5)) ** 2
     labelled = tick_positions(len(tokens), 24)
-    nodes: Look = {"marker": {"color": MASKED, "size": 6}}
-    arc: Look = {"yaxis": "y2", "showlegend": False}
+    nodes: TraceStyle = {"marker": {"color": MASKED, "size": 6}}
+    arc: TraceStyle = {"yaxis": "y2", "showlegend": False}
     chain = arc | {"yaxis": "y3"}
-    look: Look = {"mode": "lines+markers", "marker": {"size": 9}}
+    look: TraceStyle = {"mode": "lines+markers", "marker": {"size": 9}}
     zeros = [0] * len(places)
     traces = [
         marks(places, zeros, **nodes | arc),
@@ -233,8 +233,8 @@ def paths_and_gradients(
     )
 
 
-Kind = Literal["kept", "dropped", "greedy"]
-_MARKS: dict[Kind, tuple[str, str, int]] = {  # colour, symbol, size
+TokenFate = Literal["kept", "dropped", "greedy"]
+_MARKS: dict[TokenFate, tuple[str, str, int]] = {  # colour, symbol, size
     "kept": (WEIGHT, "circle", 11),
     "dropped": (MASKED, "circle-open", 8),
     "greedy": (KEY, "diamond", 9),
@@ -247,7 +247,7 @@ class Leaf:
 
     step: int  # from 1
     row: int  # by its total, from the top
-    kind: Kind
+    kind: TokenFate
     token: str
     probability: float
     total: float  # log-probabilities, added up
@@ -255,10 +255,12 @@ class Leaf:
     before: int  # the row of the text that it continues, at the step before
 
 
-Path = Sequence[tuple[int, int]]  # step and row, from (0, 0) on
+DrawnPath = Sequence[tuple[int, int]]  # step and row, from (0, 0) on
 
 
-def beam_tree(leaves: Sequence[Leaf], start: str, *, best: Path, greedy: Path) -> go.Figure:
+def beam_tree(
+    leaves: Sequence[Leaf], start: str, *, best: DrawnPath, greedy: DrawnPath
+) -> go.Figure:
     """The texts that a beam search kept and dropped, as a tree, with the greedy text in it.
 
     start: the token before the first step. best: where the beam search's text lies. greedy: the same of

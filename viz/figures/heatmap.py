@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from model.trace.blocks import Block, block_of, largest_of_blocks, shown_weights
+from model.trace.blocks import CellBlock, block_of, largest_of_blocks, shown_weights
 from model.trace.records import Attention
 from viz.figures.chart import MONOSPACED, SLANTED, Axis, chart, frame, marks, note
 from viz.figures.room import BELOW, LARGE, MARGIN, SCALE, TALLEST, TITLE_LINE, Squares
@@ -41,7 +41,7 @@ def heatmap(
     words: Sequence[Sequence[str]] | None = None,
     height: int | None = None,
     square: bool = False,
-    block: Block = (1, 1),
+    block: CellBlock = (1, 1),
 ) -> go.Figure:
     """values (row, column) as a heatmap. Weights lie on 0-1; all else diverges around 0.
 
@@ -206,7 +206,7 @@ def _cells(values: Matrix, colours: object, **more: object) -> go.Heatmap:
     return go.Heatmap(z=values, colorscale=colours, hoverongaps=False, **more)
 
 
-def _masked(blocked: NDArray[np.bool_] | None, block: Block) -> list[go.Heatmap | go.Scatter]:
+def _masked(blocked: NDArray[np.bool_] | None, block: CellBlock) -> list[go.Heatmap | go.Scatter]:
     """Grey cells, and slanting lines over them as in the explorer, so that colour alone need not say it;
     nothing where no cell is masked. More runs of masked cells than `HATCHED` are narrower than the lines:
     those stay grey."""
@@ -232,7 +232,7 @@ def _masked(blocked: NDArray[np.bool_] | None, block: Block) -> list[go.Heatmap 
     return [cells, hatching]
 
 
-def _hover(shown: Matrix, rows: Axis, columns: Axis, block: Block) -> dict[str, object]:
+def _hover(shown: Matrix, rows: Axis, columns: Axis, block: CellBlock) -> dict[str, object]:
     """What hovering shows: the number and, if there are not too many cells, its row and column."""
     if block != (1, 1):
         of = f"of {block[0]} × {block[1]} positions"
@@ -245,7 +245,7 @@ def _hover(shown: Matrix, rows: Axis, columns: Axis, block: Block) -> dict[str, 
     return {"hovertext": places, "hovertemplate": "%{hovertext}<br>%{z:.4f}<extra></extra>"}
 
 
-def _places(block: Block) -> dict[str, float]:
+def _places(block: CellBlock) -> dict[str, float]:
     """Where the cells lie on axes that count rows and columns, also where a block of them shares a cell."""
     (rows, columns) = block
     if block == (1, 1):
@@ -253,7 +253,9 @@ def _places(block: Block) -> dict[str, float]:
     return {"y0": (rows - 1) / 2, "dy": rows, "x0": (columns - 1) / 2, "dx": columns}
 
 
-def _in_blocks(figure: go.Figure, block: Block, below: float, *, is_positive: bool) -> go.Figure:
+def _in_blocks(
+    figure: go.Figure, block: CellBlock, below: float, *, is_positive: bool
+) -> go.Figure:
     """The figure with a sentence under it where its cells are blocks, in the explorer's words. below: pixels
     below the cells so far."""
     if block == (1, 1):

@@ -22,7 +22,7 @@ from viz.figures.heatmap import heatmap, weights_of_head
 from viz.figures.vectors import token_rows
 from viz.notation.theme import QUANTITIES, QuantityName
 
-Vectors = Literal["query", "key", "value", "output"]
+VectorName = Literal["query", "key", "value", "output"]
 
 
 def weights(trace: Trace, place: str, head: int) -> go.Figure:
@@ -45,9 +45,9 @@ def difference(trace: Trace, other: Trace, place: str, head: int) -> go.Figure:
     return matrix(after - before, rows=queries, columns=keys, quantity="difference")
 
 
-def token_vectors(trace: Trace, place: str, head: int, which: Vectors = "query") -> go.Figure:
+def token_vectors(trace: Trace, place: str, head: int, which: VectorName = "query") -> go.Figure:
     """Queries, keys, values or outputs of one head as rows (token, d_k); colours diverge around 0."""
-    _check_name("vector", which, get_args(Vectors))
+    _check_name("vector", which, get_args(VectorName))
     attention = _head_of(trace, place, head)
     queries, keys = _tokens(trace, attention)
     values: NDArray[np.float32] = getattr(attention, which)[head]

@@ -35,7 +35,7 @@ from viz.notation.labels import (
 from viz.notation.numbers import signed
 from viz.notation.theme import MASKED, QUANTITIES, QuantityName, rgba, vector_scale
 
-Vectors = NDArray[np.floating]
+VectorArray = NDArray[np.floating]
 MARKED = 64  # up to so many rows each has a mark; more marks would touch
 LYING = 60  # up to so many letters, gaps included, labels are written level
 WIDE_LABELS = 8  # labels of many dimensions: so few that they can be written level
@@ -82,7 +82,7 @@ class ColourEnd:
         return f";<br>{beyond:,} values lie beyond the ends of theirs" if beyond else ""
 
 
-def colour_end(values: Vectors, percentile: float = 99.5) -> ColourEnd:
+def colour_end(values: VectorArray, percentile: float = 99.5) -> ColourEnd:
     """The largest |value|, or this percentile if a few large values would leave all others pale."""
     sizes = np.abs(values)
     largest, usual = float(sizes.max()), float(np.percentile(sizes, percentile))
@@ -91,7 +91,7 @@ def colour_end(values: Vectors, percentile: float = 99.5) -> ColourEnd:
 
 
 def token_rows(
-    values: Vectors,
+    values: VectorArray,
     *,
     tokens: Sequence[str],
     columns: Axis,
@@ -159,7 +159,7 @@ DIMENSIONS = 48  # at most so many are drawn: more columns would be too thin to 
 _LETTERS = 10  # of a token
 
 
-def summands(parts: Mapping[str, Vectors], total: Vectors) -> go.Figure:
+def summands(parts: Mapping[str, VectorArray], total: VectorArray) -> go.Figure:
     """parts: vectors (d_model,) by their names in a trace; total (d_model,): what they add up to."""
     rows = [*parts.values(), np.full(len(total), np.nan), total]
     labels = [*(NAMES[name] for name in parts), "", "= sum"]
@@ -172,7 +172,9 @@ def rows_around(id_: int, vocabulary: int) -> range:
     return range(max(id_ - AROUND, 0), min(id_ + AROUND + 1, vocabulary))
 
 
-def look_up(table: Vectors, texts: Sequence[str], *, id_: int, product: Vectors) -> go.Figure:
+def look_up(
+    table: VectorArray, texts: Sequence[str], *, id_: int, product: VectorArray
+) -> go.Figure:
     """One-hot times the table (vocabulary, d_model): the rows around an id, each with its factor, and
     their sum.
 
@@ -191,7 +193,7 @@ def look_up(table: Vectors, texts: Sequence[str], *, id_: int, product: Vectors)
 
 
 def word_pairs(
-    first: Vectors, second: Vectors, *, texts: Sequence[str], end: ColourEnd
+    first: VectorArray, second: VectorArray, *, texts: Sequence[str], end: ColourEnd
 ) -> go.Figure:
     """first, second (token, d_model), token beside token: two rows a token, then a gap.
 
@@ -208,7 +210,7 @@ def word_pairs(
 
 
 def order_differences(
-    ways: Mapping[str, Vectors], *, texts: Sequence[str], end: ColourEnd
+    ways: Mapping[str, VectorArray], *, texts: Sequence[str], end: ColourEnd
 ) -> go.Figure:
     """ways: for each way to run a model, in a word, how far each token's vector of one sentence lies from
     that of the other, (token, d_model). A row a token, a gap after each way."""
@@ -223,7 +225,7 @@ def order_differences(
 
 
 def _stacked(
-    rows: Sequence[Vectors],
+    rows: Sequence[VectorArray],
     labels: Sequence[str],
     name: str,
     end: ColourEnd,
@@ -245,7 +247,7 @@ def _stacked(
     return figure.update_xaxes(_few_numbers(f"dimension<br>{end.lines}", width))
 
 
-def position_map(table: Vectors, *, column_name: str, value_name: str) -> go.Figure:
+def position_map(table: VectorArray, *, column_name: str, value_name: str) -> go.Figure:
     """table (position, column): one row a position."""
     end = colour_end(table)
     figure = heatmap(
@@ -262,7 +264,7 @@ def position_map(table: Vectors, *, column_name: str, value_name: str) -> go.Fig
     return figure.update_yaxes(_few_numbers("position", len(table)))
 
 
-def likeness_map(alike: Vectors) -> go.Figure:
+def likeness_map(alike: VectorArray) -> go.Figure:
     """alike (position, position) from -1 to 1."""
     axis = numbered("position", len(alike))
     figure = heatmap(alike, rows=axis, columns=axis, quantity="score", limit=1.0, square=True)
@@ -284,9 +286,9 @@ _THICK = 2  # rows of the figure that one token's outputs take
 
 
 def merging(
-    outputs: Vectors,
-    written: Vectors,
-    sums: dict[str, Vectors],
+    outputs: VectorArray,
+    written: VectorArray,
+    sums: dict[str, VectorArray],
     *,
     groups: int,
     chosen: int,
@@ -334,7 +336,7 @@ def merging(
 
 
 def merging_of_tokens(
-    outputs: Vectors, total: Vectors, *, tokens: Sequence[str], groups: int
+    outputs: VectorArray, total: VectorArray, *, tokens: Sequence[str], groups: int
 ) -> go.Figure:
     """The whole sentence: the outputs (head, token, d_v) side by side; below them what the sub-layer writes,
     total (token, d_model)."""
@@ -348,7 +350,7 @@ def merging_of_tokens(
 
 
 def _strips(
-    outputs: Vectors, width: int, groups: int, end: ColourEnd, *, height: int
+    outputs: VectorArray, width: int, groups: int, end: ColourEnd, *, height: int
 ) -> Iterator[go.Heatmap]:
     """Each head's outputs (token, d_v), side by side over so many columns, from the first row down."""
     heads, _, own = outputs.shape
@@ -360,7 +362,9 @@ def _strips(
         yield _cells(rows, hue_of(head, heads, groups), end, name, **places)
 
 
-def _cells(values: Vectors, hue: str, end: ColourEnd, words: str, **places: object) -> go.Heatmap:
+def _cells(
+    values: VectorArray, hue: str, end: ColourEnd, words: str, **places: object
+) -> go.Heatmap:
     """Rows of a vector's numbers in a colour."""
     return go.Heatmap(
         z=values.astype(np.float32),
@@ -395,10 +399,10 @@ _BESIDE, _COLUMN = 0.02, 0.05  # between the columns on the right, and their wid
 
 
 def projection(
-    x: Vectors,
-    matrix: Vectors,
-    bias: Vectors,
-    sums: Vectors,
+    x: VectorArray,
+    matrix: VectorArray,
+    bias: VectorArray,
+    sums: VectorArray,
     *,
     dimension: int,
     marked: Sequence[int],
@@ -430,7 +434,7 @@ def projection(
         for number, each in enumerate(beside, 1)
     }
 
-    def cells(of: str, table: Vectors, **places: float) -> go.Heatmap:
+    def cells(of: str, table: VectorArray, **places: float) -> go.Heatmap:
         hue = QUANTITIES["stream" if of == "x" else quantity].hue
         return _cells(table, hue, ends[of], of, name=of, showlegend=False, **places)
 

@@ -15,7 +15,7 @@ from model.nn.config import AS_IN_GPT2, Projection
 from model.nn.norms import NormLaw
 from model.nn.positions import RotaryPairs
 from model.nn.stages import SCORE_STAGES, SINKS, ScoreStage
-from model.snippets import LATER, Stage
+from model.snippets import LATER, CodeStage
 from viz.notation.numbers import power_of_ten
 
 ATTENTION = (
@@ -26,7 +26,7 @@ _MORE = r" + \cdots"
 _NEXT_LINE, _NEXT_TERM = r" \\ ", r" \\ &\quad + "  # each term of a sum has a line of its own
 
 
-StageName = Stage
+StageName = CodeStage
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from model.nn.config import Part, Stack, TransformerConfig
-from model.nn.places import Part as PlaceOnTheMap
+from model.nn.places import TokenPart as PlaceOnTheMap
 
-Kind = PlaceOnTheMap | Literal["next_token"]
+BlockKind = PlaceOnTheMap | Literal["next_token"]
 
 
 @dataclass(frozen=True)
-class Block:
+class MapBlock:
     """One block: its kind, its name on the map, its formula in plain text, and the shape of its result.
 
     In shapes, n is the number of tokens that the stack reads, and m those of the encoder.
     """
 
-    kind: Kind
+    kind: BlockKind
     name: str
     formula: str
     shape: str
@@ -28,18 +28,18 @@ class Rail:
     """One stack of the model: what stands before its layers, in each of them, and after them."""
 
     stack: Stack
-    before: tuple[Block, ...]
-    layer: tuple[Block, ...]
+    before: tuple[MapBlock, ...]
+    layer: tuple[MapBlock, ...]
     layers: int
-    after: tuple[Block, ...]
+    after: tuple[MapBlock, ...]
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[MapBlock, ...]:
         """All blocks, those of a layer once."""
         return self.before + self.layer + self.after
 
 
-_SHOWING: dict[Kind, Part] = {
+_SHOWING: dict[BlockKind, Part] = {
     "norm": "norms",
     "add": "stream",
     "logits": "logits",
@@ -52,7 +52,7 @@ def rails(config: TransformerConfig, unproven: Collection[Part] = ()) -> tuple[R
     proven are left out."""
     left_out = {kind for kind, part in _SHOWING.items() if part in unproven}
 
-    def known(blocks: Iterator[Block]) -> tuple[Block, ...]:
+    def known(blocks: Iterator[MapBlock]) -> tuple[MapBlock, ...]:
         return tuple(block for block in blocks if block.kind not in left_out)
 
     depths: dict[Stack, int] = {
@@ -72,7 +72,7 @@ def rails(config: TransformerConfig, unproven: Collection[Part] = ()) -> tuple[R
     )
 
 
-def _before(config: TransformerConfig) -> Iterator[Block]:
+def _before(config: TransformerConfig) -> Iterator[MapBlock]:
     factor = "√d_model · " if config.scaled_embedding else ""
     yield _vectors(config, "tokens", "tokens", f"x = {factor}E[id], a row of the token table")
     if config.adds_positions:
@@ -81,7 +81,7 @@ def _before(config: TransformerConfig) -> Iterator[Block]:
         yield _norm(config)
 
 
-def _layer(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
+def _layer(config: TransformerConfig, stack: Stack) -> Iterator[MapBlock]:
     """The blocks of one layer, in order."""
     sub_layers = list(_sub_layers(config, stack))
     if config.parallel:  # all read the same vector, and one sum takes up their results
@@ -102,7 +102,7 @@ def _layer(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
             yield _norm(config)
 
 
-def _sub_layers(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
+def _sub_layers(config: TransformerConfig, stack: Stack) -> Iterator[MapBlock]:
     divided = "/√d_k" if config.scaled_scores else ""
     mask = " + B" * config.biases_positions + " + M" * (stack == "decoder")
     turned = ", Q and K rotated by position" if config.turns_positions else ""
@@ -118,30 +118,30 @@ def _sub_layers(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
         yield _vectors(config, "feed_forward", "feed-forward", formula)
 
 
-def _after(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
+def _after(config: TransformerConfig, stack: Stack) -> Iterator[MapBlock]:
     if not config.norms_sum:
         yield _norm(config)
     if stack == "encoder":
-        kind: Kind = "memory" if config.decoder_layers else "vectors"
+        kind: BlockKind = "memory" if config.decoder_layers else "vectors"
         yield _vectors(config, kind, kind, "one vector for each token, in its context")
         return
     words = f"{config.d_vocab:,}"
-    yield Block(
+    yield MapBlock(
         "logits", "logits", "x W_U, one logit for each token of the vocabulary", f"n × {words}"
     )
-    yield Block("next_token", "next token", "softmax(logits of the last token)", words)
+    yield MapBlock("next_token", "next token", "softmax(logits of the last token)", words)
 
 
-def _norm(config: TransformerConfig) -> Block:
+def _norm(config: TransformerConfig) -> MapBlock:
     law, shift = config.norm_law, " + β" if config.shifts else ""
     return _vectors(config, "norm", law.in_map, f"γ ⊙ {law.in_text}{shift}")
 
 
-def _add(config: TransformerConfig, results: int = 1) -> Block:
+def _add(config: TransformerConfig, results: int = 1) -> MapBlock:
     added = " + ".join(["x", *("f(x)", "g(x)")[:results]])
     return _vectors(config, "add", "+", f"{added}, into the residual stream")
 
 
-def _vectors(config: TransformerConfig, kind: Kind, name: str, formula: str) -> Block:
+def _vectors(config: TransformerConfig, kind: BlockKind, name: str, formula: str) -> MapBlock:
     """A block that leaves one vector a token."""
-    return Block(kind, name, formula, f"n × {config.d_model}")
+    return MapBlock(kind, name, formula, f"n × {config.d_model}")

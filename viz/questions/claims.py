@@ -12,7 +12,7 @@ from model.nn.places import Place, head_label
 from model.trace.blocks import of_query
 from model.trace.records import Token
 from model.trace.trace import Trace
-from viz.explorer.message import Claim, Ring, Words
+from viz.explorer.message import HeadClaim, LinkedWords, Ring
 from viz.questions.question import token_name
 from viz.state.link import View
 from viz.state.presets import EXAMPLES, SentenceExample
@@ -37,7 +37,7 @@ def claims(
     after: Trace,
     intervention: Intervention,
     examples: Sequence[SentenceExample] = EXAMPLES,
-) -> tuple[Claim, ...]:
+) -> tuple[HeadClaim, ...]:
     """One for each example with the sentence and model of a view; before and after: the unchanged run and
     the one that is shown, which may be the same."""
     here = [one for one in examples if _sentence(one.view) == _sentence(view)]
@@ -50,44 +50,44 @@ def _sentence(view: View) -> tuple[str, str, str | None]:
     return view.text, view.model, view.target
 
 
-def _own_claim(example: SentenceExample, trace: Trace) -> Claim:
+def _own_claim(example: SentenceExample, trace: Trace) -> HeadClaim:
     view = example.view
-    words = tuple(_linked(example.look_for, Named(view, trace)))
-    return Claim(view.place, view.head, "What to look for.", words)
+    words = tuple(_linked(example.look_for, ClaimFinder(view, trace)))
+    return HeadClaim(view.place, view.head, "What to look for.", words)
 
 
-def _linked(text: str, named: "Named") -> Iterator[Words]:
+def _linked(text: str, named: "ClaimFinder") -> Iterator[LinkedWords]:
     """The text in pieces; those that name something which can be ringed or opened are links."""
     end = 0
     for found in _NAMED.finditer(text):
         link = named.link(found)
         if link is not None:
-            yield Words(text[end : found.start()])
+            yield LinkedWords(text[end : found.start()])
             yield link
             end = found.end()
-    yield Words(text[end:])
+    yield LinkedWords(text[end:])
 
 
 @dataclass(frozen=True)
-class Named:
+class ClaimFinder:
     """Finds in one head of one run what the words of an example name."""
 
     view: View
     trace: Trace
 
-    def link(self, found: re.Match[str]) -> Words | None:
+    def link(self, found: re.Match[str]) -> LinkedWords | None:
         """None where it is unclear which cell, row or head is meant."""
         kinds, text = found.groupdict(), found[0]
         if kinds["last_token"]:
-            return Words(text, (Ring(query=len(self.queries) - 1),))
+            return LinkedWords(text, (Ring(query=len(self.queries) - 1),))
         if kinds["first_column"]:
-            return Words(text, (Ring(key=0),))
+            return LinkedWords(text, (Ring(key=0),))
         if kinds["diagonal"]:
             side = kinds["side"]
-            return Words(text, (Ring(diagonal=_SIDES[side and side.lower()]),))
+            return LinkedWords(text, (Ring(diagonal=_SIDES[side and side.lower()]),))
         if kinds["token"]:
             ring = self._ring(kinds["token"], kinds["ordinal"])
-            return None if ring is None else Words(text, (ring,))
+            return None if ring is None else LinkedWords(text, (ring,))
         return self._head(kinds, text)
 
     @property
@@ -116,52 +116,52 @@ class Named:
             return Ring(query=query, key=columns[0])
         return Ring(query=rows[0]) if len(rows) == 1 else None
 
-    def _head(self, kinds: dict[str, str | None], text: str) -> Words | None:
+    def _head(self, kinds: dict[str, str | None], text: str) -> LinkedWords | None:
         """A head by its name, one beside the chosen one, or the same number in another layer."""
         chosen = Place.named(self.view.place)
         layer = kinds["layer"] or kinds["other_layer"] or str(chosen.layer)
         head = kinds["head"] or kinds["beside"] or str(self.view.head)
         place = replace(chosen, layer=int(layer)).name
         known = {one.name: one.heads for one in self.trace.attention}
-        return Words(text, (), place, int(head)) if int(head) < known.get(place, 0) else None
+        return LinkedWords(text, (), place, int(head)) if int(head) < known.get(place, 0) else None
 
 
 def _positions(text: str, tokens: Sequence[Token]) -> list[int]:
     return [at for at, token in enumerate(tokens) if token.text.strip() == text]
 
 
-def changed_claim(view: View, before: Trace, after: Trace, intervention: Intervention) -> Claim:
+def changed_claim(view: View, before: Trace, after: Trace, intervention: Intervention) -> HeadClaim:
     """What became of an example's cell: its weight before and after, and where its row is largest now."""
     attention, head = after.find(view.place), view.head
     row = of_query(attention, view.query).weights(head)[0]
     unchanged = of_query(before.find(view.place), view.query).weights(head)[0]
     was, now = float(unchanged[view.key]), row[view.key]
     queries, keys = after.queries_of(attention), after.keys_of(attention)
-    asking = Words(token_name(queries[view.query], view.query), (Ring(query=view.query),))
+    asking = LinkedWords(token_name(queries[view.query], view.query), (Ring(query=view.query),))
 
-    def named(key: int) -> Words:
-        return Words(token_name(keys[key], key), (Ring(view.query, key),))
+    def named(key: int) -> LinkedWords:
+        return LinkedWords(token_name(keys[key], key), (Ring(view.query, key),))
 
     wanted, largest = named(view.key), int(row.argmax())
     alike = int(np.isclose(row, row[largest], rtol=1e-4).sum())
-    start = (Words(f"In {head_label((view.place, head))} the row of "), asking)
-    earlier = (wanted, Words(f" gets {now:.2f}, before the change {was:.2f}."))
-    said: tuple[Words, ...]
+    start = (LinkedWords(f"In {head_label((view.place, head))} the row of "), asking)
+    earlier = (wanted, LinkedWords(f" gets {now:.2f}, before the change {was:.2f}."))
+    said: tuple[LinkedWords, ...]
     if row[largest] == 0:
-        lost = Words(f" got {was:.2f} before the change.")
-        said = (Words(" attends to nothing: every key is masked. "), wanted, lost)
+        lost = LinkedWords(f" got {was:.2f} before the change.")
+        said = (LinkedWords(" attends to nothing: every key is masked. "), wanted, lost)
     elif alike > 1:
-        said = (Words(f" gives {alike} tokens {row[largest]:.2f} each. "), *earlier)
+        said = (LinkedWords(f" gives {alike} tokens {row[largest]:.2f} each. "), *earlier)
     elif largest == view.key:
-        still = Words(f": {now:.2f}, before the change {was:.2f}.")
-        said = (Words(" still gives its largest weight to "), wanted, still)
+        still = LinkedWords(f": {now:.2f}, before the change {was:.2f}.")
+        said = (LinkedWords(" still gives its largest weight to "), wanted, still)
     else:
         to = (
-            Words(" gives its largest weight to "),
+            LinkedWords(" gives its largest weight to "),
             named(largest),
-            Words(f": {row[largest]:.2f}. "),
+            LinkedWords(f": {row[largest]:.2f}. "),
         )
         said = (*to, *earlier)
     zeroed = (view.place, head) in intervention.ablated
-    off = (Words(" The output of this head is set to zero."),) if zeroed else ()
-    return Claim(view.place, head, "After the change.", (*start, *said, *off))
+    off = (LinkedWords(" The output of this head is set to zero."),) if zeroed else ()
+    return HeadClaim(view.place, head, "After the change.", (*start, *said, *off))

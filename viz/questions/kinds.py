@@ -9,10 +9,10 @@ from viz.questions.interventions import (
     without_scaling,
 )
 from viz.questions.next_tokens import next_token, settled_state, warmed
-from viz.questions.question import Maker
+from viz.questions.question import QuestionMaker
 from viz.questions.rows import allowed_keys, copying_head, largest_weight, previous_head
 
-MAKERS: dict[str, tuple[Maker, ...]] = {
+MAKERS: dict[str, tuple[QuestionMaker, ...]] = {
     "attention": (
         largest_weight,
         without_scaling,

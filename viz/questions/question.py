@@ -71,10 +71,14 @@ class Scene:
         return token_name(tokens[-1], len(tokens) - 1)
 
 
-Maker = Callable[[Scene, int], Question | None]  # the number picks a row; None: no clear answer
+QuestionMaker = Callable[
+    [Scene, int], Question | None
+]  # the number picks a row; None: no clear answer
 
 
-def first_clear(scene: Scene, makers: Sequence[Maker], start: int) -> tuple[Question, int] | None:
+def first_clear(
+    scene: Scene, makers: Sequence[QuestionMaker], start: int
+) -> tuple[Question, int] | None:
     """The first question from number `start` on that has a clear answer, and the number after it.
 
     Numbers go through the kinds in turn, then through the rows. None where this sentence has none.

@@ -11,7 +11,7 @@ from viz.elements.plot import plot
 from viz.figures.head_tiles import tiles_in_a_row
 from viz.notation.markdown import plain
 from viz.questions.kinds import MAKERS
-from viz.questions.question import Maker, Question, Scene, first_clear
+from viz.questions.question import Question, QuestionMaker, Scene, first_clear
 from viz.state.link import View
 from viz.state.look import traced
 from viz.state.session import current
@@ -129,7 +129,7 @@ def _answers() -> dict[Question, int]:
     return dict(answers)
 
 
-def answerable(scene: Scene, makers: Sequence[Maker]) -> Question | None:
+def answerable(scene: Scene, makers: Sequence[QuestionMaker]) -> Question | None:
     """The first question of these kinds that has a clear answer on this sentence."""
     made = first_clear(scene, makers, 0)
     return None if made is None else made[0]

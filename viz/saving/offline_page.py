@@ -25,10 +25,10 @@ from model.analysis.run_comparison import (
     rounding,
     row_statistics,
 )
-from model.snippets import Later
+from model.snippets import LaterStage
 from model.trace.arrays import Array, Mask, matrix_csv, read_only
 from model.trace.blocks import (
-    Block,
+    CellBlock,
     block_of,
     by_queries,
     in_blocks,
@@ -70,13 +70,13 @@ class HeadPicture:
 
     stage: Stage
     name: str  # L1H3
-    later: tuple[Later, ...]  # the stages between the scaled scores and the weights
+    later: tuple[LaterStage, ...]  # the stages between the scaled scores and the weights
     runs: Mapping[str, Array]  # (row, column) each
     limits: Mapping[str, float]  # end of each run's colours, the same for all heads of the layer
     rows: tuple[str, ...]  # labels, each with its position: "3 ·cat"
     columns: tuple[str, ...]
     formula: Formula | None = None  # of a stage around the heads
-    block: Block = (1, 1)  # rows and columns of each number, the largest of them, where many
+    block: CellBlock = (1, 1)  # rows and columns of each number, the largest of them, where many
 
     @property
     def captions(self) -> Mapping[str, str]:
@@ -294,7 +294,7 @@ def _katex() -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class ReportSubject:
     """What a report is about: a run, the unchanged run where it is changed, a place, a link."""
 
     title: str  # the model's
@@ -305,7 +305,7 @@ class Subject:
     look_for: str = ""
 
 
-def report(subject: Subject, picture: HeadPicture) -> bytes:
+def report(subject: ReportSubject, picture: HeadPicture) -> bytes:
     said = html.escape(subject.look_for)
     own, whole = (difference(part.check()) for part in (subject.attention, subject.trace))
     body = [
@@ -321,7 +321,7 @@ def report(subject: Subject, picture: HeadPicture) -> bytes:
     return standalone(picture.title, "".join(body), picture_figures(picture))
 
 
-def _settings(subject: Subject) -> str:
+def _settings(subject: ReportSubject) -> str:
     trace = subject.trace
     labels = tuple(token_label(token.text) for token in trace.tokens)
     changed = [part.words for part in parts(trace.intervention, labels)]
@@ -356,7 +356,7 @@ def _formula(attention: Attention, picture: HeadPicture) -> str:
     )
 
 
-def _effect(subject: Subject) -> str:
+def _effect(subject: ReportSubject) -> str:
     """What the intervention did, in a table; nothing without an intervention."""
     before, after = subject.baseline, subject.trace
     if before is None:

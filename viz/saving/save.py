@@ -24,7 +24,7 @@ from model.trace.trace_file import trace_file
 from viz.notation.formulas import StageName
 from viz.saving.offline_page import (
     HeadPicture,
-    Subject,
+    ReportSubject,
     head_picture,
     picture_csv,
     picture_figures,
@@ -69,7 +69,7 @@ class _Drawn:
         trace, baseline = self._runs()
         title = models[self.requests[0].model].title
         attention = trace.find(self.place)
-        subject = Subject(title, trace, baseline, attention, self.link, self.look_for)
+        subject = ReportSubject(title, trace, baseline, attention, self.link, self.look_for)
         return report(subject, self._picture())
 
     def trace(self) -> bytes:

@@ -19,7 +19,7 @@ from model.nn.config import Part, TransformerConfig
 from model.nn.places import Head
 from viz.elements.error_boundary import error_boundary
 from viz.notation.markdown import plain
-from viz.notation.model_map import Block, Kind, Rail, rails
+from viz.notation.model_map import BlockKind, MapBlock, Rail, rails
 from viz.saving.save import link_of_view
 from viz.shell import class_bar
 from viz.shell.controls import choose_example, sentence_box
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # The map of the model above every page: its blocks in order, each a link to the page that shows it.
 # The blocks that the open page shows are filled, and the tick of the chosen layer is lit.
 
-PAGES: dict[Kind, str] = {
+PAGES: dict[BlockKind, str] = {
     "tokens": "pages/tokens.py",
     "positions": "pages/positions.py",
     "norm": "pages/layer_norm.py",
@@ -58,7 +58,7 @@ PAGES: dict[Kind, str] = {
     "logits": "pages/prediction.py",
     "next_token": "pages/prediction.py",
 }
-ALSO: dict[str, tuple[Kind, ...]] = {
+ALSO: dict[str, tuple[BlockKind, ...]] = {
     "pages/home.py": ("attention",),
     "pages/all_heads.py": ("attention",),
     "pages/corpus.py": ("attention",),
@@ -73,7 +73,7 @@ SHOWN_ON = {
     )
     for kind, file in PAGES.items()
 }
-SPOKEN: dict[Kind, str] = {"add": "+, add to the residual stream"}  # where the name is a sign
+SPOKEN: dict[BlockKind, str] = {"add": "+, add to the residual stream"}  # where the name is a sign
 _ROOM_FOR_STACKS = "<style>.st-key-work-bar { --picker: var(--encoder) }</style>"
 
 
@@ -121,7 +121,7 @@ def _rail(rail: Rail, place: str, carried: Mapping[str, str], *, named: bool) ->
     )
 
 
-def _block(block: Block, carried: Mapping[str, str]) -> str:
+def _block(block: MapBlock, carried: Mapping[str, str]) -> str:
     file, said = PAGES[block.kind], html.escape(f"{block.formula}\nshape: {block.shape}")
     leads = leading_to(file, carried) if has_others() else ""
     label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""

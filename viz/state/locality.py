@@ -49,14 +49,14 @@ def visitor_is_local() -> bool:
     return is_local(context.remote_ip, context.headers)
 
 
-class _Thread(threading.local):
+class _VisitorThread(threading.local):
     """The run of a page that this thread draws, and the settings for its visitor."""
 
     run: object = None
     settings: Settings
 
 
-_thread = _Thread()
+_thread = _VisitorThread()
 
 
 def settings_of_this_run() -> Settings:

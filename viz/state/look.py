@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # each, even for a trace that is too large to be kept. Between two runs only the engine keeps anything.
 
 
-class _Thread(threading.local):
+class _PageRun(threading.local):
     """The run that this thread draws. What it holds goes with the thread, or with the next run in it."""
 
     run: object = None
@@ -35,7 +35,7 @@ class _Thread(threading.local):
     passing: dict[str | Request, Any]  # one trace at most
 
 
-_thread = _Thread()
+_thread = _PageRun()
 
 
 def loaded(name: str, progress: Progress = lambda sentence, share: None) -> "Model":

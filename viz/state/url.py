@@ -13,22 +13,22 @@ import streamlit as st
 LATE = 5.0  # seconds for which a request may carry what has been replaced
 _PARTS = "address-parts"  # session state: a part's name -> _Part
 
-Said = dict[str, str]
+LinkValues = dict[str, str]
 
 
 @dataclass(frozen=True)
 class _Part:
-    said: Said
-    earlier: tuple[tuple[Said, float], ...] = ()  # and when it was replaced
+    said: LinkValues
+    earlier: tuple[tuple[LinkValues, float], ...] = ()  # and when it was replaced
     names: frozenset[str] = frozenset()  # its parameters, where it stands in the address
 
 
-def read(names: Set[str]) -> Said:
+def read(names: Set[str]) -> LinkValues:
     """What the address of this request says of these parameters."""
     return {name: st.query_params[name] for name in st.query_params if name in names}
 
 
-def tell(part: str, said: Said, names: Set[str] = frozenset()) -> None:
+def tell(part: str, said: LinkValues, names: Set[str] = frozenset()) -> None:
     """Notes what the browser is told of a part: links that carry it, or its parameters in the address."""
     before = _parts().get(part)
     earlier = () if before is None else _recent(before)
@@ -37,13 +37,13 @@ def tell(part: str, said: Said, names: Set[str] = frozenset()) -> None:
     st.session_state[_PARTS] = _parts() | {part: _Part(said, earlier, frozenset(names))}
 
 
-def write(part: str, said: Said, names: Set[str]) -> None:
+def write(part: str, said: LinkValues, names: Set[str]) -> None:
     """Makes the address say this of a part from now on."""
     tell(part, said, names)
     say(said, names)
 
 
-def say(said: Said, names: Set[str]) -> None:
+def say(said: LinkValues, names: Set[str]) -> None:
     """Makes the address say this of these parameters. Others stay as they are: a parameter that is bound to a
     widget may not be written at all."""
     written = read(names)
@@ -60,13 +60,13 @@ def put_right() -> None:
             say(part.said, part.names)
 
 
-def says(part: str) -> Said | None:
+def says(part: str) -> LinkValues | None:
     """What the browser was told last; None before."""
     known = _parts().get(part)
     return None if known is None else known.said
 
 
-def knows(part: str, written: Said) -> bool:
+def knows(part: str, written: LinkValues) -> bool:
     """Whether the browser was told this last, or so shortly before that the request may not know better."""
     known = _parts().get(part)
     return known is not None and written in (known.said, *(said for said, _ in _recent(known)))
@@ -77,6 +77,6 @@ def _parts() -> dict[str, _Part]:
     return parts
 
 
-def _recent(part: _Part) -> tuple[tuple[Said, float], ...]:
+def _recent(part: _Part) -> tuple[tuple[LinkValues, float], ...]:
     now = time.monotonic()
     return tuple((said, when) for said, when in part.earlier if now - when < LATE)

@@ -16,7 +16,7 @@ from types import TracebackType
 from streamlit import logger as streamlit_logger
 
 from model import __name__ as MODEL
-from model.serving.engine import Event, Found, facts
+from model.serving.engine import CacheLookup, Event, facts
 from model.system.clicks import click
 from viz import __name__ as VIZ
 
@@ -34,7 +34,7 @@ def event(name: str, **told: object) -> None:
 
 def note(happened: Event) -> None:
     """Writes an event of the engine, except for traces that were found."""
-    if isinstance(happened, Found):
+    if isinstance(happened, CacheLookup):
         return
     event(type(happened).__name__.lower(), **facts(happened))
 
@@ -47,7 +47,7 @@ def kept_back() -> int:
 def set_up() -> None:
     """Gives every logger of this process one handler, which writes JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines())
+    handler.setFormatter(JsonLines())
     handler.addFilter(_repeats)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.captureWarnings(True)
@@ -106,7 +106,7 @@ def _origin(error: BaseException | None) -> tuple[str, int | None] | None:
     return (steps[0].filename, steps[0].lineno) if steps else None
 
 
-class Lines(logging.Formatter):
+class JsonLines(logging.Formatter):
     """One record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from model.serving.engine import Engine, Event, Found, Loaded, Passed, known
+from model.serving.engine import CacheLookup, Engine, Event, Loaded, Passed, known
 
 MOMENTS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 # Parts of the server; the rest are pages.
@@ -125,7 +125,7 @@ def watch(engine: Engine) -> None:
 
 def count(event: Event) -> None:
     """Counts an event of the engine."""
-    if isinstance(event, Found):
+    if isinstance(event, CacheLookup):
         _asked.labels("yes" if event.hit else "no").inc()
     elif isinstance(event, Loaded):
         _loads.labels(known(event.model)).inc()

@@ -18,7 +18,7 @@ from model.trace.trace import Trace
 from model.trace.unproven import UnprovenError
 from viz.questions.interventions import leaking_mask, without_positions, without_scaling
 from viz.questions.next_tokens import settled_state
-from viz.questions.question import Maker, listed, token_name
+from viz.questions.question import QuestionMaker, listed, token_name
 from viz.questions.rows import copied_cells, copying_head, copying_heads, largest_weight, open_keys
 from viz.state.intervention_words import parts
 from viz.state.link import View
@@ -211,7 +211,7 @@ class TourStep:
     learned: str
     missing: Lack
     opens: Mapping[str, object] = field(default_factory=dict)
-    question: Maker | None = None
+    question: QuestionMaker | None = None
     needs: tuple[Need, ...] = ()
     changes: bool = False  # whether the reader is to change the model
 

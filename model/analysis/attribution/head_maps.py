@@ -41,7 +41,7 @@ CLOSE = 1e-4  # of the largest number: what rounding in single precision explain
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
+class Rotation:
     """Rotary positions: pairs of dimensions turned by angles (T, pairs) (Su et al. 2021)."""
 
     angles: Wide
@@ -70,7 +70,7 @@ class HeadMap:
 
     matrix: Wide  # (D, C)
     bias: Wide  # (D,)
-    turn: Turn | None = None
+    turn: Rotation | None = None
     gamma: Wide | float = 1.0  # (D,): of a norm of the queries or keys
     beta: Wide | float = 0.0
     factor: Wide | float = 1.0  # (T, 1): 1/deviation in that norm
@@ -151,7 +151,7 @@ def where_read(
     return stack, sub_layers(trace, stack).index(before)
 
 
-def _turn(model: "Model", attention: Attention, length: int) -> Turn | None:
+def _turn(model: "Model", attention: Attention, length: int) -> Rotation | None:
     if not attention.projection.turned:
         return None
     pairs = model.config.rotary_pairs
@@ -160,7 +160,7 @@ def _turn(model: "Model", attention: Attention, length: int) -> Turn | None:
         raise ValueError(
             f"{model.name} rotates its queries in a way that this analysis does not cover."
         )
-    return Turn(angles.numpy().astype(np.float64), pairs)
+    return Rotation(angles.numpy().astype(np.float64), pairs)
 
 
 def _blocks(

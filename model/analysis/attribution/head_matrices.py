@@ -262,7 +262,7 @@ def _singular(left: Wide, right: Wide) -> Wide:
     return values
 
 
-Reads = Literal["Q", "K", "V"]
+ReadsAs = Literal["Q", "K", "V"]
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ class Composition:
 
     earlier: Head
     later: Head
-    reads: Reads  # through its queries, keys or values
+    reads: ReadsAs  # through its queries, keys or values
     ratio: float
 
 
@@ -301,7 +301,7 @@ class _Grams:
             for first, second in ((query, key), (self.gram, output))
         )
         # What it reads with, what stands behind that, and the length of both.
-        self.reads: dict[Reads, tuple[Wide, Wide, float]] = {
+        self.reads: dict[ReadsAs, tuple[Wide, Wide, float]] = {
             "Q": (one.query, key, looks),
             "K": (one.key, query, looks),
             "V": (one.value, output, self.length),

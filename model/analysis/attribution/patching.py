@@ -351,8 +351,8 @@ def agreement(exact: Wide, estimate: Wide) -> Agreement:
 # Patches along one path: what a later head would do if it alone read an earlier head of another run.
 # Source: Wang et al. 2022, "Interpretability in the Wild", path patching.
 
-Reads = Literal["query", "key", "value"]
-READS: tuple[Reads, ...] = get_args(Reads)
+PathReads = Literal["query", "key", "value"]
+READS: tuple[PathReads, ...] = get_args(PathReads)
 
 
 @asked
@@ -361,7 +361,7 @@ def path_map(
     trace_a: Trace,
     trace_b: Trace,
     receiver: Head,
-    reads: Sequence[Reads] = READS,
+    reads: Sequence[PathReads] = READS,
     *,
     answer: tuple[int, int],
 ) -> Wide:
@@ -382,7 +382,7 @@ def path_map(
 def path_maps(
     runs: PatchedRuns,
     receiver: Head,
-    reads: Sequence[Reads] = READS,
+    reads: Sequence[PathReads] = READS,
     *,
     answer: tuple[int, int],
     turn: Turn = nullcontext,
@@ -443,7 +443,7 @@ def _with(
     rows: int,
     read: dict[Site, Tensor],
     receiver: Head,
-    reads: Sequence[Reads],
+    reads: Sequence[PathReads],
 ) -> Tensor:
     """What run A ends with where one head has these queries, keys or values."""
     place, head = receiver
@@ -454,7 +454,7 @@ def _with(
     return runs.passed(runs.trace, one_after_another(in_rows(first, rows), put))
 
 
-Kind = What | Literal["path"]
+PatchMapKind = What | Literal["path"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,12 +476,12 @@ def growing_map(
     model: "Model",
     trace_a: Trace,
     trace_b: Trace,
-    kind: Kind,
+    kind: PatchMapKind,
     answer: tuple[int, int],
     *,
     place: str = "",
     receiver: Head | None = None,
-    reads: tuple[Reads, ...] = READS,
+    reads: tuple[PathReads, ...] = READS,
     turn: Turn,
 ) -> Iterator[PatchMap]:
     """Of "path" the map of `path_maps` into a receiver; else that of `patch_maps`. place: the sub-layer of

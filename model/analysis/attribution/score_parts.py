@@ -11,7 +11,7 @@ from model.analysis.attribution.head_maps import HeadMap, Side, head_map, read_b
 from model.analysis.attribution.modules import wide
 from model.analysis.attribution.stream_parts import (
     Positions,
-    Reader,
+    StreamReader,
     checked_head,
     parts_read,
     sub_layers_back,
@@ -119,27 +119,29 @@ def _vectors(
     return tuple(name for name, _ in ordered), np.stack([vectors for _, vectors in ordered])
 
 
-def _reader(made: HeadMap, tokens: Positions, means: Wide) -> tuple[Reader, Callable[[Wide], Wide]]:
+def _reader(
+    made: HeadMap, tokens: Positions, means: Wide
+) -> tuple[StreamReader, Callable[[Wide], Wide]]:
     """What reads the vectors of a head, and what makes means (M, d_k) of all that it reads. Only vectors
     that are turned, each by its own angles, must be read token by token."""
     if made.turn is not None:
-        return Reader(made.matrix, tokens), lambda read: means @ made.linear(read, tokens)
+        return StreamReader(made.matrix, tokens), lambda read: means @ made.linear(read, tokens)
     factor = made.factor if isinstance(made.factor, float) else made.factor[tokens, 0]
-    return Reader(made.matrix, tokens, means * factor), lambda read: read * made.gamma
+    return StreamReader(made.matrix, tokens, means * factor), lambda read: read * made.gamma
 
 
 FEW = 16  # up to so many parts stand alone
 
 
 @dataclass(frozen=True)
-class Group:
+class PartGroup:
     """One part, or all parts of a layer."""
 
     members: tuple[int, ...]  # their places among the parts
     layer: int | None = None  # None: one part alone
 
 
-def grouped(parts: Sequence[str], opened: int | None = None) -> tuple[Group, ...]:
+def grouped(parts: Sequence[str], opened: int | None = None) -> tuple[PartGroup, ...]:
     """All parts alone where they are few; else one group for each layer but the opened one."""
     alone = len(parts) <= FEW
     layers: dict[tuple[int | None, int], list[int]] = {}
@@ -147,7 +149,7 @@ def grouped(parts: Sequence[str], opened: int | None = None) -> tuple[Group, ...
         layer = layer_of(part)
         single = alone or layer is None or layer == opened
         layers.setdefault((None, at) if single else (layer, -1), []).append(at)
-    return tuple(Group(tuple(members), layer) for (layer, _), members in layers.items())
+    return tuple(PartGroup(tuple(members), layer) for (layer, _), members in layers.items())
 
 
 def layer_of(part: str) -> int | None:
@@ -157,7 +159,7 @@ def layer_of(part: str) -> int | None:
     return Place.named(name).layer if "." in name else None
 
 
-def summed(values: Wide, queries: Sequence[Group], keys: Sequence[Group]) -> Wide:
+def summed(values: Wide, queries: Sequence[PartGroup], keys: Sequence[PartGroup]) -> Wide:
     """values (query part, key part), added up over each pair of groups."""
     rows = np.stack([values[list(group.members)].sum(0) for group in queries])
     return np.stack([rows[:, list(group.members)].sum(1) for group in keys], axis=1)
@@ -254,7 +256,7 @@ class EdgeValues:
         row = _output_row(model, token_id)
         row = row if against is None else row - _output_row(model, against)
         at = range(len(self.weights))[position]
-        reader = Reader(row[None], np.array([at]))
+        reader = StreamReader(row[None], np.array([at]))
         for part in sub_layers_back(model, trace, "decoder", reader, None):
             if part.name == attention.name:
                 reader = reader.through(part)

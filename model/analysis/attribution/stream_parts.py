@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Positions = NDArray[np.intp]
 
 
-class Reader:
+class StreamReader:
     """Rows (R, C) that read the stream at some tokens, or means over the tokens. Each step back through a
     norm changes them into the rows that read the same from before it."""
 
@@ -49,7 +49,7 @@ class Reader:
         self.rows = self.rows - norm.law.mean(self.rows)
         self.factor = self.factor * norm.inverse_deviation.astype(np.float64)[self.tokens, None]
 
-    def through(self, part: Contribution) -> "Reader":
+    def through(self, part: Contribution) -> "StreamReader":
         """What reads the last map of a sub-layer as this reads what it adds to the stream. Its constants are
         counted here by `take`."""
         if part.norm is None:
@@ -58,7 +58,7 @@ class Reader:
         inner.back_through(part.norm)
         return inner
 
-    def take(self, inner: "Reader") -> None:
+    def take(self, inner: "StreamReader") -> None:
         """Counts the biases that another reader met."""
         self.constant = inner.constant
 
@@ -92,7 +92,7 @@ class Reader:
 
 
 def sub_layers_back(
-    model: "Model", trace: Trace, stack: Stack, reader: Reader, before: str | None
+    model: "Model", trace: Trace, stack: Stack, reader: StreamReader, before: str | None
 ) -> Iterator[Contribution]:
     """The sub-layers that wrote before another one, the last first; the reader reads each as it wrote.
 
@@ -121,7 +121,7 @@ def sub_layers_back(
 
 
 def parts_read(
-    model: "Model", trace: Trace, stack: Stack, reader: Reader, before: str | None
+    model: "Model", trace: Trace, stack: Stack, reader: StreamReader, before: str | None
 ) -> Iterator[tuple[str, Wide]]:
     """Everything that the stream is the sum of, by name, and what the reader reads of it.
 

@@ -285,7 +285,7 @@ class _Stack:
         yield made("Back to the width", f"h·W₂{outer}", _WIDE, each=2 * config.d_mlp)
 
 
-Shape = tuple[int, ...]
+Dimensions = tuple[int, ...]
 Key = tuple[str, str]  # place and name of an operation
 
 
@@ -295,10 +295,10 @@ def lengths_of(trace: Trace) -> Lengths:
 
 
 @asked
-def recorded_shapes(trace: Trace) -> dict[Key, Shape]:
+def recorded_shapes(trace: Trace) -> dict[Key, Dimensions]:
     """Shape of each recorded array of the first layer by (place, name) of its operation, without the
     batch axis. Views of other arrays are not listed."""
-    found: dict[Key, Shape] = {}
+    found: dict[Key, Dimensions] = {}
     for stack in trace.stacks:
         found |= _stream(trace, stack)
     for attention in trace.attention:
@@ -323,8 +323,8 @@ def recorded_shapes(trace: Trace) -> dict[Key, Shape]:
 
 
 def compared(
-    operations: tuple[Operation, ...], recorded: dict[Key, Shape]
-) -> list[tuple[Operation, Shape | None, bool | None]]:
+    operations: tuple[Operation, ...], recorded: dict[Key, Dimensions]
+) -> list[tuple[Operation, Dimensions | None, bool | None]]:
     """Each operation with its recorded shape, if any, and whether both agree for one sequence."""
     pairs = [(step, recorded.get(step.key)) for step in operations]
     return [
@@ -332,7 +332,7 @@ def compared(
     ]
 
 
-def _stream(trace: Trace, stack: Stack) -> dict[Key, Shape]:
+def _stream(trace: Trace, stack: Stack) -> dict[Key, Dimensions]:
     embedding = Place(stack, None, "embedding").name
     found = {
         (embedding, "Token ids"): (len(trace.tokens_of(stack)),),
@@ -346,7 +346,7 @@ def _stream(trace: Trace, stack: Stack) -> dict[Key, Shape]:
     return found
 
 
-def _attention(attention: Attention) -> dict[Key, Shape]:
+def _attention(attention: Attention) -> dict[Key, Dimensions]:
     place = attention.place.in_any_layer
     vectors = zip("QKV", attention.vectors, strict=True)
     maps = {"Scores": attention.scores, "Scaled": attention.masked, "Weights": attention.weights}

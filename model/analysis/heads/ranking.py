@@ -37,7 +37,7 @@ class HeadTokens:
 
 
 Number = Callable[[Array, HeadTokens], float]
-Cells = Callable[[HeadTokens], Mask]
+CellRule = Callable[[HeadTokens], Mask]
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Statistic:
     title: str
     meaning: str
     of: Number  # raises ValueError where the text gives it no rows
-    cells: Cells | None = None  # (query, key): where a head called so looks
+    cells: CellRule | None = None  # (query, key): where a head called so looks
     across: bool = False  # also for queries and keys of two different texts
     column: bool = False  # whether every row looks at the same keys
     continued: bool = False  # only where the model continues the text that it reads
     unit: str = "weight, 0 to 1"
 
 
-def _at(offset: int) -> tuple[Number, Cells]:
+def _at(offset: int) -> tuple[Number, CellRule]:
     """The weight on the key so many tokens after its query."""
     return (
         lambda weights, _: statistics.at_offset(weights, offset),

@@ -14,7 +14,7 @@ from model.nn.places import Head
 from model.system.elsewhere import asked
 from model.trace.arrays import Array, Mask, Wide, read_only
 from model.trace.blocks import (
-    Block,
+    CellBlock,
     block_of,
     by_queries,
     in_blocks,
@@ -24,7 +24,7 @@ from model.trace.blocks import (
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 
-Sizes = tuple[int, int, int]  # heads, queries and keys of a layer
+LayerSizes = tuple[int, int, int]  # heads, queries and keys of a layer
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Family:
     stack: Stack
     cross: bool
     # Where they differ from layer to layer, as in somebody's own modules.
-    sizes: Sizes | None = None
+    sizes: LayerSizes | None = None
 
     @property
     def title(self) -> str:
@@ -83,7 +83,7 @@ def _family(attention: Attention, uneven: Container[tuple[Stack, bool]]) -> Fami
 
 def _uneven(trace: Trace) -> set[tuple[Stack, bool]]:
     """The kinds of which a pass has layers of several sizes."""
-    first: dict[tuple[Stack, bool], Sizes] = {}
+    first: dict[tuple[Stack, bool], LayerSizes] = {}
     pairs = [(_kind(one), one.sizes) for one in trace.attention]
     return {kind for kind, sizes in pairs if first.setdefault(kind, sizes) != sizes}
 
@@ -177,7 +177,7 @@ def induction(weights: Array, period: int) -> float:
 class MeanWeights:
     """The mean weights of many heads: as many cells as a picture shows, and sums of all of them."""
 
-    block: Block  # queries and keys of a cell
+    block: CellBlock  # queries and keys of a cell
     cells: Array  # (row, column): the largest mean of each block
     masked: Mask  # (row, column): no head may look anywhere in the block
     of_keys: Wide  # (key,): mean over the queries

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model.analysis.attribution.head_maps import HeadMap, Side, Turn, head_map, read_by, where_read
+from model.analysis.attribution.head_maps import (
+    HeadMap,
+    Rotation,
+    Side,
+    head_map,
+    read_by,
+    where_read,
+)
 from model.analysis.stream.stream import contributions, weight_and_bias
 from model.nn.places import Place
 from model.system.elsewhere import asked
@@ -58,7 +65,7 @@ class AroundHeads:
         return {name: np.broadcast_to(part, shape) for name, part in parts.items()}
 
     @cached_property
-    def turn(self) -> Turn | None:
+    def turn(self) -> Rotation | None:
         """By which angles, (n, T/2), rotary positions turn the queries; None where they do not, or where
         queries turned so are not the recorded ones: some layers turn none."""
         angles, pairs = self.trace.angles, self.model.config.rotary_pairs
@@ -67,14 +74,16 @@ class AroundHeads:
             return None
         if not self._knows_queries:
             return None
-        return None if len(angles) < queries else Turn(angles[:queries].astype(np.float64), pairs)
+        return (
+            None if len(angles) < queries else Rotation(angles[:queries].astype(np.float64), pairs)
+        )
 
     def turned_back(self, head: int, side: Side = "query") -> Array:
         """(n, d_k): the queries or keys of a head before rotary positions turned them."""
         turn, vectors = self.turn, getattr(self.attention, side)[head]
         if turn is None:
             return read_only(vectors)
-        back = Turn(-turn.angles, turn.pairs)
+        back = Rotation(-turn.angles, turn.pairs)
         return read_only(
             back.of(vectors.astype(np.float64), np.arange(len(vectors))).astype(np.float32)
         )

@@ -12,4 +12,4 @@ from model.profile.battery.asking import labels as labels
 from model.profile.battery.kinds import CLEAR as CLEAR
 from model.profile.battery.kinds import KINDS as KINDS
 from model.profile.battery.kinds import TIMES as TIMES
-from model.profile.battery.kinds import Kind as Kind
+from model.profile.battery.kinds import HeadKind as HeadKind

@@ -10,8 +10,14 @@ import torch
 from torch import Tensor
 
 from model.nn.places import Place
-from model.profile.battery.kinds import KINDS, Kind, is_given
-from model.profile.battery.prompts import WANTED, Cells, Prompt, random_prompts, sentence_prompts
+from model.profile.battery.kinds import KINDS, HeadKind, is_given
+from model.profile.battery.prompts import (
+    WANTED,
+    LabelCells,
+    Prompt,
+    random_prompts,
+    sentence_prompts,
+)
 from model.profile.measures import weights_of
 from model.system.memory import enough_memory
 from model.system.threads import one_thread
@@ -83,7 +89,7 @@ class Tally:
     counts: dict[tuple[str, str], Tensor] = field(default_factory=dict)  # (H,): of rows
     prompts: dict[str, Tensor] = field(default_factory=dict)  # (H,)
 
-    def add(self, asked: Iterable[Cells], weights: Tensor, allowed: Tensor) -> None:
+    def add(self, asked: Iterable[LabelCells], weights: Tensor, allowed: Tensor) -> None:
         """weights (H, Q, K), allowed (H or 1, Q, K). A row counts where a head may look at a cell, and at
         another key beside it: without a choice its weight says nothing."""
         for label, role, mask in asked:
@@ -112,7 +118,7 @@ class Tally:
             return np.asarray((self.sums[one] / self.counts[one]).numpy(), np.float64)
 
     def _row(
-        self, kind: Kind, head: int, means: dict[str, float], reason: str
+        self, kind: HeadKind, head: int, means: dict[str, float], reason: str
     ) -> tuple[object, ...]:
         prompts = int(self.prompts[kind.name][head]) if kind.name in self.prompts else 0
         if not prompts:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from model.analysis.heads.labels import CLEAR as CLEAR  # of a row: more than on all its other keys
 from model.analysis.heads.labels import TIMES as TIMES  # how much more than the strongest control
-from model.nn.places import Kind as AttentionKind
+from model.nn.places import HeadKind as AttentionKind
 
 
 @dataclass(frozen=True)
-class Kind:
+class HeadKind:
     """One label. `meaning` says which weight its score is; `source` who described such heads."""
 
     name: str
@@ -33,21 +33,21 @@ class Kind:
 
 
 KINDS = (
-    Kind(
+    HeadKind(
         "previous",
         "Previous token",
         "Random tokens: weight on the token just before the query.",
         "Voita et al. 2019, positional heads; Olsson et al. 2022",
         shares=("previous",),
     ),
-    Kind(
+    HeadKind(
         "self",
         "Itself",
         "Random tokens: weight on the query's own token.",
         "Clark et al. 2019, 3.1",
         shares=("self",),
     ),
-    Kind(
+    HeadKind(
         "next",
         "Next token",
         "Random tokens: weight on the token just after the query.",
@@ -55,7 +55,7 @@ KINDS = (
         shares=("next",),
         ahead=True,
     ),
-    Kind(
+    HeadKind(
         "first",
         "First token",
         "Random tokens: weight on the first token of all, from the later half.",
@@ -63,14 +63,14 @@ KINDS = (
         shares=("first",),
         across=True,
     ),
-    Kind(
+    HeadKind(
         "duplicate",
         "Duplicate token",
         "Random tokens, said twice: weight on the same token in the other half.",
         "Wang et al. 2022, duplicate token heads",
         shares=("same",),
     ),
-    Kind(
+    HeadKind(
         "induction",
         "Induction",
         "Random tokens, said twice: weight on what followed the same token the first time.",
@@ -78,7 +78,7 @@ KINDS = (
         shares=("induction",),
         continued=True,
     ),
-    Kind(
+    HeadKind(
         "delimiter",
         "Delimiter",
         "Random tokens with full stops: weight on these and on special tokens, but the first token.",
@@ -86,19 +86,19 @@ KINDS = (
         shares=("punctuation", "delimiter"),
         across=True,
     ),
-    Kind(
+    HeadKind(
         "brackets",
         "Brackets",
         "Nested brackets: weight of a closing bracket on the one that it closes.",
         "Clark et al. 2019, 4, ask heads in the same way about syntax",
     ),
-    Kind(
+    HeadKind(
         "agreement",
         "Agreement",
         "“The keys near the cabinet are”: weight of the verb on its subject.",
         "Linzen et al. 2016, the sentences; Voita et al. 2019, syntactic heads",
     ),
-    Kind(
+    HeadKind(
         "names",
         "Name mover",
         "“When Mary and John …, John gave a book to”: weight of the last token on the other name.",

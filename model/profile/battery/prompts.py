@@ -21,7 +21,7 @@ PROMPTS = 6  # of each kind: so many different lengths, orders and words
 FEWEST = 3  # prompts without which there is no evidence
 
 
-class Cells(NamedTuple):
+class LabelCells(NamedTuple):
     """Some cells of one label. role: WANTED, or the name of a control."""
 
     label: str
@@ -30,22 +30,22 @@ class Cells(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Line:
+class PromptLine:
     """One text as tokens, and the cells of self-attention over it."""
 
     tokens: tuple[Token, ...]
-    cells: tuple[Cells, ...] = ()
+    cells: tuple[LabelCells, ...] = ()
 
 
 @dataclass(frozen=True)
 class Prompt:
     """What one pass reads, and what is asked of it."""
 
-    source: Line
-    target: Line | None = None  # what the decoder of an encoder–decoder reads
-    cross: tuple[Cells, ...] = ()  # (token of the target, token of the source)
+    source: PromptLine
+    target: PromptLine | None = None  # what the decoder of an encoder–decoder reads
+    cross: tuple[LabelCells, ...] = ()  # (token of the target, token of the source)
 
-    def asked(self, attention: Attention) -> tuple[Cells, ...]:
+    def asked(self, attention: Attention) -> tuple[LabelCells, ...]:
         """The cells that one sub-layer is asked for."""
         if attention.kind == "cross":
             return self.cross
@@ -81,9 +81,9 @@ def from_other_rows(wanted: Mask) -> Mask:
     return mask
 
 
-def begun(model: "Model", tokens: tuple[Token, ...]) -> Line | None:
+def begun(model: "Model", tokens: tuple[Token, ...]) -> PromptLine | None:
     """The beginning of what a decoder writes, where a second stack does; nothing is asked of it."""
-    return Line(model.begun(tokens)) if model.config.shape == "encoder-decoder" else None
+    return PromptLine(model.begun(tokens)) if model.config.shape == "encoder-decoder" else None
 
 
 LOOKED_AT = 1024  # tokens of a vocabulary, drawn by chance
@@ -92,7 +92,7 @@ _SEED = 20220208
 
 
 @dataclass(frozen=True)
-class Words:
+class PromptWords:
     """What lines are made of."""
 
     words: tuple[Token, ...]  # different ones, in an order by chance
@@ -100,7 +100,7 @@ class Words:
     after: tuple[Token, ...]  # and at its end
 
 
-def words_of(model: "Model") -> Words:
+def words_of(model: "Model") -> PromptWords:
     """Whole words after a space where the vocabulary has enough of them, else words, else any tokens: the
     rarer kinds have hardly been trained."""
     size = min(model.tokenizer.size, model.config.d_vocab)
@@ -112,7 +112,7 @@ def words_of(model: "Model") -> Words:
     spaced = [one for one in named if one.text[:1] in (" ", SPACE)]
     kinds = (spaced, named, plain)
     chosen = next((kind for kind in kinds if len(kind) >= ENOUGH), max(kinds, key=len))
-    return Words(tuple(chosen), *_frame(model, chosen))
+    return PromptWords(tuple(chosen), *_frame(model, chosen))
 
 
 def _frame(model: "Model", words: list[Token]) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
@@ -167,7 +167,7 @@ def random_prompts(model: "Model") -> Prompts:
     )
 
 
-def _drawn(words: Words, number: int, count: int) -> tuple[Token, ...]:
+def _drawn(words: PromptWords, number: int, count: int) -> tuple[Token, ...]:
     """So many words, different ones where there are enough; others for each number."""
     random, size = np.random.default_rng(number), len(words.words)
     return tuple(words.words[one] for one in random.choice(size, count, replace=count > size))
@@ -177,7 +177,7 @@ def _refused(model: "Model", labels: tuple[str, ...], reason: str) -> Prompts:
     return Prompts((), {(stack, label): reason for stack in model.stacks() for label in labels})
 
 
-def _repeats(model: "Model", words: Words, room: int) -> Prompts:
+def _repeats(model: "Model", words: PromptWords, room: int) -> Prompts:
     """Some words said twice, and as many words without a repeat. Each prompt has another length: in one
     of them a head that always looks as far back finds the same cells."""
     longest = min(LONGEST, room // 2, len(words.words) // 2)
@@ -198,7 +198,9 @@ def _repeats(model: "Model", words: Words, room: int) -> Prompts:
     return Prompts(tuple(made))
 
 
-def _halves(before: tuple[Token, ...], middle: tuple[Token, ...], after: tuple[Token, ...]) -> Line:
+def _halves(
+    before: tuple[Token, ...], middle: tuple[Token, ...], after: tuple[Token, ...]
+) -> PromptLine:
     """A text of two halves, equal or not."""
     tokens, start, period = (*before, *middle, *after), len(before), len(middle) // 2
     twice = middle[:period] == middle[period:]
@@ -206,34 +208,38 @@ def _halves(before: tuple[Token, ...], middle: tuple[Token, ...], after: tuple[T
     first = range(start, start + period)
     same = [(one + period, one) for one in first]
     cells = [
-        Cells("duplicate", role, at(len(tokens), [*same, *(pair[::-1] for pair in same)])),
-        Cells("induction", role, at(len(tokens), [(query, key + 1) for query, key in same])),
+        LabelCells("duplicate", role, at(len(tokens), [*same, *(pair[::-1] for pair in same)])),
+        LabelCells("induction", role, at(len(tokens), [(query, key + 1) for query, key in same])),
     ]
     if not twice:
         cells += _offsets(len(tokens), range(max(start, 1), start + 2 * period))
         cells += _on_first(tokens, tokens, start + period)
-    return Line(tokens, tuple(cells))
+    return PromptLine(tokens, tuple(cells))
 
 
-def _offsets(length: int, places: range) -> Iterator[Cells]:
+def _offsets(length: int, places: range) -> Iterator[LabelCells]:
     """The key beside each query; as the control, the key one further. A head that attends to all keys near
     its query gives both the same."""
     for label, (wanted, other) in OFFSETS.items():
         rows = [query for query in places if query + wanted in places and query + other in places]
-        yield Cells(label, WANTED, at(length, [(query, query + wanted) for query in rows]))
-        yield Cells(label, "its neighbour", at(length, [(query, query + other) for query in rows]))
+        yield LabelCells(label, WANTED, at(length, [(query, query + wanted) for query in rows]))
+        yield LabelCells(
+            label, "its neighbour", at(length, [(query, query + other) for query in rows])
+        )
 
 
-def _on_first(queries: tuple[Token, ...], keys: tuple[Token, ...], start: int) -> tuple[Cells, ...]:
+def _on_first(
+    queries: tuple[Token, ...], keys: tuple[Token, ...], start: int
+) -> tuple[LabelCells, ...]:
     """The first key and, as the control, the second one, for all queries from one on. A head that attends to
     every key, or to distant ones, gives both the same."""
     masks: list[Mask] = [np.zeros((len(queries), len(keys)), dtype=bool) for _ in range(2)]
     for key, mask in enumerate(masks):
         mask[start:, key] = True
-    return Cells("first", WANTED, masks[0]), Cells("first", "second token", masks[1])
+    return LabelCells("first", WANTED, masks[0]), LabelCells("first", "second token", masks[1])
 
 
-def _delimiters(model: "Model", words: Words, room: int) -> Prompts:
+def _delimiters(model: "Model", words: PromptWords, room: int) -> Prompts:
     """Words with full stops between them, and the same text with words in the place of these, and of the
     special tokens at its end."""
     stop = mark(model, ".") or mark(model, ",")
@@ -251,16 +257,16 @@ def _delimiters(model: "Model", words: Words, room: int) -> Prompts:
         rows = ~keys
         rows[:start] = False
         for role, tokens in ((WANTED, ended), ("words instead", (*words.before, *plain))):
-            source = Line(tokens, (Cells("delimiter", role, np.outer(rows, keys)),))
+            source = PromptLine(tokens, (LabelCells("delimiter", role, np.outer(rows, keys)),))
             target = begun(model, tokens)
             queries = np.ones(0 if target is None else len(target.tokens), dtype=bool)
             made.append(
-                Prompt(source, target, (Cells("delimiter", role, np.outer(queries, keys)),))
+                Prompt(source, target, (LabelCells("delimiter", role, np.outer(queries, keys)),))
             )
     return Prompts(tuple(made), _not_written(model, "delimiter"))
 
 
-def _brackets(model: "Model", words: Words, room: int) -> Prompts:
+def _brackets(model: "Model", words: PromptWords, room: int) -> Prompts:
     """`w ( w ( w ) w ) w`, with one to three words at each w. The inner pair tells apart who looks at the
     latest opening bracket, and who at the first one."""
     opening, closing = mark(model, "("), mark(model, ")")
@@ -285,11 +291,11 @@ def _brackets(model: "Model", words: Words, room: int) -> Prompts:
         wanted = at(len(tokens), [(inner_end, inner), (outer_end, outer)])
         other = at(len(tokens), [(inner_end, outer), (outer_end, inner)])
         cells = (
-            Cells("brackets", WANTED, wanted),
-            Cells("brackets", "the other bracket", other),
-            Cells("brackets", "other rows", from_other_rows(wanted)),
+            LabelCells("brackets", WANTED, wanted),
+            LabelCells("brackets", "the other bracket", other),
+            LabelCells("brackets", "other rows", from_other_rows(wanted)),
         )
-        made.append(Prompt(Line(tokens, cells), begun(model, tokens)))
+        made.append(Prompt(PromptLine(tokens, cells), begun(model, tokens)))
     return Prompts(tuple(made), _not_written(model, "brackets"))
 
 
@@ -373,7 +379,7 @@ def _made(model: "Model", label: str, sentences: Iterator[_Sentence]) -> Prompts
     return Prompts(made, {(stack, label): reason for stack in stacks[1:]})
 
 
-def _readable(model: "Model", label: str, sentences: Iterator[_Sentence]) -> Iterator[Line]:
+def _readable(model: "Model", label: str, sentences: Iterator[_Sentence]) -> Iterator[PromptLine]:
     """The sentences that this model reads, all words of which it knows."""
     for sentence in sentences:
         try:
@@ -386,7 +392,7 @@ def _readable(model: "Model", label: str, sentences: Iterator[_Sentence]) -> Ite
             yield line
 
 
-def _line(tokens: tuple[Token, ...], label: str, words: tuple[str, ...]) -> Line | None:
+def _line(tokens: tuple[Token, ...], label: str, words: tuple[str, ...]) -> PromptLine | None:
     """wanted: the query's word on the first of the words. Controls: on the second; and the first one's keys
     from all other rows."""
     wanted, other, queries = (places_of(tokens, word) for word in words)
@@ -394,11 +400,11 @@ def _line(tokens: tuple[Token, ...], label: str, words: tuple[str, ...]) -> Line
         return None
     query, length = queries[-1], len(tokens)
     mask = at(length, [(query, wanted[0])])
-    return Line(
+    return PromptLine(
         tokens,
         (
-            Cells(label, WANTED, mask),
-            Cells(label, "the other word", at(length, [(query, key) for key in other])),
-            Cells(label, "other rows", from_other_rows(mask)),
+            LabelCells(label, WANTED, mask),
+            LabelCells(label, "the other word", at(length, [(query, key) for key in other])),
+            LabelCells(label, "other rows", from_other_rows(mask)),
         ),
     )

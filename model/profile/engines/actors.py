@@ -22,7 +22,7 @@ from ray.exceptions import (
 
 from model.profile.profile import Profile
 from model.profile.slices import ATTEMPTS, Slice, of_weights, refuse_what_kills, slice_profile
-from model.profile.tables import About
+from model.profile.tables import ProfileScope
 from model.profile.window import Profiled
 from model.system.cluster import joined
 
@@ -33,7 +33,7 @@ LOST = (NodeDiedError, ObjectLostError, RayActorError, WorkerCrashedError)
 class Worker:
     """What an actor does."""
 
-    def __init__(self, about: About) -> None:
+    def __init__(self, about: ProfileScope) -> None:
         self._about = about
 
     def load(self) -> None:
@@ -50,7 +50,7 @@ class Worker:
 
 def by_actors(
     slices: Iterator[Slice],
-    about: About,
+    about: ProfileScope,
     profiled: Profiled,
     *,
     cluster: str,
@@ -95,7 +95,9 @@ class _Crew:
     """The actors of a run, and which of them has which slice. Each slice leaves the crew as one profile; what
     an actor had when it was lost is given to another."""
 
-    def __init__(self, slices: Iterator[Slice], about: About, needs: dict[str, float]) -> None:
+    def __init__(
+        self, slices: Iterator[Slice], about: ProfileScope, needs: dict[str, float]
+    ) -> None:
         self._slices, self._about = slices, about
         self._actor = ray.remote(
             num_cpus=needs["CPU"], num_gpus=needs.get("GPU", 0), max_restarts=0

@@ -10,12 +10,12 @@ from multiprocessing import get_context
 
 from model.profile.profile import Profile
 from model.profile.slices import Slice, of_weights, refuse_what_kills, slice_profile
-from model.profile.tables import About
+from model.profile.tables import ProfileScope
 from model.profile.window import Profiled
 
 
 def by_processes(
-    slices: Iterator[Slice], about: About, profiled: Profiled, *, workers: int
+    slices: Iterator[Slice], about: ProfileScope, profiled: Profiled, *, workers: int
 ) -> Generator[Profile]:
     """The profiles of all slices, in the order in which they are ready. Where a worker dies, each slice that
     was under way is given alone to a new one: nothing is lost, nothing counts twice, and what kills its
@@ -60,5 +60,5 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(cancel_futures=True)  # a stop does not wait for what has not begun
 
 
-def _in_worker(slice_: Slice, about: About) -> Profile:
+def _in_worker(slice_: Slice, about: ProfileScope) -> Profile:
     return slice_profile(slice_, about, of_weights(about.model, about.weights))

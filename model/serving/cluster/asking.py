@@ -17,7 +17,7 @@ from ray.exceptions import (
 
 from model.analysis.tokens.live_writing import GrowingRows
 from model.serving.cluster.actors import NOT_REACHED, Actor, Actors, ClusterError
-from model.serving.cluster.messages import Answer, Caller, Message
+from model.serving.cluster.messages import Caller, Message, Reply
 from model.serving.engine import Event
 from model.trace.arrays import Array
 
@@ -45,7 +45,7 @@ class Asking:
     tell: Callable[[str, float | None], object]
     told: Callable[[Event], object]
 
-    def first(self, sent: Message, key: object) -> tuple[Actor, Answer]:
+    def first(self, sent: Message, key: object) -> tuple[Actor, Reply]:
         """The actor that has answered, and its answer. Raises ClusterError where the model cannot be
         reached."""
         ends, lost = time.monotonic() + SECONDS_TO_COME_BACK, None
@@ -61,7 +61,7 @@ class Asking:
                 self.actors.join_again()
         raise ClusterError(NOT_REACHED) from lost
 
-    def steps(self, actor: Actor, answer: Answer) -> Iterator[Answer]:
+    def steps(self, actor: Actor, answer: Reply) -> Iterator[Reply]:
         """The answers of a generator there, from the first on, each computed when it is asked for."""
         try:
             while answer.kind != "end":
@@ -72,7 +72,7 @@ class Asking:
         finally:
             actor.handle.leave.remote(self.caller.ticket)
 
-    def _waited(self, actor: Actor, asked: Any) -> Answer:
+    def _waited(self, actor: Actor, asked: Any) -> Reply:
         """The answer, while the visitor is told the place and whoever leaves ends the work."""
         actor.under_way += 1
         try:
@@ -95,7 +95,7 @@ class Asking:
             raise ClusterError(ENDED)
         return answer
 
-    def _looked_for(self, actor: Actor, asked: Any) -> Answer:
+    def _looked_for(self, actor: Actor, asked: Any) -> Reply:
         seconds, place, heard = SECONDS_AT_FIRST, None, time.monotonic()
         while not ray.wait([asked], timeout=seconds)[0]:
             self.wanted()
@@ -111,7 +111,7 @@ class Asking:
                     self.tell(sentence, share)
             elif time.monotonic() - heard > SECONDS_SILENT:
                 raise _LostError
-        answer: Answer = ray.get(asked)
+        answer: Reply = ray.get(asked)
         return answer
 
 

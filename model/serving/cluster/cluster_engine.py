@@ -17,14 +17,14 @@ from model.serving.cluster.messages import (
     READ,
     ROWS,
     TRACE,
-    Answer,
     Bounds,
     Caller,
     Message,
+    Reply,
     read,
     written,
 )
-from model.serving.engine import Background, Engine, Found, Load, Request, opens_file
+from model.serving.engine import Background, CacheLookup, Engine, Load, Request, opens_file
 from model.system.clicks import click
 from model.system.elsewhere import Elsewhere
 from model.system.settings import MEGABYTE, settings
@@ -84,7 +84,7 @@ class ClusterEngine(Engine):
 
         self.model(request.model, silent)
         key = TRACE, request
-        self._tell(Found(request.model, self._known(self._answers, key) is not None))
+        self._tell(CacheLookup(request.model, self._known(self._answers, key) is not None))
         with self._keys.held(request, self._wanted), self._refusals(request.model):
             given = {"request": request}
             fields = self._once(key, request.model, TRACE, given, key=request, waiting=waiting)
@@ -170,7 +170,7 @@ class ClusterEngine(Engine):
             keep(answer.sent)
         return value(answer)
 
-    def _value(self, model: str, rows: Callable[[], Any], answer: Answer) -> Any:
+    def _value(self, model: str, rows: Callable[[], Any], answer: Reply) -> Any:
         value = read(answer.sent, partial(self._resolved, model, rows=rows))
         if answer.kind == "refusal":
             raise value
@@ -179,7 +179,7 @@ class ClusterEngine(Engine):
     def _resolved(self, model: str, reference: Any, rows: Callable[[], Any] | None = None) -> Any:
         """What stands here for something that stays on the cluster."""
         from model.serving.cluster.far_model import FarTokenizer
-        from model.serving.cluster.far_trace import Source
+        from model.serving.cluster.far_trace import TraceSource
 
         match reference:
             case ("model",):
@@ -187,7 +187,7 @@ class ClusterEngine(Engine):
             case ("tokenizer", *_):
                 return FarTokenizer(partial(self.question, model), reference)
             case ("source", Request() as request):
-                return Source(request, self)
+                return TraceSource(request, self)
             case ("trace", Request() as request):
                 return self.trace(request, lambda place: None)
             case ("record", Request() as request, (kind, number)):

@@ -26,7 +26,7 @@ from model.trace.trace import Trace
 Ask = Callable[[str, Mapping[str, Any]], Any]  # as `Elsewhere.ask`
 
 
-class Layer(NamedTuple):
+class FarLayer(NamedTuple):
     """An attention sub-layer of it."""
 
     place: Place
@@ -45,11 +45,11 @@ class FarModule:
     config: TransformerConfig
     unproven: Reasons
     unused: tuple[str, ...]
-    layers: tuple[Layer, ...]
+    layers: tuple[FarLayer, ...]
     extra: Mapping[str, int] | ValueError
     shapes: Mapping[str, torch.Tensor] | ValueError  # every weight, without its numbers
 
-    def attentions(self) -> Sequence[Layer]:
+    def attentions(self) -> Sequence[FarLayer]:
         return self.layers
 
     def extra_parameters(self) -> dict[str, int]:
@@ -59,7 +59,7 @@ class FarModule:
         return dict(_or_raised(self.shapes))
 
 
-class Description(NamedTuple):
+class ModelDescription(NamedTuple):
     """What a loaded model is."""
 
     name: str
@@ -69,13 +69,13 @@ class Description(NamedTuple):
     tokenizers: tuple[Tokenizer, Tokenizer]  # of the text and of the target
 
     @classmethod
-    def of(cls, model: Model) -> "Description":
+    def of(cls, model: Model) -> "ModelDescription":
         whole = model.module
         module = FarModule(
             whole.config,
             dict(whole.unproven),
             whole.unused,
-            layers=tuple(Layer(one.place, one.heads, one.window) for one in whole.attentions()),
+            layers=tuple(FarLayer(one.place, one.heads, one.window) for one in whole.attentions()),
             extra=_or_refusal(whole.extra_parameters),
             shapes=_or_refusal(lambda: _shapes(whole.named_weights())),
         )
@@ -90,7 +90,7 @@ class FarModel(Model, Elsewhere):
     reference: Any = ("model",)
 
     def __init__(
-        self, address: str, about: Description, ask: Ask, run: Callable[[Request], Trace]
+        self, address: str, about: ModelDescription, ask: Ask, run: Callable[[Request], Trace]
     ) -> None:
         self.name, self.address, self._about = about.name, address, about
         self._ask, self._run = ask, run

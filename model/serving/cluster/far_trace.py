@@ -16,7 +16,9 @@ from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, Nor
 from model.trace.trace import DeferredArrays, Logits, Trace, Vocabulary
 from model.trace.unproven import proven, proven_states
 
-Path = tuple[Any, ...]  # ("attention", 3, "vectors"), ("residual", "decoder", 2), ("logits", 4, 5)
+FieldPath = tuple[
+    Any, ...
+]  # ("attention", 3, "vectors"), ("residual", "decoder", 2), ("logits", 4, 5)
 SMALL = 2_000_000  # bytes of a trace that travels whole: to ask for each part takes longer
 TOGETHER = 64  # rows of logits that travel at once
 
@@ -24,12 +26,12 @@ TOGETHER = 64  # rows of logits that travel at once
 class Asks(Protocol):
     """The engine of an app."""
 
-    def part(self, request: Request, path: Path) -> Any: ...
+    def part(self, request: Request, path: FieldPath) -> Any: ...
 
     def question(self, model: str, function: str, given: Mapping[str, Any]) -> Any: ...
 
 
-class Source:
+class TraceSource:
     """The way to the trace of a request. It travels as a reference: an actor has no engine to ask."""
 
     def __init__(self, request: Request, engine: Asks | None = None) -> None:
@@ -63,7 +65,7 @@ class Source:
 class FarTrace(Trace, Elsewhere):
     """The trace of a request."""
 
-    source_: Source
+    source_: TraceSource
     nbytes_: int
 
     @property
@@ -83,7 +85,7 @@ class FarTrace(Trace, Elsewhere):
         return float(self.source_.read("check"))
 
 
-class Later:
+class PromisedField:
     """A field of a record that may be a promise: it travels when it is first read, and is then kept."""
 
     def __set_name__(self, kind: type, name: str) -> None:
@@ -101,14 +103,14 @@ class Later:
 
 def later() -> Any:
     """A `Later`, as what a field of a record may be."""
-    return Later()
+    return PromisedField()
 
 
 class FarRecord(Elsewhere):
     """A record of a trace there. Its fields are those of its kind; the large ones are `later`."""
 
-    source_: Source
-    path: Path
+    source_: TraceSource
+    path: FieldPath
     check_: float | None = None  # where the record travelled whole
 
     @property
@@ -165,7 +167,7 @@ CHECKED = ("attention", "norms")
 class States(Sequence[Array]):
     """The states of a stack's residual stream."""
 
-    source: Source
+    source: TraceSource
     stack: Stack
     states: int
 
@@ -181,7 +183,7 @@ class States(Sequence[Array]):
 
 def outline(trace: Trace, request: Request) -> dict[str, Any]:
     """The fields of a `FarTrace`: those of a trace, with promises in place of its large arrays."""
-    source, whole = Source(request), trace.nbytes <= SMALL
+    source, whole = TraceSource(request), trace.nbytes <= SMALL
     given = {one.name: getattr(trace, one.name) for one in fields(Trace)}
     for kind, far in KINDS.items():
         records = proven(given[kind])
@@ -216,16 +218,16 @@ def far_trace(*, about: Mapping[str, Any], **given: Any) -> FarTrace:
     return trace
 
 
-def at(trace: Trace, path: Path, request: Request) -> Any:
+def at(trace: Trace, path: FieldPath, request: Request) -> Any:
     """What lies at a path of the trace of a request. Raises LookupError for a path that no trace has."""
     match path:
         case ("attention", int(), "query", int()):
-            return _row(record_at(trace, path), Source(request), path)
+            return _row(record_at(trace, path), TraceSource(request), path)
         case (str(kind), int(), *_, str(name)) if kind in KINDS:
             record = record_at(trace, path[:-1])
             if name == "check":
                 return record.check()
-            if isinstance(vars(KINDS[kind]).get(name), Later):
+            if isinstance(vars(KINDS[kind]).get(name), PromisedField):
                 return getattr(record, name)
         case ("residual", ("encoder" | "decoder") as stack, int(state)):
             return trace.residual[stack][state]
@@ -242,14 +244,14 @@ def at(trace: Trace, path: Path, request: Request) -> Any:
     raise LookupError(f"No trace has {path!r}.")
 
 
-def record_at(trace: Trace, path: Path) -> Any:
+def record_at(trace: Trace, path: FieldPath) -> Any:
     """The record of a path: ("attention", 3), or ("attention", 3, "query", 5) for one of its queries."""
     kind, number, *query = path
     record = proven(getattr(trace, kind))[number]
     return of_query(record, query[1]) if query else record
 
 
-def _far(record: Any, source: Source, path: Path, promised: Container[str]) -> FarRecord:
+def _far(record: Any, source: TraceSource, path: FieldPath, promised: Container[str]) -> FarRecord:
     """A record of a trace as it travels."""
     kind = KINDS[path[0]]
     given = {one.name: getattr(record, one.name) for one in fields(record)}
@@ -263,7 +265,7 @@ def _far(record: Any, source: Source, path: Path, promised: Container[str]) -> F
     return made
 
 
-def _row(record: Attention, source: Source, path: Path) -> FarRecord:
+def _row(record: Attention, source: TraceSource, path: FieldPath) -> FarRecord:
     """A sub-layer for one query: its scores travel, and what follows from them; the vectors stay."""
     scores = np.stack([record.scores(head) for head in range(record.heads)])
     with_scores = replace(record, steps={**record.steps, "scores": scores})
@@ -275,5 +277,5 @@ def _holds(value: Any) -> bool:
     return value.size > 0 if isinstance(value, np.ndarray) else bool(value)
 
 
-def _arrays(source: Source, names: Mapping[str, Any], *above: str) -> DeferredArrays:
+def _arrays(source: TraceSource, names: Mapping[str, Any], *above: str) -> DeferredArrays:
     return DeferredArrays({name: partial(source.read, *above, name) for name in names})

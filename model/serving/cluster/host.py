@@ -22,22 +22,31 @@ import ray
 from model.analysis.tokens.live_writing import GrowingRows
 from model.hub.tokenizer import HubTokenizer
 from model.run.model import Model
-from model.serving.cluster.far_model import Description, of_tokenizer, reference_of
-from model.serving.cluster.far_trace import KINDS, Source, at, outline, record_at
+from model.serving.cluster.far_model import ModelDescription, of_tokenizer, reference_of
+from model.serving.cluster.far_trace import KINDS, TraceSource, at, outline, record_at
 from model.serving.cluster.messages import (
     DESCRIBE,
     READ,
     ROWS,
     TOKENIZER,
     TRACE,
-    Answer,
     Bounds,
     Caller,
     Message,
+    Reply,
     read,
     written,
 )
-from model.serving.engine import NOT_LOADED, Background, Engine, Event, Found, Load, Request, facts
+from model.serving.engine import (
+    NOT_LOADED,
+    Background,
+    CacheLookup,
+    Engine,
+    Event,
+    Load,
+    Request,
+    facts,
+)
 from model.system import allocator
 from model.system.clicks import click, clicked
 from model.system.elsewhere import TURN, asked_function, takes_turns
@@ -49,7 +58,7 @@ from model.trace.unproven import proven
 SECONDS_BETWEEN_LOOKS = 5.0
 
 
-class LeftError(Exception):
+class AbandonedError(Exception):
     """Nobody waits for this work any more."""
 
 
@@ -69,7 +78,7 @@ class _Ticket:
 
     def still_wanted(self) -> None:
         if self.left or time.monotonic() - self.seen > self.unseen_seconds:
-            raise LeftError
+            raise AbandonedError
 
     def stand(self, place: int) -> None:
         self.place = place
@@ -144,20 +153,20 @@ class ModelHost:
         found = self._tickets.get(ticket)
         return None if found is None or found.rows is None else found.rows.weights(name, head)
 
-    def answer(self, caller: Caller, sent: Message) -> Answer:
+    def answer(self, caller: Caller, sent: Message) -> Reply:
         """The answer to a question: the name of a function and its arguments."""
         ticket = self._tickets[caller.ticket] = _Ticket(caller, self._bounds.unseen_seconds)
         return self._answered(ticket, lambda: self._result(ticket, sent))
 
-    def step(self, ticket: str) -> Answer:
+    def step(self, ticket: str) -> Reply:
         """The next value of a generator."""
         found = self._tickets.get(ticket)
         if found is None or found.generator is None:
-            return Answer("left")
+            return Reply("left")
         found.seen = time.monotonic()
         return self._answered(found, lambda: found.generator)
 
-    def _answered(self, ticket: _Ticket, work: Callable[[], Any]) -> Answer:
+    def _answered(self, ticket: _Ticket, work: Callable[[], Any]) -> Reply:
         token, kind, value = _current.set(ticket), "value", None
         self._asked = time.monotonic()
         try:
@@ -168,7 +177,7 @@ class ModelHost:
                     value = next(value)
         except StopIteration:
             kind, value = "end", None
-        except LeftError:
+        except AbandonedError:
             kind = "left"
         except ValueError as refusal:
             kind, value = "refusal", refusal
@@ -183,7 +192,7 @@ class ModelHost:
                 self._tickets.pop(ticket.caller.ticket, None)
         sent = written(value, partial(self._reference, ticket))
         events, ticket.events = tuple(ticket.events), []
-        return Answer(kind, sent, events, self._engine.holdings.waiting)
+        return Reply(kind, sent, events, self._engine.holdings.waiting)
 
     def _result(self, ticket: _Ticket, sent: Message) -> Any:
         function, given = read(sent, partial(self._resolved, ticket))
@@ -197,7 +206,7 @@ class ModelHost:
     def _own(self, ticket: _Ticket) -> Mapping[str, Callable[..., Any]]:
         """The questions beside the functions of `elsewhere`."""
         return {
-            DESCRIBE: lambda: Description.of(self._model(ticket)),
+            DESCRIBE: lambda: ModelDescription.of(self._model(ticket)),
             TRACE: lambda request: outline(self._trace(ticket, request), request),
             READ: lambda request, path: at(self._trace(ticket, request), path, request),
             TOKENIZER: lambda **given: of_tokenizer(self._model(ticket), **given),
@@ -231,7 +240,7 @@ class ModelHost:
             case GrowingRows():
                 ticket.rows = value
                 return (ROWS,)
-            case Source():
+            case TraceSource():
                 return "source", value.request
             case HubTokenizer():
                 return reference_of(value, self._model(ticket))
@@ -277,7 +286,7 @@ def _still_wanted() -> None:
 
 def _note(event: Event) -> None:
     """Into the logs of the cluster, and to the app that asks, which counts itself what it finds."""
-    if isinstance(event, Found):
+    if isinstance(event, CacheLookup):
         return
     line = {"event": type(event).__name__.lower(), "click": click(), "process": os.getpid()}
     print(json.dumps(line | facts(event)), file=sys.stderr, flush=True)

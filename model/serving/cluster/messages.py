@@ -47,7 +47,7 @@ class Message(NamedTuple):
         return len(self.value) + sum(map(len, self.arrays))
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """What is sent back. kind: "value", "refusal", or "more": a generator that waits for `step`; "end" of
     one; "left": nobody waited for it any more."""
 
@@ -68,7 +68,7 @@ def written(value: object, refer: Callable[[Any], object]) -> Message:
 
 def read(sent: Message, found: Callable[[Any], Any]) -> Any:
     """The value of a message; its arrays are read-only. found: the object of a reference."""
-    reader = _Reader(io.BytesIO(sent.value), buffers=sent.arrays)
+    reader = _MessageReader(io.BytesIO(sent.value), buffers=sent.arrays)
     reader.found = found
     return reader.load()
 
@@ -87,7 +87,7 @@ class _Writer(pickle.Pickler):
         return NotImplemented
 
 
-class _Reader(pickle.Unpickler):
+class _MessageReader(pickle.Unpickler):
     found: Callable[[Any], Any]
 
     def persistent_load(self, pid: Any) -> Any:

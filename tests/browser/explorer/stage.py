@@ -15,7 +15,7 @@ from model.analysis.stream.around_heads import AroundHeads
 from model.trace.records import Attention
 from tests.viz.explorer.records import labels
 from viz.explorer import Selection, assets, bundle, payload
-from viz.explorer.message import Claim, without_arrays
+from viz.explorer.message import HeadClaim, without_arrays
 from viz.explorer.packing import packed
 
 ADDRESS = "http://explorer.test"
@@ -110,7 +110,7 @@ class Stage:
         asked: Selection | None = None,
         held: Sequence[str] = (),
         run: str = "",
-        claims: Sequence[Claim] = (),
+        claims: Sequence[HeadClaim] = (),
         around: Sequence[AroundHeads] = (),
     ) -> None:
         """Hands the browser what Python sends; `asked` is the reader's choice, where it counts. held: the

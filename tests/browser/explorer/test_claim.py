@@ -6,23 +6,23 @@ from playwright.sync_api import Locator, expect
 from tests.browser.explorer.stage import Stage
 from tests.viz.explorer.records import labels, record, staged
 from viz.explorer import Selection
-from viz.explorer.message import Claim, Ring, Words
+from viz.explorer.message import HeadClaim, LinkedWords, Ring
 from viz.notation.readout import readout
 
-CLAIM = Claim(
+CLAIM = HeadClaim(
     "decoder.2.self",
     1,
     "What to look for.",
     (
-        Words("Look at "),
-        Words("the last token", (Ring(query=5),)),
-        Words(", then at "),
-        Words("“·cat”", (Ring(5, 1),)),
-        Words(", "),
-        Words("the line below the diagonal", (Ring(diagonal=-1),)),
-        Words(" and "),
-        Words("head 2", (), None, 2),
-        Words("."),
+        LinkedWords("Look at "),
+        LinkedWords("the last token", (Ring(query=5),)),
+        LinkedWords(", then at "),
+        LinkedWords("“·cat”", (Ring(5, 1),)),
+        LinkedWords(", "),
+        LinkedWords("the line below the diagonal", (Ring(diagonal=-1),)),
+        LinkedWords(" and "),
+        LinkedWords("head 2", (), None, 2),
+        LinkedWords("."),
     ),
 )
 

@@ -8,7 +8,7 @@ import torch
 import transformers
 
 from model import load_trace
-from model.hub.layer_by_layer import Layers
+from model.hub.layer_by_layer import LoadedLayers
 from model.loading.record import record, record_lines
 from tests.model.hub_models import TEXT, save, saved
 
@@ -25,16 +25,16 @@ def test_layer_by_layer_the_file_is_the_same(family: str, tmp_path: Path) -> Non
 
 def test_one_layer_at_a_time_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     most = 0
-    read = Layers.read
+    read = LoadedLayers.read
 
-    def counted(self: Layers, layer: str, name: str, weight: torch.nn.Parameter) -> Any:
+    def counted(self: LoadedLayers, layer: str, name: str, weight: torch.nn.Parameter) -> Any:
         nonlocal most
         found = read(self, layer, name, weight)
         held = sum(one.numel() for one in self.held.values())
         most = max(most, held)
         return found
 
-    monkeypatch.setattr(Layers, "read", counted)
+    monkeypatch.setattr(LoadedLayers, "read", counted)
     record(str(saved("llama")), TEXT, tmp_path / "trace.safetensors", by_layer=True)
     body = transformers.AutoModelForCausalLM.from_pretrained(saved("llama"))
     layers = [sum(one.numel() for one in layer.parameters()) for layer in body.model.layers]

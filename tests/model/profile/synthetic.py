@@ -9,7 +9,7 @@ import numpy as np
 from model.profile import Profile, profile
 from model.profile.examples import CRITERIA, KEPT, ROW, Examples
 from model.profile.sums import Sums, fields
-from model.profile.tables import About
+from model.profile.tables import ProfileScope
 from model.profile.token_classes import CLASSES
 
 TEXT = (
@@ -68,7 +68,9 @@ def many_heads(count: int, model: str = "house-gpt") -> Profile:
     numbers["weights"][:, :1000] = 3
     numbers["entropies"][:, :60] = 5
     examples, texts = _examples(count)
-    about = About(model, "0" * 64, "0" * 64, "made up", False, WINDOW, done=((0, len(texts)),))
+    about = ProfileScope(
+        model, "0" * 64, "0" * 64, "made up", False, WINDOW, done=((0, len(texts)),)
+    )
     return Profile(about, Sums(heads, WINDOW, len(texts), ROWS, numbers, examples), texts)
 
 

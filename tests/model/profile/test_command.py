@@ -9,7 +9,7 @@ import pytest
 
 from model.profile import open_profile, slices
 from model.profile.__main__ import main
-from model.profile.run import Progress
+from model.profile.run import RunProgress
 from tests.model.profile.test_run import saved
 
 LINES = [f"ab {number}" for number in range(8)]
@@ -51,9 +51,9 @@ def test_it_tells_how_far_it_is_and_where_to_look_at_what_it_made(
 def test_a_run_that_was_stopped_goes_on_and_counts_only_what_is_left(
     typed: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    heard: list[Progress] = []
+    heard: list[RunProgress] = []
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: RunProgress) -> None:
         heard.append(progress)
         if len(heard) == 4:
             raise KeyboardInterrupt

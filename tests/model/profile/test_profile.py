@@ -17,7 +17,7 @@ import torch
 from model import load_model
 from model.nn.places import Head
 from model.profile import Profile, open_profile, profile
-from model.profile.run import Progress
+from model.profile.run import RunProgress
 from model.profile.sums import Sums
 from tests.model.profile.sentences import SENTENCES, WINDOW, traces
 from tests.model.profile.test_run import in_this_process, saved
@@ -30,14 +30,14 @@ def test_parts_add_up_to_the_whole_bit_for_bit_and_so_does_what_was_stopped(
 ) -> None:
     monkeypatch.setattr("model.profile.slices.SLICE", len(SENTENCES) // 6)
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: RunProgress) -> None:
         if progress.windows >= len(SENTENCES) // 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         profile("house-gpt", corpus, tmp_path, by_line=True, window=WINDOW, told=stop)
     assert open_profile(tmp_path).about.done == ((0, len(SENTENCES) // 3),)
-    counted: list[Progress] = []
+    counted: list[RunProgress] = []
     resumed = profile(
         "house-gpt", corpus, tmp_path, by_line=True, window=WINDOW, told=counted.append
     )
@@ -61,7 +61,7 @@ def test_a_worker_that_is_killed_loses_no_window_and_none_counts_twice(
     monkeypatch.setattr("model.profile.slices.SLICE", 1)
     killed: list[int] = []
 
-    def kill(progress: Progress) -> None:
+    def kill(progress: RunProgress) -> None:
         for worker in [] if killed else multiprocessing.active_children():
             assert worker.pid is not None
             os.kill(worker.pid, signal.SIGKILL)

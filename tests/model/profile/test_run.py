@@ -18,7 +18,7 @@ from model.profile import Profile, profile
 from model.profile.engines.processes import _pool
 from model.profile.slices import Slice, of_weights
 from model.profile.sums import whole
-from model.profile.tables import About
+from model.profile.tables import ProfileScope
 from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
 from model.system.memory import OutOfMemoryError
@@ -143,7 +143,7 @@ class Workers:
         self._deaths, self.broken = deaths, False  # how often each window is still deadly
 
     def submit(
-        self, work: Callable[[Slice, About], Profile], one: Slice, about: About
+        self, work: Callable[[Slice, ProfileScope], Profile], one: Slice, about: ProfileScope
     ) -> Future[Profile]:
         future = UnderWay(self)
         if self._deaths.get(one.first, 0) > 0:

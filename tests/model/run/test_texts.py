@@ -12,7 +12,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
 from model import Model, TextTooLongError, Trace
-from model.run.tokenizers import GPT2Subset, Words, clean, gpt2, gpt2_tokens, spans, spelled
+from model.run.tokenizers import GPT2Subset, WordTokenizer, clean, gpt2, gpt2_tokens, spans, spelled
 from tests.cases import each
 from tests.model.tiny import CONTEXT, build, closed_tokenizer, loaded, sentence, target
 
@@ -77,7 +77,7 @@ def test_blank_text_is_answered_with_a_sentence(model: Model, text: str) -> None
 @each("name", HOSTILE)
 def test_hostile_text_gives_numbers_or_a_sentence(model: Model, name: str) -> None:
     text = HOSTILE[name]
-    unknown = isinstance(model.tokenizer, Words) and bool(model.new_words(text))
+    unknown = isinstance(model.tokenizer, WordTokenizer) and bool(model.new_words(text))
     refusal = pytest.raises(ValueError, match=r"This model does not know .*\.")
     with refusal if unknown else nullcontext() as told:
         trace = model.trace(model.kept(text))

@@ -14,7 +14,7 @@ from model import Intervention, load_trace
 from model.loading.shipped import ASSETS
 from model.run.protocols import check_record
 from model.serving import engine
-from model.serving.engine import Engine, Event, Found, Passed, Request, model_size
+from model.serving.engine import CacheLookup, Engine, Event, Passed, Request, model_size
 from model.system.memory import OutOfMemoryError
 from tests.model.tiny import quiet
 
@@ -84,7 +84,7 @@ def test_a_trace_over_the_bound_is_still_answered_by_one_pass_each_time_and_not_
         assert trace.check() < 1e-4
         assert not shared.can_keep(trace)
         assert len([event for event in told if isinstance(event, Passed)]) == asked
-        assert told.count(Found("stories", hit=False)) == asked
+        assert told.count(CacheLookup("stories", hit=False)) == asked
     assert shared.holdings.traces == 0
 
 
@@ -94,7 +94,11 @@ def test_a_trace_within_the_bound_is_passed_once() -> None:
     assert shared.can_keep(shared.trace(request, quiet))
     shared.trace(request, quiet)
     assert len([event for event in told if isinstance(event, Passed)]) == 1
-    assert told.count(Found("stories", hit=True)) == told.count(Found("stories", hit=False)) == 1
+    assert (
+        told.count(CacheLookup("stories", hit=True))
+        == told.count(CacheLookup("stories", hit=False))
+        == 1
+    )
 
 
 def test_models_are_dropped_when_their_bytes_are_over_the_bound() -> None:
@@ -154,7 +158,7 @@ def test_two_visitors_on_two_models_keep_both_while_memory_allows_and_hear_when_
     narrow.model("stories", quiet)
     narrow.model("translate-en-fr", quiet)
     assert not narrow.has("stories")
-    assert narrow.evictions == (engine.Eviction("stories", "translate-en-fr"),)
+    assert narrow.evictions == (engine.ModelUnloaded("stories", "translate-en-fr"),)
 
 
 def test_the_run_of_a_trace_file_is_one_object_until_the_file_changes(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from model import Intervention, Model
-from model.analysis.attribution.head_maps import Turn, read_by
+from model.analysis.attribution.head_maps import Rotation, read_by
 from model.analysis.stream.stream import contributions, embedding_norm
-from model.code.check import Weights
+from model.code.check import NamedWeights
 from model.nn.config import Stack
-from model.snippets import Code, Later, Snippet, Stage, Style, filled
+from model.snippets import CodeStage, LaterStage, LayerCode, Snippet, Style, filled
 from model.snippets.script import LOADER
 from model.trace.arrays import Array
 from model.trace.records import Attention
@@ -116,9 +116,9 @@ def _layers(name: str, model: Model, trace: Trace) -> Iterator[tuple[str, Case]]
         yield f"{name} {attention.name}", (model, trace, attention)
 
 
-def later_stages(attention: Attention) -> tuple[Later, ...]:
+def later_stages(attention: Attention) -> tuple[LaterStage, ...]:
     """Those between the scaled scores and the weights."""
-    has: dict[Later, bool] = {
+    has: dict[LaterStage, bool] = {
         "capped": attention.cap is not None,
         "biased": attention.bias is not None,
         "masked": attention.kind == "causal" or attention.mask is not None,
@@ -126,7 +126,7 @@ def later_stages(attention: Attention) -> tuple[Later, ...]:
     return tuple(name for name, is_there in has.items() if is_there)
 
 
-def shown(case: Case, stage: Stage, cell: Cell) -> float:
+def shown(case: Case, stage: CodeStage, cell: Cell) -> float:
     """The number that the page shows in a cell."""
     attention, head, query, key = case[2], cell["head"], cell["query"], cell["key"]
     if stage in AROUND:
@@ -138,7 +138,7 @@ def shown(case: Case, stage: Stage, cell: Cell) -> float:
     return float(getattr(attention, stage)(head)[query, key])
 
 
-def around(case: Case, stage: Stage, head: int) -> Array:
+def around(case: Case, stage: CodeStage, head: int) -> Array:
     """(token, dimension): what the pass itself recorded of a stage around the heads."""
     model, trace, attention = case
     if stage == "norm":
@@ -147,7 +147,7 @@ def around(case: Case, stage: Stage, head: int) -> Array:
         angles = model.module.embedding.angles(
             len(trace.queries_of(attention)), torch.device("cpu")
         )
-        turn = Turn(-angles.double().numpy(), model.config.rotary_pairs)
+        turn = Rotation(-angles.double().numpy(), model.config.rotary_pairs)
         side = stage.removesuffix("_norm")
         vectors = getattr(attention, side)[head].astype(np.float64)
         return turn.of(vectors, np.arange(len(vectors))).astype(np.float32)
@@ -167,7 +167,7 @@ def started_from(trace: Trace, stack: Stack) -> Array:
     return trace.residual[stack][0] if norm is None else norm.input
 
 
-def unit(case: Case, stage: Stage, head: int) -> float:
+def unit(case: Case, stage: CodeStage, head: int) -> float:
     """What a difference is measured by: the largest number of the stage, at least 1; of what was added to the
     stream, the largest of the stream, from which it is taken as a difference."""
     _, trace, attention = case
@@ -199,7 +199,7 @@ def weights_of(case: Case) -> dict[str, torch.Tensor]:
     return {name: weight.detach() for name, weight in named if name.startswith(within)}
 
 
-def names_of(case: Case, weights: Weights, x: torch.Tensor) -> dict[str, Any]:
+def names_of(case: Case, weights: NamedWeights, x: torch.Tensor) -> dict[str, Any]:
     """What a reader is told is given: of the trace's own arrays."""
     _, trace, attention = case
     query, key, value = (torch.tensor(array) for array in attention.vectors)
@@ -215,7 +215,9 @@ def names_of(case: Case, weights: Weights, x: torch.Tensor) -> dict[str, Any]:
     return names | {"angles": angles, "x": x} | more
 
 
-def run(code: Code, names: dict[str, Any], stage: Stage, style: Style, cell: Cell) -> float:
+def run(
+    code: LayerCode, names: dict[str, Any], stage: CodeStage, style: Style, cell: Cell
+) -> float:
     """Runs the lines of a stage, after those of the stages before it, and reads the chosen cell. On the way
     it holds each shape that stands beside a line against that of its result. What stages around the heads
     start from is read from the saved files."""

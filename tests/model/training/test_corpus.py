@@ -6,7 +6,7 @@ from model.loading.shipped import ASSETS, load_asset
 from model.training import corpus
 
 
-def tiny_corpus() -> corpus.Corpus:
+def tiny_corpus() -> corpus.TokenCorpus:
     text = "\n".join(f"The {word} king saw the {word} queen." for word in ("old", "young") * 200)
     return corpus.from_texts({"bible": text, "austen": text, "shakespeare": text})
 

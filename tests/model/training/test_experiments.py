@@ -141,7 +141,7 @@ def test_a_command_that_was_stopped_goes_on_with_the_next_run(
 ) -> None:
     begun: list[tuple[str, int]] = []
 
-    def run(variant: str, seed: int) -> list[experiments.Measured]:
+    def run(variant: str, seed: int) -> list[experiments.VariantScores]:
         begun.append((variant, seed))
         return [{"step": 0.0, "held_out_loss": 1.0}]
 

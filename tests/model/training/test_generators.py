@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from model.run.tokenizers import Words, gpt2
+from model.run.tokenizers import WordTokenizer, gpt2
 from model.training import grammar, micro_stories
 from model.training.bigrams import in_context_bigrams, repeated_lists
 from model.training.grammar import ADJECTIVES, NOUNS, Phrase
@@ -132,7 +132,7 @@ def test_swapped_words_stand_the_other_way_round_in_french() -> None:
 
 
 def test_every_word_of_the_grammar_is_one_token_and_reads_back() -> None:
-    tokenizer = Words(grammar.words())
+    tokenizer = WordTokenizer(grammar.words())
     for phrase in sentences(500):
         for said in (phrase.english, phrase.french):
             ids = tokenizer.encode(" ".join(said))

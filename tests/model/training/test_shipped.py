@@ -9,7 +9,7 @@ import torch
 from model import load_model
 from model.loading.shipped import ASSETS, load_asset
 from model.nn.transformer import Transformer
-from model.run.tokenizers import Words
+from model.run.tokenizers import WordTokenizer
 from model.training import grammar, head_scores, house, trainer
 from model.training.induction import repeat_evaluation
 from model.training.recipes import RECIPES
@@ -72,7 +72,7 @@ def test_heads_form_along_the_shipped_checkpoints(name: str) -> None:
 
 def test_the_heads_of_house_gpt_pass_its_gates_without_the_books() -> None:
     module, tokenizer, card = load_asset(ASSETS / "house-gpt")
-    assert not isinstance(tokenizer, Words)
+    assert not isinstance(tokenizer, WordTokenizer)
     random = np.random.default_rng(OTHER_SEED)
     scores = repeat_evaluation(
         module, random, tuple(house.spaced_words(tokenizer)), period=48
@@ -82,7 +82,7 @@ def test_the_heads_of_house_gpt_pass_its_gates_without_the_books() -> None:
     assert card["scores"]["held_out_loss"] < card["scores"]["bigram_loss"] - 0.1
 
 
-def french(module: Transformer, tokenizer: Words, english: str) -> str:
+def french(module: Transformer, tokenizer: WordTokenizer, english: str) -> str:
     ids = torch.tensor([tokenizer.encode(english)])
     said = module.greedy(ids, start=tokenizer.start, end=tokenizer.end, limit=31)
     return tokenizer.decode(said)
@@ -104,7 +104,7 @@ def french(module: Transformer, tokenizer: Words, english: str) -> str:
 )
 def test_the_translator_says_the_sentences_of_the_pages(english: str, expected: str) -> None:
     module, tokenizer, _ = load_asset(ASSETS / "translate-en-fr")
-    assert isinstance(tokenizer, Words)
+    assert isinstance(tokenizer, WordTokenizer)
     assert french(module, tokenizer, english) == expected
     assert french(module, tokenizer, f"{english}.") == f"{expected}."
 

@@ -6,7 +6,7 @@ import pytest
 from model.analysis.cost.cost import Growth
 from viz.figures.bars import Amount, amounts, percent
 from viz.figures.curves import Timed, growth_lines, time_lines
-from viz.figures.diagrams import WIDE, Block, blocks
+from viz.figures.diagrams import WIDE, DrawnArray, blocks
 
 ROWS = [Amount("Scores", 1_000_000, "one <million>"), Amount("View", 0, "none")]
 
@@ -38,8 +38,8 @@ def test_areas_are_as_the_numbers_and_sides_as_rows_and_columns(
     tokens: int, width: int, heads: int
 ) -> None:
     arrays = [
-        Block("Q", 1, tokens, width, "", "#000000"),
-        Block("Scores", heads, tokens, tokens, "<b>", "#000000"),
+        DrawnArray("Q", 1, tokens, width, "", "#000000"),
+        DrawnArray("Scores", heads, tokens, tokens, "<b>", "#000000"),
     ]
     figure = blocks(arrays)
     query, scores = figure.data

@@ -9,7 +9,7 @@ import pytest
 
 from viz.figures import alignment as drawing
 from viz.figures.alignment import alignment
-from viz.figures.bars import Given, word_probabilities
+from viz.figures.bars import GivenWord, word_probabilities
 from viz.figures.svg import WIDEST, WIDTHS, arc_line
 
 SOURCE, TARGET = ["the", "<b>x</b>", "the"], ["le", "$y$"]
@@ -84,7 +84,7 @@ def test_weights_and_words_must_fit() -> None:
 
 
 def test_the_models_choice_is_drawn_only_where_it_is_another_word() -> None:
-    words = [Given("le", 0.9, "le", 0.9), Given("<i>", 0.00001, "chat", 0.8)]
+    words = [GivenWord("le", 0.9, "le", 0.9), GivenWord("<i>", 0.00001, "chat", 0.8)]
     own, others = word_probabilities(words).data
     assert list(own.x) == [0.9, 0.00001]
     assert list(own.text) == ["0.9000", "<0.0001"]

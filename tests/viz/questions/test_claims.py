@@ -10,7 +10,7 @@ from model.run.model import Model
 from model.trace.trace import Trace
 from tests.cases import each
 from tests.model.tiny import loaded
-from viz.explorer.message import Claim, Ring, Words
+from viz.explorer.message import HeadClaim, LinkedWords, Ring
 from viz.questions.claims import claims
 from viz.state.presets import EXAMPLES, SentenceExample
 
@@ -25,14 +25,14 @@ CHANGES: dict[str, Callable[[SentenceExample, Model], Intervention]] = {
 }
 
 
-def own(example: SentenceExample, before: Trace, after: Trace, change: Intervention) -> Claim:
+def own(example: SentenceExample, before: Trace, after: Trace, change: Intervention) -> HeadClaim:
     """What is said of the example's own head."""
     said = claims(example.view, before, after, change)
     at = (example.view.place, example.view.head)
     return next(claim for claim in said if (claim.place, claim.head) == at)
 
 
-def links(claim: Claim) -> list[Words]:
+def links(claim: HeadClaim) -> list[LinkedWords]:
     return [words for words in claim.words if words.rings or words.place]
 
 

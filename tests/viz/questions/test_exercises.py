@@ -15,12 +15,12 @@ from model.trace.trace import Logits
 from tests.cases import each
 from tests.model.tiny import loaded, sentence, target
 from tests.viz.questions.recomputed_exercises import RECOMPUTED, told
-from viz.questions.exercises.exercise import Exercise, Kind, Source
+from viz.questions.exercises.exercise import Exercise, ExerciseKind, ExerciseSource
 from viz.questions.exercises.kinds import KINDS, kinds_of
 from viz.questions.exercises.sheets import (
     PUPILS,
-    About,
-    Sheet,
+    ExerciseSheet,
+    SheetHead,
     answers_page,
     sheets_of,
     sheets_page,
@@ -28,18 +28,20 @@ from viz.questions.exercises.sheets import (
 
 HOUSE = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 NAMES = ("house-gpt", "llama", "bert", "translator")  # causal, RMS norms, no mask, two stacks
-ABOUT = About("<b>A model</b>", "<script>alert(1)</script> & more", 5, "/attention?text=%3Cb%3E")
+ABOUT = SheetHead(
+    "<b>A model</b>", "<script>alert(1)</script> & more", 5, "/attention?text=%3Cb%3E"
+)
 
 
 @cache
-def source(name: str) -> Source:
+def source(name: str) -> ExerciseSource:
     model = loaded(name)
     text = HOUSE if name == "house-gpt" else sentence(model)
-    return Source(model.trace(text, target(model)), model.config, model.tokenizer.named)
+    return ExerciseSource(model.trace(text, target(model)), model.config, model.tokenizer.named)
 
 
 @cache
-def sheets(name: str, seed: int = 1, pupils: int = PUPILS) -> tuple[Sheet, ...]:
+def sheets(name: str, seed: int = 1, pupils: int = PUPILS) -> tuple[ExerciseSheet, ...]:
     return sheets_of(source(name), kinds_of(source(name)), seed, pupils)
 
 
@@ -176,11 +178,11 @@ def test_a_class_out_of_bounds_is_refused(
 
 def test_a_sentence_too_short_for_exercises_is_refused() -> None:
     model = loaded("gpt")
-    short = Source(model.trace("the cat"), model.config, model.tokenizer.named)
+    short = ExerciseSource(model.trace("the cat"), model.config, model.tokenizer.named)
     rows = [kind for kind in KINDS if kind.name == "Softmax of a row"]
     with pytest.raises(ValueError, match="Type a longer sentence"):
         sheets_of(short, rows, 1, 1)
-    three = Source(model.trace("the cat saw"), model.config, model.tokenizer.named)
+    three = ExerciseSource(model.trace("the cat saw"), model.config, model.tokenizer.named)
     with pytest.raises(ValueError, match=r"give \d different sheets on this sentence, and 40"):
         sheets_of(three, rows, 1, 40)
     assert np.isfinite(sheets_of(three, rows, 1, 2)[0].exercises[0].answers[0].values).all()
@@ -189,7 +191,9 @@ def test_a_sentence_too_short_for_exercises_is_refused() -> None:
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind.make.__module__.endswith("predictions")]
 )
-def test_logits_beyond_what_an_exponential_holds_are_refused_in_a_sentence(kind: Kind) -> None:
+def test_logits_beyond_what_an_exponential_holds_are_refused_in_a_sentence(
+    kind: ExerciseKind,
+) -> None:
     known = source("house-gpt")
     tokens, vocabulary = known.trace.require_prediction().shape
     apart = np.tile(np.arange(vocabulary, dtype=np.float32) * -1_000, (tokens, 1))

@@ -19,7 +19,7 @@ from viz.notation.labels import token_label
 from viz.notation.names import state_names
 from viz.questions import interventions, next_tokens, rows
 from viz.questions.kinds import MAKERS
-from viz.questions.question import Maker, Question, Scene, first_clear
+from viz.questions.question import Question, QuestionMaker, Scene, first_clear
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 ALL = tuple(dict.fromkeys(maker for makers in MAKERS.values() for maker in makers))
@@ -46,7 +46,9 @@ def chosen(question: Question) -> str:
     return question.options[question.answer]
 
 
-def asked(maker: Maker, ground: Scene, numbers: Sequence[int] = range(13)) -> list[Question]:
+def asked(
+    maker: QuestionMaker, ground: Scene, numbers: Sequence[int] = range(13)
+) -> list[Question]:
     made = [question for number in numbers if (question := maker(ground, number)) is not None]
     assert made
     return made
@@ -262,7 +264,7 @@ def test_what_a_head_and_positions_are_needed_for_is_taken_from_the_changed_runs
 
 
 @each("maker", ALL)
-def test_a_question_is_only_asked_where_the_model_can_answer_it(maker: Maker) -> None:
+def test_a_question_is_only_asked_where_the_model_can_answer_it(maker: QuestionMaker) -> None:
     hostile = "</script> *a* $x$ :red[b] 🦊 the the"
     for model, place in (
         ("minilm", "encoder.1.self"),

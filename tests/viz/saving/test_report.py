@@ -18,7 +18,7 @@ from tests.model.tiny import loaded, run, sentence
 from viz.explorer.stages import stages
 from viz.saving.offline_page import (
     HeadPicture,
-    Subject,
+    ReportSubject,
     difference_matrix,
     head_picture,
     picture_csv,
@@ -137,7 +137,7 @@ def test_the_files_of_a_stage_around_the_heads_hold_the_numbers_of_the_trace(
         np.testing.assert_allclose(read[run_name].values, values, atol=1e-4)
     alone = pictured(after, None, place, stage, model=model)
     assert set(alone.runs) == ({"before", "after"} if alone.stage.captions else {"unchanged"})
-    page = report(Subject("x", after, None, after.find(place), LINK), alone)
+    page = report(ReportSubject("x", after, None, after.find(place), LINK), alone)
     assert len(drawn(page)) == len(alone.runs)
 
 
@@ -180,7 +180,9 @@ def hostile_report() -> bytes:
         model.trace(HOSTILE, intervention=each) for each in (Intervention(), intervention)
     )
     place = model.attention_names[0]
-    subject = Subject("MiniLM <b>", after, before, after.find(place), LINK, "Look <i>here</i>.")
+    subject = ReportSubject(
+        "MiniLM <b>", after, before, after.find(place), LINK, "Look <i>here</i>."
+    )
     return report(subject, pictured(after, before, place, "weights"))
 
 
@@ -216,7 +218,7 @@ def test_a_report_says_what_was_run_how_and_how_well_it_checks() -> None:
         scale=1.0, ablated=frozenset({(first, 2)}), weights=frozenset({cell}), patch=patch
     )
     before, after = run(model), run(model, intervention)
-    subject = Subject("A tiny GPT", after, before, after.find(place), LINK)
+    subject = ReportSubject("A tiny GPT", after, before, after.find(place), LINK)
     elements = Elements(report(subject, pictured(after, before, place, "weights")))
     for said in (
         "A tiny GPT",
@@ -234,7 +236,7 @@ def test_a_report_says_what_was_run_how_and_how_well_it_checks() -> None:
     latex = next(given["data-latex"] for _, given in elements.tags if "data-latex" in given)
     assert latex is not None
     assert "@" not in latex
-    plain = Subject("A tiny GPT", before, None, before.find(place), LINK)
+    plain = ReportSubject("A tiny GPT", before, None, before.find(place), LINK)
     quiet = Elements(report(plain, pictured(before, None, place, "scores"))).text
     assert "counterfactual" not in quiet
     assert re.search(r"Changed\s*nothing", quiet)

@@ -18,7 +18,7 @@ def written() -> Iterator[io.StringIO]:
     """What loggers of libraries and of the app's events write, through a handler as the server has it."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(logs.Lines())
+    handler.setFormatter(logs.JsonLines())
     handler.addFilter(logs.Repeats())
     loggers = [logging.getLogger("some.library"), logging.getLogger(logs.OWN)]
     for logger in loggers:
@@ -68,7 +68,7 @@ def test_every_event_of_the_app_is_written(written: io.StringIO) -> None:
 def test_a_typed_folder_is_in_no_line(happened: Event, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logs.OWN):
         logs.note(happened)
-    line = logs.Lines().format(caplog.records[-1])
+    line = logs.JsonLines().format(caplog.records[-1])
     assert TYPED not in line
     assert json.loads(line)["model"] == "other"
 
@@ -76,4 +76,4 @@ def test_a_typed_folder_is_in_no_line(happened: Event, caplog: pytest.LogCapture
 def test_a_model_that_everybody_knows_is_named(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logs.OWN):
         logs.note(Loaded("minilm", 1.0, 1))
-    assert json.loads(logs.Lines().format(caplog.records[-1]))["model"] == "minilm"
+    assert json.loads(logs.JsonLines().format(caplog.records[-1]))["model"] == "minilm"

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from model.profile.battery import KINDS
-from model.profile.projection import FEATURES, Projection, projected
+from model.profile.projection import FEATURES, HeadPlane, projected
 from model.profile.tables import no_labels
 from model.trace.arrays import Array
 from tests.model.profile.synthetic import many_heads, small_profile
@@ -117,7 +117,7 @@ def test_the_axes_of_the_map_are_said_as_what_heads_do_more_or_less() -> None:
         (0, "entropy", 0.2),
     ):
         loadings[axis, FEATURES.index(name)] = value
-    plane = Projection((), (0.5, 0.0), loadings, ())
+    plane = HeadPlane((), (0.5, 0.0), loadings, ())
     across, up = axes_in_words(plane)
     assert across["words"] == "shorter distances, more weight 5 to 16 tokens back, more entropy"
     assert up["words"] == "nothing"

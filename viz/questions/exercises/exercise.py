@@ -24,7 +24,7 @@ _TRIES = 200  # rows that are looked at for one with enough keys
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class ExerciseSource:
     """What exercises take their numbers from: an unchanged run, its model's sizes, the names of ids."""
 
     trace: Trace
@@ -81,17 +81,17 @@ class Exercise:
         return f"With all digits of the model: {'; '.join(said)}." if said else ""
 
 
-Maker = Callable[[Source, Random], Exercise]
+ExerciseMaker = Callable[[ExerciseSource, Random], Exercise]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ExerciseKind:
     """A kind of exercise. make: raises ValueError with a sentence where this run has no numbers for it."""
 
     name: str
     formula: str  # LaTeX
-    make: Maker
-    needs: Callable[[Source], bool] = lambda source: True
+    make: ExerciseMaker
+    needs: Callable[[ExerciseSource], bool] = lambda source: True
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class Row:
         return [float(row[key]) for key in keys]
 
 
-def draw_row(source: Source, random: Random) -> Row:
+def draw_row(source: ExerciseSource, random: Random) -> Row:
     """A row with enough keys, of any head: the two with the largest weights, and others.
 
     Raises ValueError where none is found: the sentence is too short, or sinks take a part of each row.

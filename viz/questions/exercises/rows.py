@@ -6,7 +6,7 @@ from random import Random
 from viz.questions.exercises.exercise import (
     Answer,
     Exercise,
-    Source,
+    ExerciseSource,
     answered,
     bracketed,
     decimal,
@@ -23,7 +23,7 @@ _MOST = 0.95  # weight of a key that is masked: the others must have something l
 _SCORES = "score, as the softmax reads it"
 
 
-def softmax_of_a_row(source: Source, random: Random) -> Exercise:
+def softmax_of_a_row(source: ExerciseSource, random: Random) -> Exercise:
     row = draw_row(source, random)
     scores = rounded(_SCORES, row.scores, 2)
     largest = max(scores.values)
@@ -47,7 +47,7 @@ def softmax_of_a_row(source: Source, random: Random) -> Exercise:
     )
 
 
-def scaled_score(source: Source, random: Random) -> Exercise:
+def scaled_score(source: ExerciseSource, random: Random) -> Exercise:
     row = draw_row(source, random)
     at = random.randrange(len(row.keys))
     key, width = row.keys[at], row.attention.query.shape[2]
@@ -91,7 +91,7 @@ def scaled_score(source: Source, random: Random) -> Exercise:
     )
 
 
-def weighted_sum(source: Source, random: Random) -> Exercise:
+def weighted_sum(source: ExerciseSource, random: Random) -> Exercise:
     row = draw_row(source, random)
     entry = random.randrange(row.attention.value.shape[2])
     values = row.attention.value[row.head, :, entry].astype(float)
@@ -122,7 +122,7 @@ def weighted_sum(source: Source, random: Random) -> Exercise:
     )
 
 
-def largest_weight(source: Source, random: Random) -> Exercise:
+def largest_weight(source: ExerciseSource, random: Random) -> Exercise:
     for _ in range(_TRIES):
         row = draw_row(source, random)
         scores, exact = rounded(_SCORES, row.scores, 2), row.scores
@@ -154,7 +154,7 @@ def largest_weight(source: Source, random: Random) -> Exercise:
     )
 
 
-def masked_row(source: Source, random: Random) -> Exercise:
+def masked_row(source: ExerciseSource, random: Random) -> Exercise:
     row = draw_row(source, random)
     own = row.weights(row.keys)
     hidden = max(
@@ -187,7 +187,7 @@ def masked_row(source: Source, random: Random) -> Exercise:
     )
 
 
-def entropy_of_a_row(source: Source, random: Random) -> Exercise:
+def entropy_of_a_row(source: ExerciseSource, random: Random) -> Exercise:
     row = draw_row(source, random)
     weights = rounded("weight", row.weights(row.keys), 3)
     rest = rounded("others", [sum(map(_surprise, row.weights(row.others)))], 3)

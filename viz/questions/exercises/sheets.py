@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from viz.questions.exercises.exercise import Exercise, Kind, Source
+from viz.questions.exercises.exercise import Exercise, ExerciseKind, ExerciseSource
 from viz.saving.offline_page import standalone
 
 PUPILS = 40  # at most
@@ -16,16 +16,16 @@ _TRIES = 12  # drawings of an exercise that no pupil before has
 
 
 @dataclass(frozen=True)
-class Sheet:
+class ExerciseSheet:
     """One pupil's exercises."""
 
     pupil: int  # from 1
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ExerciseKind, ...]
     exercises: tuple[Exercise, ...]
 
 
 @dataclass(frozen=True)
-class About:
+class SheetHead:
     """What stands at the head of every sheet; plain text."""
 
     model: str
@@ -34,7 +34,9 @@ class About:
     link: str
 
 
-def sheets_of(source: Source, kinds: Sequence[Kind], seed: int, pupils: int) -> tuple[Sheet, ...]:
+def sheets_of(
+    source: ExerciseSource, kinds: Sequence[ExerciseKind], seed: int, pupils: int
+) -> tuple[ExerciseSheet, ...]:
     """One sheet a pupil, no two alike.
 
     Raises ValueError with a sentence for no kind, for a number of pupils out of bounds, and where the
@@ -51,10 +53,12 @@ def sheets_of(source: Source, kinds: Sequence[Kind], seed: int, pupils: int) -> 
             f"These kinds give {different} different sheets on this sentence, and {pupils} are asked for. "
             "Choose more kinds, fewer pupils or a longer sentence."
         )
-    return tuple(Sheet(pupil, tuple(kinds), row) for pupil, row in enumerate(rows, 1))
+    return tuple(ExerciseSheet(pupil, tuple(kinds), row) for pupil, row in enumerate(rows, 1))
 
 
-def _different(source: Source, kind: Kind, seed: int, pupils: int) -> list[Exercise]:
+def _different(
+    source: ExerciseSource, kind: ExerciseKind, seed: int, pupils: int
+) -> list[Exercise]:
     """One exercise a pupil: another than those before, as long as one is found."""
     random, drawn = Random(f"{seed} {kind.name}"), dict[Exercise, None]()
     found = []
@@ -68,18 +72,18 @@ def _different(source: Source, kind: Kind, seed: int, pupils: int) -> list[Exerc
     return found
 
 
-def sheets_page(sheets: Sequence[Sheet], about: About) -> bytes:
+def sheets_page(sheets: Sequence[ExerciseSheet], about: SheetHead) -> bytes:
     """The pupils' sheets as one file: each begins a page when it is printed."""
     title = f"Exercises for {len(sheets)} {'pupil' if len(sheets) == 1 else 'pupils'}"
     return standalone(title, "".join(_sheet(sheet, about, solved=False) for sheet in sheets), {})
 
 
-def answers_page(sheets: Sequence[Sheet], about: About) -> bytes:
+def answers_page(sheets: Sequence[ExerciseSheet], about: SheetHead) -> bytes:
     """The same with working and answers, for whoever marks them."""
     return standalone("Answers", "".join(_sheet(sheet, about, solved=True) for sheet in sheets), {})
 
 
-def _sheet(sheet: Sheet, about: About, *, solved: bool) -> str:
+def _sheet(sheet: ExerciseSheet, about: SheetHead, *, solved: bool) -> str:
     head = {
         "Model": html.escape(about.model),
         "Sentence": html.escape(about.sentence),
@@ -100,7 +104,7 @@ def _sheet(sheet: Sheet, about: About, *, solved: bool) -> str:
     )
 
 
-def _exercise(kind: Kind, exercise: Exercise, *, solved: bool) -> str:
+def _exercise(kind: ExerciseKind, exercise: Exercise, *, solved: bool) -> str:
     if solved:
         steps = "".join(f"<li>{html.escape(step)}</li>" for step in exercise.steps)
         answers = "; ".join(answer.written for answer in exercise.answers)

@@ -10,7 +10,7 @@ from model.arithmetic.sizes import feed_forward_parameters, norm_parameters, pro
 from viz.questions.exercises.exercise import (
     Answer,
     Exercise,
-    Source,
+    ExerciseSource,
     bracketed,
     decimal,
     decimals_of,
@@ -25,7 +25,7 @@ _POSITIONS = 60  # that an entry of the encoding is asked of
 _TRIES = 50  # vectors that are looked at for one whose entries differ as printed
 
 
-def norm_of_a_vector(source: Source, random: Random) -> Exercise:
+def norm_of_a_vector(source: ExerciseSource, random: Random) -> Exercise:
     for _ in range(_TRIES):
         norm = random.choice(source.trace.norms)
         token, width = random.randrange(len(norm.input)), norm.input.shape[1]
@@ -61,7 +61,7 @@ def norm_of_a_vector(source: Source, random: Random) -> Exercise:
     )
 
 
-def norm_of_an_entry(source: Source, random: Random) -> Exercise:
+def norm_of_an_entry(source: ExerciseSource, random: Random) -> Exercise:
     norm = random.choice(source.trace.norms)
     token, entry = random.randrange(len(norm.input)), random.randrange(norm.input.shape[1])
     law = norm.law
@@ -96,7 +96,7 @@ def norm_of_an_entry(source: Source, random: Random) -> Exercise:
     )
 
 
-def position_entry(source: Source, random: Random) -> Exercise:
+def position_entry(source: ExerciseSource, random: Random) -> Exercise:
     width = source.config.d_model
     position, column = random.randrange(1, _POSITIONS + 1), random.randrange(width)
     pair = column // 2
@@ -118,7 +118,7 @@ def position_entry(source: Source, random: Random) -> Exercise:
     )
 
 
-def cut_into_heads(source: Source, random: Random) -> Exercise:
+def cut_into_heads(source: ExerciseSource, random: Random) -> Exercise:
     attention = random.choice(source.trace.attention)
     heads, tokens, width = attention.query.shape
     keys = attention.key.shape[1]
@@ -147,7 +147,7 @@ def cut_into_heads(source: Source, random: Random) -> Exercise:
 _TIMES = (2, 3, 4)  # how many times as wide the feed-forward may be
 
 
-def parameters_of_a_block(source: Source, random: Random) -> Exercise:
+def parameters_of_a_block(source: ExerciseSource, random: Random) -> Exercise:
     heads, times, layers = random.randrange(2, 25), random.choice(_TIMES), random.randrange(2, 41)
     width = heads * source.config.head_width
     maps = projection_parameters(width, biases=True)
@@ -173,7 +173,7 @@ def parameters_of_a_block(source: Source, random: Random) -> Exercise:
     )
 
 
-def cost_of_attention(source: Source, random: Random) -> Exercise:
+def cost_of_attention(source: ExerciseSource, random: Random) -> Exercise:
     heads, width = source.config.heads, source.config.head_width
     tokens = random.randrange(16, 2049)
     row = 2 * tokens * width
@@ -198,7 +198,7 @@ _FIRST = 6  # likeliest tokens, of which two are compared
 _APART = 700.0  # nats: e to 709.8 is the largest number of float64
 
 
-def logit_difference(source: Source, random: Random) -> Exercise:
+def logit_difference(source: ExerciseSource, random: Random) -> Exercise:
     logits, after = _logits(source, random.randrange(source.trace.require_prediction().shape[0]))
     one, other = sorted(random.sample(_likeliest(logits), 2), key=lambda token: -logits[token])
     names = tuple(f"{quoted(token)} (id {token.id})" for token in source.named((one, other)))
@@ -227,7 +227,7 @@ def logit_difference(source: Source, random: Random) -> Exercise:
     )
 
 
-def loss_of_a_token(source: Source, random: Random) -> Exercise:
+def loss_of_a_token(source: ExerciseSource, random: Random) -> Exercise:
     tokens = source.trace.tokens_of("decoder")
     at = random.randrange(len(tokens) - 1)
     logits, after = _logits(source, at)
@@ -265,7 +265,7 @@ def _likeliest(logits: NDArray[np.float64]) -> list[int]:
     return sorted(np.argpartition(-logits, min(_FIRST, len(logits) - 1))[:_FIRST].tolist())
 
 
-def _logits(source: Source, position: int) -> tuple[NDArray[np.float64], str]:
+def _logits(source: ExerciseSource, position: int) -> tuple[NDArray[np.float64], str]:
     """The logits after a token of the decoder, and the name of the token."""
     token = source.trace.tokens_of("decoder")[position]
     logits = source.trace.require_prediction().after(position).astype(np.float64)

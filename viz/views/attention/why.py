@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from model.analysis.attribution.score_parts import FEW, Group, grouped, summed
+from model.analysis.attribution.score_parts import FEW, PartGroup, grouped, summed
 from model.analysis.heads.labels import allowed_cells
 from model.nn.places import Head, head_named
 from model.nn.stages import SCORE_STAGES, SINKS, STAGES
@@ -123,7 +123,9 @@ def why_this_score(look: Look) -> Panel:
     )
 
 
-def _map(look: Look, sum_: _Sum, rows: Sequence[Group], columns: Sequence[Group]) -> go.Figure:
+def _map(
+    look: Look, sum_: _Sum, rows: Sequence[PartGroup], columns: Sequence[PartGroup]
+) -> go.Figure:
     """The map of all pairs; of many parts those of a layer are one until it is clicked."""
     down, along = (
         [
@@ -166,7 +168,7 @@ def _opened(cell: Cell) -> tuple[int | None, int | None]:
     return opened
 
 
-def _click(look: Look, sum_: _Sum, groups: tuple[Group, Group]) -> None:
+def _click(look: Look, sum_: _Sum, groups: tuple[PartGroup, PartGroup]) -> None:
     """Opens the layers of a cell; a cell of single parts leads to the key's head, else to the query's."""
     cell, parts = sum_.cell, sum_.parts
     if any(group.layer is not None for group in groups):

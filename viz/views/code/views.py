@@ -11,8 +11,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from model.code.check import Weights, checked_difference
-from model.code.listing import Length, Line, lines
+from model.code.check import NamedWeights, checked_difference
+from model.code.listing import CodeLine, Length, lines
 from model.code.script import lengths, model_script, printed, stem, weights_of
 from model.serving.engine import Request
 from model.system.settings import MEGABYTE
@@ -77,14 +77,14 @@ def _checked(request: Request) -> float:
     return checked_difference(model, traced(request))
 
 
-def _link() -> Callable[[Line], str] | None:
+def _link() -> Callable[[CodeLine], str] | None:
     """A link to the page with a line's numbers. None where a link cannot carry the whole view: it opens
     a session of its own, which would begin with another sentence."""
     carried = carried_link()
     if carried != to_link(replace(current(), show="")):
         return None
 
-    def link(line: Line) -> str:
+    def link(line: CodeLine) -> str:
         stage = {"stage": line.stage} if line.stage else {}
         return leading_to(PAGES[line.part or "tokens"], carried | stage)
 
@@ -110,7 +110,7 @@ def _about(look: Look, *, leads: bool) -> None:
         )
 
 
-def _take_away(look: Look, weights: Weights) -> None:
+def _take_away(look: Look, weights: NamedWeights) -> None:
     """The script, the file of weights that it reads, and what it prints."""
     opened_model, name = look.model.name, stem(look.model)
     script = model_script(look.model, look.trace, weights)
@@ -138,7 +138,7 @@ def _take_away(look: Look, weights: Weights) -> None:
         opened.code(script, language="python")
 
 
-def _offer_weights(look: Look, weights: Weights) -> int:
+def _offer_weights(look: Look, weights: NamedWeights) -> int:
     """The button that saves them, where they are not too many. Returns their bytes."""
     size, name = sum(weight.nbytes for weight in weights.values()), look.model.name
     if size <= DOWNLOADED:
@@ -154,7 +154,9 @@ def _offer_weights(look: Look, weights: Weights) -> int:
 
 
 def listing_html(
-    listed: Iterable[Line], lengths: Mapping[Length, int], link: Callable[[Line], str] | None
+    listed: Iterable[CodeLine],
+    lengths: Mapping[Length, int],
+    link: Callable[[CodeLine], str] | None,
 ) -> str:
     """The listing as HTML: each line with its number, its shape, and a link to the page with its numbers.
 

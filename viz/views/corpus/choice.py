@@ -19,7 +19,7 @@ from model.profile.run import WINDOW
 from model.profile.shipped import model_and_step, profile_of, shipped_profiles
 from model.profile.slices import weights_hash, window_by_window
 from model.profile.sums import Sums
-from model.profile.tables import About
+from model.profile.tables import ProfileScope
 from model.profile.window import heads_of_model
 from model.system.fair_queue import FairQueue, QueueFullError
 from model.system.jobs import Jobs
@@ -117,7 +117,7 @@ def _grown(plan: Plan, turn: Callable[[], AbstractContextManager[None]]) -> Iter
     window = window_of(model)
     content = "\n".join(plan.windows).encode(errors="surrogatepass")
     corpus = hashlib.sha256(content).hexdigest()
-    about = About(plan.model, weights_hash(model), corpus, plan.name, plan.by_line, window)
+    about = ProfileScope(plan.model, weights_hash(model), corpus, plan.name, plan.by_line, window)
     grown, seconds = Profile(about, Sums.none(heads_of_model(model), window), {}), 0.0
     if shipped := profile_of(model):
         grown = replace(grown, asked=shipped.asked)  # labels are the model's, whatever the corpus

@@ -16,7 +16,7 @@ from model.nn.places import head_label
 from model.profile.battery import KINDS
 from model.profile.every_head import by_class, by_distance, mean_maps
 from model.profile.profile import Profile
-from model.profile.projection import FEATURES, Projection, most_similar, projected
+from model.profile.projection import FEATURES, HeadPlane, most_similar, projected
 from model.profile.token_classes import CLASSES
 from model.trace.arrays import Wide
 from viz.explorer.packing import packed
@@ -104,7 +104,7 @@ def names_of_labels(shown: Sequence[Shown]) -> list[str]:
     return sorted(counts, key=lambda name: (-counts[name], name))
 
 
-def axes_in_words(plane: Projection) -> list[Json]:
+def axes_in_words(plane: HeadPlane) -> list[Json]:
     """For each axis its share of the variance, and the features that move a head along it most."""
     axes = []
     for share, loadings in zip(plane.shares, plane.loadings, strict=True):
@@ -161,7 +161,7 @@ def _of_profile(one: Shown, places: Wide, labels: Sequence[str]) -> Json:
     }
 
 
-def _partners(shown: Sequence[Shown], plane: Projection) -> list[list[int]]:
+def _partners(shown: Sequence[Shown], plane: HeadPlane) -> list[list[int]]:
     """For each head the one of the other profile that is shown beside it: the same head, or where the models
     have other heads the most similar one. Nothing for one profile."""
     if len(shown) < 2:

@@ -21,7 +21,7 @@ from viz.shell.pictures import without_sentence
 from viz.state.look import Look, labels_of
 
 if TYPE_CHECKING:
-    from model.analysis.axes import Lines, Outcome
+    from model.analysis.axes import Outcome, TensorLines
 
 _OVER: Mapping[int, str] = {
     -4: "sequences: a number is compared with those at the same place in other texts",
@@ -118,7 +118,7 @@ def _choose_axis() -> int:
     return one_of("Axis (dim)", AXES, "axes-axis", default=-1)
 
 
-def _code(lines: "Lines") -> Part:
+def _code(lines: "TensorLines") -> Part:
     written = "\n".join(f"{name} = {line}" for name, line in lines)
     return partial(st.code, written, language="python", wrap_lines=True)
 

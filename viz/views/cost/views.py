@@ -20,9 +20,9 @@ from model.analysis.cost.cost import (
     total_results,
 )
 from model.analysis.cost.operations import (
+    Dimensions,
     Lengths,
     Operation,
-    Shape,
     compared,
     operations,
     recorded_shapes,
@@ -41,8 +41,8 @@ from model.nn.config import TransformerConfig
 from model.nn.places import Kind, Place
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.bars import Amount, amounts, percent
-from viz.figures.curves import LINEAR, Measured, Timed, curves, growth_lines, time_lines
-from viz.figures.diagrams import Block, blocks
+from viz.figures.curves import LINEAR, Curve, Timed, curves, growth_lines, time_lines
+from viz.figures.diagrams import DrawnArray, blocks
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
 from viz.notation.theme import (
@@ -162,14 +162,14 @@ def _choose_place(places: list[str]) -> str:
     return places[at]
 
 
-def _block(step: Operation) -> Block:
+def _block(step: Operation) -> DrawnArray:
     """The new numbers of an operation, for one sequence of the batch."""
     batch, *_, rows, columns = step.shape
     count = step.numbers // (batch * rows * columns)
     shape = f"{rows:,} × {columns:,}"
     if count > 1:
         shape = f"{count:,} of {shape}"
-    return Block(
+    return DrawnArray(
         step.name, count, rows, columns, f"{shape}: {count * rows * columns:,} numbers",
         _COLOURS.get(step.name, STREAM),
     )  # fmt: skip
@@ -183,7 +183,7 @@ def formula_of(step: Operation, scales: Mapping[str, float], width: int) -> str:
     return step.formula.replace("/ √dₖ", "× 1" if scale == 1 else f"× {scale:.4g}")
 
 
-def _written(shape: Shape) -> str:
+def _written(shape: Dimensions) -> str:
     return " × ".join(f"{length:,}" for length in shape)
 
 
@@ -455,7 +455,7 @@ def time_view(look: Look, sizes: Sizes, own: bool) -> Panel:
         kept = [kept_by_attention(length, width, heads) for length in LENGTHS]
     unit, short, long = fitting(FLOAT * kept[-1][1], MEMORY_UNITS)
     fused, steps = ([FLOAT * count / unit for count in way] for way in zip(*kept, strict=True))
-    lines = (Measured(STEPS, steps, QUERY), Measured(FUSED, fused, WEIGHT))
+    lines = (Curve(STEPS, steps, QUERY), Curve(FUSED, fused, WEIGHT))
     ratio = kept[-1][1] / kept[-1][0]
     return Panel(
         "cost-kept",

@@ -10,12 +10,12 @@ from model.loading.registry import models
 from model.nn.intervention import UNCHANGED
 from model.serving.engine import Request
 from viz.notation.markdown import plain
-from viz.questions.exercises.exercise import Exercise, Kind, Source
+from viz.questions.exercises.exercise import Exercise, ExerciseKind, ExerciseSource
 from viz.questions.exercises.kinds import KINDS, kinds_of
 from viz.questions.exercises.sheets import (
     PUPILS,
-    About,
-    Sheet,
+    ExerciseSheet,
+    SheetHead,
     answers_page,
     sheets_of,
     sheets_page,
@@ -53,13 +53,13 @@ def exercises(look: Look) -> Panel:
     chosen = tuple(name for name in names if name in pills)
     with refusals():
         sheets = _sheets(request, chosen, seed, pupils)
-    pupil = st.number_input("Sheet", 1, len(sheets), 1, key="class-sheet", width=120)
+    pupil = st.number_input("ExerciseSheet", 1, len(sheets), 1, key="class-sheet", width=120)
     sheet = sheets[pupil - 1]
     listed = [kind.name for kind in sheet.kinds]
     first = listed.index(_FIRST) if _FIRST in listed else 0
     name = st.selectbox("Exercise", listed, index=first, key="class-exercise", width=220)
     at = listed.index(name)
-    about = About(models[request.model].title, look.trace.text, seed, _link())
+    about = SheetHead(models[request.model].title, look.trace.text, seed, _link())
     return Panel(
         "class-exercises",
         below=[
@@ -73,7 +73,7 @@ def exercises(look: Look) -> Panel:
     )
 
 
-def _preview(kind: Kind, exercise: Exercise, key: str) -> None:
+def _preview(kind: ExerciseKind, exercise: Exercise, key: str) -> None:
     """One exercise of one sheet; its answer is hidden until it is opened."""
     with st.container(border=True, key="class-preview"):
         st.markdown(f"**{kind.name}.** {plain(exercise.task)}")
@@ -92,11 +92,11 @@ def _preview(kind: Kind, exercise: Exercise, key: str) -> None:
 
 
 def _downloads(
-    request: Request, chosen: tuple[str, ...], seed: int, pupils: int, about: About
+    request: Request, chosen: tuple[str, ...], seed: int, pupils: int, about: SheetHead
 ) -> None:
     """The files of the class's sheets. Each is made when it is asked for, so it holds no trace."""
 
-    def content(page: Callable[[tuple[Sheet, ...], About], bytes]) -> bytes:
+    def content(page: Callable[[tuple[ExerciseSheet, ...], SheetHead], bytes]) -> bytes:
         return page(_sheets(request, chosen, seed, pupils), about)
 
     with st.container(horizontal=True):
@@ -122,13 +122,15 @@ def _link() -> str:
     )
 
 
-def _source(request: Request) -> Source:
+def _source(request: Request) -> ExerciseSource:
     model = loaded(request.model)
-    return Source(traced(request), model.config, model.tokenizer.named)
+    return ExerciseSource(traced(request), model.config, model.tokenizer.named)
 
 
 @lru_cache(maxsize=_KEPT)
-def _sheets(request: Request, chosen: tuple[str, ...], seed: int, pupils: int) -> tuple[Sheet, ...]:
+def _sheets(
+    request: Request, chosen: tuple[str, ...], seed: int, pupils: int
+) -> tuple[ExerciseSheet, ...]:
     """The class's sheets with these kinds. Raises ValueError as `sheets_of` does."""
     kinds = [kind for kind in KINDS if kind.name in chosen]
     return sheets_of(_source(request), kinds, seed, pupils)

@@ -12,7 +12,7 @@ from model.analysis.distance_masks import Preview, alibi, chunked, windowed
 from model.analysis.distance_masks import slopes as head_slopes
 from model.analysis.heads.statistics import distance
 from model.analysis.softmax_experiments import (
-    Precision,
+    ScorePrecision,
     mask_value_effect,
     routes,
     slopes,
@@ -25,7 +25,7 @@ from model.trace.unproven import NotShownError
 from model.worked.notes import TWO_LAYERS
 from model.worked.self_attention import CLAIM
 from viz.elements.one_of import one_of
-from viz.figures.curves import PLAIN, SCALED, Measured, curves
+from viz.figures.curves import PLAIN, SCALED, Curve, curves
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
@@ -115,8 +115,8 @@ def why_scale(look: Look) -> Panel:
         columns[f"{measure}, scaled"] = [getattr(one.scaled, measure) for one in spreads]
     ones = [1.0] * len(WIDTHS)
     drawn = (
-        Measured("not scaled", columns[name], PLAIN, WIDTHS if law else None),
-        Measured("divided by √dₖ", columns[f"{name}, scaled"], SCALED, ones if law else None),
+        Curve("not scaled", columns[name], PLAIN, WIDTHS if law else None),
+        Curve("divided by √dₖ", columns[f"{name}, scaled"], SCALED, ones if law else None),
     )
     off = max(abs(one.scaled.variance - 1) for one in spreads)
     return Panel(
@@ -156,7 +156,7 @@ def _by_spread() -> Panel:
         "laboratory-slopes",
         picture=curves(
             DEVIATIONS,
-            (Measured(f"{keys} keys", means.tolist(), WEIGHT),),
+            (Curve(f"{keys} keys", means.tolist(), WEIGHT),),
             axis="standard deviation of the scores",
             unit=unit,
             band=CLAIM,
@@ -288,7 +288,9 @@ def two_routes(look: Look) -> Panel:
 @of_all_pairs
 def mask_values_compared(look: Look) -> Panel:
     """−∞, −1e9, −1e20 and 0, before and after scaling, in two precisions."""
-    precision: Precision = one_of("Computed in", ("float32", "float16"), "laboratory-precision")
+    precision: ScorePrecision = one_of(
+        "Computed in", ("float32", "float16"), "laboratory-precision"
+    )
     scores, mask, remarks = _masked_head(look)
     rows = []
     for mask_value in MASK_VALUES:

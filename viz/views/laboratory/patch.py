@@ -12,9 +12,9 @@ import streamlit as st
 
 from model.analysis.attribution.patching import (
     READS,
-    Kind,
     PatchMap,
-    Reads,
+    PatchMapKind,
+    PathReads,
     Spot,
     agreement,
     growing_map,
@@ -46,7 +46,7 @@ from viz.views.laboratory.editors import cards
 if TYPE_CHECKING:
     from model.run.model import Model
 
-PUT_IN: dict[Kind, str] = {
+PUT_IN: dict[PatchMapKind, str] = {
     "head": "the output of one head, at all tokens",
     "weights": "the weights of one head; its values stay those of A",
     "head_tokens": "the output of one head at one token",
@@ -59,7 +59,7 @@ SHARE = (
     r"\begin{aligned} \text{share} &= \frac{d_{\text{patched}} - d_A}{d_B - d_A} \\"
     r" d &= \text{logit}_{\text{B's token}} - \text{logit}_{\text{A's token}} \end{aligned}"
 )
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, PatchMapKind] = {
     HEAD_OUTPUTS: "head",
     "Weights of heads": "weights",
     "Heads at each token": "head_tokens",
@@ -76,10 +76,10 @@ class MapRequest:
 
     runs: tuple[Request, Request]  # A and B
     answer: tuple[int, int]  # ids of A's token and B's
-    kind: Kind
+    kind: PatchMapKind
     place: str = ""  # the sub-layer of "head_tokens"
     receiver: Head | None = None  # the head of "path"
-    reads: tuple[Reads, ...] = READS
+    reads: tuple[PathReads, ...] = READS
 
 
 def patch(look: Look) -> Panel:
@@ -278,7 +278,7 @@ def _map(
     )
 
 
-def part_of(spot: Spot, kind: Kind) -> PatchPart:
+def part_of(spot: Spot, kind: PatchMapKind) -> PatchPart:
     """What a click on a cell puts in: of a head at one token, the whole head."""
     if kind == "weights":
         return "weights", spot.name, spot.head or 0
@@ -319,7 +319,7 @@ def _farthest(look: Look, asked: MapRequest, shares: Wide, names: Sequence[str])
     return f"{sentence} **{plain(names[at])}** moves the answer farthest: {way}."
 
 
-def estimate_in_words(exact: Wide, estimate: Wide, kind: Kind) -> str:
+def estimate_in_words(exact: Wide, estimate: Wide, kind: PatchMapKind) -> str:
     """What the estimate leaves out, and its correlation and error, from the numbers of this run."""
     parts = "its queries and keys" if kind == "weights" else "the part"
     sentence = (

@@ -22,7 +22,7 @@ from model.snippets.layers import norm as norm_code
 from model.trace.arrays import Array, Wide
 from model.trace.records import NormRecord
 from viz.elements.one_of import choosable_table, keep_within, one_listed, one_of
-from viz.figures.bars import Spread, spread_bars
+from viz.figures.bars import VectorSpread, spread_bars
 from viz.figures.curves import variance_gap
 from viz.figures.diagrams import norm_orders
 from viz.figures.heatmap import Axis
@@ -168,10 +168,10 @@ def this_norm(look: Look) -> Panel:
     )
 
 
-def spread_of(norm: NormRecord, values: Array) -> Spread:
+def spread_of(norm: NormRecord, values: Array) -> VectorSpread:
     """What a norm measures of each token: mean and deviation, or the root mean square around 0."""
     mean, size = norm.law.statistics(values.astype(np.float64))
-    return Spread(mean[:, 0], np.sqrt(size[:, 0]))
+    return VectorSpread(mean[:, 0], np.sqrt(size[:, 0]))
 
 
 def _spread(look: NormLook) -> go.Figure:

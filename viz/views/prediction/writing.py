@@ -30,7 +30,7 @@ from viz.elements.one_of import one_of, one_step
 from viz.elements.plot import plot
 from viz.figures.bars import weights_row
 from viz.figures.curves import TokenLine, token_lines
-from viz.figures.diagrams import Leaf, Path, beam_tree
+from viz.figures.diagrams import DrawnPath, Leaf, beam_tree
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
@@ -447,7 +447,7 @@ def _rows(step: BeamStep) -> Row:
     return {ids: row for row, ids in enumerate(texts)}
 
 
-def _path(rows: Sequence[Row], search: BeamSearch, text: Continuation) -> Path:
+def _path(rows: Sequence[Row], search: BeamSearch, text: Continuation) -> DrawnPath:
     """Where the beginnings of a text lie, up to its last token."""
     length = len(text.ids)
     path = [(step, rows[step - 1][text.ids[:step]]) for step in range(1, length + 1)]

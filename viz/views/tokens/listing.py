@@ -10,8 +10,16 @@ import streamlit as st
 from model.hub.tokenizer import HubTokenizer
 from model.loading.registry import models
 from model.loading.word_pieces import WORD_PIECES, word_pieces
-from model.run.tokenizers import GPT2Subset, Piece, Words, gpt2, gpt2_tokens, pieces, spelled
-from model.run.word_cuts import LONGEST, SPELLED, Step, WordCut, whole_gpt2, word_cut, words_of
+from model.run.tokenizers import (
+    GPT2Subset,
+    Piece,
+    WordTokenizer,
+    gpt2,
+    gpt2_tokens,
+    pieces,
+    spelled,
+)
+from model.run.word_cuts import LONGEST, SPELLED, CutStep, WordCut, whole_gpt2, word_cut, words_of
 from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_listed, one_of
 from viz.notation.labels import numbered_labels, token_label
@@ -223,7 +231,7 @@ def word_steps(look: Look) -> Panel:
     )
 
 
-def _rows(steps: Sequence[Step]) -> str:
+def _rows(steps: Sequence[CutStep]) -> str:
     rows = []
     for step in steps:
         boxes = []
@@ -267,7 +275,7 @@ def _longest(cut: WordCut) -> str:
 def _other(look: Look) -> str:
     """How a tokenizer cuts words whose steps are not shown."""
     tokenizer = look.model.tokenizer
-    if isinstance(tokenizer, Words):
+    if isinstance(tokenizer, WordTokenizer):
         return "looks up whole words and cuts none."
     if isinstance(tokenizer, HubTokenizer) and tokenizer.is_unigram:
         return (

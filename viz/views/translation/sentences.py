@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from model.loading.registry import models
-from model.run.tokenizers import Words
+from model.run.tokenizers import WordTokenizer
 from model.training import grammar
 from model.training.alignment import aligning_head
 from model.training.grammar import ADJECTIVES, DETERMINERS, NOUNS, PREPOSITIONS, PRONOUNS, VERBS
@@ -83,7 +83,7 @@ def french_groups() -> Groups:
 
 def unknown(text: str, groups: Groups) -> tuple[str, ...]:
     """The words of a text that none of the groups holds, in order, each once."""
-    return Words(_each(groups.values())).new_words(text)
+    return WordTokenizer(_each(groups.values())).new_words(text)
 
 
 def near(word: str, groups: Groups) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from model.training.alignment import (
 )
 from viz.elements.one_of import one_listed, one_step
 from viz.figures.alignment import alignment
-from viz.figures.bars import Given, word_probabilities
+from viz.figures.bars import GivenWord, word_probabilities
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import (
@@ -518,7 +518,7 @@ def _refusal(look: Look, target: str) -> str:
     return ""
 
 
-def _given(look: Look) -> tuple[Given, ...]:
+def _given(look: Look) -> tuple[GivenWord, ...]:
     """Each word of the target and its end, with the model's own first choice."""
     trace = look.trace
     if trace.prediction is None:
@@ -528,12 +528,12 @@ def _given(look: Look) -> tuple[Given, ...]:
     ids = [token.id for token in trace.target_tokens[1:]] + ([] if end is None else [end])
     named, firsts = look.model.tokenizer.named, shares.argmax(-1)[: len(ids)].tolist()
     return tuple(
-        Given(word.text, float(row[word.id]), first.text, float(row[first.id]))
+        GivenWord(word.text, float(row[word.id]), first.text, float(row[first.id]))
         for word, first, row in zip(named(ids), named(firsts), shares, strict=False)
     )
 
 
-def _product(look: Look, given: tuple[Given, ...], own: Look) -> list[Part]:
+def _product(look: Look, given: tuple[GivenWord, ...], own: Look) -> list[Part]:
     """The probability of the whole, beside that of the model's own French."""
     error = rounding(look.trace)
     loss = -_logarithm(given) / len(given)
@@ -557,12 +557,12 @@ def _product(look: Look, given: tuple[Given, ...], own: Look) -> list[Part]:
     return [sentence, plain(least)]
 
 
-def product_in_words(given: Sequence[Given], error: float) -> str:
+def product_in_words(given: Sequence[GivenWord], error: float) -> str:
     """The product of the probabilities of some words. Its logarithm is a sum: the errors add up."""
     return _in_words(float(np.exp(_logarithm(given))), len(given) * error)
 
 
-def _logarithm(given: Sequence[Given]) -> float:
+def _logarithm(given: Sequence[GivenWord]) -> float:
     return float(sum(np.log(max(word.share, 1e-300)) for word in given))
 
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from model.worked.failing_code import Outcome, failing_code
+from model.worked.failing_code import RunResult, failing_code
 from viz.elements.one_of import one_of
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
@@ -70,7 +70,7 @@ def code_that_fails() -> None:
         _tell(mended)
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: RunResult) -> None:
     """The message, word for word, or the shape of the result."""
     if outcome.result is None:
         st.error("It stops with this message:")
@@ -86,7 +86,7 @@ def _tell(outcome: Outcome) -> None:
         st.success(f"{shape}.")
 
 
-def _tell_apart(wrong: Outcome, mended: Outcome) -> None:
+def _tell_apart(wrong: RunResult, mended: RunResult) -> None:
     """What a run that raises nothing computes, beside what it should."""
     if wrong.result is None or mended.result is None:
         return

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from model.analysis.attribution.score_parts import FEW, Group, grouped, summed
+from model.analysis.attribution.score_parts import FEW, PartGroup, grouped, summed
 
 LAYERS = 3
 PARTS = (
@@ -14,9 +14,9 @@ PARTS = (
 
 
 def test_few_parts_stand_alone_and_many_are_gathered_by_layer() -> None:
-    assert grouped(PARTS[:FEW]) == tuple(Group((at,)) for at in range(FEW))
+    assert grouped(PARTS[:FEW]) == tuple(PartGroup((at,)) for at in range(FEW))
     token, *layers, bias = grouped(PARTS)
-    assert (token, bias) == (Group((0,)), Group((20,)))
+    assert (token, bias) == (PartGroup((0,)), PartGroup((20,)))
     assert [group.layer for group in layers] == [0, 1, 2]
     assert layers[1].members == (*range(7, 13), 19)
 

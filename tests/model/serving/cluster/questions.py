@@ -20,7 +20,7 @@ from model.analysis.tokens.live_writing import Choice
 from model.analysis.tokens.prediction import Sampling
 from model.nn.key_value_cache import Eviction
 from model.profile.slices import weights_hash
-from model.profile.tables import About
+from model.profile.tables import ProfileScope
 from model.system.elsewhere import asked_function
 from model.trace.records import FeedForwardRecord
 
@@ -72,8 +72,10 @@ class Asked:
         return self.trace.feed_forward[0]
 
     @property
-    def about(self) -> About:
-        return About(self.model.name, weights_hash(self.model), "0" * 64, "corpus", False, 64)
+    def about(self) -> ProfileScope:
+        return ProfileScope(
+            self.model.name, weights_hash(self.model), "0" * 64, "corpus", False, 64
+        )
 
     @property
     def given(self) -> Any:

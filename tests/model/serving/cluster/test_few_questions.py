@@ -12,7 +12,7 @@ import pytest
 
 from model import load_model
 from model.serving.cluster.cluster_engine import ClusterEngine
-from model.serving.engine import Event, Found, Loaded, Passed, Request
+from model.serving.engine import CacheLookup, Event, Loaded, Passed, Request
 from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.pages.reading import control, visit
 from viz.state.engine import forget_engine
@@ -71,5 +71,5 @@ def test_a_pass_is_counted_once_in_the_app(monkeypatch: pytest.MonkeyPatch) -> N
     for _ in range(2):
         trace = engine.trace(request, lambda place: None)
         trace.require_prediction().after(-1)
-    assert [type(one) for one in events] == [Loaded, Found, Passed, Found]
-    assert [one.hit for one in events if isinstance(one, Found)] == [False, True]
+    assert [type(one) for one in events] == [Loaded, CacheLookup, Passed, CacheLookup]
+    assert [one.hit for one in events if isinstance(one, CacheLookup)] == [False, True]

@@ -16,7 +16,12 @@ from model.analysis.heads.labels import goes_on_with_its_text
 from model.analysis.heads.statistics import after_the_same, mean_share
 from model.nn.places import Place, head_label
 from model.trace.arrays import Mask
-from model.training.checkpoints import CheckpointTraces, Record, TrainingRun, WeightMovement
+from model.training.checkpoints import (
+    CheckpointRecord,
+    CheckpointTraces,
+    TrainingRun,
+    WeightMovement,
+)
 from viz.notation.labels import token_label
 from viz.notation.names import ADDED_BY
 from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, QUANTITIES, STREAM
@@ -123,7 +128,9 @@ def message(
     }
 
 
-def charts(history: Sequence[Record], losses: Sequence[tuple[int, float]] = ()) -> list[Json]:
+def charts(
+    history: Sequence[CheckpointRecord], losses: Sequence[tuple[int, float]] = ()
+) -> list[Json]:
     """Two charts against the step: losses in nats a token, and scores from 0 to 1."""
     names = dict.fromkeys(name for record in history for name in record if name != "step")
     lines = {
