@@ -4,7 +4,7 @@ import streamlit as st
 
 from viz.notation.head_formulas import concatenation
 from viz.shell import page
-from viz.shell.panel import View
+from viz.shell.panel import PanelView
 from viz.tour.card import beside_questions
 from viz.views.all_heads.ablation import ablation
 from viz.views.all_heads.compare import compare, means_and_rollout
@@ -18,7 +18,7 @@ from viz.views.worked.by_hand import by_hand
 page.open_page("pages/all_heads.py")
 look = page.look(head=True)
 
-VIEWS: dict[str, View] = {
+VIEWS: dict[str, PanelView] = {
     "Grid": grid,
     "Ranking": ranking,
     "From word to word": from_word_to_word,

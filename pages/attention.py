@@ -4,7 +4,7 @@ import streamlit as st
 
 from viz.notation.formulas import ATTENTION, ATTENTION_WITHOUT_MASK
 from viz.shell import page
-from viz.shell.panel import View
+from viz.shell.panel import PanelView
 from viz.state.look import Look
 from viz.tour.card import beside_questions
 from viz.views.attention.edges import edges
@@ -24,7 +24,7 @@ def step_by_step(look: Look) -> None:
     effect_on_prediction(look)
 
 
-VIEWS: dict[str, View] = {
+VIEWS: dict[str, PanelView] = {
     "Step by step": step_by_step,
     "Why this score?": why_this_score,
     "A sum of products": sum_of_products,

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from viz.shell import page
-from viz.shell.panel import View, draw_view
+from viz.shell.panel import PanelView, draw_view
 from viz.views.feed_forward.dropout import dropout_view
 from viz.views.feed_forward.formulas import FEED_FORWARD, RESIDUAL, feed_forward
 from viz.views.feed_forward.neurons import EXPERTS, activation_view, experts, neurons, on_the_curve
@@ -13,7 +13,7 @@ from viz.views.worked.by_hand import by_hand
 page.open_page("pages/feed_forward.py")
 look = page.look(full=True)
 
-VIEWS: dict[str, View] = {
+VIEWS: dict[str, PanelView] = {
     **({EXPERTS: experts} if look.trace.experts else {}),
     "Neurons": neurons,
     "On the curve": on_the_curve,

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from viz.shell import page
-from viz.shell.panel import View, draw_view
+from viz.shell.panel import PanelView, draw_view
 from viz.state.presets import HEADS, NEXT, PATCH, POSITIONS, ROWS, STREAM
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
@@ -22,7 +22,7 @@ from viz.views.laboratory.patch import patch
 page.open_page("pages/laboratory.py")
 look = page.look(changed=True, head=True)
 
-VIEWS: dict[str, View] = {
+VIEWS: dict[str, PanelView] = {
     HEADS: page.explore,
     NEXT: next_token_effect,
     POSITIONS: every_position,

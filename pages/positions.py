@@ -5,7 +5,7 @@ import streamlit as st
 from model.analysis.stream.positions import biased
 from model.nn.positions import ALIBI, SINUSOIDAL
 from viz.shell import page
-from viz.shell.panel import View
+from viz.shell.panel import PanelView
 from viz.views.positions.biases import score_biases
 from viz.views.positions.sum import position_sum, sum_of
 from viz.views.positions.tables import position_likeness, position_table
@@ -15,7 +15,7 @@ from viz.views.worked.by_hand import by_hand
 page.open_page("pages/positions.py")
 seen = page.look()
 
-VIEWS: dict[str, View] = {
+VIEWS: dict[str, PanelView] = {
     "Word order": word_order,
     "The table": position_table,
     "How alike": position_likeness,

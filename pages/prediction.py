@@ -4,7 +4,7 @@ import streamlit as st
 
 from viz.shell import page
 from viz.shell.model_picker import LANGUAGE_MODELS, say_encoder
-from viz.shell.panel import View
+from viz.shell.panel import PanelView
 from viz.state.session import current
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
@@ -18,7 +18,7 @@ page.open_page("pages/prediction.py")
 look = page.look(offers=LANGUAGE_MODELS)
 
 KV_CACHE = "KV cache"
-VIEWS: dict[str, View] = {
+VIEWS: dict[str, PanelView] = {
     "The next token": next_token,
     "Layer by layer": logit_lens,
     "Token by token": token_by_token,

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from viz.shell import page
-from viz.shell.panel import View
+from viz.shell.panel import PanelView
 from viz.views.tokens.chat import as_a_chat
 from viz.views.tokens.listing import token_list, two_tokenizers, word_steps
 from viz.views.tokens.vectors import LOOK_UP, nearest, token_windows, two_sentences, vector_look_up
@@ -12,7 +12,7 @@ from viz.views.worked.by_hand import by_hand
 page.open_page("pages/tokens.py")
 look = page.look()
 
-VIEWS: dict[str, View] = {
+VIEWS: dict[str, PanelView] = {
     "Tokens": token_list,
     "Step by step": word_steps,
     "Two tokenizers": two_tokenizers,

@@ -1,13 +1,13 @@
 """Training: heads that form along the checkpoints, and a model trained while you look on."""
 
 from viz.shell import page
-from viz.shell.panel import View
+from viz.shell.panel import PanelView
 from viz.views.training.choice import BESIDE, TRAIN_HERE, draw_map
 from viz.views.training.here import here
 from viz.views.training.views import beside, beside_recurrent, idea, tried, watch
 from viz.views.worked.by_hand import by_hand
 
-VIEWS: dict[str, View] = {
+VIEWS: dict[str, PanelView] = {
     "Watch it form": watch,
     "Untrained beside trained": beside,
     TRAIN_HERE: here,

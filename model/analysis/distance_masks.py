@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.analysis.heads.labels import allowed_cells
-from model.trace.arrays import Array, Mask, Wide, read_only
+from model.trace.arrays import Array, BoolArray, Wide, read_only
 from model.trace.records import Attention, probabilities
 
 
@@ -13,7 +13,7 @@ from model.trace.records import Attention, probabilities
 class Preview:
     """A head's weights under one more mask or bias, (query, key) each."""
 
-    allowed: Mask  # where it may look then
+    allowed: BoolArray  # where it may look then
     added: Array  # to its scores
     weights: Array
     lost: Wide  # (query,): its own weight on keys where it may look no longer
@@ -49,7 +49,7 @@ def slopes(heads: int) -> list[float]:
     return alibi_slopes(heads)
 
 
-def _preview(attention: Attention, head: int, allowed: Mask, added: Array) -> Preview:
+def _preview(attention: Attention, head: int, allowed: BoolArray, added: Array) -> Preview:
     own = allowed_cells(attention, head)
     cut, allowed = own & ~allowed, allowed & own
     cells = [cell[1:] for cell in attention.weights_set if cell[0] == head and allowed[cell[1:3]]]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from model.nn.recorder import AttentionTensors, Recorder, recording
 from model.system.elsewhere import asked
-from model.trace.arrays import Array, Mask
+from model.trace.arrays import Array, BoolArray
 from model.trace.collect import attention_record
 from model.trace.records import Attention, Token
 
@@ -36,7 +36,7 @@ class Sentence:
     apart_open: float  # the same without the mask
 
     @property
-    def padding(self) -> Mask:
+    def padding(self) -> BoolArray:
         """(T,): True = a token of the sentence."""
         return np.arange(len(self.tokens)) < self.count
 

@@ -17,7 +17,7 @@ from model.analysis.tokens.prediction import (
 )
 from model.nn.config import Stack
 from model.system.elsewhere import asked
-from model.trace.arrays import Array, Mask, Wide, read_only
+from model.trace.arrays import Array, BoolArray, Wide, read_only
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 
@@ -33,7 +33,7 @@ class RowStatistics(NamedTuple):
 
     entropy: Array  # in nats
     largest: Array  # the largest weight of the row
-    empty: Mask  # whether every key is masked
+    empty: BoolArray  # whether every key is masked
 
 
 @asked

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.arithmetic.attention import entropy, mean_own_slope, own_slopes, softmax, softmax_slopes
-from model.trace.arrays import Array, Mask, Wide, read_only
+from model.trace.arrays import Array, BoolArray, Wide, read_only
 
 if TYPE_CHECKING:
     import torch
@@ -114,7 +114,7 @@ class Routes:
         return float(gaps.max()) if gaps.size else 0.0
 
 
-def routes(scaled: Array, mask: Mask) -> Routes:
+def routes(scaled: Array, mask: BoolArray) -> Routes:
     """scaled scores (query, key) and a mask, True = may look.
 
     Exactly, both ways are equal. In float32 the second loses a row whose masked scores lie so far
@@ -145,7 +145,7 @@ class MaskValueEffect(NamedTuple):
 
 def mask_value_effect(
     scores: Array,
-    mask: Mask,
+    mask: BoolArray,
     scale: float,
     mask_value: float,
     *,

@@ -3,4 +3,4 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+Array64 = NDArray[np.float64]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model.arithmetic import Array
+from model.arithmetic import Array64
 from model.trace.arrays import softmax as softmax
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ ROUNDING = 1e-5  # what rounding may take of the sum of a row
 class AttentionSteps(NamedTuple):
     """The results of attention: scores, scaled and weights (query, key), output (query, d_v)."""
 
-    scores: Array
-    scaled: Array
-    weights: Array
-    output: Array
+    scores: Array64
+    scaled: Array64
+    weights: Array64
+    output: Array64
 
 
 def softmax_slopes(weights: Float[np.ndarray, " key"]) -> Float[np.ndarray, "key key"]:

@@ -5,10 +5,10 @@ Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits".
 
 import numpy as np
 
-from model.arithmetic import Array
+from model.arithmetic import Array64
 
 
-def composition(written: Array, read: Array) -> float:
+def composition(written: Array64, read: Array64) -> float:
     """‖written · read‖ / (‖written‖ · ‖read‖), in Frobenius norms: 0 where the reader sees nothing of what
     is written. For row vectors: x · written is what the earlier head adds, times `read` what the later one
     makes of it."""

@@ -2,22 +2,22 @@
 
 import numpy as np
 
-from model.arithmetic import Array
+from model.arithmetic import Array64
 
 
-def one_hot(ids: Array, size: int) -> Array:
+def one_hot(ids: Array64, size: int) -> Array64:
     """For each id a row of zeros with a single 1, (id, size)."""
     return np.eye(size)[np.asarray(ids, dtype=np.int64)]
 
 
-def cross_entropy(logits: Array, target: Array) -> float:
+def cross_entropy(logits: Array64, target: Array64) -> float:
     """−Σ target · log softmax(logits) in nats, for one row of logits and its one-hot target."""
     highest = logits.max()
     total = highest + np.log(np.exp(logits - highest).sum())
     return float((target * (total - logits)).sum())
 
 
-def windows(ids: Array, length: int, stride: int, offset: int = 0) -> Array:
+def windows(ids: Array64, length: int, stride: int, offset: int = 0) -> Array64:
     """Every window of `length` ids that is followed by another id, `stride` apart, (window, length).
 
     With an offset of 1 the targets: the same windows, shifted by one.
@@ -26,19 +26,19 @@ def windows(ids: Array, length: int, stride: int, offset: int = 0) -> Array:
     return np.array([ids[start : start + length] for start in starts], dtype=np.float64)
 
 
-def cosine(first: Array, second: Array) -> float:
+def cosine(first: Array64, second: Array64) -> float:
     """The cosine of the angle between two vectors; 0 where one of them is all zeros."""
     sizes = float(np.linalg.norm(first) * np.linalg.norm(second))
     return float(first @ second) / sizes if sizes > 0 else 0.0
 
 
-def stack_weights(seed: int, depth: int, width: int, gain: float) -> Array:
+def stack_weights(seed: int, depth: int, width: int, gain: float) -> Array64:
     """Random square matrices, (layer, width, width), with entries of variance gain² / width."""
     draws = np.random.default_rng(seed).standard_normal((depth, width, width))
     return draws * (gain / np.sqrt(width))
 
 
-def gradient_by_layer(matrices: Array, start: Array, *, shortcut: bool) -> Array:
+def gradient_by_layer(matrices: Array64, start: Array64, *, shortcut: bool) -> Array64:
     """The length of the gradient at the input of each layer of a stack x ← tanh(Wx), or x + tanh(Wx).
 
     The loss is the sum of the stack's output. Index 0 is the first layer.

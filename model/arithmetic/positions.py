@@ -4,20 +4,20 @@ import math
 
 import numpy as np
 
-from model.arithmetic import Array
+from model.arithmetic import Array64
 
 
-def exponents(width: int) -> Array:
+def exponents(width: int) -> Array64:
     """2i / d_model for each column: columns 2i and 2i + 1 are one pair and share it."""
     return 2.0 * (np.arange(width) // 2) / width
 
 
-def angles(positions: Array, width: int, base: float = 10_000.0) -> Array:
+def angles(positions: Array64, width: int, base: float = 10_000.0) -> Array64:
     """pos / base^(2i/d_model), (position, column)."""
     return positions[:, None] / base ** exponents(width)
 
 
-def sinusoidal(positions: Array, width: int, base: float = 10_000.0) -> Array:
+def sinusoidal(positions: Array64, width: int, base: float = 10_000.0) -> Array64:
     """Sine in the even columns, cosine of the same angle in the odd ones, (position, width).
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5.
@@ -26,18 +26,18 @@ def sinusoidal(positions: Array, width: int, base: float = 10_000.0) -> Array:
     return np.where(np.arange(width) % 2 == 0, np.sin(turned), np.cos(turned))
 
 
-def pair(angle: float) -> Array:
+def pair(angle: float) -> Array64:
     """(sine, cosine) of one angle."""
     return np.array([math.sin(angle), math.cos(angle)])
 
 
-def shift_matrix(angle: float) -> Array:
+def shift_matrix(angle: float) -> Array64:
     """The matrix that takes the pair (sin a, cos a) to (sin(a + angle), cos(a + angle))."""
     sine, cosine = math.sin(angle), math.cos(angle)
     return np.array([[cosine, sine], [-sine, cosine]])
 
 
-def rotated(vector: Array, angle: float) -> Array:
+def rotated(vector: Array64, angle: float) -> Array64:
     """A vector of two numbers rotated by `angle` radians, as rotary positions rotate each pair.
 
     Source: Su et al. 2021, "RoFormer".

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from model.capture.lineage import AxisOrigin, Node, UnreadableError
 from model.nn.places import Kind, Place
-from model.trace.arrays import Array, Mask, read_only
+from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.given import is_look_ahead
 from model.trace.records import Attention, largest
 
@@ -355,7 +355,7 @@ def _grouped(key: Array, value: Array) -> tuple[Array, Array]:
     return key, value
 
 
-def _without_repeats(mask: Mask) -> Mask:
+def _without_repeats(mask: BoolArray) -> BoolArray:
     """(query, key) where all heads have the same mask, else (head, query, key)."""
     return mask[0] if (mask == mask[:1]).all() else mask
 

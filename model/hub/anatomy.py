@@ -37,11 +37,11 @@ from model.hub.probe import (
     reads_at_once,
     token_factor,
 )
-from model.nn.config import Part, Shape, Stack
+from model.nn.config import ProvenPart, Shape, Stack
 from model.nn.norms import NormPlace
 from model.nn.places import Place
 
-BETWEEN_LAYERS: tuple[Part, ...] = (
+BETWEEN_LAYERS: tuple[ProvenPart, ...] = (
     "stream", "embedding", "norms", "unembedding", "logit_parts", "positions", "sizes",
 )  # fmt: skip
 Arranged = Sequence[tuple[SubLayer, ...]]  # of each layer
@@ -72,8 +72,8 @@ def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
 
 @dataclass(frozen=True)
 class _Tries:
-    unknown: dict[Part, str]
-    parts: tuple[Part, ...]
+    unknown: dict[ProvenPart, str]
+    parts: tuple[ProvenPart, ...]
 
     def __enter__(self) -> None:
         return None
@@ -91,9 +91,9 @@ class _StackReader:
 
     def __init__(self, found: Probe) -> None:
         self.found = found
-        self.unknown: dict[Part, str] = {}
+        self.unknown: dict[ProvenPart, str] = {}
 
-    def tries(self, *parts: Part) -> "_Tries":
+    def tries(self, *parts: ProvenPart) -> "_Tries":
         """Notes a ValueError in its body as the reason why some parts are left out."""
         return _Tries(self.unknown, parts)
 

@@ -29,7 +29,7 @@ from model.hub.parts import (
     writes_logits,
 )
 from model.hub.probe import FeedForwardParts, is_norm
-from model.nn.config import Part, Reasons, Shape, TransformerConfig
+from model.nn.config import ProvenPart, Reasons, Shape, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction
 from model.nn.layers import segments_of
 from model.nn.places import Place
@@ -377,7 +377,7 @@ class HubTransformer(nn.Module):
 
     def named_weights(self) -> dict[str, Tensor]:
         """Every weight that a pass uses, under the names of our own transformer."""
-        needed: tuple[Part, ...] = (
+        needed: tuple[ProvenPart, ...] = (
             "stream",
             "embedding",
             "norms",

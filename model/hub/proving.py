@@ -33,7 +33,7 @@ from model.hub.parts import headless, writes_logits
 from model.hub.probe import Probe, near, probe
 from model.hub.tokenizer import HubTokenizer, encoded, first_line, isolated, languages_of
 from model.hub.twin import set_attention
-from model.nn.config import Part, Reasons, Shape
+from model.nn.config import ProvenPart, Reasons, Shape
 from model.nn.intervention import Intervention
 from model.nn.layers import segments_of
 from model.nn.places import Place
@@ -83,9 +83,9 @@ def check(model: Model, reference: Reference) -> Checked:
     _same_weights(trace, reference)
     if not largest(attention.check() for attention in trace.attention) <= RECORDS:
         raise ValueError("the outputs of its attention are not what its weights and values give")
-    unproven: dict[Part, str] = dict(model.unproven)
-    found: dict[Part, float | None] = {}
-    proofs: tuple[tuple[Part, tuple[Part, ...], Callable[[], float | None]], ...] = (
+    unproven: dict[ProvenPart, str] = dict(model.unproven)
+    found: dict[ProvenPart, float | None] = {}
+    proofs: tuple[tuple[ProvenPart, tuple[ProvenPart, ...], Callable[[], float | None]], ...] = (
         ("logits", (), lambda: _near(result, array_of(reference.result), "its logits")),
         ("norms", (), lambda: _normed(trace)),
         ("stream", ("output",), lambda: _add_up(model, trace)),
@@ -369,7 +369,7 @@ def _proven(
         _same_in_rows(candidate, reference)
     parts = anatomy(body, found, shape)
     turned = rotary_pairs(parts.rotary, found, candidate.probed)
-    lacking: dict[Part, str] = dict(parts.unproven)
+    lacking: dict[ProvenPart, str] = dict(parts.unproven)
     if (reason := uneven(parts, found)) is not None:
         lacking["sizes"] = reason
     if shape != "encoder" and not writes_logits(body):

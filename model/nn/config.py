@@ -11,11 +11,11 @@ from model.nn.positions import POSITIONS, Learned, PositionKind, PositionLaw, Ro
 Shape = Literal["decoder", "encoder", "encoder-decoder"]
 Stack = Literal["encoder", "decoder"]
 Activation = Literal["relu", "relu2", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
-Part = Literal[  # of a model, proven by itself when the model is loaded
+ProvenPart = Literal[  # of a model, proven by itself when the model is loaded
     "stream", "embedding", "norms", "feed_forward", "output", "logits", "unembedding",
     "logit_parts", "positions", "sizes",
 ]  # fmt: skip
-Reasons = Mapping[Part, str]  # why parts are not proven, as clauses: "its layers …"
+Reasons = Mapping[ProvenPart, str]  # why parts are not proven, as clauses: "its layers …"
 GATED: frozenset[Activation] = frozenset({"swiglu", "geglu", "geglu_tanh"})
 
 

@@ -29,7 +29,7 @@ class Terms(NamedTuple):
     numeric: str
 
 
-class Stage(ABC):
+class OptionalStage(ABC):
     """A stage that a layer may have."""
 
     field: ClassVar[str]  # also the word of the templates of code
@@ -74,7 +74,7 @@ class Stage(ABC):
         """What the list of operations says of it, or "". own: in self-attention."""
 
 
-class ScoreStage(Stage):
+class ScoreStage(OptionalStage):
     """A stage that changes each score by itself."""
 
     name: ClassVar[ScoreName]  # its scores, in records and pictures
@@ -247,7 +247,7 @@ class Bias(ScoreStage):
         return ", biases added" if config.biases_positions and own else ""
 
 
-class Sinks(Stage):
+class Sinks(OptionalStage):
     """A logit of each head is one more column of the softmax and has no value (gpt-oss)."""
 
     field, word, readout, without = "sinks", "sink", "sink", "no sinks"
@@ -286,7 +286,7 @@ class Sinks(Stage):
 
 CAP, BIAS, SINKS = Cap(), Bias(), Sinks()
 SCORE_STAGES: tuple[ScoreStage, ...] = (CAP, BIAS)  # in their order
-STAGES: tuple[Stage, ...] = (*SCORE_STAGES, SINKS)
+STAGES: tuple[OptionalStage, ...] = (*SCORE_STAGES, SINKS)
 
 
 def in_config(holders: Sequence[object]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.nn.config import Part, Reasons, Stack, TransformerConfig
+from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import Site, Through, keeping, putting, unchanged
 from model.nn.recorder import Recorder, recording
@@ -133,7 +133,7 @@ class Model:
         """Tensors of its files that Hugging Face's library leaves out: nothing shown depends on them."""
         return self.module.unused
 
-    def require(self, part: Part) -> None:
+    def require(self, part: ProvenPart) -> None:
         """Raises UnprovenError where a part of the model is not proven."""
         require(self.name, part, self.unproven)
 

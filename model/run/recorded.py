@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn
 
 import torch
 
-from model.nn.config import Part, Reasons, TransformerConfig
+from model.nn.config import ProvenPart, Reasons, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.places import Place
 from model.run.model import Model
@@ -21,7 +21,7 @@ from model.trace.trace import Trace
 from model.trace.unproven import NO_WEIGHTS, NoWeightsError, proven, proven_states
 
 _ABSENT = "It was not recorded."
-_NO_SIZES: dict[Part, str] = {"sizes": "The file does not say what sizes its model has."}
+_NO_SIZES: dict[ProvenPart, str] = {"sizes": "The file does not say what sizes its model has."}
 
 
 class RecordedModel(Model):
@@ -169,12 +169,12 @@ class RecordedTokenizer:
         raise NoWeightsError("let it read another text")
 
 
-def missing(trace: Trace) -> dict[Part, str]:
+def missing(trace: Trace) -> dict[ProvenPart, str]:
     """Why parts are not shown: what was not proven, what was not recorded, and what needs weights."""
     return {**dict(_absent(trace)), **NO_WEIGHTS, **trace.unproven}
 
 
-def _absent(trace: Trace) -> Iterator[tuple[Part, str]]:
+def _absent(trace: Trace) -> Iterator[tuple[ProvenPart, str]]:
     """Parts of which the run recorded nothing."""
     if trace.config is None:
         yield from _NO_SIZES.items()

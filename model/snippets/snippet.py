@@ -18,9 +18,9 @@ VectorStage = Literal["query", "key", "value"]
 LaterStage = ScoreName | Literal["masked"]
 # Between the scaled scores and the weights, in this order.
 LATER: tuple[LaterStage, ...] = (*(stage.name for stage in SCORE_STAGES), "masked")
-ScoreStage = Literal["scores", "scaled"] | LaterStage | Literal["weights", "output"]
+StepName = Literal["scores", "scaled"] | LaterStage | Literal["weights", "output"]
 Surrounding = Literal["positions", "norm", "query_norm", "key_norm", "concatenated", "written"]
-CodeStage = VectorStage | ScoreStage | Surrounding
+CodeStage = VectorStage | StepName | Surrounding
 Style = Literal["plain", "einsum", "loops", "torch"]
 STYLES: Mapping[Style, str] = {
     "plain": "tensors",

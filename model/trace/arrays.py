@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
 Wide = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+BoolArray = NDArray[np.bool_]
 F = TypeVar("F", np.float32, np.float64)
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from model.trace.arrays import Array, Mask, read_only
+from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.records import Attention
 
 TOGETHER = 512  # queries whose weights are computed at once
@@ -96,7 +96,9 @@ def rows_together(block: CellBlock) -> int:
     return -(-TOGETHER // block[0]) * block[0]
 
 
-def shown_weights(attention: Attention, head: int, block: CellBlock) -> tuple[Array, Mask | None]:
+def shown_weights(
+    attention: Attention, head: int, block: CellBlock
+) -> tuple[Array, BoolArray | None]:
     """(row, column): the weights of a head in blocks, and where a block is masked as a whole; None without a
     mask."""
     weights = in_blocks(attention, block, lambda part: part.weights(head))
@@ -105,7 +107,7 @@ def shown_weights(attention: Attention, head: int, block: CellBlock) -> tuple[Ar
     return weights, ~in_blocks(attention, block, lambda part: _allowed(part, head))
 
 
-def _allowed(attention: Attention, head: int) -> Mask:
+def _allowed(attention: Attention, head: int) -> BoolArray:
     mask = attention.mask_of(head)
     return np.ones(attention.sizes[1:], np.bool_) if mask is None else mask
 

@@ -21,7 +21,7 @@ from model.nn.recorder import (
 )
 from model.nn.stages import STAGES
 from model.system.memory import enough_memory, make_room
-from model.trace.arrays import Array, Mask, read_only
+from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
 from model.trace.trace import DeferredArrays, Logits, Trace, Vocabulary
 
@@ -130,7 +130,7 @@ def _bias_of(bias: Tensor) -> Array | None:
 def _with_one_mask(records: Iterable[Attention]) -> tuple[Attention, ...]:
     """The records, equal masks kept once: those of all layers of a long text could take gigabytes."""
     kept: list[Attention] = []
-    masks: list[Mask] = []
+    masks: list[BoolArray] = []
     for record in records:
         mask = record.own_mask
         if mask is not None:
@@ -143,10 +143,10 @@ def _with_one_mask(records: Iterable[Attention]) -> tuple[Attention, ...]:
     return tuple(kept)
 
 
-def _mask_of(mask: Tensor, kind: Kind) -> Mask | None:
+def _mask_of(mask: Tensor, kind: Kind) -> BoolArray | None:
     """(query, key): without the axes over which the mask broadcasts. None where it hides nothing, except from
     a layer that hides the future: of a single token it has none to hide."""
-    own: Mask = mask.reshape(-1, *mask.shape[-2:])[0].cpu().numpy()
+    own: BoolArray = mask.reshape(-1, *mask.shape[-2:])[0].cpu().numpy()
     return None if kind != "causal" and own.all() else read_only(own.copy())
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from model.nn.config import Part, Projection, Stack, TransformerConfig
+from model.nn.config import Projection, ProvenPart, Stack, TransformerConfig
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, SMALLEST, Intervention
 from model.nn.norms import NormKind
 from model.nn.patches import Patch
@@ -158,7 +158,7 @@ class Description(StrictEntry):
     written: Annotated[tuple[PlaceName, ...], Few] = ()
     states: dict[Stack, PositiveCount]
     summands: dict[Stack, tuple[Literal["tokens", "positions", "segments"], ...]]
-    unproven: dict[Part, ShortText] = {}
+    unproven: dict[ProvenPart, ShortText] = {}
     same: dict[ShortText, ShortText]
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 
 from model.nn.config import Stack
 from model.nn.places import Kind, Place
-from model.trace.arrays import Array, Mask, read_only
+from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.records import Attention, Token
 
 GivenTokens = Sequence[str | int]  # tokens as words, or as ids
@@ -67,7 +67,7 @@ def of_length(tokens: tuple[Token, ...], count: int) -> tuple[Token, ...]:
     return tokens if len(tokens) == count else tokens_named(None, count)
 
 
-def is_look_ahead(mask: Mask) -> bool:
+def is_look_ahead(mask: BoolArray) -> bool:
     """Whether a mask (query, key) hides the future and nothing else; the first keys of more keys are those of
     tokens read before."""
     queries, keys = mask.shape
@@ -194,7 +194,7 @@ def _check_fit(query: Array, key: Array, value: Array, number: int) -> None:
 
 def _mask_and_bias(
     mask: object, whole: tuple[int, int, int], number: int
-) -> tuple[Mask | None, Array | None]:
+) -> tuple[BoolArray | None, Array | None]:
     """A mask of bool, True = may look. One of numbers is both: its very negative ones hide, the others are
     added."""
     if mask is None:

@@ -18,7 +18,7 @@ from model.nn.norms import NORMS, NormKind, NormLaw
 from model.nn.places import Kind, Place
 from model.nn.stages import CAP, SCORE_STAGES
 from model.system import deadline
-from model.trace.arrays import Array, Mask, read_only, softmax
+from model.trace.arrays import Array, BoolArray, read_only, softmax
 
 
 def probabilities(
@@ -82,7 +82,7 @@ def largest_gap(
     output: Array,
     *,
     scale: float,
-    mask: Mask | None,
+    mask: BoolArray | None,
     look_ahead: bool,
     mask_value: float,
     cap: float | None = None,
@@ -138,7 +138,7 @@ def _share_apart(recorded: Array, derived: Array) -> float:
     return float(apart / finite.max(initial=1.0))
 
 
-def _seen_by(rows: slice, mask: Mask | None, look_ahead: bool, keys: int) -> slice:
+def _seen_by(rows: slice, mask: BoolArray | None, look_ahead: bool, keys: int) -> slice:
     """From the first to the last key that some query of a block may look at: the others have no weight."""
     if look_ahead:
         return slice(0, min(rows.stop, keys))
@@ -193,7 +193,7 @@ class Attention:
     output: Array  # (head, query, d_v), before any ablation
     ablated: tuple[int, ...]  # heads whose output was then zeroed
     vectors: tuple[Array, Array, Array]  # query, key, value as recorded: grouped heads kept once
-    own_mask: Mask | None  # (query, key) or (head, query, key)
+    own_mask: BoolArray | None  # (query, key) or (head, query, key)
     look_ahead: bool
     steps: Mapping[str, Array]  # of an explicit pass, (head, query, key)
     projection: Projection = AS_IN_GPT2
@@ -252,14 +252,14 @@ class Attention:
         return self._repeated(self.vectors[2])
 
     @property
-    def mask(self) -> Mask | None:
+    def mask(self) -> BoolArray | None:
         """(query, key), True = may look; (head, query, key) where heads have masks of their own.
         None only where every query may look at every key."""
         if self.look_ahead:
             return read_only(np.tri(*self.sizes[1:], dtype=bool))
         return self.own_mask
 
-    def mask_of(self, head: int) -> Mask | None:
+    def mask_of(self, head: int) -> BoolArray | None:
         """(query, key): the mask of one head, where each may have its own."""
         mask = self.mask
         return mask if mask is None or mask.ndim == 2 else mask[head]

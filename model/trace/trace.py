@@ -13,10 +13,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from model.nn.config import Part, Reasons, Stack, TransformerConfig
+from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import Intervention
 from model.nn.stages import STAGES
-from model.trace.arrays import Array, Mask, read_only
+from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.description import save_trace
 from model.trace.given import WITHOUT_MODEL, GivenTokens, attention_given, of_length, texts_of
 from model.trace.records import (
@@ -52,7 +52,9 @@ class Vocabulary:
         self._named = named
 
     @classmethod
-    def of(cls, text: NDArray[np.uint8], ends: NDArray[np.int64], special: Mask) -> "Vocabulary":
+    def of(
+        cls, text: NDArray[np.uint8], ends: NDArray[np.int64], special: BoolArray
+    ) -> "Vocabulary":
         """The tokens of the arrays that `arrays` gives. Raises ValueError for ends in another order, letters
         behind the last, and a text beyond `LONGEST`."""
         lengths = np.diff(ends, prepend=0)
@@ -157,7 +159,7 @@ class DeferredArrays(Mapping[str, Array]):
         return len(self._compute)
 
 
-_RECORDS: dict[Part, str] = {
+_RECORDS: dict[ProvenPart, str] = {
     "stream": "residual",
     "embedding": "summands",
     "norms": "norms",

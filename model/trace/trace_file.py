@@ -2,7 +2,6 @@
 
 import io
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +17,7 @@ from model.trace.description import (
     KEY,
     NORM_ARRAYS,
     VECTORS,
+    Arrays,
     AttentionEntry,
     Description,
     NormEntry,
@@ -32,8 +32,6 @@ from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, Nor
 from model.trace.trace import Logits, Trace, Vocabulary
 
 __all__ = ["load_trace", "read_trace", "read_trace_of", "trace_file"]
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 def load_trace(path: str | Path, *, most_bytes: int | None = None) -> Trace:

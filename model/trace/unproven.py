@@ -7,9 +7,9 @@ part without proof is replaced by one of the empty records below, which no page 
 from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
 
-from model.nn.config import Part, Reasons
+from model.nn.config import ProvenPart, Reasons
 
-WORDS: dict[Part, str] = {
+WORDS: dict[ProvenPart, str] = {
     "stream": "the residual stream",
     "embedding": "the sum of the embeddings",
     "norms": "the norms",
@@ -22,7 +22,7 @@ WORDS: dict[Part, str] = {
     "sizes": "the count of parameters and operations",
 }
 RECORDED = "This is a recorded run: it has no weights."
-NO_WEIGHTS: dict[Part, str] = dict.fromkeys(  # what needs a model beside its recorded run
+NO_WEIGHTS: dict[ProvenPart, str] = dict.fromkeys(  # what needs a model beside its recorded run
     ("output", "unembedding", "logit_parts", "positions"), RECORDED
 )
 
@@ -39,7 +39,7 @@ class UnprovenError(NotShownError):
     """A part of a model is not shown because it is not proven, or was not recorded. The sentence names what
     is. A reason that is a sentence of its own stands first."""
 
-    def __init__(self, model: str, part: Part, reasons: Reasons) -> None:
+    def __init__(self, model: str, part: ProvenPart, reasons: Reasons) -> None:
         proven = [words for other, words in WORDS.items() if other not in reasons]
         listed = ", ".join(["attention", *proven[:-1]])
         listed += f" and {proven[-1]}" if proven else ""
@@ -61,7 +61,7 @@ class NoWeightsError(NotShownError):
         super().__init__(f"{RECORDED} Open the model itself to {asked}.")
 
 
-def require(model: str, part: Part, reasons: Reasons) -> None:
+def require(model: str, part: ProvenPart, reasons: Reasons) -> None:
     """Raises UnprovenError for a part that is not proven."""
     if part in reasons:
         raise UnprovenError(model, part, reasons)
@@ -70,7 +70,7 @@ def require(model: str, part: Part, reasons: Reasons) -> None:
 class UnprovenRecords(tuple[Any, ...]):
     """Records of a part that is not proven: reading them raises UnprovenError."""
 
-    refused: tuple[str, Part, Reasons]
+    refused: tuple[str, ProvenPart, Reasons]
 
     def __new__(cls, *refused: Any) -> "UnprovenRecords":
         """refused: what `require` is asked."""
@@ -98,7 +98,7 @@ class UnprovenStates(Mapping[Any, Any]):
     """States by name of a part that is not proven: reading them raises UnprovenError."""
 
     def __init__(self, *refused: Any) -> None:
-        self.refused: tuple[str, Part, Reasons] = refused
+        self.refused: tuple[str, ProvenPart, Reasons] = refused
 
     def _refuse(self, *asked: object) -> NoReturn:
         raise UnprovenError(*self.refused)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from model.arithmetic import Array, activations, attention, normalization
+from model.arithmetic import Array64, activations, attention, normalization
 
 _DECIMALS = 4  # zeros at the end are left out, so a result has at least so many
 _BETWEEN = re.compile(r"=|(?<!\\)[:,]|\\quad|\\to\b|\\text\{[^{}]*\}")
@@ -21,7 +21,7 @@ _LITERAL = re.compile(
     r"(?:\s*\\times\s*10\^\{(?P<exponent>-?\d+)\})?)"
 )
 _CONSTANTS = {"e": math.e, r"\pi": math.pi, r"\infty": math.inf}
-_FUNCTIONS: Mapping[str, Callable[..., Array]] = {
+_FUNCTIONS: Mapping[str, Callable[..., Array64]] = {
     r"\ln": np.log,
     r"\sin": np.sin,
     r"\cos": np.cos,
@@ -42,7 +42,7 @@ class _UnknownError(ValueError):
     """An expression with a part that has no value."""
 
 
-def settled(line: str, matrices: Mapping[str, Array] | None = None) -> str:
+def settled(line: str, matrices: Mapping[str, Array64] | None = None) -> str:
     r"""A line of LaTeX with "=" where the digits shown give the digits of the result, and "≈" elsewhere.
 
     1/3 = 0.3333, but 0.4444 + 0.2222 ≈ 0.6667. matrices: the values of names such as W_Q. An equation
@@ -55,7 +55,7 @@ def settled(line: str, matrices: Mapping[str, Array] | None = None) -> str:
     return "".join(piece + one for piece, one in zip(pieces, [*signs, ""], strict=True))
 
 
-def sign(left: str, right: str, matrices: Mapping[str, Array] | None = None) -> str:
+def sign(left: str, right: str, matrices: Mapping[str, Array64] | None = None) -> str:
     """The sign between two expressions, as in `settled`."""
     return "=" if _holds(left, right, matrices or {}) else r"\approx"
 
@@ -75,7 +75,7 @@ def _taken_apart(line: str) -> tuple[list[str], list[str]]:
     return [*pieces, line[start:]], signs
 
 
-def _holds(left: str, right: str, matrices: Mapping[str, Array]) -> bool:
+def _holds(left: str, right: str, matrices: Mapping[str, Array64]) -> bool:
     """Whether the left side gives the right one, to the last digit shown there."""
     try:
         with np.errstate(all="ignore"):
@@ -87,7 +87,7 @@ def _holds(left: str, right: str, matrices: Mapping[str, Array]) -> bool:
     return bool(np.all(np.abs(first - second) < _precision(right, second)))
 
 
-def _precision(right: str, value: Array) -> Array:
+def _precision(right: str, value: Array64) -> Array64:
     """Half a unit of the last digit of each number of a result; almost nothing for a formula."""
     literals = list(_LITERAL.finditer(right))
     rest = _SPACE.sub("", _LITERAL.sub("", right))
@@ -105,7 +105,7 @@ def _precision(right: str, value: Array) -> Array:
 class _Evaluator:
     """Computes the value of an expression."""
 
-    def __init__(self, text: str, matrices: Mapping[str, Array]) -> None:
+    def __init__(self, text: str, matrices: Mapping[str, Array64]) -> None:
         self.tokens: list[tuple[str, str]] = []
         self.at, self.matrices = 0, matrices
         text = _SPACE.sub(" ", text).strip()
@@ -116,7 +116,7 @@ class _Evaluator:
             self.tokens.append((str(found.lastgroup), found.group()))
             text = text[found.end() :].lstrip()
 
-    def value(self) -> Array:
+    def value(self) -> Array64:
         """The whole expression. Raises _UnknownError where a part of it has no value."""
         result = self._sum()
         if self.at < len(self.tokens):
@@ -133,14 +133,14 @@ class _Evaluator:
         self.at += 1
         return self.tokens[self.at - 1]
 
-    def _sum(self) -> Array:
+    def _sum(self) -> Array64:
         total = self._product()
         while self._next in ("+", "-"):
             sign = 1.0 if self._take()[1] == "+" else -1.0
             total = total + sign * self._product()
         return total
 
-    def _product(self) -> Array:
+    def _product(self) -> Array64:
         result = self._factor()
         while self._next and self._next not in "+-)]},":
             if self._next == "/":
@@ -153,7 +153,7 @@ class _Evaluator:
             result = result @ factor if np.ndim(factor) == 2 else result * factor
         return result
 
-    def _factor(self) -> Array:
+    def _factor(self) -> Array64:
         if self._next == "-":
             self._take()
             return -self._factor()
@@ -163,7 +163,7 @@ class _Evaluator:
         self._take()
         return np.power(base, self._part())
 
-    def _part(self) -> Array:
+    def _part(self) -> Array64:
         kind, text = self._take()
         if kind == "number":
             return np.array(float(text.replace("{,}", "")))
@@ -175,7 +175,7 @@ class _Evaluator:
             return np.stack(self._listed("]"))
         return self._named(text)
 
-    def _named(self, name: str) -> Array:
+    def _named(self, name: str) -> Array64:
         if name in (r"\frac", r"\tfrac"):
             return self._part() / self._part()
         if name == r"\sqrt":
@@ -192,7 +192,7 @@ class _Evaluator:
             return matrix
         raise _UnknownError(name)
 
-    def _listed(self, end: str) -> list[Array]:
+    def _listed(self, end: str) -> list[Array64]:
         values = [self._sum()]
         while self._next == ",":
             self._take()

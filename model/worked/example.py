@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from model.arithmetic import Array, attention
+from model.arithmetic import Array64, attention
 from model.worked import latex
 from model.worked.code import Forms, forms_of
 from model.worked.equality import settled
@@ -30,7 +30,7 @@ from model.worked.inputs import (
 from model.worked.notes import Printed, printed_steps
 
 __all__ = [
-    "Array",
+    "Array64",
     "Example",
     "Input",
     "Labels",
@@ -66,7 +66,7 @@ class Step:
 
     title: str
     formula: str
-    result: Array
+    result: Array64
     numbers: str | None = None
     rows: Labels = None
     columns: Labels = None
@@ -84,7 +84,7 @@ class Step:
             raise ValueError(f"“{self.title}” has {lengths} labels for {self.result.shape}.")
 
     @property
-    def printed(self) -> Array | None:
+    def printed(self) -> Array64 | None:
         """What the notes print, in the shape of the result: NaN in a cell that they leave out.
 
         None where they print nothing.
@@ -117,7 +117,7 @@ class Sheet:
     matrices: what names such as W_Q stand for in `numbers`.
     """
 
-    def __init__(self, matrices: Mapping[str, Array]) -> None:
+    def __init__(self, matrices: Mapping[str, Array64]) -> None:
         self.steps: list[Step] = []
         self._matrices = matrices
 
@@ -129,7 +129,7 @@ class Sheet:
         *axes: AxisNames,
         quantity: QuantityKind = "other",
         blocked: NDArray[np.bool_] | None = None,
-    ) -> Array:
+    ) -> Array64:
         """Writes down a result and hands it back. One word ("dim") numbers an axis of it."""
         values = np.asarray(result, dtype=np.float64)
         rows, columns = labelled(values.shape, axes)
@@ -152,13 +152,13 @@ class Sheet:
 
     def project(
         self,
-        vectors: Array,
-        matrix: Array,
+        vectors: Array64,
+        matrix: Array64,
         letter: str,
         tokens: InputNames,
         source: str = "X",
         title: str = "",
-    ) -> Array:
+    ) -> Array64:
         """Each token's vector times W_Q, W_K or W_V."""
         name, quantity = _PROJECTIONS[letter]
         result = self.step(
@@ -175,15 +175,15 @@ class Sheet:
 
     def scores(
         self,
-        query: Array,
-        key: Array,
+        query: Array64,
+        key: Array64,
         queries: InputNames,
         keys: InputNames | None = None,
         *,
         cell: tuple[int, int] = (0, -1),
         title: str = "Scores",
         formula: str = r"S = Q K^\top,\quad s_{ij} = q_i \cdot k_j",
-    ) -> Array:
+    ) -> Array64:
         """Every query times every key, with one cell spelled out."""
         keys = keys or queries
         products = attention.dot_products(query, key)
@@ -195,14 +195,14 @@ class Sheet:
 
     def scaled(
         self,
-        scores: Array,
+        scores: Array64,
         width: int,
         queries: InputNames,
         keys: InputNames | None = None,
         *,
         cell: tuple[int, int] = (0, -1),
         formula: str = r"\frac{Q K^\top}{\sqrt{d_k}}",
-    ) -> Array:
+    ) -> Array64:
         """Every score divided by √d_k, with one cell spelled out."""
         keys = keys or queries
         divided = scores / np.sqrt(width)
@@ -214,15 +214,15 @@ class Sheet:
 
     def weights(
         self,
-        scores: Array,
+        scores: Array64,
         queries: InputNames,
         keys: InputNames | None = None,
         *,
         row: int = 0,
-        allowed: Array | None = None,
+        allowed: Array64 | None = None,
         title: str = "Weights",
         formula: str = r"a_{ij} = \frac{e^{s_{ij}}}{\sum_m e^{s_{im}}}",
-    ) -> Array:
+    ) -> Array64:
         """The softmax of each row of scores, with one row spelled out.
 
         With `allowed`, the cells it forbids count as blocked where they really got no weight.
@@ -237,26 +237,26 @@ class Sheet:
 
     def output(
         self,
-        weights: Array,
-        value: Array,
+        weights: Array64,
+        value: Array64,
         queries: InputNames,
         *,
         row: int = 0,
         title: str = "Output",
         formula: str = r"z_i = \sum_j a_{ij}\,v_j,\quad Z = A V",
-    ) -> Array:
+    ) -> Array64:
         """For each query the sum of the values, each times its weight, with one row spelled out."""
         result = self.step(title, formula, weights @ value, queries, "dim", quantity="output")
         terms = (latex.filled(r"@\,@", *pair) for pair in zip(weights[row], value, strict=True))
         self.numbers(r"z_{\text{@}} = @ = @", queries[row], " + ".join(terms), result[row])
         return result
 
-    def difference(self, first: Array, second: Array, title: str, *axes: AxisNames) -> None:
+    def difference(self, first: Array64, second: Array64, title: str, *axes: AxisNames) -> None:
         """One result minus another: all zeros where two ways agree (up to the rounding of float64)."""
         result = self.step(title, r"\text{first} - \text{second}", first - second, *axes)
         self.largest_difference(result)
 
-    def largest_difference(self, result: Array) -> None:
+    def largest_difference(self, result: Array64) -> None:
         """The numbers of a step that subtracts."""
         self.numbers(r"\max |\text{difference}| = @", np.abs(result).max())
 

@@ -5,7 +5,7 @@ import numpy as np
 from model.arithmetic import attention, sizes
 from model.arithmetic.composition import composition, random_composition
 from model.worked import latex
-from model.worked.example import Array, Input, QuantityKind, Sheet, given, numbered, whole, worked
+from model.worked.example import Array64, Input, QuantityKind, Sheet, given, numbered, whole, worked
 from model.worked.ladder import Q_MATRIX, TOKENS, VECTORS
 from model.worked.notes import PAPER, TWO_LAYERS
 
@@ -21,7 +21,7 @@ _ENDS = ("first column", "last column")
     Q_MATRIX,
     whole("heads", "Heads", 2, 1, 4),
 )
-def one_matrix_then_split(sheet: Sheet, x: Array, q_matrix: Array, heads: int) -> None:
+def one_matrix_then_split(sheet: Sheet, x: Array64, q_matrix: Array64, heads: int) -> None:
     width = sizes.head_width(len(q_matrix), heads)
     query = sheet.project(x, q_matrix, "Q", TOKENS, title="One large product")
     for head, part in enumerate(attention.split_heads(query, heads)):
@@ -43,7 +43,7 @@ def one_matrix_then_split(sheet: Sheet, x: Array, q_matrix: Array, heads: int) -
     whole("widths", "Widths of two models", [512, 256], 1, 16_384, _MODELS),
     whole("heads", "Heads of each", [8, 8], 1, 128, _MODELS),
 )
-def head_widths(sheet: Sheet, widths: Array, heads: Array) -> None:
+def head_widths(sheet: Sheet, widths: Array64, heads: Array64) -> None:
     pairs = zip(widths, heads, strict=True)
     each = np.array([sizes.head_width(int(width), int(count)) for width, count in pairs])
     models = tuple(f"width {width:g}" for width in widths)
@@ -68,7 +68,7 @@ _WORDS = ("start", "Tom", "Hill", "met")
 _WORD, _PLACE, _BEFORE = slice(0, 4), slice(4, 8), slice(8, 12)
 _DIMS = (*_WORDS, *numbered("pos", 4), *(f"({word})" for word in _WORDS))
 _WIDTH = len(_DIMS)
-_Head = tuple[Array, Array]  # W_QK and W_OV
+_Head = tuple[Array64, Array64]  # W_QK and W_OV
 
 
 def _strength(name: str, label: str, value: float) -> Input:
@@ -88,7 +88,7 @@ def _strength(name: str, label: str, value: float) -> Input:
     _strength("match", "Strength of the match", 6),
     _strength("copy", "Strength of the copy", 5),
 )
-def induction_circuit(sheet: Sheet, ids: Array, look: float, match: float, copy: float) -> None:
+def induction_circuit(sheet: Sheet, ids: Array64, look: float, match: float, copy: float) -> None:
     words = [_WORDS[int(one)] for one in ids]
     tokens = tuple(f"{at} {word}" for at, word in enumerate(words))
     x = np.concatenate([np.eye(4)[ids.astype(int)], np.eye(4), np.zeros((4, 4))], axis=1)
@@ -111,14 +111,14 @@ def induction_circuit(sheet: Sheet, ids: Array, look: float, match: float, copy:
     _predict(sheet, (x, written), words[-1], second)
 
 
-def _rows(sheet: Sheet, title: str, formula: str, rows: Array, tokens: tuple[str, ...]) -> None:
+def _rows(sheet: Sheet, title: str, formula: str, rows: Array64, tokens: tuple[str, ...]) -> None:
     sheet.step(title, formula, rows, tokens, _DIMS, quantity="output")
     sheet.numbers(r"\text{@: } @", tokens[-1], rows[-1])
 
 
 def _matrix(
-    sheet: Sheet, layer: int, letters: str, reads: slice, meets: slice, block: Array
-) -> Array:
+    sheet: Sheet, layer: int, letters: str, reads: slice, meets: slice, block: Array64
+) -> Array64:
     """One matrix of a head: zeros but for one block."""
     result = np.zeros((_WIDTH, _WIDTH))
     result[reads, meets] = block
@@ -131,7 +131,7 @@ def _matrix(
     return result
 
 
-def _previous_token_head(sheet: Sheet, x: Array, tokens: tuple[str, ...], head: _Head) -> Array:
+def _previous_token_head(sheet: Sheet, x: Array64, tokens: tuple[str, ...], head: _Head) -> Array64:
     look, write = head
     title, formula = "Layer 0: scores", r"S = x\, W_{\text{QK}}\, x^\top"
     scores = sheet.scores(x @ look, x, tokens, cell=(-1, 2), title=title, formula=formula)
@@ -142,7 +142,7 @@ def _previous_token_head(sheet: Sheet, x: Array, tokens: tuple[str, ...], head: 
     return written
 
 
-def _causal(sheet: Sheet, layer: int, scores: Array, tokens: tuple[str, ...]) -> Array:
+def _causal(sheet: Sheet, layer: int, scores: Array64, tokens: tuple[str, ...]) -> Array64:
     allowed = attention.causal_mask(len(scores))
     hidden, title = attention.masked(scores, allowed), f"Layer {layer}: weights"
     return sheet.weights(hidden, tokens, row=len(scores) - 1, allowed=allowed, title=title)
@@ -171,7 +171,7 @@ def _compose(sheet: Sheet, first: _Head, second: _Head) -> None:
 
 
 def _induction_head(
-    sheet: Sheet, parts: tuple[Array, Array], tokens: tuple[str, ...], head: _Head
+    sheet: Sheet, parts: tuple[Array64, Array64], tokens: tuple[str, ...], head: _Head
 ) -> None:
     x, written = parts
     queries = (x + written) @ head[0]
@@ -183,7 +183,7 @@ def _induction_head(
     _causal(sheet, 1, queries @ (x + written).T, tokens)
 
 
-def _predict(sheet: Sheet, parts: tuple[Array, Array], word: str, head: _Head) -> None:
+def _predict(sheet: Sheet, parts: tuple[Array64, Array64], word: str, head: _Head) -> None:
     x, written = parts
     logits = _logits(x + written, head)
     formula = r"\ell = (x' + A\, x'\, W_{\text{OV}})_{\text{last},\ \text{word}}"
@@ -200,12 +200,12 @@ def _predict(sheet: Sheet, parts: tuple[Array, Array], word: str, head: _Head) -
     )
 
 
-def _logits(stream: Array, head: _Head) -> Array:
+def _logits(stream: Array64, head: _Head) -> Array64:
     """(word,): the last token's logits after the induction head."""
     look, write = head
     allowed = attention.causal_mask(len(stream))
     run = attention.attend(stream @ look, stream, stream @ write, allowed=allowed, scale=1.0)
-    result: Array = (stream + run.output)[-1, _WORD]
+    result: Array64 = (stream + run.output)[-1, _WORD]
     return result
 
 

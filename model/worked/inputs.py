@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from model.arithmetic import Array
+from model.arithmetic import Array64
 
 Labels = tuple[str, ...] | None
 AxisNames = str | tuple[str, ...]
 
 
-def read_only(values: ArrayLike) -> Array:
+def read_only(values: ArrayLike) -> Array64:
     """A float64 copy that cannot be written to, without negative zeros."""
     array = np.asarray(np.array(values, dtype=np.float64) + 0.0)
     array.setflags(write=False)
@@ -46,8 +46,8 @@ class Input:
 
     name: str
     label: str
-    value: Array
-    given: Array
+    value: Array64
+    given: Array64
     rows: Labels
     columns: Labels
     lowest: float
@@ -71,7 +71,7 @@ class Input:
         return not np.array_equal(self.value, self.given)
 
     @property
-    def argument(self) -> Array | float:
+    def argument(self) -> Array64 | float:
         """The value as a recipe takes it: a single number as int or float."""
         if self.value.ndim:
             return self.value

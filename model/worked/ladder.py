@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from model.arithmetic import activations, attention, sizes
 from model.worked import latex
-from model.worked.example import Array, Input, Sheet, given, numbered, whole, worked
+from model.worked.example import Array64, Input, Sheet, given, numbered, whole, worked
 from model.worked.layers import seeded
 from model.worked.notes import GPT, MATRICES, PAPER, TWO_LAYERS
 
@@ -41,7 +41,7 @@ Q_MATRIX, *_ = SQUARE_MATRICES = tuple(
 )
 
 
-def _shapes(sheet: Sheet, arrays: dict[str, Array]) -> None:
+def _shapes(sheet: Sheet, arrays: dict[str, Array64]) -> None:
     shapes = [array.shape for array in arrays.values()]
     formula = r"(\text{rows}) \times (\text{columns})"
     sheet.step("Shapes", formula, shapes, tuple(arrays), ("rows", "columns"))
@@ -56,7 +56,7 @@ def _shapes(sheet: Sheet, arrays: dict[str, Array]) -> None:
     "Tokens are compared with each other as they are. Nothing is learned yet.",
     VECTORS,
 )
-def ladder_without_weights(sheet: Sheet, x: Array) -> None:
+def ladder_without_weights(sheet: Sheet, x: Array64) -> None:
     scores = sheet.scores(x, x, TOKENS, title="Scores Ω", formula=r"\Omega = X X^\top")
     formula = r"A = \mathrm{softmax}(\Omega)\ \text{row by row}"
     weights = sheet.weights(scores, TOKENS, formula=formula)
@@ -77,7 +77,7 @@ def ladder_without_weights(sheet: Sheet, x: Array) -> None:
     *_NARROW_MATRICES,
 )
 def ladder_with_weights(
-    sheet: Sheet, x: Array, q_matrix: Array, k_matrix: Array, v_matrix: Array
+    sheet: Sheet, x: Array64, q_matrix: Array64, k_matrix: Array64, v_matrix: Array64
 ) -> None:
     query = sheet.project(x, q_matrix, "Q", TOKENS)
     key = sheet.project(x, k_matrix, "K", TOKENS)
@@ -104,10 +104,10 @@ def ladder_with_weights(
 )
 def ladder_causal_dropout(
     sheet: Sheet,
-    x: Array,
-    q_matrix: Array,
-    k_matrix: Array,
-    v_matrix: Array,
+    x: Array64,
+    q_matrix: Array64,
+    k_matrix: Array64,
+    v_matrix: Array64,
     rate: float,
     seed: int,
 ) -> None:
@@ -145,7 +145,12 @@ def ladder_causal_dropout(
     *SQUARE_MATRICES,
 )
 def ladder_multi_head(
-    sheet: Sheet, x: Array, q_matrix: Array, k_matrix: Array, v_matrix: Array, o_matrix: Array
+    sheet: Sheet,
+    x: Array64,
+    q_matrix: Array64,
+    k_matrix: Array64,
+    v_matrix: Array64,
+    o_matrix: Array64,
 ) -> None:
     heads, outputs = 2, []
     by_head = [
@@ -170,14 +175,14 @@ def ladder_multi_head(
 class Projections(NamedTuple):
     """Four matrices, each (d_model, d_model), and one bias used after each of them, (d_model,)."""
 
-    query: Array
-    key: Array
-    value: Array
-    output: Array
-    bias: Array
+    query: Array64
+    key: Array64
+    value: Array64
+    output: Array64
+    bias: Array64
 
 
-def by_einsum(x: Array, weights: Projections, heads: int, allowed: Array) -> Array:
+def by_einsum(x: Array64, weights: Projections, heads: int, allowed: Array64) -> Array64:
     """Class (a): einsum "nqhd,nkhd->nhqk", −1e20 written before the scaling, no biases."""
     length, width = x.shape
     split = (1, length, heads, width // heads)
@@ -189,7 +194,7 @@ def by_einsum(x: Array, weights: Projections, heads: int, allowed: Array) -> Arr
     return context @ weights.output
 
 
-def by_single_heads(x: Array, weights: Projections, heads: int, allowed: Array) -> Array:
+def by_single_heads(x: Array64, weights: Projections, heads: int, allowed: Array64) -> Array64:
     """Class (b): one small self-attention for each head, on its own columns, without biases; then W_O."""
     width = x.shape[1] // heads
     outputs = []
@@ -201,8 +206,8 @@ def by_single_heads(x: Array, weights: Projections, heads: int, allowed: Array) 
 
 
 def by_batched_products(
-    x: Array, weights: Projections, heads: int, allowed: Array, mask_value: float
-) -> Array:
+    x: Array64, weights: Projections, heads: int, allowed: Array64, mask_value: float
+) -> Array64:
     """Classes (c) with −1e9 and (d) with −∞: heads as an axis, the mask value after scaling, biases."""
     query, key, value = (
         attention.split_heads(x @ matrix + weights.bias, heads) for matrix in weights[:3]
@@ -226,12 +231,12 @@ _LETTERS = ("(a)", "(b)", "(c)", "(d)")
 )
 def four_classes_agree(
     sheet: Sheet,
-    x: Array,
-    q_matrix: Array,
-    k_matrix: Array,
-    v_matrix: Array,
-    o_matrix: Array,
-    bias: Array,
+    x: Array64,
+    q_matrix: Array64,
+    k_matrix: Array64,
+    v_matrix: Array64,
+    o_matrix: Array64,
+    bias: Array64,
     heads: int,
 ) -> None:
     sizes.head_width(x.shape[1], heads)
@@ -279,7 +284,9 @@ def four_classes_agree(
     VECTORS,
     *SQUARE_MATRICES[:2],
 )
-def separate_queries_and_keys(sheet: Sheet, x: Array, q_matrix: Array, k_matrix: Array) -> None:
+def separate_queries_and_keys(
+    sheet: Sheet, x: Array64, q_matrix: Array64, k_matrix: Array64
+) -> None:
     query = sheet.project(x, q_matrix, "Q", TOKENS)
     key = sheet.project(x, k_matrix, "K", TOKENS)
     two = sheet.scores(query, key, TOKENS, title="Scores with two matrices")
@@ -303,7 +310,12 @@ def separate_queries_and_keys(sheet: Sheet, x: Array, q_matrix: Array, k_matrix:
     *SQUARE_MATRICES,
 )
 def one_head_or_two(
-    sheet: Sheet, x: Array, q_matrix: Array, k_matrix: Array, v_matrix: Array, o_matrix: Array
+    sheet: Sheet,
+    x: Array64,
+    q_matrix: Array64,
+    k_matrix: Array64,
+    v_matrix: Array64,
+    o_matrix: Array64,
 ) -> None:
     results = []
     for heads, count in ((1, "One head"), (2, "Two heads")):

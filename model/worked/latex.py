@@ -5,15 +5,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from model.arithmetic import Array
+from model.arithmetic import Array64
 
-Value = float | Array | str
+Value = float | Array64 | str
 _OPERATORS = ("+", "-", r"\cdot", r"\times")
 _LONGEST_ROW = 8
 _LONGEST_SUM = 4  # of exponentials in a fraction, which no line may break
 
 
-def number(value: float | Array) -> str:
+def number(value: float | Array64) -> str:
     """One number: whole ones in full, others to four decimals, extreme ones as powers of ten."""
     value = float(value)
     if value == 0 or not math.isfinite(value):
@@ -44,7 +44,7 @@ def _power(value: float) -> str:
     return rf"{mantissa} \times {power}"
 
 
-def factor(value: float | Array) -> str:
+def factor(value: float | Array64) -> str:
     """One number as a factor of a product: negative ones in brackets."""
     text = number(value)
     return f"({text})" if text.startswith("-") else text
@@ -76,28 +76,28 @@ def _listed(parts: Iterable[str], between: str, most: int = _LONGEST_ROW) -> str
     return between.join(texts)
 
 
-def row(values: Array) -> str:
+def row(values: Array64) -> str:
     """A row of numbers in square brackets; a long one may go on in the next line."""
     return "[" + _listed((number(value) for value in np.ravel(values)), r",\allowbreak\ ") + "]"
 
 
-def total(values: Array) -> str:
+def total(values: Array64) -> str:
     """Numbers with plus signs between them."""
     return _listed((factor(value) for value in np.ravel(values)), " + ")
 
 
-def dot(first: Array, second: Array) -> str:
+def dot(first: Array64, second: Array64) -> str:
     """The products of two rows, term by term."""
     terms = (rf"{factor(a)}\cdot {factor(b)}" for a, b in zip(first, second, strict=True))
     return _listed(terms, " + ")
 
 
-def powers(values: Array) -> list[str]:
+def powers(values: Array64) -> list[str]:
     """e to each number."""
     return [f"e^{{{number(value)}}}" for value in np.ravel(values)]
 
 
-def softmax(scores: Array, weights: Array) -> str:
+def softmax(scores: Array64, weights: Array64) -> str:
     """One row of scores put through the softmax, with the exponentials written out."""
     above, below = (_listed(powers(scores), between, _LONGEST_SUM) for between in (r",\ ", " + "))
     return rf"\frac{{[{above}]}}{{{below}}} = {row(weights)}"

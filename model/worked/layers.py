@@ -4,7 +4,7 @@ import numpy as np
 
 from model.arithmetic import activations, learning, normalization, sizes
 from model.worked import latex
-from model.worked.example import Array, Input, Sheet, given, numbered, whole, worked
+from model.worked.example import Array64, Input, Sheet, given, numbered, whole, worked
 from model.worked.notes import MATRICES
 
 _X = given("x", "x", [2, 4, 6, 8], "dim")
@@ -21,7 +21,9 @@ _NORMALIZED = r"\hat x_i = \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}}"
     given("beta", "β", np.zeros(4), "dim"),
     _EPSILON,
 )
-def layer_norm_by_hand(sheet: Sheet, x: Array, gamma: Array, beta: Array, epsilon: float) -> None:
+def layer_norm_by_hand(
+    sheet: Sheet, x: Array64, gamma: Array64, beta: Array64, epsilon: float
+) -> None:
     mean = sheet.step("Mean", r"\mu = \frac{1}{d}\sum_i x_i", normalization.mean(x)[0])
     sheet.numbers(r"\frac{@}{@} = @", latex.total(x), len(x), mean)
     centred = sheet.step("Deviations", r"x_i - \mu", x - mean, "dim")
@@ -47,7 +49,9 @@ def layer_norm_by_hand(sheet: Sheet, x: Array, gamma: Array, beta: Array, epsilo
     _divided_by_the_variance(sheet, centred, unit, root * root)
 
 
-def _divided_by_the_variance(sheet: Sheet, centred: Array, unit: Array, variance: Array) -> None:
+def _divided_by_the_variance(
+    sheet: Sheet, centred: Array64, unit: Array64, variance: Array64
+) -> None:
     by_variance, formula = centred / variance, r"\frac{x_i - \mu}{\sigma^2 + \epsilon}"
     sheet.step("Divided by the variance instead", formula, by_variance, "dim")
     sheet.numbers(r"\frac{@}{@} = @", centred[0], variance, by_variance[0])
@@ -68,7 +72,7 @@ def _divided_by_the_variance(sheet: Sheet, centred: Array, unit: Array, variance
     _EPSILON,
     whole("widths", "Widths d", [4, 512], 2, 16_384, ("first", "second")),
 )
-def biased_and_unbiased(sheet: Sheet, x: Array, epsilon: float, widths: Array) -> None:
+def biased_and_unbiased(sheet: Sheet, x: Array64, epsilon: float, widths: Array64) -> None:
     kinds, total = ("divided by d", "divided by d − 1"), ((x - x.mean()) ** 2).sum()
     variances = np.array([normalization.variance(x, unbiased=way)[0] for way in (False, True)])
     formula = (
@@ -101,7 +105,7 @@ _SUB_LAYER = [[0.5, 0, 0, 0.2], [0, -0.3, 0.1, 0], [0.4, 0, 0.2, 0], [0, 0.6, 0,
     _X,
     given("matrix", "The sub-layer f(x) = x·W (chosen here)", _SUB_LAYER, "dim", "dim"),
 )
-def where_the_norm_stands(sheet: Sheet, x: Array, matrix: Array) -> None:
+def where_the_norm_stands(sheet: Sheet, x: Array64, matrix: Array64) -> None:
     total = sheet.step("Residual sum", "x + f(x)", x + x @ matrix, "dim")
     sheet.numbers("@", total)
     post, formula = normalization.layer_norm(total), r"\mathrm{LN}(x + f(x))"
@@ -135,7 +139,7 @@ _COLUMN_NORM = r"\frac{x_{nd} - \mu_d}{\sqrt{\sigma_d^2 + \epsilon}}"
 _ROW_NORM = r"\frac{x_{nd} - \mu_n}{\sqrt{\sigma_n^2 + \epsilon}}"
 
 
-def _statistics(sheet: Sheet, title: str, over: str, table: Array) -> Array:
+def _statistics(sheet: Sheet, title: str, over: str, table: Array64) -> Array64:
     result = np.concatenate([normalization.mean(table, 0), normalization.variance(table, 0)])
     formula = latex.filled(r"\mu_d,\ \sigma_d^2\ \text{over @}", over)
     sheet.step(title, formula, result, ("mean", "variance"), _FEATURES)
@@ -152,7 +156,7 @@ def _statistics(sheet: Sheet, title: str, over: str, table: Array) -> Array:
     given("prices", "Prices in lakh", [45, 70, 80], _HOUSES, lowest=0, highest=100_000),
     _EPSILON,
 )
-def houses(sheet: Sheet, houses: Array, prices: Array, epsilon: float) -> None:
+def houses(sheet: Sheet, houses: Array64, prices: Array64, epsilon: float) -> None:
     table, columns = np.column_stack([houses, prices]), (*_FEATURES, "price in lakh")
     sheet.step("The table with its prices", r"[\,x,\ y\,]", table, _HOUSES, columns)
     sheet.numbers(r"\text{house 1: } @ \to @", houses[0], prices[0])
@@ -191,7 +195,7 @@ def houses(sheet: Sheet, houses: Array, prices: Array, epsilon: float) -> None:
     given("lowest", "Low end", 0, lowest=-1000, highest=1000),
     given("highest", "High end", 255, lowest=-1000, highest=1000),
 )
-def pixels_min_max(sheet: Sheet, pixels: Array, lowest: float, highest: float) -> None:
+def pixels_min_max(sheet: Sheet, pixels: Array64, lowest: float, highest: float) -> None:
     if highest <= lowest:
         raise ValueError(f"The range must rise: {highest:g} is not above {lowest:g}.")
     scaled = normalization.min_max(pixels, lowest, highest)
@@ -214,7 +218,7 @@ _GATE = [[0.6, -0.4, 1], [0.2, 0.8, -0.5]]
 _UP = [[0.5, 1, -0.3], [-0.7, 0.4, 0.9]]
 
 
-def _labels(points: Array) -> tuple[str, ...]:
+def _labels(points: Array64) -> tuple[str, ...]:
     return tuple(f"x = {point:g}" for point in points)
 
 
@@ -224,7 +228,7 @@ def _labels(points: Array) -> tuple[str, ...]:
     "GELU multiplies x by the share of a standard normal distribution that lies below x.",
     _POINTS,
 )
-def gelu(sheet: Sheet, points: Array) -> None:
+def gelu(sheet: Sheet, points: Array64) -> None:
     first, columns = points[0], _labels(points)
     share = activations.normal_share(points)
     title = "Share of a normal distribution below x"
@@ -280,7 +284,7 @@ def gelu_minimum(sheet: Sheet, low: float, high: float) -> None:
     "ReLU cuts off everything below 0. GELU does nearly the same, but smoothly.",
     _POINTS,
 )
-def relu_and_gelu(sheet: Sheet, points: Array) -> None:
+def relu_and_gelu(sheet: Sheet, points: Array64) -> None:
     names, columns = ("ReLU", "GELU"), _labels(points)
     heights = np.stack([activations.relu(points), activations.gelu(points)])
     formula = r"\mathrm{ReLU}(x) = \max(0, x)"
@@ -302,7 +306,7 @@ def relu_and_gelu(sheet: Sheet, points: Array) -> None:
     given("gate", "W_gate (chosen here)", _GATE, "dim", "hidden"),
     given("up", "W_up (chosen here)", _UP, "dim", "hidden"),
 )
-def swiglu(sheet: Sheet, x: Array, gate: Array, up: Array) -> None:
+def swiglu(sheet: Sheet, x: Array64, gate: Array64, up: Array64) -> None:
     opening, formula = x @ gate, r"x\, W_{\text{gate}}"
     sheet.step("Gate before its activation", formula, opening, "hidden")
     sheet.numbers(r"@\,W_{\text{gate}} = @", x, opening)
@@ -331,7 +335,7 @@ def seeded(rate: float, seed: int) -> tuple[Input, ...]:
     )
 
 
-def _random(seed: int, *shape: int) -> Array:
+def _random(seed: int, *shape: int) -> Array64:
     return np.random.default_rng(seed).uniform(-1, 1, shape).round(1)
 
 
@@ -343,7 +347,7 @@ def _random(seed: int, *shape: int) -> Array:
     given("first", "W_1 (chosen here)", _random(1, 2, 8), "dim", "hidden"),
     given("second", "W_2 (chosen here)", _random(2, 8, 2), "hidden", "dim"),
 )
-def feed_forward_position_wise(sheet: Sheet, x: Array, first: Array, second: Array) -> None:
+def feed_forward_position_wise(sheet: Sheet, x: Array64, first: Array64, second: Array64) -> None:
     hidden = sheet.step("Widened from d to 4d", r"x\, W_1", x @ first, "token", "hidden")
     sheet.numbers(r"@\,W_1 = @", x[0], hidden[0])
     active, formula = activations.gelu(hidden), r"\mathrm{GELU}(x\, W_1)"
@@ -398,7 +402,7 @@ def residual_gradient(sheet: Sheet, depth: int, width: int, gain: float, seed: i
     given("values", "Values (chosen here)", _VALUES, "value"),
     *seeded(0.1, 1),
 )
-def dropout_by_hand(sheet: Sheet, values: Array, rate: float, seed: int) -> None:
+def dropout_by_hand(sheet: Sheet, values: Array64, rate: float, seed: int) -> None:
     draws = np.random.default_rng(seed).random(len(values))
     sheet.step("Random numbers drawn", r"u_i \sim \mathrm{uniform}(0, 1)", draws, "value")
     sheet.numbers(r"\text{seed } @", str(seed))
@@ -426,7 +430,7 @@ def dropout_by_hand(sheet: Sheet, values: Array, rate: float, seed: int) -> None
     given("weights", "Weights", _WEIGHTS, _WORDS, _WORDS, lowest=0, highest=1),
     *seeded(0.1, 0),
 )
-def dropout_on_weights(sheet: Sheet, weights: Array, rate: float, seed: int) -> None:
+def dropout_on_weights(sheet: Sheet, weights: Array64, rate: float, seed: int) -> None:
     draws = np.random.default_rng(seed).random(weights.shape)
     formula = r"u_{ij} \sim \mathrm{uniform}(0, 1)"
     sheet.step("Random numbers drawn", formula, draws, _WORDS, _WORDS)
@@ -449,7 +453,7 @@ def dropout_on_weights(sheet: Sheet, weights: Array, rate: float, seed: int) -> 
     whole("width", "Width d_model", 768, 1, 16_384),
     whole("factors", "Times as wide", [1, 2, 4, 8], 1, 64, "choice"),
 )
-def how_wide_inside(sheet: Sheet, width: int, factors: Array) -> None:
+def how_wide_inside(sheet: Sheet, width: int, factors: Array64) -> None:
     names = tuple(f"{factor:g} × d" for factor in factors)
     inside = factors * width
     sheet.step("Neurons", r"f \cdot d", inside, names)

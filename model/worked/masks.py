@@ -4,24 +4,24 @@ import numpy as np
 
 from model.arithmetic import attention
 from model.worked import latex
-from model.worked.example import Array, Sheet, given, numbered, token_ids, whole, worked
+from model.worked.example import Array64, Sheet, given, numbered, token_ids, whole, worked
 from model.worked.notes import INTRODUCTION
 
 _SEQUENCES = ("first sequence", "second sequence")
 
 
-def _mask(sheet: Sheet, title: str, formula: str, allowed: Array) -> None:
+def _mask(sheet: Sheet, title: str, formula: str, allowed: Array64) -> None:
     sheet.step(title, formula, allowed, "query", "key", blocked=allowed == 0)
     last = len(allowed) - 1
     sheet.numbers(r"M_{\text{query @}} = @", last, allowed[last])
 
 
-def _sequence(sheet: Sheet, ids: Array) -> None:
+def _sequence(sheet: Sheet, ids: Array64) -> None:
     sheet.step("Token ids", "t_j", ids, "token", blocked=ids == 0)
     sheet.numbers("@", ids)
 
 
-def _keys_only(real: Array) -> Array:
+def _keys_only(real: Array64) -> Array64:
     return np.tile(real, (len(real), 1))
 
 
@@ -31,7 +31,7 @@ def _keys_only(real: Array) -> Array:
     "Short sequences are filled up with the padding token 0. The mask says which tokens are real.",
     token_ids("ids", "Token ids (0 is padding)", [[1, 2, 3], [4, 5, 0]], _SEQUENCES, "token"),
 )
-def padding_mask(sheet: Sheet, ids: Array) -> None:
+def padding_mask(sheet: Sheet, ids: Array64) -> None:
     sheet.step("Token ids", "t_j", ids, _SEQUENCES, "token", blocked=ids == 0)
     sheet.numbers(r"@,\ @", *ids)
     real, formula = attention.padding_mask(ids), r"m_j = 1\ \text{where token } j \ne 0"
@@ -72,7 +72,7 @@ def look_ahead_mask(sheet: Sheet, length: int) -> None:
     "A cell is allowed where both masks allow it: multiply them cell by cell.",
     token_ids("ids", "Token ids (0 is padding)", [4, 5, 0]),
 )
-def combined_mask(sheet: Sheet, ids: Array) -> None:
+def combined_mask(sheet: Sheet, ids: Array64) -> None:
     real = attention.padding_mask(ids)
     causal, both = attention.causal_mask(len(ids)), np.outer(real, real)
     _sequence(sheet, ids)
@@ -92,7 +92,7 @@ def combined_mask(sheet: Sheet, ids: Array) -> None:
     "Only the padded query's own row differs.",
     token_ids("ids", "Token ids (0 is padding)", [1, 2, 3, 0]),
 )
-def two_padding_masks(sheet: Sheet, ids: Array) -> None:
+def two_padding_masks(sheet: Sheet, ids: Array64) -> None:
     real = attention.padding_mask(ids)
     both, keys_only = np.outer(real, real), _keys_only(real)
     reason = (
@@ -123,7 +123,7 @@ _VECTORS = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1.0, 1.1, 1.2], [0
     whole("real", "1 for a real token, 0 for padding", [1, 1, 1, 0], 0, 1, _TOKENS),
     given("mask_value", "Mask value", -1e9, lowest=-1e20, highest=0),
 )
-def four_by_four_masked(sheet: Sheet, vectors: Array, real: Array, mask_value: float) -> None:
+def four_by_four_masked(sheet: Sheet, vectors: Array64, real: Array64, mask_value: float) -> None:
     allowed = attention.causal_mask(4) * real
     blocked = allowed == 0
     products = sheet.scores(vectors, vectors, _TOKENS, cell=(1, 1))
@@ -166,7 +166,7 @@ def four_by_four_masked(sheet: Sheet, vectors: Array, real: Array, mask_value: f
         highest=30,
     ),
 )
-def two_routes_to_causal(sheet: Sheet, scores: Array) -> None:
+def two_routes_to_causal(sheet: Sheet, scores: Array64) -> None:
     allowed = attention.causal_mask(3)
     blocked = allowed == 0
     hidden = attention.masked(scores, allowed)
@@ -197,7 +197,7 @@ _WRITTEN = ("−∞ written", "−1e9 written", "−1e20 written", "0 written", 
 _MASK_VALUES = (attention.HIDDEN, -1e9, -1e20, 0.0)
 
 
-def _masked(scores: Array, mask: Array) -> Array:
+def _masked(scores: Array64, mask: Array64) -> Array64:
     """The scores under each mask value, (mask value, key); the last row adds 0 instead."""
     return np.stack(
         [*(attention.masked(scores, mask, mask_value) for mask_value in _MASK_VALUES), scores]
@@ -212,7 +212,7 @@ def _masked(scores: Array, mask: Array) -> Array:
     whole("mask", "Mask", [1, 1, 0, 0], 0, 1, "key"),
     whole("d_k", "d_k", 4, 1, 512),
 )
-def fill_values(sheet: Sheet, scores: Array, mask: Array, d_k: int) -> None:
+def fill_values(sheet: Sheet, scores: Array64, mask: Array64, d_k: int) -> None:
     if not mask.any():
         raise ValueError("The mask hides all 4 keys; leave at least 1 of them open.")
     masked = _masked(scores, mask)
@@ -260,7 +260,7 @@ def fill_values(sheet: Sheet, scores: Array, mask: Array, d_k: int) -> None:
     given("scores", "Scores", [2.5, 1.3, 0.7], "key"),
     given("mask_value", "Mask value", -1e9, lowest=-1e20, highest=0),
 )
-def fully_masked_row(sheet: Sheet, scores: Array, mask_value: float) -> None:
+def fully_masked_row(sheet: Sheet, scores: Array64, mask_value: float) -> None:
     nothing = np.zeros_like(scores)
     blocked = nothing == 0
     written = attention.masked(scores, nothing, mask_value)
@@ -314,7 +314,7 @@ _Q_MATRIX = [[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]]
     given("embedding", "Embeddings (chosen here)", _EMBEDDING, _NUMBERED, "dim"),
     given("q_matrix", "W_Q (chosen here)", _Q_MATRIX, "dim", "dim"),
 )
-def projection_is_a_product(sheet: Sheet, embedding: Array, q_matrix: Array) -> None:
+def projection_is_a_product(sheet: Sheet, embedding: Array64, q_matrix: Array64) -> None:
     query = sheet.project(embedding, q_matrix, "Q", _NUMBERED, "E")
     sheet.remark("A projection is a product of matrices.")
     added = embedding + q_matrix
@@ -335,7 +335,7 @@ def projection_is_a_product(sheet: Sheet, embedding: Array, q_matrix: Array) -> 
     token_ids("target", "Target ids", [1, 2, 3]),
     token_ids("source", "Source ids", [4, 5, 6, 7]),
 )
-def padding_to_the_source(sheet: Sheet, target: Array, source: Array) -> None:
+def padding_to_the_source(sheet: Sheet, target: Array64, source: Array64) -> None:
     padded = np.concatenate([target, np.zeros(max(len(source) - len(target), 0))])
     title, formula = "The target filled up to the source's length", r"y \to [y,\ 0,\ \ldots]"
     sheet.step(title, formula, padded, "token")

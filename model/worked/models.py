@@ -5,7 +5,7 @@ import numpy as np
 from model.arithmetic import activations, attention, learning, normalization, sizes
 from model.nn.config import TransformerConfig
 from model.worked import latex
-from model.worked.example import Array, Sheet, given, numbered, token_ids, whole, worked
+from model.worked.example import Array64, Sheet, given, numbered, token_ids, whole, worked
 from model.worked.notes import INTRODUCTION, TWO_LAYERS
 
 _IDS = [40, 367, 2885, 1464, 1807, 3619, 402, 271, 10899]
@@ -30,7 +30,7 @@ _SECOND = [[0, 0.3, -0.5, 1.2], [0.6, -0.7, 0, 0.9]]
     whole("length", "Window length", 4, 1, 8),
     whole("stride", "Stride", 2, 1, 8),
 )
-def sliding_windows(sheet: Sheet, ids: Array, length: int, stride: int) -> None:
+def sliding_windows(sheet: Sheet, ids: Array64, length: int, stride: int) -> None:
     if length >= len(ids):
         raise ValueError(
             f"A window of {length} tokens and its next token need more than {len(ids)} ids."
@@ -63,7 +63,7 @@ def sliding_windows(sheet: Sheet, ids: Array, length: int, stride: int) -> None:
     whole("ids", "Token ids", [2, 0, 5, 2], 0, 5, "token"),
     given("matrix", "Embedding matrix E (chosen here)", _EMBEDDING, "id", "dim"),
 )
-def look_up_is_one_hot(sheet: Sheet, ids: Array, matrix: Array) -> None:
+def look_up_is_one_hot(sheet: Sheet, ids: Array64, matrix: Array64) -> None:
     rows = tuple(f"token {index} (id {token:g})" for index, token in enumerate(ids))
     hot = learning.one_hot(ids, len(matrix))
     formula = r"h_{t,v} = 1\ \text{where } v = \mathrm{id}_t"
@@ -86,7 +86,7 @@ def look_up_is_one_hot(sheet: Sheet, ids: Array, matrix: Array) -> None:
     given("first", "Neighbours in the first sentence (chosen here)", _FIRST, "neighbour", "dim"),
     given("second", "Neighbours in the second sentence (chosen here)", _SECOND, "neighbour", "dim"),
 )
-def same_word_two_sentences(sheet: Sheet, word: Array, first: Array, second: Array) -> None:
+def same_word_two_sentences(sheet: Sheet, word: Array64, first: Array64, second: Array64) -> None:
     before = np.stack([word, word])
     title = "The word's vector before attention"
     sheet.step(title, "x", before, _SENTENCES, "dim")
@@ -123,8 +123,8 @@ _MATRICES = (
 
 
 def _add_and_norm(
-    sheet: Sheet, stream: Array, update: Array, tokens: tuple[str, ...], title: str
-) -> Array:
+    sheet: Sheet, stream: Array64, update: Array64, tokens: tuple[str, ...], title: str
+) -> Array64:
     total = stream + update
     result, formula = normalization.layer_norm(total), r"\mathrm{LN}(x + f(x))"
     sheet.step(title, formula, result, tokens, "dim", quantity="output")
@@ -134,8 +134,13 @@ def _add_and_norm(
 
 
 def _feed_forward(
-    sheet: Sheet, stream: Array, first: Array, second: Array, tokens: tuple[str, ...], title: str
-) -> Array:
+    sheet: Sheet,
+    stream: Array64,
+    first: Array64,
+    second: Array64,
+    tokens: tuple[str, ...],
+    title: str,
+) -> Array64:
     result = activations.feed_forward(stream, first, second)
     sheet.step(title, r"\mathrm{ReLU}(x\, W_1)\, W_2", result, tokens, "dim")
     sheet.numbers(r"\text{@: } @", tokens[0], result[0])
@@ -149,7 +154,7 @@ def _feed_forward(
     given("source", "Source vectors (chosen here)", _STREAM, _SOURCE, "dim"),
     *_MATRICES,
 )
-def encoder_layer(sheet: Sheet, source: Array, first: Array, second: Array) -> None:
+def encoder_layer(sheet: Sheet, source: Array64, first: Array64, second: Array64) -> None:
     sheet.scores(source, source, _SOURCE)
     run = attention.attend(source, source, source)
     sheet.weights(run.scaled, _SOURCE, title="Self-attention weights")
@@ -169,7 +174,9 @@ def encoder_layer(sheet: Sheet, source: Array, first: Array, second: Array) -> N
     given("source", "Encoder output (chosen here)", _STREAM, _SOURCE, "dim"),
     *_MATRICES,
 )
-def decoder_layer(sheet: Sheet, target: Array, source: Array, first: Array, second: Array) -> None:
+def decoder_layer(
+    sheet: Sheet, target: Array64, source: Array64, first: Array64, second: Array64
+) -> None:
     allowed = attention.causal_mask(len(target))
     run = attention.attend(target, target, target, allowed=allowed)
     hidden = attention.masked(run.scaled, allowed)
@@ -230,7 +237,7 @@ def encoder_of_the_paper(sheet: Sheet, layers: int, width: int, heads: int) -> N
     "so all rows can be computed together.",
     given("x", "Target vectors (chosen here)", _STREAM, "token", "dim"),
 )
-def all_positions_at_once(sheet: Sheet, x: Array) -> None:
+def all_positions_at_once(sheet: Sheet, x: Array64) -> None:
     together = attention.attend(x, x, x, allowed=attention.causal_mask(len(x))).output
     title = "All positions in parallel, with the causal mask"
     formula = r"\mathrm{softmax}(\text{masked scores})\, V"
@@ -384,7 +391,7 @@ _MATRIX = given("matrix", "Output matrix W (chosen here)", _OUTPUT_MATRIX, "dim"
     given("rate", "Learning rate η", 1, lowest=0, highest=10),
 )
 def most_probable_word(
-    sheet: Sheet, hidden: Array, matrix: Array, bias: Array, target: int, rate: float
+    sheet: Sheet, hidden: Array64, matrix: Array64, bias: Array64, target: int, rate: float
 ) -> None:
     logits = hidden @ matrix + bias
     sheet.step("Logits", r"\ell = x\, W + b", logits, _WORDS, quantity="score")
@@ -447,7 +454,9 @@ def to_the_vocabulary(sheet: Sheet, length: int, width: int, vocabulary: int) ->
     given("target", "Vectors of <start>, y1 and y2 (chosen here)", _LAST, _BEGUN, "dim"),
     _MATRIX,
 )
-def sequence_in_three_steps(sheet: Sheet, source: Array, target: Array, matrix: Array) -> None:
+def sequence_in_three_steps(
+    sheet: Sheet, source: Array64, target: Array64, matrix: Array64
+) -> None:
     allowed = attention.causal_mask(3)
     own = attention.attend(target, target, target, allowed=allowed)
     hidden = attention.masked(own.scaled, allowed)
@@ -488,7 +497,7 @@ def sequence_in_three_steps(sheet: Sheet, source: Array, target: Array, matrix: 
     whole("mask", "1 for a token, 0 for padding", [1, 1, 1, 0], 0, 1, "token"),
     given("other", "Vector of another sentence (chosen here)", [0.5, 0.6, 0.1], "dim"),
 )
-def sentence_vector(sheet: Sheet, tokens: Array, mask: Array, other: Array) -> None:
+def sentence_vector(sheet: Sheet, tokens: Array64, mask: Array64, other: Array64) -> None:
     count = mask.sum()
     if count == 0:
         raise ValueError("Every token is padding, so there is nothing to take the mean of.")
@@ -524,7 +533,7 @@ def sentence_vector(sheet: Sheet, tokens: Array, mask: Array, other: Array) -> N
         highest=1,
     ),
 )
-def beam_beside_greedy(sheet: Sheet, first: Array, second: Array) -> None:
+def beam_beside_greedy(sheet: Sheet, first: Array64, second: Array64) -> None:
     both = first[:, None] * second
     rows, columns = ("A", "B"), ("x", "y", "z")
     sheet.step("Probability of each sentence", r"p(w_1)\,p(w_2 \mid w_1)", both, rows, columns)

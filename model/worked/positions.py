@@ -7,7 +7,7 @@ import numpy as np
 from model.arithmetic import attention, learning
 from model.arithmetic import positions as arithmetic
 from model.worked import latex
-from model.worked.example import Array, Sheet, given, whole, worked
+from model.worked.example import Array64, Sheet, given, whole, worked
 
 _TOKENS = ("The", "Cat", "Sat")
 _VECTORS = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1, 1.1, 1.2]]
@@ -25,7 +25,7 @@ _BASE = given("base", "Base", 10_000, lowest=1, highest=1_000_000)
     whole("width", "Width d_model", 4, 2, 64),
     _BASE,
 )
-def sinusoidal_table(sheet: Sheet, positions: Array, width: int, base: float) -> None:
+def sinusoidal_table(sheet: Sheet, positions: Array64, width: int, base: float) -> None:
     powers, formula = arithmetic.exponents(width), r"\frac{2i}{d_{\text{model}}}"
     sheet.step("Exponent of each dimension", formula, powers, "dim")
     sheet.numbers("@", powers)
@@ -50,7 +50,7 @@ def sinusoidal_table(sheet: Sheet, positions: Array, width: int, base: float) ->
     _EMBEDDING,
     _BASE,
 )
-def embedding_plus_position(sheet: Sheet, embedding: Array, base: float) -> None:
+def embedding_plus_position(sheet: Sheet, embedding: Array64, base: float) -> None:
     table = arithmetic.sinusoidal(np.arange(3.0), 4, base)
     sheet.step("Positional encoding of positions 0, 1, 2", "PE", table, _TOKENS, "dim")
     sheet.numbers(r"\text{pos 1: } @", table[1])
@@ -70,7 +70,7 @@ def embedding_plus_position(sheet: Sheet, embedding: Array, base: float) -> None
     whole("width", "Width", 768, 1, 16_384),
 )
 def learned_positions(
-    sheet: Sheet, embedding: Array, table: Array, context: int, width: int
+    sheet: Sheet, embedding: Array64, table: Array64, context: int, width: int
 ) -> None:
     total = embedding + table
     sheet.step("Embedding plus learned position", "E + P", total, _TOKENS, "dim")
@@ -134,7 +134,7 @@ def shift_is_a_rotation(sheet: Sheet, position: float, shift: float, rate: float
     _RATE,
 )
 def rotary_positions(
-    sheet: Sheet, query: Array, key: Array, m: float, n: float, shift: float, rate: float
+    sheet: Sheet, query: Array64, key: Array64, m: float, n: float, shift: float, rate: float
 ) -> None:
     turned = np.stack([arithmetic.rotated(query, m * rate), arithmetic.rotated(key, n * rate)])
     title = "Query and key, each rotated by its position"
@@ -167,8 +167,8 @@ _ANIMALS = [[1, 0.2, 0, 0.5], [0.3, 0.9, 0.4, 0], [0.1, 0, 1, 0.7]]
     "Without positions attention sees a bag of words: who kills whom is lost.",
     given("embedding", "Embeddings (chosen here)", _ANIMALS, _LION, "dim"),
 )
-def lion_kills_tiger(sheet: Sheet, embedding: Array) -> None:
-    def output(title: str, vectors: Array, words: tuple[str, ...]) -> Array:
+def lion_kills_tiger(sheet: Sheet, embedding: Array64) -> None:
+    def output(title: str, vectors: Array64, words: tuple[str, ...]) -> Array64:
         result = attention.attend(vectors, vectors, vectors).output
         formula = r"\mathrm{softmax}\!\left(\frac{X X^\top}{\sqrt{d_k}}\right) X"
         sheet.step(title, formula, result, words, "dim", quantity="output")
@@ -198,7 +198,7 @@ _DISTANCES = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
     given("words", "Word vectors (chosen here)", [[0.9, 0.1, 0.4], [0.3, 0.8, 0.2]], _PAIR, "dim"),
     given("places", "Position vectors (chosen here)", [[0, 1, 0.5], [0.8, 0.5, 0.9]], _PAIR, "dim"),
 )
-def added_or_appended(sheet: Sheet, words: Array, places: Array) -> None:
+def added_or_appended(sheet: Sheet, words: Array64, places: Array64) -> None:
     added = words + places
     sheet.step("Added", "E + P", added, _PAIR, "dim")
     sheet.numbers("@ + @ = @", words[0], places[0], added[0])
@@ -229,7 +229,7 @@ def added_or_appended(sheet: Sheet, words: Array, places: Array) -> None:
     whole("width", "Width d_model", 512, 2, 4_096),
     given("bases", "Bases", [100, 10_000, 1_000_000], "base", lowest=1, highest=1e9),
 )
-def why_ten_thousand(sheet: Sheet, width: int, bases: Array) -> None:
+def why_ten_thousand(sheet: Sheet, width: int, bases: Array64) -> None:
     if width % 2:
         raise ValueError(f"A width of {width} has no whole number of pairs.")
     rows = tuple(f"base {base:,.10g}" for base in bases)

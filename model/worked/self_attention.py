@@ -4,7 +4,7 @@ import numpy as np
 
 from model.arithmetic import attention
 from model.worked import latex
-from model.worked.example import Array, Sheet, given, numbered, whole, worked
+from model.worked.example import Array64, Sheet, given, numbered, whole, worked
 from model.worked.notes import TWO_LAYERS
 
 _TOKENS = ("The", "Cat", "Sat")
@@ -21,7 +21,7 @@ _TOKENS = ("The", "Cat", "Sat")
     given("v_matrix", "W_V", np.eye(4), "dim", "dim"),
 )
 def the_cat_sat(
-    sheet: Sheet, embedding: Array, q_matrix: Array, k_matrix: Array, v_matrix: Array
+    sheet: Sheet, embedding: Array64, q_matrix: Array64, k_matrix: Array64, v_matrix: Array64
 ) -> None:
     query, key, value = (
         _projected(sheet, embedding, matrix, letter)
@@ -37,7 +37,7 @@ def the_cat_sat(
     _output_of_the(sheet, weights, value)
 
 
-def _projected(sheet: Sheet, embedding: Array, matrix: Array, letter: str) -> Array:
+def _projected(sheet: Sheet, embedding: Array64, matrix: Array64, letter: str) -> Array64:
     result = sheet.project(embedding, matrix, letter, _TOKENS, "E")
     sheet.remark(
         "The matrix is the identity here, so it changes nothing; "
@@ -46,7 +46,7 @@ def _projected(sheet: Sheet, embedding: Array, matrix: Array, letter: str) -> Ar
     return result
 
 
-def _output_of_the(sheet: Sheet, weights: Array, value: Array) -> None:
+def _output_of_the(sheet: Sheet, weights: Array64, value: Array64) -> None:
     terms = weights[0][:, None] * value
     formula, title = r"a_{\text{The},\,j}\; v_j", "The terms of The's output"
     sheet.step(title, formula, terms, _TOKENS, "dim", quantity="value")
@@ -62,7 +62,7 @@ def _output_of_the(sheet: Sheet, weights: Array, value: Array) -> None:
     "so each must sum to 1.",
     given("embedding", "One-hot inputs", np.eye(3), _TOKENS, "dim"),
 )
-def one_hot_picture(sheet: Sheet, embedding: Array) -> None:
+def one_hot_picture(sheet: Sheet, embedding: Array64) -> None:
     formula = r"S = E E^\top"
     scores = sheet.scores(embedding, embedding, _TOKENS, cell=(0, 0), formula=formula)
     scaled = sheet.scaled(scores, 3, _TOKENS, cell=(0, 0))
@@ -83,7 +83,9 @@ def one_hot_picture(sheet: Sheet, embedding: Array) -> None:
     given("values", "Values", [[10, 0], [0, 10], [5, 5]], "entry", "dim"),
     given("sharpness", "Sharpness", 1, lowest=0, highest=100),
 )
-def soft_look_up(sheet: Sheet, query: Array, keys: Array, values: Array, sharpness: float) -> None:
+def soft_look_up(
+    sheet: Sheet, query: Array64, keys: Array64, values: Array64, sharpness: float
+) -> None:
     queries, entries = ("the query",), numbered("entry", 3)
     title = "How well each key matches the query"
     scores = sheet.scores(query[None], keys, queries, entries, title=title)
@@ -115,7 +117,7 @@ _SCALINGS = ("not scaled", "divided by √d_k")
     given("query", "Query", [2, 3, 4, 1], "dim"),
     given("keys", "Keys", [[1, 0, 1, 0], [0, 1, 0, 1]], _TWO_KEYS, "dim"),
 )
-def two_keys_scaled(sheet: Sheet, query: Array, keys: Array) -> None:
+def two_keys_scaled(sheet: Sheet, query: Array64, keys: Array64) -> None:
     scores = sheet.scores(query[None], keys, _QUERY, _TWO_KEYS)
     sheet.weights(scores, _QUERY, _TWO_KEYS, title="Weights without scaling")
     scaled = sheet.scaled(scores, len(query), _QUERY, _TWO_KEYS)
@@ -130,7 +132,7 @@ def two_keys_scaled(sheet: Sheet, query: Array, keys: Array) -> None:
     "for the smaller score.",
     given("scores", "Scores", [10, 1], _SCORES),
 )
-def softmax_of_ten_and_one(sheet: Sheet, scores: Array) -> None:
+def softmax_of_ten_and_one(sheet: Sheet, scores: Array64) -> None:
     exponentials = sheet.step("Exponentials", r"e^{s_j}", np.exp(scores), _SCORES)
     sheet.numbers("e^{@} = @", scores[0], exponentials[0])
     weights, formula = attention.softmax(scores), r"a_j = \frac{e^{s_j}}{\sum_m e^{s_m}}"
@@ -138,7 +140,7 @@ def softmax_of_ten_and_one(sheet: Sheet, scores: Array) -> None:
     sheet.numbers(latex.softmax(scores, weights))
 
 
-def _sampled_scores(seed: int, queries: int, keys: int, width: int) -> Array:
+def _sampled_scores(seed: int, queries: int, keys: int, width: int) -> Array64:
     """Scores (query, key) of random standard normal vectors; each query has keys of its own."""
     generator = np.random.default_rng([seed, width])
     query = generator.standard_normal((queries, 1, width))
@@ -157,7 +159,7 @@ def _sampled_scores(seed: int, queries: int, keys: int, width: int) -> Array:
     whole("seed", "Seed", 0, 0, 9999),
 )
 def variance_of_a_dot_product(
-    sheet: Sheet, widths: Array, queries: int, keys: int, seed: int
+    sheet: Sheet, widths: Array64, queries: int, keys: int, seed: int
 ) -> None:
     sampled = [_sampled_scores(seed, queries, keys, int(d)) for d in widths]
     pairs = [(scores, scores / np.sqrt(d)) for scores, d in zip(sampled, widths, strict=True)]
@@ -204,7 +206,7 @@ CLAIM = (0.1, 0.15)  # the mean slope that one document calls frequent
     given("scores", "Scores", [2, 4, 1], "score"),
     given("stretch", "Factors c", [0.25, 0.5, 1, 2, 4, 8], "factor", lowest=0),
 )
-def softmax_slopes(sheet: Sheet, scores: Array, stretch: Array) -> None:
+def softmax_slopes(sheet: Sheet, scores: Array64, stretch: Array64) -> None:
     weights, formula = attention.softmax(scores), r"p_j = \frac{e^{s_j}}{\sum_m e^{s_m}}"
     sheet.step("Weights", formula, weights, "score", quantity="weight")
     sheet.numbers(latex.softmax(scores, weights))
@@ -244,7 +246,7 @@ def softmax_slopes(sheet: Sheet, scores: Array, stretch: Array) -> None:
         highest=50,
     ),
 )
-def average_gradient(sheet: Sheet, keys: Array, spreads: Array) -> None:
+def average_gradient(sheet: Sheet, keys: Array64, spreads: Array64) -> None:
     rows = tuple(f"{count:g} keys" for count in keys)
     columns = tuple(f"spread {spread:g}" for spread in spreads)
     formula, equal = r"\frac{1}{n}\left(1 - \frac{1}{n}\right)", (keys - 1) / keys**2
@@ -274,7 +276,7 @@ _SOFTMAX = r"a_j = \frac{e^{s_j}}{\sum_m e^{s_m}}"
     "Raise e to each score, add up the results, and divide each by the sum.",
     given("scores", "Scores", [0.9, -1.5, 3.2], "score"),
 )
-def softmax_of_three(sheet: Sheet, scores: Array) -> None:
+def softmax_of_three(sheet: Sheet, scores: Array64) -> None:
     exponentials = sheet.step("Exponentials", r"e^{s_j}", np.exp(scores), "score")
     sheet.numbers("e^{@} = @", scores[0], exponentials[0])
     total = sheet.step("Their sum", r"\sum_m e^{s_m}", exponentials.sum())
@@ -297,7 +299,7 @@ def softmax_of_three(sheet: Sheet, scores: Array) -> None:
     "Scores 4 and 2 differ by a factor 2, but their weights by a factor e².",
     given("scores", "Scores", [2, 4, 1], "score"),
 )
-def twice_the_score(sheet: Sheet, scores: Array) -> None:
+def twice_the_score(sheet: Sheet, scores: Array64) -> None:
     if scores[0] == 0:
         raise ValueError(
             f"Score 0 is {scores[0]:g}, and {scores[1]:g} / {scores[0]:g} has no value."
@@ -319,7 +321,7 @@ def twice_the_score(sheet: Sheet, scores: Array) -> None:
     "Weights are shares of one query's attention, so the softmax runs over the keys.",
     given("scores", "Scores", [[1, 0, 1], [0, 1, 1], [1, 1, 2]], _QUERIES, _KEYS),
 )
-def softmax_over_keys(sheet: Sheet, scores: Array) -> None:
+def softmax_over_keys(sheet: Sheet, scores: Array64) -> None:
     title = "Softmax along the last axis: over the keys"
     rows = sheet.weights(scores, _QUERIES, _KEYS, title=title)
     sheet.remark("dim=-1 of (batch, heads, queries, keys): each query spreads 1 over its keys.")
@@ -343,7 +345,7 @@ def softmax_over_keys(sheet: Sheet, scores: Array) -> None:
     given("weights", "Weights of Cat", [0.3, 0.38, 0.32], _TOKENS, lowest=0, highest=1),
     given("values", "Values V", [[1, 0, 2, 0], [0, 3, 0, 1], [1, 1, 1, 1]], _TOKENS, "dim"),
 )
-def weighted_sum_of_cat(sheet: Sheet, weights: Array, values: Array) -> None:
+def weighted_sum_of_cat(sheet: Sheet, weights: Array64, values: Array64) -> None:
     shares = 100.0 * weights
     sheet.step("Shares in percent", r"100 \cdot a_j", shares, _TOKENS, quantity="weight")
     sheet.numbers(r"100 \cdot @ = @", weights, shares)
@@ -366,7 +368,7 @@ def weighted_sum_of_cat(sheet: Sheet, weights: Array, values: Array) -> None:
     given("scores", "Scores", [2, -1, 1.5], "score"),
     given("raised", "Added to every score", 10),
 )
-def softmax_or_plain_shares(sheet: Sheet, scores: Array, raised: float) -> None:
+def softmax_or_plain_shares(sheet: Sheet, scores: Array64, raised: float) -> None:
     higher = scores + raised
     if scores.sum() == 0 or higher.sum() == 0:
         raise ValueError("Scores with the sum 0 have no plain shares: that is a division by 0.")

@@ -9,23 +9,23 @@ import numpy as np
 
 from model.nn.norms import NORMS
 from model.trace.arrays import Array, read_only
+from viz.explorer.packing import Json
 from viz.explorer.stages import Stage
 from viz.notation import formulas
-from viz.notation.formulas import Formula, StageName
+from viz.notation.formulas import StageName, StepFormula
 
 if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads
 
-Json = dict[str, object]
 LARGEST = 12_000_000  # bytes of the arrays of one group in all runs; a larger one is not offered
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class AroundStage:
     """One stage around the heads. Arrays are (token, column), those of a head where it has its own."""
 
     stage: Stage
-    formula: Formula
+    formula: StepFormula
     after: Callable[[int], Array]
     before: Callable[[int], Array] | None = None
 
@@ -34,7 +34,7 @@ class Part:
 class Group:
     """What the browser makes the numbers of some stages of (js/around.js)."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[AroundStage, ...]
     arrays: Callable[[], dict[str, Array]]
     bytes: int
     leads: bool = True  # whether its stages come before the queries
@@ -67,7 +67,7 @@ def _groups_of(around: "AroundHeads", runs: int) -> dict[str, Group]:
     return {name: group for name, group in named.items() if runs * group.bytes <= LARGEST}
 
 
-def parts_of(groups: dict[str, Group]) -> dict[StageName, Part]:
+def parts_of(groups: dict[str, Group]) -> dict[StageName, AroundStage]:
     """Each stage around the heads by its name."""
     return {part.stage.name: part for group in groups.values() for part in group.parts}
 
@@ -109,7 +109,7 @@ def _added(around: "AroundHeads") -> Group | None:
         width=width,
         captions=("token vectors", "with positions added"),
     )
-    part = Part(
+    part = AroundStage(
         stage,
         formulas.added_positions(list(parts)),
         lambda head: read_only(np.stack(list(parts.values())).sum(axis=0)),
@@ -141,7 +141,7 @@ def _turned(around: "AroundHeads") -> Group | None:
         group="positions",
         captions=("before the rotation", "after it: Q"),
     )
-    part = Part(
+    part = AroundStage(
         stage,
         formulas.turned_positions(turn.pairs),
         lambda head: around.attention.query[head],
@@ -174,7 +174,7 @@ def _norm(around: "AroundHeads") -> Group | None:
         width=record.input.shape[1],
         captions=("the stream before the norm", "after it: x"),
     )
-    part = Part(
+    part = AroundStage(
         stage,
         formulas.norm(law, record.epsilon, shifts=shifts),
         lambda head: record.output,
@@ -233,7 +233,7 @@ def _head_norm(around: "AroundHeads", side: Literal["query", "key"]) -> Group | 
             "beta": np.stack([np.broadcast_to(one.beta, width) for one in maps]),
         }
 
-    part = Part(
+    part = AroundStage(
         stage,
         formula,
         lambda head: around.turned_back(head, side),
@@ -286,8 +286,8 @@ def _merged(around: "AroundHeads") -> Group:
 
     sums = formulas.written(heads, bias=bool(bias.any()))
     parts = (
-        Part(joined, formulas.concatenated(), lambda head: around.joined),
-        Part(written, sums, lambda head: added()),
+        AroundStage(joined, formulas.concatenated(), lambda head: around.joined),
+        AroundStage(written, sums, lambda head: added()),
     )
     size = 4 * (tokens * (heads * value_width + width) + weight.size)
     return Group(

@@ -2,8 +2,7 @@
 
 from model.snippets import STYLES, LayerCode
 from model.snippets.script import LOADER
-
-Json = dict[str, object]
+from viz.explorer.packing import Json
 
 
 def code_json(code: LayerCode) -> Json:

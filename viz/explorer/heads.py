@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from model.analysis.heads.statistics import Tiles, families, tiles
 from model.nn.places import Head, Place
 from model.trace.trace import Trace
+from viz.explorer.packing import Json
 from viz.notation.theme import MASKED, QUANTITIES
 
-Json = dict[str, object]
 THEME: Json = {"quantities": {"weight": asdict(QUANTITIES["weight"])}, "masked": MASKED}
 _HIDDEN, _ONE = 255, 250  # bytes of a map: no token may be looked at, and a weight of 1
 _CELLS = 24  # rows and columns of a map

@@ -14,12 +14,12 @@ from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from model.nn.stages import SCORE_STAGES
+from model.trace.arrays import Array
 from model.trace.blocks import by_queries
 from model.trace.records import Attention
 from viz.explorer.around import Group
+from viz.explorer.packing import Json
 
-Array = NDArray[np.float32]
-Json = dict[str, object]
 _KNOWN = 256  # layers whose kind of bias is remembered
 TOGETHER = 1024  # queries whose scores are computed at once
 KEPT = 32_000_000  # bytes of encoded layers in the cache, and of what stands around heads in another one

@@ -13,19 +13,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from model.nn.places import Place
 from model.nn.stages import STAGES
 from model.snippets import LATER, LaterStage, Origin, code_of
 from model.system.files import bytes_text
+from model.trace.arrays import Array
 from model.trace.records import Attention
 from model.trace.unproven import NotShownError
 from viz.explorer.around import Group, between, offered, parts_of
 from viz.explorer.code import code_json
 from viz.explorer.layer import band_of, by_distance, group_arrays, layer_arrays
+from viz.explorer.packing import Json
 from viz.explorer.stages import Stage, stages
-from viz.notation.formulas import Formula, StageName, formulas
+from viz.notation.formulas import StageName, StepFormula, formulas
 from viz.notation.labels import isolated, plotly_label, token_label, word_numbers
 from viz.notation.names import sublayer_name
 from viz.notation.theme import MASKED, QUANTITIES
@@ -69,7 +70,6 @@ class HeadClaim:
         return "".join(part.text for part in self.words)
 
 
-Array = NDArray[np.float32]
 LARGEST = 18_000_000  # bytes of one head; Streamlit's limit on a message is 20 MB
 
 
@@ -122,7 +122,6 @@ def mask_bytes(attention: Attention) -> int:
     return attention.own_mask.size // 8
 
 
-Json = dict[str, object]
 BUDGET = 16_000_000  # bytes of arrays in one message; Streamlit's limit on a message is 20 MB
 LIGHT = 1_000_000  # up to so many bytes, values and outputs are sent at once
 LIGHT_AROUND = 400_000  # and so many of each group of what stands around the heads
@@ -225,7 +224,7 @@ def later_of(shown: Sequence[Stage]) -> tuple[LaterStage, ...]:
     return tuple(name for name in LATER if name in names)
 
 
-def formulas_of(attention: Attention, later: Sequence[LaterStage]) -> dict[StageName, Formula]:
+def formulas_of(attention: Attention, later: Sequence[LaterStage]) -> dict[StageName, StepFormula]:
     """The formula of each stage of a layer. later: as `later_of` gives them."""
     return formulas(
         scale=attention.scale,

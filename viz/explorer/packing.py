@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-Json = Mapping[str, object]
+Json = dict[str, object]
 _ALIGNED = 4
 _KINDS = {"<f4": "floats", "|u1": "bytes"}  # little-endian float32, and bytes
 
 
-def packed(message: Json) -> bytes:
+def packed(message: Mapping[str, object]) -> bytes:
     """A message as a block of bytes that `unpacked` in js/message.js reads. Arrays may lie at any depth.
     Raises KeyError for an array of another type."""
     blocks: list[bytes] = []

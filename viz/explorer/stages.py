@@ -10,7 +10,7 @@ from viz.notation.formulas import StageName
 from viz.notation.numbers import signed
 from viz.notation.theme import QuantityName
 
-Axis = Literal["query", "key", "dimension"]
+StageAxis = Literal["query", "key", "dimension"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Stage:
     cell: str  # the name of a cell's number
     step: str  # the operation that leads to this stage
     quantity: QuantityName
-    rows: Axis
-    columns: Axis
+    rows: StageAxis
+    columns: StageAxis
     title: str
     look: str = ""
     group: str = ""  # of a stage around the heads: which of their arrays it is drawn from
@@ -81,7 +81,7 @@ def _vectors(
     name: Literal["query", "key", "value", "output"], label: str, cell: str, title: str, look: str
 ) -> Stage:
     """A stage with a row for each token and a column for each dimension."""
-    rows: Axis = "query" if name in ("query", "output") else "key"
+    rows: StageAxis = "query" if name in ("query", "output") else "key"
     title = f"{title}, one column per dimension"
     step = "· V" if name == "output" else ""
     return Stage(name, label, cell, step, name, rows, "dimension", title, look)

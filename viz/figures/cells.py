@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from model.trace.arrays import BoolArray
 from model.worked.example import Labels, Step
 from viz.figures.chart import Axis, chart, frame, line, marks, numbered, titled
 from viz.figures.heatmap import NUMBERED, Matrix, cell_text, heatmap, numbers_in_cells
@@ -26,13 +27,14 @@ from viz.notation.theme import (
     rgba,
 )
 
-Mask = NDArray[np.bool_]
 CLICKED = 24  # up to so many queries and keys each edge has a mark
 CROSSED = 64 * 64  # up to so many cells each zero has a cross; more crosses would touch
 _EDGE = 8  # pixels below cells without a scale
 
 
-def edges(look: Mask, cut: Mask, *, queries: Sequence[str], keys: Sequence[str]) -> go.Figure:
+def edges(
+    look: BoolArray, cut: BoolArray, *, queries: Sequence[str], keys: Sequence[str]
+) -> go.Figure:
     """look (query, key): whether the mask allows the edge; cut: whether it is cut.
 
     The last trace holds one mark a cell, row by row. Raises ValueError if sizes do not fit.
@@ -65,12 +67,12 @@ def edges(look: Mask, cut: Mask, *, queries: Sequence[str], keys: Sequence[str])
 
 def after_dropout(
     values: Matrix,
-    kept: Mask,
+    kept: BoolArray,
     *,
     rows: Axis,
     columns: Axis,
     quantity: QuantityName,
-    blocked: Mask | None = None,
+    blocked: BoolArray | None = None,
     limit: float | None = None,
 ) -> go.Figure:
     """values (row, column) after dropout, each zero of it with a cross.
@@ -112,7 +114,7 @@ def panels(
     *,
     tokens: Sequence[str],
     quantity: QuantityName | None,
-    blocked: Sequence[Mask],
+    blocked: Sequence[BoolArray],
     numbered: int = NUMBERED,
 ) -> go.Figure:
     """matrices (query, key) of equal shape by what stands above them, with an empty column between two.

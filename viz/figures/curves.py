@@ -352,7 +352,7 @@ PLAIN, SCALED, LINEAR = KEY, WEIGHT, MASKED  # of what is not scaled, what is, w
 
 
 @dataclass(frozen=True)
-class Curve:
+class MeasuredCurve:
     """Measured values at some points. `law`: what theory predicts, drawn dotted."""
 
     name: str
@@ -363,7 +363,7 @@ class Curve:
 
 def curves(
     points: Sequence[float],
-    drawn: Sequence[Curve],
+    drawn: Sequence[MeasuredCurve],
     *,
     axis: str,
     unit: str,

@@ -44,7 +44,7 @@ from viz.notation.theme import (
     rising_scale,
 )
 
-Cell = tuple[int, int]  # (layer, head), or (row, column)
+TileCell = tuple[int, int]  # (layer, head), or (row, column)
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class Pitch:
     step: tuple[float, float]  # to the next head, to the next layer
     half: tuple[float, float]  # of a tile's width and height
 
-    def at(self, cell: Cell) -> tuple[float, float]:
+    def at(self, cell: TileCell) -> tuple[float, float]:
         """The middle of a tile: x, y."""
         layer, head = cell
         return self.middle[0] + head * self.step[0], self.middle[1] + layer * self.step[1]
 
-    def sides(self, cell: Cell) -> tuple[float, float, float, float]:
+    def sides(self, cell: TileCell) -> tuple[float, float, float, float]:
         """Left, right, top and bottom of a tile."""
         (x, y), (wide, high) = self.at(cell), self.half
         return x - wide, x + wide, y - high, y + high
@@ -78,7 +78,7 @@ def _add_marks(
     figure: go.Figure,
     shape: tuple[int, int],
     words: Sequence[str],
-    framed: Sequence[Cell],
+    framed: Sequence[TileCell],
     pitch: Pitch = CELLS,
 ) -> None:
     """Adds the trace "heads", and frames; a click anywhere in the figure chooses the nearest tile.
@@ -126,10 +126,10 @@ _COLORBAR = {
 def head_grid(
     found: Tiles,
     *,
-    chosen: Cell | None,
+    chosen: TileCell | None,
     words: Sequence[str],
     groups: int = 0,
-    marked: Sequence[Cell] = (),
+    marked: Sequence[TileCell] = (),
 ) -> go.Figure:
     """Every head's weights on one scale from 0 to 1, masked cells grey and hatched, one image in all: rows
     are layers, columns heads.
@@ -160,7 +160,7 @@ def head_grid(
         hidden = finer((blocked & (levels == 0)).astype(np.uint8))
         grey: list[list[float | str]] = [[0.0, rgba(MASKED, 0.0)], [1.0, rgba(MASKED, 0.2)]]
         traces += [_image(hidden, grey, zmax=1, showscale=False), _hatching(hidden, tile)]
-    by_colour: dict[str, list[Cell]] = {}
+    by_colour: dict[str, list[TileCell]] = {}
     for cell in np.ndindex(layers, heads):
         colour = hue_of(cell[1], heads, groups) if groups else rgba(MASKED, 0.6)
         by_colour.setdefault(colour, []).append(cell)
@@ -254,7 +254,7 @@ def head_map(
     *,
     quantity: QuantityName,
     title: str,
-    chosen: Cell | None,
+    chosen: TileCell | None,
     words: Sequence[str],
     decimals: int = 2,
 ) -> go.Figure:
@@ -299,7 +299,7 @@ def patch_map_figure(
     columns: Axis,
     title: str,
     words: Sequence[str],
-    chosen: Sequence[Cell] = (),
+    chosen: Sequence[TileCell] = (),
     limit: float | None = None,
 ) -> go.Figure:
     """How far each part of another run moves an answer, (row, column): 0 is grey, NaN is empty.
@@ -360,7 +360,7 @@ def score_parts(
 
 
 def _clickable(
-    figure: go.Figure, words: Sequence[str], framed: Sequence[Cell] = (), title: str = ""
+    figure: go.Figure, words: Sequence[str], framed: Sequence[TileCell] = (), title: str = ""
 ) -> go.Figure:
     """A heatmap whose cells can be clicked. title: beside its colour scale."""
     cells = figure.data[-1]
@@ -381,8 +381,8 @@ _WIDEST = 6.0  # pixels of the line of the largest ratio
 class Link(NamedTuple):
     """One line: from the head that writes to the one that reads."""
 
-    earlier: Cell  # sub-layer and head, counted from 0
-    later: Cell
+    earlier: TileCell  # sub-layer and head, counted from 0
+    later: TileCell
     reads: str  # "Q", "K" or "V"
     ratio: float
     words: str
@@ -390,7 +390,7 @@ class Link(NamedTuple):
 
 
 def composition_graph(
-    layers: Sequence[str], heads: int, links: Sequence[Link], *, chosen: Cell
+    layers: Sequence[str], heads: int, links: Sequence[Link], *, chosen: TileCell
 ) -> go.Figure:
     """Which heads read what others wrote: heads as points, layer below layer.
 

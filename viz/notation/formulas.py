@@ -30,7 +30,7 @@ StageName = CodeStage
 
 
 @dataclass(frozen=True)
-class Formula:
+class StepFormula:
     """The formulas of one step. `numeric` has a template for each case, such as "allowed" and "forbidden"."""
 
     general: str
@@ -80,7 +80,7 @@ def formulas(
     projection: Projection = AS_IN_GPT2,
     later: Collection[str] = ("masked",),
     needs: Mapping[str, object] = MappingProxyType({}),
-) -> dict[StageName, Formula]:
+) -> dict[StageName, StepFormula]:
     """Every step of one attention layer.
 
     scale: the factor on the scores. key_width: d_k. keys: number of keys. mask_value: what a masked score
@@ -109,7 +109,7 @@ def formulas(
     }
 
 
-def _vector(letter: str, matrix: str, colour: str, projection: Projection) -> Formula:
+def _vector(letter: str, matrix: str, colour: str, projection: Projection) -> StepFormula:
     row = coloured(colour, f"{letter}_i")
     bias = f" + b_{matrix}" if projection.bias else ""
     latex, words = rf"x_i\,W_{matrix}{bias}", f"x_i W_{matrix}{bias}"
@@ -122,10 +122,10 @@ def _vector(letter: str, matrix: str, colour: str, projection: Projection) -> Fo
         words = f"R_i ({words}), R_i: rotation by the angles of position i"
     cell, vector = (coloured(colour, f"{letter}_{{{at}}}") for at in ("@row@,@column@", "@row@"))
     numeric = aligned(rf"{cell} &= @value@", rf"\lVert {vector} \rVert &= @length@")
-    return Formula(general=general, plain=f"{letter}_i = {words}", numeric={"cell": numeric})
+    return StepFormula(general=general, plain=f"{letter}_i = {words}", numeric={"cell": numeric})
 
 
-def _scores(key_width: int) -> Formula:
+def _scores(key_width: int) -> StepFormula:
     q, k = coloured("query", "q_i"), coloured("key", "k_j")
     q_c, k_c = coloured("query", "q_{ic}"), coloured("key", "k_{jc}")
     products = " + ".join(f"@(product{c})@" for c in range(min(key_width, 2)))
@@ -134,59 +134,59 @@ def _scores(key_width: int) -> Formula:
         rf"&= {products}{_MORE if key_width > 2 else ''}",
         rf"&= {bold('score', '@scores@')}",
     )
-    return Formula(
+    return StepFormula(
         general=rf"\text{{score}}_{{ij}} = {q} \cdot {k} = \sum_{{c}} {q_c}\,{k_c}",
         plain="score_ij = q_i · k_j = sum over c of q_ic k_jc",
         numeric={"cell": numeric},
     )
 
 
-def _scaled(scale: float, key_width: int) -> Formula:
+def _scaled(scale: float, key_width: int) -> StepFormula:
     cell, result = named_cell("scaled"), bold("score", "@scaled@")
     if math.isclose(scale, 1 / math.sqrt(key_width), rel_tol=1e-6):
         exact, rounded = rf"\sqrt{{{key_width}}}", f"{math.sqrt(key_width):.4f}"
         by_root = rf"{cell} &= \frac{{@scores@}}{{{exact}}}"
-        return Formula(
+        return StepFormula(
             general=r"\text{scaled}_{ij} = \frac{\text{score}_{ij}}{\sqrt{d_k}}",
             plain="scaled_ij = score_ij / sqrt(d_k)",
             numeric={"cell": aligned(by_root, rf"&= \frac{{@scores@}}{{{rounded}}} = {result}")},
         )
     if scale == 1:
-        return Formula(
+        return StepFormula(
             general=r"\text{scaled}_{ij} = \text{score}_{ij}\cdot 1 \quad\text{(not scaled)}",
             plain="scaled_ij = score_ij · 1 (not scaled)",
             numeric={"cell": rf"{cell} = @scores@ \cdot 1 = {result}"},
         )
-    return Formula(
+    return StepFormula(
         general=r"\text{scaled}_{ij} = \text{score}_{ij}\cdot s",
         plain="scaled_ij = score_ij · s",
         numeric={"cell": rf"{cell} = @(scores)@ \cdot @(scale)@ = {result}"},
     )
 
 
-def _later(stage: ScoreStage, before: str, value: object) -> Formula:
+def _later(stage: ScoreStage, before: str, value: object) -> StepFormula:
     """before: the name of the step whose numbers it reads. value: what it needs; None: it changes nothing."""
     cell, result = named_cell(stage.name), bold("score", f"@{stage.name}@")
     left = rf"\text{{{stage.name}}}_{{ij}}"
     if value is None:
-        return Formula(
+        return StepFormula(
             general=rf"{left} = \text{{{before}}}_{{ij}} \quad\text{{({stage.absent})}}",
             plain=f"{stage.name}_ij = {before}_ij ({stage.absent})",
             numeric={"cell": rf"{cell} = {result}"},
         )
     terms = stage.terms(before, value)
-    return Formula(
+    return StepFormula(
         general=rf"{left} = {terms.latex}",
         plain=f"{stage.name}_ij = {terms.plain}",
         numeric={"cell": rf"{cell} = {terms.numeric} = {result}"},
     )
 
 
-def _masked(mask_value: float, before: str) -> Formula:
+def _masked(mask_value: float, before: str) -> StepFormula:
     """before: the name of the step whose numbers are masked."""
     becomes = r"-\infty" if math.isinf(mask_value) else _plain_number(mask_value)
     cell = named_cell("masked")
-    return Formula(
+    return StepFormula(
         general=(
             rf"\text{{masked}}_{{ij}} = \begin{{cases}} \text{{{before}}}_{{ij}} & \text{{if }} i "
             rf"\text{{ may attend to }} j \\ {becomes} & \text{{if not}} \end{{cases}}"
@@ -209,7 +209,7 @@ def _plain_number(number: float) -> str:
     return {"1": power, "-1": f"-{power}"}.get(factor, rf"{factor}\cdot {power}")
 
 
-def _weights(scores: str, *, sinks: bool) -> Formula:
+def _weights(scores: str, *, sinks: bool) -> StepFormula:
     """scores: the name of the softmax's input. sinks: whether a learned sink has a share of each row."""
     cell = named_cell("weight")
     own, other = (rf"\text{{{scores}}}_{{{at}}}" for at in ("ij", "il"))
@@ -222,7 +222,7 @@ def _weights(scores: str, *, sinks: bool) -> Formula:
         said = f"{scores}_il and the sink", "row maximum, the sink among it"
         share = r"\frac{e^{\,@sink@ - @(largest)@}}{@sum@}"
         sink = [rf"\text{{sink's weight}} &= {share} = {bold('weight', '@sink_weight@')}"]
-    return Formula(
+    return StepFormula(
         general=aligned(
             rf"\text{{weight}}_{{ij}} &= \frac{{e^{{\,{own} - m_i}}}}{{{below}}}",
             rf"m_i &= {largest}",
@@ -248,13 +248,13 @@ def _weights(scores: str, *, sinks: bool) -> Formula:
     )
 
 
-def _output(keys: int) -> Formula:
+def _output(keys: int) -> StepFormula:
     weight, value = coloured("weight", r"\text{weight}_{ij}"), coloured("value", "v_j")
     numeric = aligned(
         rf"\text{{output}}_{{@row@,@column@}} &= {two_terms(('weight', 'w'), ('value', 'v'), keys)}",
         rf"&= {bold('output', '@value@')}",
     )
-    return Formula(
+    return StepFormula(
         general=rf"\text{{output}}_i = \sum_j {weight}\,{value}",
         plain="output_i = sum over j of weight_ij v_j",
         numeric={"cell": numeric},
@@ -269,20 +269,20 @@ _PAIRS: dict[RotaryPairs, tuple[str, str]] = {
 }
 
 
-def added_positions(parts: Sequence[str]) -> Formula:
+def added_positions(parts: Sequence[str]) -> StepFormula:
     """The vector of a token and what is added to it, by the names in a trace."""
     letters = [_PARTS.get(part, rf"\text{{{part}}}") for part in parts]
     words = {"tokens": "token", "positions": "position", "segments": "segment"}
     named = [f"{words.get(part, part)} vector" for part in parts]
     numbers = " + ".join(f"@({part})@" for part in parts)
-    return Formula(
+    return StepFormula(
         general=rf"{coloured('stream', 'x_i')} = " + " + ".join(f"{one}_i" for one in letters),
         plain=f"x_i = {' + '.join(named)}",
         numeric={"cell": rf"x{_CELL} = {numbers} = {bold('stream', '@value@')}"},
     )
 
 
-def turned_positions(pairs: RotaryPairs) -> Formula:
+def turned_positions(pairs: RotaryPairs) -> StepFormula:
     """A query before and after rotary positions turn its pairs of numbers (Su et al. 2021)."""
     first, second = _PAIRS.get(pairs, ("c", "d"))
     turned = (
@@ -295,7 +295,7 @@ def turned_positions(pairs: RotaryPairs) -> Formula:
         product = rf"@(own)@ \cdot @(cosine)@ {sign} @(other)@ \cdot @(sine)@"
         return aligned(r"\alpha &= @angle@", rf"q'{_CELL} &= {product}", f"&= {result}")
 
-    return Formula(
+    return StepFormula(
         general=aligned(*turned),
         plain="q' = q rotated, pair by pair, by the angles of its position",
         numeric={
@@ -312,7 +312,7 @@ def norm(
     *,
     shifts: bool,
     of: Literal["stream", "query", "key"] = "stream",
-) -> Formula:
+) -> StepFormula:
     """A norm of each row. of: whose numbers it takes."""
     above = law.centred("x_{ic}", r"\mu_i")
     plus = r" + \beta_c" if shifts else ""
@@ -321,7 +321,7 @@ def norm(
     small = rf"{float(mantissa):g}{{\cdot}}10^{{{int(power)}}}"
     root = rf"\sqrt{{@variance@ + {small}}}"
     share = rf"\frac{{{law.centred('@x@', '@(mean)@')}}}{{{root}}}"
-    return Formula(
+    return StepFormula(
         general=rf"{coloured(of, 'y_{ic}')} = \gamma_c\,\frac{{{above}}}"
         rf"{{\sqrt{{{law.size_of('i')} + \epsilon}}}}{plus}",
         plain=f"y = gamma ({law.centred('x', 'mean').replace('-', '−')}) / sqrt({law.size} + epsilon)"
@@ -335,10 +335,10 @@ def norm(
     )
 
 
-def concatenated() -> Formula:
+def concatenated() -> StepFormula:
     """The outputs of all heads side by side."""
     output = coloured("output", r"o^{(h)}_{i,d}")
-    return Formula(
+    return StepFormula(
         general=aligned(
             r"O_i &= [o^{(0)}_i;\, o^{(1)}_i;\, \dots]", rf"O_{{i,\,h d_v + d}} &= {output}"
         ),
@@ -349,12 +349,12 @@ def concatenated() -> Formula:
     )
 
 
-def written(heads: int, *, bias: bool) -> Formula:
+def written(heads: int, *, bias: bool) -> StepFormula:
     """The outputs side by side times W_O: a sum over the heads, each through its own rows of W_O."""
     terms = [f"@(head{n})@" for n in range(min(heads, 2))]
     end = " + @(bias)@" if bias else ""
     shift = " + b" if bias else ""
-    return Formula(
+    return StepFormula(
         general=rf"y_i = O_i\,W_O{shift} = \sum_h o^{{(h)}}_i\,W_O^{{(h)}}{shift}",
         plain=f"y_i = O_i W_O{shift} = sum over the heads of o_i W_O{shift}",
         numeric={

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from model.nn.config import Part, Stack, TransformerConfig
+from model.nn.config import ProvenPart, Stack, TransformerConfig
 from model.nn.places import TokenPart as PlaceOnTheMap
 
 BlockKind = PlaceOnTheMap | Literal["next_token"]
@@ -39,7 +39,7 @@ class Rail:
         return self.before + self.layer + self.after
 
 
-_SHOWING: dict[BlockKind, Part] = {
+_SHOWING: dict[BlockKind, ProvenPart] = {
     "norm": "norms",
     "add": "stream",
     "logits": "logits",
@@ -47,7 +47,7 @@ _SHOWING: dict[BlockKind, Part] = {
 }
 
 
-def rails(config: TransformerConfig, unproven: Collection[Part] = ()) -> tuple[Rail, ...]:
+def rails(config: TransformerConfig, unproven: Collection[ProvenPart] = ()) -> tuple[Rail, ...]:
     """One rail for each stack; of an encoder–decoder the encoder comes first. Blocks of parts that are not
     proven are left out."""
     left_out = {kind for kind, part in _SHOWING.items() if part in unproven}

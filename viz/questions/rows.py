@@ -9,7 +9,7 @@ from model.analysis.heads.labels import Evidence, allowed_cells, goes_on_with_it
 from model.analysis.heads.statistics import after_the_same, family_of, mean_share
 from model.nn.places import Head, head_label
 from model.nn.stages import SCORE_STAGES
-from model.trace.arrays import Array, Mask
+from model.trace.arrays import Array, BoolArray
 from model.trace.blocks import of_query
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -114,7 +114,7 @@ def copying_head(scene: Scene, number: int) -> Question | None:
     )
 
 
-def copied_cells(trace: Trace, attention: Attention) -> Mask | None:
+def copied_cells(trace: Trace, attention: Attention) -> BoolArray | None:
     """(query, key): True where the key followed the query's word earlier; None where no word comes back,
     and where a head cannot copy forward."""
     if not goes_on_with_its_text(attention, translates=bool(trace.target_tokens)):
@@ -158,7 +158,7 @@ def previous_head(scene: Scene, number: int) -> Question | None:
 def _which_head(
     scene: Scene,
     number: int,
-    cells: Mask,
+    cells: BoolArray,
     is_answer: Callable[[Evidence], bool],
     prompt: str,
     unit: str,

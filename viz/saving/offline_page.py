@@ -26,7 +26,7 @@ from model.analysis.run_comparison import (
     row_statistics,
 )
 from model.snippets import LaterStage
-from model.trace.arrays import Array, Mask, matrix_csv, read_only
+from model.trace.arrays import Array, BoolArray, matrix_csv, read_only
 from model.trace.blocks import (
     CellBlock,
     block_of,
@@ -37,13 +37,13 @@ from model.trace.blocks import (
 )
 from model.trace.records import Attention
 from model.trace.trace import Trace
-from viz.explorer.around import Part, between, offered, parts_of
+from viz.explorer.around import AroundStage, between, offered, parts_of
 from viz.explorer.message import formulas_of, later_of, stages_of
-from viz.explorer.stages import Axis as AxisName
 from viz.explorer.stages import Stage
+from viz.explorer.stages import StageAxis as AxisName
 from viz.figures.chart import on_white
 from viz.figures.heatmap import Axis, heatmap
-from viz.notation.formulas import Formula, StageName
+from viz.notation.formulas import StageName, StepFormula
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.numbers import difference, nats
 from viz.notation.theme import BLACK, QUANTITIES
@@ -75,7 +75,7 @@ class HeadPicture:
     limits: Mapping[str, float]  # end of each run's colours, the same for all heads of the layer
     rows: tuple[str, ...]  # labels, each with its position: "3 ·cat"
     columns: tuple[str, ...]
-    formula: Formula | None = None  # of a stage around the heads
+    formula: StepFormula | None = None  # of a stage around the heads
     block: CellBlock = (1, 1)  # rows and columns of each number, the largest of them, where many
 
     @property
@@ -156,7 +156,7 @@ def head_picture(
 
 
 def _around_heads(
-    parts: Sequence[Part], attention: Attention, head: int, queries: Sequence[str]
+    parts: Sequence[AroundStage], attention: Attention, head: int, queries: Sequence[str]
 ) -> HeadPicture:
     """A stage around the heads: before and after its step, or baseline, changed and difference. parts: of the
     run and, where it is compared, of the unchanged one."""
@@ -205,7 +205,9 @@ def difference_matrix(
     return read_only(np.where(gone, np.float32("nan"), apart))
 
 
-def _stage(attention: Attention, head: int, stage: StageName, sink: bool) -> tuple[Array, Mask]:
+def _stage(
+    attention: Attention, head: int, stage: StageName, sink: bool
+) -> tuple[Array, BoolArray]:
     """(row, column): the numbers of one stage, and where the mask leaves none to show."""
     found = getattr(attention, stage)
     values: Array = found(head) if callable(found) else found[head]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from model.nn.config import Part, TransformerConfig
+from model.nn.config import ProvenPart, TransformerConfig
 from model.nn.places import Head
 from viz.elements.error_boundary import error_boundary
 from viz.notation.markdown import plain
@@ -98,7 +98,7 @@ class ModelMap:
 
 
 def model_map(
-    config: TransformerConfig, carried: Mapping[str, str], unproven: Collection[Part] = ()
+    config: TransformerConfig, carried: Mapping[str, str], unproven: Collection[ProvenPart] = ()
 ) -> ModelMap:
     """One line of blocks for each stack. unproven: parts that are left out."""
     return ModelMap(rails(config, unproven), carried, st.empty())

@@ -26,7 +26,7 @@ from viz.shell.frame import beats as beats
 from viz.shell.frame import frame
 from viz.shell.frame import open_page as open_page
 from viz.shell.head_picker import head_picker
-from viz.shell.panel import View, draw_view
+from viz.shell.panel import PanelView, draw_view
 from viz.shell.recorded_run import open_trace_file, say_recorded
 from viz.shell.request import fit_intervention, in_languages, readable, run_of, settle, still_asked
 from viz.state.engine import engine
@@ -105,7 +105,7 @@ def look(
 
 
 @st.fragment
-def views(options: Mapping[str, View], *arguments: object) -> None:
+def views(options: Mapping[str, PanelView], *arguments: object) -> None:
     """`chosen_view` as a fragment: a click inside it leaves the rest of the page and the arguments as they
     were. A click that opens another text or model draws the whole page."""
     if not all(still_asked(one) for one in arguments if isinstance(one, Look)):
@@ -113,7 +113,7 @@ def views(options: Mapping[str, View], *arguments: object) -> None:
     chosen_view(options, *arguments)
 
 
-def chosen_view(options: Mapping[str, View], *arguments: object) -> None:
+def chosen_view(options: Mapping[str, PanelView], *arguments: object) -> None:
     """A row of buttons, one a view of the page; calls the chosen view with the arguments.
 
     The choice joins the link; only the chosen view is drawn.
@@ -146,7 +146,7 @@ def choose_view(names: Sequence[str]) -> None:
 
 @st.fragment
 @error_boundary()
-def compare(seen: Look, options: Mapping[str, View]) -> None:
+def compare(seen: Look, options: Mapping[str, PanelView]) -> None:
     """A row of buttons, one a view of the page, beside scaling and mask; then the chosen view of the run
     they ask for. The choice joins the link.
 

@@ -97,10 +97,10 @@ class Panel:
 Part = (
     str | Formula | Caption | Columns | Panel | Callable[[], object]
 )  # a function draws what is no text
-View = Callable[..., Panel | None]  # None: it has drawn all of it by itself
+PanelView = Callable[..., Panel | None]  # None: it has drawn all of it by itself
 
 
-def draw_view(view: View, *arguments: object, beside: DeltaGenerator | None = None) -> None:
+def draw_view(view: PanelView, *arguments: object, beside: DeltaGenerator | None = None) -> None:
     """The view's controls in one row, and below them its panel. beside: a row in which they stand too, where
     there is room."""
     is_data = getattr(view, "__annotations__", {}).get("return") is Panel

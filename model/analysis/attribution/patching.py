@@ -6,7 +6,7 @@ Associations in GPT". Axes: R rows of a batch, one patch each; H heads, T tokens
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from model.analysis.attribution.stream_parts import check_model
+from model.analysis.cost.timing import Turn
 from model.analysis.heads.contributions import rows_at_once, texts_in_rows
 from model.analysis.stream.stream import contributions
 from model.nn.patches import (
@@ -49,7 +50,6 @@ SITES: Mapping[What, tuple[SiteKind, ...]] = {
     "stream": ("stream",),
     "feed_forward": ("hidden",),
 }
-Turn = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.trace.arrays import Array, Mask, Wide
+from model.trace.arrays import Array, BoolArray, Wide
 from model.trace.records import Attention
 
 SEVERAL = 3  # clear rows that a label needs
@@ -46,7 +46,7 @@ class Places:
     length: int  # keys
     queries: NDArray[np.intp]  # (cell,)
     keys: NDArray[np.intp]  # (cell,)
-    chooses: Mask  # (query,): rows that may look at a key beside these cells
+    chooses: BoolArray  # (query,): rows that may look at a key beside these cells
     others: Wide  # (key,): how many other such rows may look at it
     column: bool
 
@@ -72,17 +72,17 @@ class Places:
         )
 
 
-def places(cells: Mask, allowed: Mask, *, column: bool = False) -> Places:
+def places(cells: BoolArray, allowed: BoolArray, *, column: bool = False) -> Places:
     """The cells (query, key) of a label in rows that may look elsewhere too. allowed: True where a
     query may look. column: as in `Evidence`."""
     cells = cells & allowed
-    chooses: Mask = np.any(allowed & ~cells, axis=-1)
+    chooses: BoolArray = np.any(allowed & ~cells, axis=-1)
     queries, keys = np.nonzero(cells & chooses[:, None])
     others = (allowed & ~cells)[chooses].sum(0).astype(np.float64)
     return Places(cells.shape[1], queries, keys, chooses, others, column)
 
 
-def allowed_cells(attention: Attention, head: int) -> Mask:
+def allowed_cells(attention: Attention, head: int) -> BoolArray:
     """(query, key): where a head may look."""
     mask = attention.mask_of(head)
     shape = attention.sizes[1:]

@@ -17,7 +17,7 @@ from model.analysis.heads.labels import (
 from model.analysis.heads.statistics import Family, head_weights
 from model.nn.places import Head
 from model.system.elsewhere import asked
-from model.trace.arrays import Array, Mask, Wide
+from model.trace.arrays import Array, BoolArray, Wide
 from model.trace.blocks import of_query
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
@@ -37,7 +37,7 @@ class HeadTokens:
 
 
 Number = Callable[[Array, HeadTokens], float]
-CellRule = Callable[[HeadTokens], Mask]
+CellRule = Callable[[HeadTokens], BoolArray]
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def _evidence(
     labels = {one.name: (one.cells(tokens), one.column) for one in statistics if one.cells}
     found: dict[str, list[Evidence]] = {name: [] for name in labels}
     known: dict[str, Places] = {}
-    allowed: Mask | None = None
+    allowed: BoolArray | None = None
     for attention in members:
         for head in range(attention.heads):
             mask, weights = allowed_cells(attention, head), attention.weights(head)
@@ -198,7 +198,7 @@ def looking(trace: Trace, family: Family, query: int, key: int) -> Wide:
     return np.array([row[0, key] for row in head_weights(rows)], np.float64)
 
 
-def separators(tokens: Sequence[Token]) -> Mask:
+def separators(tokens: Sequence[Token]) -> BoolArray:
     """(token,): True for special tokens and for punctuation."""
 
     def is_punctuation(text: str) -> bool:
@@ -209,17 +209,17 @@ def separators(tokens: Sequence[Token]) -> Mask:
     return np.array([token.special or is_punctuation(token.text.strip()) for token in tokens])
 
 
-def _beside(tokens: HeadTokens, offset: int) -> Mask:
+def _beside(tokens: HeadTokens, offset: int) -> BoolArray:
     """(query, key): the key so many tokens after its query."""
     return np.eye(len(tokens.queries), k=offset, dtype=bool)
 
 
-def _columns(tokens: HeadTokens, keys: Mask) -> Mask:
+def _columns(tokens: HeadTokens, keys: BoolArray) -> BoolArray:
     """(query, key): some keys, for every query."""
     return np.broadcast_to(keys, (len(tokens.queries), len(keys)))
 
 
-def _copied(tokens: HeadTokens) -> Mask:
+def _copied(tokens: HeadTokens) -> BoolArray:
     """(query, key): what followed the same token earlier. Not the token just before the query, which a
     previous-token head looks at too: "a b a b"."""
     return statistics.after_the_same(tokens.ids) & ~_beside(tokens, -1)

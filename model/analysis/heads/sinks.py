@@ -18,7 +18,7 @@ from model.analysis.heads.statistics import Family
 from model.nn.intervention import Intervention
 from model.nn.places import Head
 from model.system.elsewhere import asked
-from model.trace.arrays import Mask, Wide
+from model.trace.arrays import BoolArray, Wide
 from model.trace.blocks import TOGETHER, by_queries
 from model.trace.collect import numbers_of
 from model.trace.records import Attention
@@ -97,7 +97,7 @@ def _of_head(
 
 def _by_row(
     attention: Attention, head: int, position: int, written: Wide
-) -> tuple[Mask, NDArray[np.intp], Wide, Wide, Wide, Wide]:
+) -> tuple[BoolArray, NDArray[np.intp], Wide, Wide, Wide, Wide]:
     """(query,) each: whether it may attend to the token, how many keys it may attend to, its weight on the
     token, the length of its edge to it and the sum of all edges' lengths, both after dropout, and what the
     sink takes."""
@@ -113,7 +113,7 @@ def _by_row(
     )
 
 
-def _counted(attention: Attention, column: Mask, position: int) -> Mask:
+def _counted(attention: Attention, column: BoolArray, position: int) -> BoolArray:
     """(query,): True for the other tokens that may attend to one. column: all that may."""
     rows = column.copy()
     if attention.kind != "cross" and position < len(rows):

@@ -12,7 +12,7 @@ from model.arithmetic.attention import entropy as entropy
 from model.nn.config import Stack
 from model.nn.places import Head
 from model.system.elsewhere import asked
-from model.trace.arrays import Array, Mask, Wide, read_only
+from model.trace.arrays import Array, BoolArray, Wide, read_only
 from model.trace.blocks import (
     CellBlock,
     block_of,
@@ -130,7 +130,7 @@ def on_first(weights: Array) -> float:
     return float(weights[1:, 0].mean())
 
 
-def on_keys(weights: Array, keys: Mask) -> float:
+def on_keys(weights: Array, keys: BoolArray) -> float:
     """Mean share of a row on some of the keys, (key,) True where counted. Raises ValueError for no
     key."""
     if not keys.any():
@@ -138,18 +138,18 @@ def on_keys(weights: Array, keys: Mask) -> float:
     return float(weights[:, keys].sum(-1).mean())
 
 
-def after_the_same(tokens: Sequence[int] | Sequence[str]) -> Mask:
+def after_the_same(tokens: Sequence[int] | Sequence[str]) -> BoolArray:
     """(query, key): True where the key follows an earlier occurrence of the query's token: in
     "a b … a" the second "a" looks at "b". In "a a" the token that followed is the query itself, which
     does not count."""
     these = np.asarray(tokens)
     follows = np.zeros((len(these), len(these)), dtype=bool)
     follows[:, 1:] = these[:, None] == these[None, :-1]
-    mask: Mask = np.tril(follows, -1)
+    mask: BoolArray = np.tril(follows, -1)
     return mask
 
 
-def mean_share(weights: Array, cells: Mask) -> Wide:
+def mean_share(weights: Array, cells: BoolArray) -> Wide:
     """(…): the share of weights (…, query, key) on some cells, averaged over the rows that have any.
     Raises ValueError if no row has."""
     rows = int(cells.any(-1).sum())
@@ -179,7 +179,7 @@ class MeanWeights:
 
     block: CellBlock  # queries and keys of a cell
     cells: Array  # (row, column): the largest mean of each block
-    masked: Mask  # (row, column): no head may look anywhere in the block
+    masked: BoolArray  # (row, column): no head may look anywhere in the block
     of_keys: Wide  # (key,): mean over the queries
     of_queries: Wide  # (query,): sum over the keys
 
@@ -192,7 +192,7 @@ def mean_weights(layers: Sequence[Attention]) -> MeanWeights:
     cells, masked, sums, of_keys = [], [], [], np.zeros(keys)
     for some in zip(*(by_queries(one, rows_together(block)) for one in layers), strict=True):
         total: Wide = np.zeros(())
-        allowed: Mask = np.zeros((), np.bool_)
+        allowed: BoolArray = np.zeros((), np.bool_)
         for one in some:
             for head in range(one.heads):
                 total = total + one.weights(head).astype(np.float64)
@@ -219,7 +219,7 @@ def sink_share(layers: Sequence[Attention]) -> Wide:
 
 
 @asked
-def reachable(layers: Sequence[Attention]) -> Mask:
+def reachable(layers: Sequence[Attention]) -> BoolArray:
     """(token, token): whether these sub-layers of self-attention, one after another, can bring a token into
     another one: through a window only the tokens between lead further back."""
     reach = np.eye(layers[0].sizes[1], dtype=bool)
@@ -266,7 +266,7 @@ class Tiles:
 
     layers: tuple[str, ...]  # attention names, from the first layer on
     weights: Array  # (layer, head, row, column), each 0 to 1
-    blocked: Mask  # (layer, row, column): True where no token of the block may look
+    blocked: BoolArray  # (layer, row, column): True where no token of the block may look
     block: tuple[int, int]  # queries and keys of one cell
 
 
@@ -292,12 +292,12 @@ def tiles(trace: Trace, family: Family, most: int = MOST) -> Tiles:
     )
 
 
-def _allowed(attention: Attention) -> Mask:
+def _allowed(attention: Attention) -> BoolArray:
     """(query, key): where a query may look in any head."""
     mask = attention.mask
     if mask is None:
         return np.ones(attention.sizes[1:], np.bool_)
-    of_any: Mask = mask if mask.ndim == 2 else np.any(mask, axis=0)
+    of_any: BoolArray = mask if mask.ndim == 2 else np.any(mask, axis=0)
     return of_any
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from model.analysis.heads.labels import CLEAR as CLEAR  # of a row: more than on all its other keys
 from model.analysis.heads.labels import TIMES as TIMES  # how much more than the strongest control
-from model.nn.places import HeadKind as AttentionKind
+from model.nn.places import Kind as AttentionKind
 
 
 @dataclass(frozen=True)

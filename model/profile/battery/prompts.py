@@ -9,7 +9,7 @@ import numpy as np
 
 from model.nn.config import Stack
 from model.profile.token_classes import SPACE
-from model.trace.arrays import Mask
+from model.trace.arrays import BoolArray
 from model.trace.records import Attention, Token
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class LabelCells(NamedTuple):
 
     label: str
     role: str
-    mask: Mask  # (query, key)
+    mask: BoolArray  # (query, key)
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,20 @@ class Prompts:
         return Prompts((*self.made, *other.made), {**self.refused, **other.refused})
 
 
-def at(length: int, pairs: Iterable[tuple[int, int]]) -> Mask:
+def at(length: int, pairs: Iterable[tuple[int, int]]) -> BoolArray:
     """(length, length): True at some (query, key) that stand in the text."""
-    mask: Mask = np.zeros((length, length), dtype=bool)
+    mask: BoolArray = np.zeros((length, length), dtype=bool)
     for query, key in pairs:
         if 0 <= query < length and 0 <= key < length:
             mask[query, key] = True
     return mask
 
 
-def from_other_rows(wanted: Mask) -> Mask:
+def from_other_rows(wanted: BoolArray) -> BoolArray:
     """A control: the same keys, seen from the rows that ask for no key and are no such key themselves. A head
     that attends to these keys whatever the query is, fails it."""
     keys = wanted.any(0)
-    mask: Mask = np.outer(~wanted.any(1) & ~keys, keys)
+    mask: BoolArray = np.outer(~wanted.any(1) & ~keys, keys)
     return mask
 
 
@@ -233,7 +233,7 @@ def _on_first(
 ) -> tuple[LabelCells, ...]:
     """The first key and, as the control, the second one, for all queries from one on. A head that attends to
     every key, or to distant ones, gives both the same."""
-    masks: list[Mask] = [np.zeros((len(queries), len(keys)), dtype=bool) for _ in range(2)]
+    masks: list[BoolArray] = [np.zeros((len(queries), len(keys)), dtype=bool) for _ in range(2)]
     for key, mask in enumerate(masks):
         mask[start:, key] = True
     return LabelCells("first", WANTED, masks[0]), LabelCells("first", "second token", masks[1])

@@ -28,7 +28,7 @@ from viz.figures.vectors import (
     word_pairs,
 )
 from viz.notation.theme import INK, PAPER
-from viz.views.prediction.next_token import Row, with_numbers
+from viz.views.prediction.next_token import TokenRow, with_numbers
 from viz.views.tokens.listing import token_strip
 from viz.views.tokens.vectors import number_of_windows
 
@@ -228,11 +228,11 @@ def test_reading_shows_every_key_and_where_the_models_own_words_begin() -> None:
 
 def test_the_formula_holds_the_numbers_of_one_token() -> None:
     logits = np.array([2.0, 1.0, 0.0], dtype=np.float32)
-    written = with_numbers(Row(logits, Sampling(temperature=0.5, top_k=2), 0.0), 1)
+    written = with_numbers(TokenRow(logits, Sampling(temperature=0.5, top_k=2), 0.0), 1)
     # exp(-2) = 0.1353 of 1 + exp(-2) + exp(-4) = 1.1536; the two that stay hold 0.9841 of it
     for part in ("1.0000 - 2.0000", "/ 0.5", "{1.1537}", "0.1173", r"{0.9841}", r"\mathbf{0.1192}"):
         assert part in written
-    assert "cut" in with_numbers(Row(logits, Sampling(top_k=2), 0.0), 2)
-    whole = with_numbers(Row(-1 - logits, Sampling(), 0.0), 2)
+    assert "cut" in with_numbers(TokenRow(logits, Sampling(top_k=2), 0.0), 2)
+    whole = with_numbers(TokenRow(-1 - logits, Sampling(), 0.0), 2)
     assert "then" not in whole
     assert "(-1.0000)" in whole

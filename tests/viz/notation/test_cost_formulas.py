@@ -13,7 +13,7 @@ from model.nn.config import TransformerConfig
 from tests.model import hub_models, tiny
 from tests.model.tiny import is_product
 from viz.views.cost import formulas
-from viz.views.cost.choice import PRESETS, Sizes, resized
+from viz.views.cost.choice import PRESETS, ChosenSizes, resized
 from viz.views.cost.views import doubled, formula_of, what_adds
 
 MODELS = ("gpt", "llama-grouped", "qwen3", "bert", "attention-only", "translator")
@@ -121,7 +121,7 @@ def test_what_adds_parameters_is_what_changes_their_number(name: str) -> None:
 def test_twice_the_length_is_said_as_it_is_counted(name: str) -> None:
     config = replace(opened(name).config, n_ctx=64)
     lengths = Lengths(1, 4, 3 if config.shape == "encoder-decoder" else 0)
-    twice = resized(Sizes(config, lengths), 8)
+    twice = resized(ChosenSizes(config, lengths), 8)
     assert twice.lengths.target == 2 * lengths.target
     said = doubled(memory(config, lengths), memory(twice.config, twice.lengths))
     assert "matrices × 4," in said

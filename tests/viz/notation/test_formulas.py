@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from model.nn.config import Projection
-from viz.notation.formulas import Formula, StageName, formulas
+from viz.notation.formulas import StageName, StepFormula, formulas
 
 SLOT = re.compile(r"@\(?((?:ink:)?[a-z_]+\d*)\)?@")
 NUMBERS = {"row", "column", "query_position", "key_position", "value", "length", "scale"} | {
@@ -24,7 +24,7 @@ def made(
     keys: int = 9,
     mask_value: float = -math.inf,
     **later: Any,
-) -> dict[StageName, Formula]:
+) -> dict[StageName, StepFormula]:
     return formulas(scale=scale, key_width=width, keys=keys, mask_value=mask_value, **later)
 
 
@@ -48,7 +48,7 @@ def test_each_later_step_reads_the_one_before_it_that_the_layer_has() -> None:
     assert "sink" not in made()["weights"].general
 
 
-def templates(formula: Formula) -> list[str]:
+def templates(formula: StepFormula) -> list[str]:
     return [formula.general, *formula.numeric.values()]
 
 

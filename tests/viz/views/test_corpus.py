@@ -18,12 +18,12 @@ from viz.explorer.packing import words
 from viz.state.link import from_link
 from viz.views.corpus import examples
 from viz.views.corpus.choice import plan_of
-from viz.views.corpus.examples import Example, of_head, positions
+from viz.views.corpus.examples import CorpusExample, of_head, positions
 from viz.views.corpus.message import (
     COLUMNS,
     NO_LABEL,
     Label,
-    Shown,
+    ShownProfile,
     axes_in_words,
     curve,
     message,
@@ -41,10 +41,10 @@ def array(block: bytes, said: object) -> NDArray[np.generic]:
     return np.frombuffer(block, kind, said["count"], begins)
 
 
-def shown(title: str, profile: object, label: str | None = None) -> Shown:
+def shown(title: str, profile: object, label: str | None = None) -> ShownProfile:
     heads = len(profile.sums.heads)  # type: ignore[attr-defined]
     first = None if label is None else Label(label, "score 1.00")
-    return Shown(title, profile, (first, *[None] * (heads - 1)))  # type: ignore[arg-type]
+    return ShownProfile(title, profile, (first, *[None] * (heads - 1)))  # type: ignore[arg-type]
 
 
 def test_every_number_of_map_table_and_card_is_the_profiles_own() -> None:
@@ -172,7 +172,7 @@ def test_an_example_of_cross_attention_stands_before_what_it_looks_at() -> None:
     (attention, *_) = [one for one in trace.attention if one.kind == "cross"]
     weights = attention.weights(0)
     key = int(weights[1].argmax())
-    one = Example((attention.name, 0), "the black cat sleeps", 1, key, float(weights[1, key]))
+    one = CorpusExample((attention.name, 0), "the black cat sleeps", 1, key, float(weights[1, key]))
     (sent,) = words(examples.message("", [one], model, runs=False))["examples"]  # type: ignore[misc]
     assert (sent["query"], sent["key"]) == (0, key + 1)
     assert sent["row"][1:] == pytest.approx(weights[1].tolist(), abs=1e-6)

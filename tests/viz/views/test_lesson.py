@@ -6,7 +6,7 @@ from tests.cases import each
 from tests.pages.reading import control, visit
 from viz.state.link import View, address, from_link
 from viz.state.presets import EXAMPLES
-from viz.views.for_a_class.lesson import Part, lesson_page, parts
+from viz.views.for_a_class.lesson import LessonPart, lesson_page, parts
 
 
 def test_the_lesson_takes_90_minutes() -> None:
@@ -15,7 +15,7 @@ def test_the_lesson_takes_90_minutes() -> None:
 
 
 @each("part", parts())
-def test_a_link_of_the_lesson_opens_what_it_says(part: Part) -> None:
+def test_a_link_of_the_lesson_opens_what_it_says(part: LessonPart) -> None:
     written = dict(parse_qsl(urlsplit(address("/", part.link)).query))
     assert written == part.link
     assert written or part.page == "pages/home.py"

@@ -95,7 +95,7 @@ class ExerciseKind:
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class NumberRow:
     """A row of one head, and up to four of its keys in the order of the sentence."""
 
     trace: Trace
@@ -126,7 +126,7 @@ class Row:
         return [float(row[key]) for key in keys]
 
 
-def draw_row(source: ExerciseSource, random: Random) -> Row:
+def draw_row(source: ExerciseSource, random: Random) -> NumberRow:
     """A row with enough keys, of any head: the two with the largest weights, and others.
 
     Raises ValueError where none is found: the sentence is too short, or sinks take a part of each row.
@@ -146,7 +146,7 @@ def draw_row(source: ExerciseSource, random: Random) -> Row:
         ranked = sorted(keys, key=lambda key: -row[key])
         chosen = {*ranked[:2], *random.sample(ranked[2:], min(KEYS, len(keys)) - 2)}
         others = tuple(key for key in keys if key not in chosen)
-        return Row(source.trace, attention, head, query, tuple(sorted(chosen)), others)
+        return NumberRow(source.trace, attention, head, query, tuple(sorted(chosen)), others)
     count = len(source.trace.tokens)
     raise ValueError(
         f"Exercises need a row with at least {LEAST_KEYS} keys, and a sentence of {count} "

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from model.analysis.heads.statistics import Family, families, family_of
 from model.nn.places import Head
 from viz.elements.one_of import choosable_table, one_of
-from viz.figures.head_tiles import Cell, head_map
+from viz.figures.head_tiles import TileCell, head_map
 from viz.figures.heatmap import NARROW, headed, weights_of_head
 from viz.notation.theme import QuantityName
 from viz.shell.panel import Panel, Part, draw_panel
@@ -52,7 +52,7 @@ def names_of(family: Family, look: Look) -> list[str]:
     return [attention.name for attention in family.members(look.trace)]
 
 
-def cell_of(look: Look, family: Family) -> Cell:
+def cell_of(look: Look, family: Family) -> TileCell:
     """Where the chosen head stands among its family: layer and head, counted from 0."""
     return names_of(family, look).index(current().place), current().head
 

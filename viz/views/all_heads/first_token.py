@@ -12,7 +12,7 @@ import streamlit as st
 from model.analysis.heads.sinks import TokenAsKey, hiding, moved_weight, token_as_key
 from model.analysis.heads.statistics import Family
 from model.serving.engine import Request
-from model.trace.arrays import Mask, Wide
+from model.trace.arrays import BoolArray, Wide
 from model.trace.unproven import RECORDED, NotShownError
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.heatmap import Axis, heatmap
@@ -156,7 +156,7 @@ def _look_for(shown: str, look: Look, means: TokenAsKey, token: str) -> str:
     )
 
 
-def _what_it_carries(means: TokenAsKey, rests: Mask) -> str:
+def _what_it_carries(means: TokenAsKey, rests: BoolArray) -> str:
     """How long the token's value is where it has most of the weight, and whether that moves the stream."""
     words = (
         f"; there its value is {np.nanmean(means.value_ratio[rests]):.2f} times as long as those of the "

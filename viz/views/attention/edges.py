@@ -33,10 +33,10 @@ ROW, LOGIT, HEAD = "One row", "In a logit", "The whole head"
 BARS = 24  # keys that are drawn
 OFFERED = 8  # likeliest next tokens
 RESTS = 0.5  # of a row's weight: with more, what the first token carries is told
-Row = NDArray[np.float64]
+EdgeRow = NDArray[np.float64]
 
 
-class Cell(NamedTuple):
+class ScoreCell(NamedTuple):
     """A query and a key in one head."""
 
     place: str
@@ -45,7 +45,7 @@ class Cell(NamedTuple):
     key: int
 
 
-def choose_cell(look: Look) -> Cell:
+def choose_cell(look: Look) -> ScoreCell:
     """The view's cell, or the nearest that this run has; its query and its key are chosen in two lists."""
     queries, keys = look.labels
     clamped = current().selection.clamped(
@@ -60,7 +60,7 @@ def choose_cell(look: Look) -> Cell:
             format_func=labels.__getitem__,
             **control(name, "cell"),
         )
-    return Cell(look.place, clamped.head, clamped.query, clamped.key)
+    return ScoreCell(look.place, clamped.head, clamped.query, clamped.key)
 
 
 @of_all_pairs
@@ -97,7 +97,7 @@ def edges(look: Look) -> Panel:
     )
 
 
-def _one_row(look: Look, cell: Cell, edge: "EdgeValues") -> Panel:
+def _one_row(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Panel:
     """Whether the largest weight carries the longest vector; and whether the first token rests the head."""
     weights, carried = edge.weights[cell.query], edge.norms[cell.query]
     names = [f"**{plain(token_label(text))}**" for text in look.labels[1]]
@@ -134,7 +134,7 @@ def _one_row(look: Look, cell: Cell, edge: "EdgeValues") -> Panel:
     return replace(_bars(look, cell, weights, carried), look_for=words, beside=rests)
 
 
-def _whole_head(look: Look, cell: Cell, edge: "EdgeValues") -> Panel:
+def _whole_head(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Panel:
     """All edges of the head by their length, beside their weights."""
     queries, keys = look.labels
     mask = look.attention.mask_of(cell.head)
@@ -153,7 +153,7 @@ def _whole_head(look: Look, cell: Cell, edge: "EdgeValues") -> Panel:
     )
 
 
-def _in_a_logit(look: Look, cell: Cell, edge: "EdgeValues") -> Panel:
+def _in_a_logit(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Panel:
     """What each edge of the row adds to a logit after the row's token, or to how far it lies above
     another one."""
     prediction = look.trace.prediction
@@ -204,10 +204,10 @@ def _in_a_logit(look: Look, cell: Cell, edge: "EdgeValues") -> Panel:
 
 def _check_of_logit(
     look: Look,
-    cell: Cell,
+    cell: ScoreCell,
     tokens: tuple[int, int | None],
     value: float,
-    added: Row,
+    added: EdgeRow,
     count: int,
 ) -> str:
     """What the head's edges add, the other heads and everything else; their sum beside the model's own.
@@ -244,7 +244,7 @@ def _number(value: float, sign: str = "", decimals: int = 2) -> str:
 
 
 def _bars(
-    look: Look, cell: Cell, weights: Row, carried: Row, *, of_logit: str | None = None
+    look: Look, cell: ScoreCell, weights: EdgeRow, carried: EdgeRow, *, of_logit: str | None = None
 ) -> Panel:
     """Two bars a key, the weight and what the edge carries; a click chooses the key."""
     _, keys = look.labels
@@ -279,18 +279,18 @@ def _bars(
     )
 
 
-def _open_keys(look: Look, cell: Cell, weights: Row) -> NDArray[np.intp]:
+def _open_keys(look: Look, cell: ScoreCell, weights: EdgeRow) -> NDArray[np.intp]:
     """The keys of the row that are not masked, or get weight all the same: a mask value may leave some."""
     return np.flatnonzero(_allowed(look, cell) | (weights > 0))
 
 
-def _allowed(look: Look, cell: Cell) -> NDArray[np.bool_]:
+def _allowed(look: Look, cell: ScoreCell) -> NDArray[np.bool_]:
     mask = look.attention.mask_of(cell.head)
     count = len(look.labels[1])
     return np.ones(count, np.bool_) if mask is None else mask[cell.query]
 
 
-def _check_of_row(look: Look, cell: Cell, edge: "EdgeValues") -> str:
+def _check_of_row(look: Look, cell: ScoreCell, edge: "EdgeValues") -> str:
     total = edge.weights[cell.query] @ edge.written
     if look.has_output:
         wrote, what = look.model.head_output(look.attention, cell.head), "what the head wrote there"
@@ -306,7 +306,7 @@ def _check_of_row(look: Look, cell: Cell, edge: "EdgeValues") -> str:
     )
 
 
-_PICTURES: dict[str, Callable[[Look, Cell, "EdgeValues"], Panel]] = {
+_PICTURES: dict[str, Callable[[Look, ScoreCell, "EdgeValues"], Panel]] = {
     ROW: _one_row,
     LOGIT: _in_a_logit,
     HEAD: _whole_head,

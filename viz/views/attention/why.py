@@ -31,7 +31,7 @@ from viz.shell.panel import Formula, Panel, Table, refusals
 from viz.shell.pictures import readout_of
 from viz.state.look import Look, labels_of, loaded, traced
 from viz.state.session import change_view, current
-from viz.views.attention.edges import Cell, choose_cell
+from viz.views.attention.edges import ScoreCell, choose_cell
 
 if TYPE_CHECKING:
     from model.analysis.attribution.score_parts import ScoreParts
@@ -44,7 +44,7 @@ _WALK = "walk-of-scores"  # session state: what was read, and the cells before t
 
 
 @lru_cache(maxsize=8)  # of 12 layers of 12 heads each is 350 kB
-def _parts(request: Request, cell: Cell) -> "ScoreParts":
+def _parts(request: Request, cell: ScoreCell) -> "ScoreParts":
     from model.analysis import score_parts  # imports torch: pages are drawn first
 
     return score_parts(loaded(request.model), traced(request), *cell)
@@ -54,7 +54,7 @@ def _parts(request: Request, cell: Cell) -> "ScoreParts":
 class _Sum:
     """The sum that is shown: the score of a cell, or how far it lies above the mean of its row."""
 
-    cell: Cell
+    cell: ScoreCell
     parts: "ScoreParts"
     values: Wide  # (query part, key part)
     recorded: float
@@ -161,7 +161,7 @@ def _offer_to_close(are_opened: bool) -> None:
             st.button("Close the layers", key="why-close", on_click=close, type="tertiary")
 
 
-def _opened(cell: Cell) -> tuple[int | None, int | None]:
+def _opened(cell: ScoreCell) -> tuple[int | None, int | None]:
     """The opened layer of the query's parts, and that of the key's."""
     of, layers = st.session_state.get(_LAYERS, (None, (None, None)))
     opened: tuple[int | None, int | None] = layers if of == cell else (None, None)
@@ -232,7 +232,7 @@ def _ranked(look: Look, sum_: _Sum) -> None:
                 _way_on(look, cell, parts.key_parts[column], cell.key, f"why-key-{rank}")
 
 
-def _way_on(look: Look, cell: Cell, part: str, token: int, key: str) -> None:
+def _way_on(look: Look, cell: ScoreCell, part: str, token: int, key: str) -> None:
     """A part's name; where it is a head, a button that opens it on its own cell."""
     name = plain(part_name(part))
     head = head_named(part)
@@ -256,23 +256,23 @@ def _number(value: float) -> str:
 # The walk: from a cell to the head that wrote a part of its score, and back.
 
 
-def _follow(look: Look, before: Cell, head: Head, query: int) -> None:
+def _follow(look: Look, before: ScoreCell, head: Head, query: int) -> None:
     """Opens a head on its own cell: this query, and the key whose edge carries most to it."""
     from model.analysis import edge_values  # imports torch: pages are drawn first
 
     key = int(edge_values(look.model, look.trace, *head).carries_most[query])
-    _walk(look, (*_walked(look), before), Cell(*head, query, key))
+    _walk(look, (*_walked(look), before), ScoreCell(*head, query, key))
 
 
-def _walk(look: Look, before: tuple[Cell, ...], to: Cell) -> None:
+def _walk(look: Look, before: tuple[ScoreCell, ...], to: ScoreCell) -> None:
     st.session_state[_WALK] = (_read(look), before)
     change_view(replace(current(), **to._asdict()))
 
 
-def _walked(look: Look) -> tuple[Cell, ...]:
+def _walked(look: Look) -> tuple[ScoreCell, ...]:
     """The cells that led here; none where the reader has not followed a part."""
     read, cells = st.session_state.get(_WALK, (None, ()))
-    mine: tuple[Cell, ...] = cells if read == _read(look) else ()
+    mine: tuple[ScoreCell, ...] = cells if read == _read(look) else ()
     return mine
 
 
@@ -281,7 +281,7 @@ def _read(look: Look) -> tuple[str, str, str | None]:
     return look.request.model, look.request.text, look.request.target
 
 
-def _way_here(look: Look, here: Cell) -> None:
+def _way_here(look: Look, here: ScoreCell) -> None:
     """The cells that led here, each a way back, and the chosen one."""
     cells = _walked(look)
     with st.container(
@@ -297,7 +297,7 @@ def _way_here(look: Look, here: Cell) -> None:
         st.markdown(f"**{plain(_named(look.trace, here))}**", width="content")
 
 
-def _named(trace: Trace, cell: Cell) -> str:
+def _named(trace: Trace, cell: ScoreCell) -> str:
     """L1H7 · ·Tom → ·Hill"""
     queries, keys = labels_of(trace, trace.find(cell.place))
     tokens = f"{token_label(queries[cell.query], 14)} → {token_label(keys[cell.key], 14)}"
@@ -313,7 +313,8 @@ def _why_parts_add_up(look: Look) -> str:
     return (
         "A token's vector is the sum of all that was written to its stream. Each norm on the way is "
         f"linear once the {look.model.config.norm_law.taken} of this run are held fixed, and so are "
-        f"the maps to query and key. So each part of a query meets each part of a key on its own.{turned} {_after(look.attention)}"
+        f"the maps to query and key. So each part of a query meets "
+        f"each part of a key on its own.{turned} {_after(look.attention)}"
     )
 
 

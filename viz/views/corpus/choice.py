@@ -41,7 +41,7 @@ QUEUE_AT_MOST = 30
 MEASURED = 3  # windows whose time the estimate is made from
 _OWN = "corpus-own-runs"  # session state: titles -> keys of the visitor's own runs
 
-Key = tuple[str | None, str]  # the session, and the plan's digest
+ProfileKey = tuple[str | None, str]  # the session, and the plan's digest
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Plan:
     seconds: float  # of all windows, as long as nobody else uses this computer
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ProfileKey:
         content = repr((self.model, self.windows, self.by_line))
         return visitor(), hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()
 
@@ -83,7 +83,7 @@ class ProfileRun(Passes[SoFar]):
 
 
 @st.cache_resource
-def runs() -> Jobs[Key, ProfileRun]:
+def runs() -> Jobs[ProfileKey, ProfileRun]:
     """The runs of this process. A key begins with its session, so nobody else finds a run."""
     return Jobs(KEPT, FairQueue(1, QUEUE_AT_MOST))
 
@@ -127,9 +127,9 @@ def _grown(plan: Plan, turn: Callable[[], AbstractContextManager[None]]) -> Iter
         yield SoFar(number, len(plan.windows), seconds, grown)
 
 
-def _own_runs() -> dict[str, Key]:
+def _own_runs() -> dict[str, ProfileKey]:
     """The keys of this session's runs by their titles."""
-    keys: dict[str, Key] = st.session_state.get(_OWN, {})
+    keys: dict[str, ProfileKey] = st.session_state.get(_OWN, {})
     return keys
 
 

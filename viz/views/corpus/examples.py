@@ -30,7 +30,7 @@ AT_ONCE = 4e9  # tokens × weights that are run unasked: a fraction of a second
 
 
 @dataclass(frozen=True)
-class Example:
+class CorpusExample:
     """A cell of a head in a window of the corpus."""
 
     head: Head
@@ -41,16 +41,18 @@ class Example:
     scored: str = ""  # its score in words, where that is another number than the weight
 
 
-def of_head(head: Head, found: pd.DataFrame, unit: str = "") -> list[Example]:
+def of_head(head: Head, found: pd.DataFrame, unit: str = "") -> list[CorpusExample]:
     """Of `Profile.examples`. unit: what is said of the score; "": it is the weight, or says nothing."""
     columns = (found[name].tolist() for name in ("text", "query", "key", "weight", "score"))
     return [
-        Example(head, text, query, key, weight, unit and f"{unit} {score:.2f}")
+        CorpusExample(head, text, query, key, weight, unit and f"{unit} {score:.2f}")
         for text, query, key, weight, score in zip(*columns, strict=True)
     ]
 
 
-def with_token(profile: "Profile", model: "Model", typed: str, head: Head | None) -> list[Example]:
+def with_token(
+    profile: "Profile", model: "Model", typed: str, head: Head | None
+) -> list[CorpusExample]:
     """The strongest examples whose query or key is this token, in any case and with or without a space before
     it; of one head, or of all. Only of heads that look from the text itself to itself."""
     wanted, rows = typed.strip().casefold(), profile.sums.examples.rows
@@ -63,7 +65,7 @@ def with_token(profile: "Profile", model: "Model", typed: str, head: Head | None
     windows = [at for at, text in profile.texts.items() if wanted in text.casefold()]
     near = rows[np.isin(rows["head"], heads) & np.isin(rows["window"], windows)]
     tokens: dict[int, Sequence[Token]] = {}
-    found: dict[tuple[object, ...], Example] = {}
+    found: dict[tuple[object, ...], CorpusExample] = {}
     for row in near[np.argsort(-near["weight"], kind="stable")]:
         at, number, query, key = (int(row[name]) for name in ("head", "window", "query", "key"))
         if number not in tokens:
@@ -71,7 +73,7 @@ def with_token(profile: "Profile", model: "Model", typed: str, head: Head | None
                 break
             tokens[number] = model.tokens(profile.texts[number])
         if wanted in {tokens[number][one].text.strip(" ▁").casefold() for one in (query, key)}:
-            one = Example(
+            one = CorpusExample(
                 profile.sums.heads[at], profile.texts[number], query, key, float(row["weight"])
             )
             found.setdefault((at, number, query, key), one)
@@ -82,17 +84,17 @@ def with_token(profile: "Profile", model: "Model", typed: str, head: Head | None
 
 def message(
     title: str,
-    examples: Iterable[Example],
+    examples: Iterable[CorpusExample],
     model: "Model",
     *,
-    chance: Iterable[Example] = (),
+    chance: Iterable[CorpusExample] = (),
     runs: bool,
     opens: bool = True,
 ) -> bytes:
     """chance: some by chance, which stand below. runs: whether the model is run on each text, which gives all
     arcs of a row. opens: whether the examples are of the weights that the explorer shows."""
 
-    def drawn(some: Iterable[Example]) -> list[Mapping[str, object]]:
+    def drawn(some: Iterable[CorpusExample]) -> list[Mapping[str, object]]:
         return [_drawn(one, model, runs=runs, opens=opens) for one in some]
 
     words = {"title": title, "examples": drawn(examples), "chance": drawn(chance)}
@@ -104,7 +106,7 @@ def runs_at_once(count: int, model: "Model", window: int) -> bool:
     return count * window * model.parameter_count <= AT_ONCE
 
 
-def _drawn(one: Example, model: "Model", *, runs: bool, opens: bool) -> Mapping[str, object]:
+def _drawn(one: CorpusExample, model: "Model", *, runs: bool, opens: bool) -> Mapping[str, object]:
     """An example's tokens side by side; across two texts the query stands before the keys. The weights of its
     row are not known without a pass."""
     (layer, head), query, key = one.head, one.query, one.key

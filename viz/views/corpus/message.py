@@ -19,10 +19,9 @@ from model.profile.profile import Profile
 from model.profile.projection import FEATURES, HeadPlane, most_similar, projected
 from model.profile.token_classes import CLASSES
 from model.trace.arrays import Wide
-from viz.explorer.packing import packed
+from viz.explorer.packing import Json, packed
 from viz.notation.theme import HEADS, MASKED, QUANTITIES
 
-Json = dict[str, object]
 NO_LABEL = 255
 SINGLE = 16  # tokens: nearer distances have a point of their own on the curve
 BINS_ABOVE = 24  # points for all the others
@@ -71,7 +70,7 @@ class Label:
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class ShownProfile:
     """A profile on the page, under a title that no other on the page has."""
 
     title: str
@@ -79,7 +78,7 @@ class Shown:
     labels: tuple[Label | None, ...]  # of each head, where it has one
 
 
-def message(shown: Sequence[Shown], start: int) -> bytes:
+def message(shown: Sequence[ShownProfile], start: int) -> bytes:
     """Everything that map, table and card are drawn from. start: the head of the first profile that is
     chosen at first."""
     plane = projected([one.profile for one in shown])
@@ -98,7 +97,7 @@ def message(shown: Sequence[Shown], start: int) -> bytes:
     return packed({**words, "key": hashlib.sha256(block).hexdigest()[:16]})
 
 
-def names_of_labels(shown: Sequence[Shown]) -> list[str]:
+def names_of_labels(shown: Sequence[ShownProfile]) -> list[str]:
     """The labels of all heads, the commonest first."""
     counts = Counter(label.title for one in shown for label in one.labels if label is not None)
     return sorted(counts, key=lambda name: (-counts[name], name))
@@ -135,7 +134,7 @@ def curve(profile: Profile) -> tuple[list[tuple[int, int]], Wide]:
     return bins, np.column_stack(points)
 
 
-def _of_profile(one: Shown, places: Wide, labels: Sequence[str]) -> Json:
+def _of_profile(one: ShownProfile, places: Wide, labels: Sequence[str]) -> Json:
     profile = one.profile
     table, (bins, points) = profile.heads, curve(profile)
     maps = mean_maps(profile)
@@ -161,7 +160,7 @@ def _of_profile(one: Shown, places: Wide, labels: Sequence[str]) -> Json:
     }
 
 
-def _partners(shown: Sequence[Shown], plane: HeadPlane) -> list[list[int]]:
+def _partners(shown: Sequence[ShownProfile], plane: HeadPlane) -> list[list[int]]:
     """For each head the one of the other profile that is shown beside it: the same head, or where the models
     have other heads the most similar one. Nothing for one profile."""
     if len(shown) < 2:

@@ -56,7 +56,7 @@ _map, _examples_list = (
     for part in ("map", "examples")
 )
 HEADS, OWN = "Heads", "A text of yours"  # the views
-Cell = tuple[int, int]
+WeightCell = tuple[int, int]
 
 
 def heads(look: Look) -> Panel:
@@ -109,7 +109,7 @@ def heads_map(block: bytes, chosen: Callable[[int, int], object]) -> None:
 @lru_cache(maxsize=4)
 def _block(titles: tuple[str, ...], profiles: tuple[Profile, ...], start: int) -> bytes:
     shown = [
-        message.Shown(title, profile, labels_of_heads(profile))
+        message.ShownProfile(title, profile, labels_of_heads(profile))
         for title, profile in zip(titles, profiles, strict=True)
     ]
     return message.message(shown, start)
@@ -168,7 +168,7 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
         st.caption(f"{plain(source.model)} is not on this computer, so its tokens cannot be shown.")
         return
     model, name = loaded(source.model), head_label(head)
-    chance: list[examples.Example] = []
+    chance: list[examples.CorpusExample] = []
     if wanted := typed.strip():
         listed = examples.with_token(profile, model, wanted, None if everywhere else head)
         full = len(listed) == examples.SEARCHED
@@ -272,7 +272,7 @@ def beside_sentence(look: Look, profile: Profile, head: Head) -> str:
     )
 
 
-def strongest(weights: Array, attention: Attention) -> Cell:
+def strongest(weights: Array, attention: Attention) -> WeightCell:
     """The largest weight on another token than itself and the first, as the examples are found; the largest
     of all where there is none."""
     others = weights.copy()

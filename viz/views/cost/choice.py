@@ -12,11 +12,11 @@ from model.nn.config import TransformerConfig
 from model.worked.heads import LONG_WALK, SHORT_WALK
 from model.worked.notes import INTRODUCTION
 from viz.notation.markdown import plain
-from viz.shell.panel import Caption, Panel, View, refusals
+from viz.shell.panel import Caption, Panel, PanelView, refusals
 from viz.state import url
 from viz.state.look import Look
 
-Numbers = tuple[int, ...]  # in the order of FIELDS
+SizeNumbers = tuple[int, ...]  # in the order of FIELDS
 _STATE, _PARAMETER = "cost-sizes", "cost-numbers"
 SENTENCE = "This sentence"
 GPT2_CONFIG = TransformerConfig("decoder", 50_257, 1_024, 768, 12, decoder_layers=12,
@@ -34,7 +34,7 @@ _WALK_NOTE = (
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ChosenSizes:
     """A transformer and what it reads."""
 
     config: TransformerConfig
@@ -42,7 +42,7 @@ class Sizes:
     note: str = ""
 
     @property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> SizeNumbers:
         """In the order of FIELDS."""
         config, lengths = self.config, self.lengths
         layers = config.decoder_layers or config.encoder_layers
@@ -50,19 +50,21 @@ class Sizes:
         return (*of_text, width, config.heads, layers, config.d_vocab)
 
 
-PRESETS: dict[str, Sizes] = {
-    "GPT-2 small": Sizes(
+PRESETS: dict[str, ChosenSizes] = {
+    "GPT-2 small": ChosenSizes(
         GPT2_CONFIG, Lengths(1, 1_024), "The smallest model of Radford et al. 2019."
     ),
-    "The base model of the 2017 paper": Sizes(
+    "The base model of the 2017 paper": ChosenSizes(
         PAPER_CONFIG,
         Lengths(1, 64),
         "Vaswani et al. 2017: six layers in each stack, one shared vocabulary of about 37,000.",
     ),
-    "A walkthrough: batch 32, length 16": Sizes(
+    "A walkthrough: batch 32, length 16": ChosenSizes(
         _WALK, Lengths(32, 16), _WALK_NOTE.format(LONG_WALK)
     ),
-    "A walkthrough: batch 2, length 4": Sizes(_WALK, Lengths(2, 4), _WALK_NOTE.format(SHORT_WALK)),
+    "A walkthrough: batch 2, length 4": ChosenSizes(
+        _WALK, Lengths(2, 4), _WALK_NOTE.format(SHORT_WALK)
+    ),
 }
 
 
@@ -76,20 +78,20 @@ FIELDS = {  # the label of each number, and the most that it may be
 }
 
 
-def resized(sizes: Sizes, length: int) -> Sizes:
+def resized(sizes: ChosenSizes, length: int) -> ChosenSizes:
     """The same sizes for a text of another length."""
     batch, _, *others = sizes.numbers
     return _sizes(sizes, (batch, length, *others))
 
 
-def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
+def _sizes(preset: ChosenSizes, numbers: SizeNumbers) -> ChosenSizes:
     """The preset with these numbers. The feed-forward stays as many times as wide as the model, and the
     target as many times as long as the text; stacks of unequal depth stay so until it is changed."""
     batch, length, width, heads, layers, vocabulary = numbers
     config = preset.config
     same = layers == preset.numbers[4]
     target = round(preset.lengths.target * length / preset.lengths.tokens)
-    return Sizes(
+    return ChosenSizes(
         replace(
             config,
             d_model=width,
@@ -106,7 +108,7 @@ def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
     )
 
 
-def with_sizes(view: Callable[[Look, Sizes, bool], Panel]) -> View:
+def with_sizes(view: Callable[[Look, ChosenSizes, bool], Panel]) -> PanelView:
     """The view with the controls of the sizes before its own, and what they are beside its picture.
 
     view: gets the sizes, and whether they are exactly those of the run on the page.
@@ -114,7 +116,7 @@ def with_sizes(view: Callable[[Look, Sizes, bool], Panel]) -> View:
 
     @wraps(view)
     def drawn(look: Look) -> Panel:
-        with refusals(), st.popover("Sizes"):
+        with refusals(), st.popover("ChosenSizes"):
             sizes, own = _choose_sizes(look)
         panel = view(look, sizes, own)
         listed = ", ".join(
@@ -127,7 +129,7 @@ def with_sizes(view: Callable[[Look, Sizes, bool], Panel]) -> View:
     return drawn
 
 
-def _choose_sizes(look: Look) -> tuple[Sizes, bool]:
+def _choose_sizes(look: Look) -> tuple[ChosenSizes, bool]:
     """A known model, and one control for each number. Changed numbers are kept, in the link too, until the
     preset changes; then the controls get those of the new one. Raises ValueError for sizes that fit no
     transformer."""
@@ -139,7 +141,7 @@ def _choose_sizes(look: Look) -> tuple[Sizes, bool]:
         persist_state="session",
     )
     note = f"Your sentence as {look.title} reads it."
-    own = Sizes(look.model.config, lengths_of(look.trace), note)
+    own = ChosenSizes(look.model.config, lengths_of(look.trace), note)
     preset = own if name == SENTENCE else PRESETS[name]
     given = preset.numbers
     basis = (name, preset.config, preset.lengths)
@@ -163,7 +165,7 @@ def _choose_sizes(look: Look) -> tuple[Sizes, bool]:
     return replace(_sizes(preset, numbers), note=f"These sizes differ from: {name}."), False
 
 
-def _linked(given: Numbers) -> Numbers:
+def _linked(given: SizeNumbers) -> SizeNumbers:
     """The numbers of the link; those given where it has none that can be read."""
     written = url.read({_PARAMETER}).get(_PARAMETER, "").split("-")
     if len(written) != len(FIELDS) or not all(re.fullmatch("[0-9]{1,8}", part) for part in written):

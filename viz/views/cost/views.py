@@ -41,7 +41,7 @@ from model.nn.config import TransformerConfig
 from model.nn.places import Kind, Place
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.bars import Amount, amounts, percent
-from viz.figures.curves import LINEAR, Curve, Timed, curves, growth_lines, time_lines
+from viz.figures.curves import LINEAR, MeasuredCurve, Timed, curves, growth_lines, time_lines
 from viz.figures.diagrams import DrawnArray, blocks
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
@@ -60,7 +60,7 @@ from viz.shell.panel import Caption, Formula, Panel, Part, Table, draw_panel, re
 from viz.state.engine import engine
 from viz.state.look import Look
 from viz.views.cost import formulas
-from viz.views.cost.choice import Sizes, resized, with_sizes
+from viz.views.cost.choice import ChosenSizes, resized, with_sizes
 
 _PLACES: dict[Kind, str] = {
     "embedding": "Embedding",
@@ -93,7 +93,7 @@ _COLOURS = {
 
 
 @with_sizes
-def shapes(look: Look, sizes: Sizes, own: bool) -> Panel:
+def shapes(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
     """A walk through one part of the model: each result to scale; each operation, its formula, its shape."""
     config = sizes.config
     steps = operations(config, sizes.lengths)
@@ -211,7 +211,7 @@ _PARAMETERS = {
 
 
 @with_sizes
-def parameters(look: Look, sizes: Sizes, own: bool) -> Panel:
+def parameters(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
     """The weights by part, and what tying and biases change."""
     config = sizes.config
     parts = parameter_parts(config) | (look.model.module.extra_parameters() if own else {})
@@ -306,7 +306,7 @@ FLOP_UNITS: Units = (
 
 
 @with_sizes
-def memory_view(look: Look, sizes: Sizes, own: bool) -> Panel:
+def memory_view(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
     """Weights, results, attention matrices, key–value cache."""
     size = BYTES[one_of("Numbers kept as", list(BYTES), "cost-bytes")]
     config, needed = sizes.config, memory(sizes.config, sizes.lengths)
@@ -372,7 +372,7 @@ _PARTS = {
 
 
 @with_sizes
-def operations_view(look: Look, sizes: Sizes, own: bool) -> Panel:
+def operations_view(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
     """Operations of one pass by part."""
     parts = flops_by_part(sizes.config, sizes.lengths)
     total = sum(parts.values())
@@ -409,7 +409,7 @@ def operations_view(look: Look, sizes: Sizes, own: bool) -> Panel:
 
 
 @with_sizes
-def growth_view(look: Look, sizes: Sizes, own: bool) -> Panel:
+def growth_view(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
     """The part that grows with n² and the part that grows with n, and where they cross."""
     costs: dict[str, tuple[Callable[[Lengths], int], str]] = {
         "operations of a pass": (partial(total_flops, sizes.config), "operations"),
@@ -448,14 +448,14 @@ Result = TypeVar("Result")
 
 
 @with_sizes
-def time_view(look: Look, sizes: Sizes, own: bool) -> Panel:
+def time_view(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
     """What one attention layer keeps, counted; and its time on this machine."""
     width, heads = sizes.config.d_model, sizes.config.heads
     with refusals():
         kept = [kept_by_attention(length, width, heads) for length in LENGTHS]
     unit, short, long = fitting(FLOAT * kept[-1][1], MEMORY_UNITS)
     fused, steps = ([FLOAT * count / unit for count in way] for way in zip(*kept, strict=True))
-    lines = (Curve(STEPS, steps, QUERY), Curve(FUSED, fused, WEIGHT))
+    lines = (MeasuredCurve(STEPS, steps, QUERY), MeasuredCurve(FUSED, fused, WEIGHT))
     ratio = kept[-1][1] / kept[-1][0]
     return Panel(
         "cost-kept",
@@ -559,7 +559,7 @@ def _where(measurement: Measurement | HeadsMeasurement) -> Caption:
     )
 
 
-def _loop(sizes: Sizes) -> None:
+def _loop(sizes: ChosenSizes) -> None:
     """All heads at once or one after another."""
     width, heads, length = sizes.config.d_model, sizes.config.heads, sizes.lengths.tokens
     with st.expander("A loop over heads, or all at once?", key="cost-two-loops"):

@@ -28,7 +28,7 @@ from viz.state.session import current
 
 
 @dataclass(frozen=True)
-class Part:
+class LessonPart:
     """One block of the lesson. All texts are plain, not Markdown."""
 
     minutes: int
@@ -40,13 +40,13 @@ class Part:
 
 
 @cache
-def parts() -> tuple[Part, ...]:
+def parts() -> tuple[LessonPart, ...]:
     """The lesson as lesson.toml has it."""
     data = tomllib.loads(Path(__file__).with_name("lesson.toml").read_text(encoding="utf-8"))
     return tuple(_part(**one) for one in data["part"])
 
 
-def _part(sentence: str = "", opens: Mapping[str, str] | None = None, **said: Any) -> Part:
+def _part(sentence: str = "", opens: Mapping[str, str] | None = None, **said: Any) -> LessonPart:
     """sentence: the title of an example, whose view the link opens. opens: parameters of the link."""
     opens, link = dict(opens or {}), dict[str, str]()
     if sentence:
@@ -57,7 +57,9 @@ def _part(sentence: str = "", opens: Mapping[str, str] | None = None, **said: An
     if problems:
         raise ValueError(" ".join(problems))
     others = {name: value for name, value in opens.items() if name == "example"}
-    return Part(link=(opening_link(view) if view != View() or sentence else {}) | others, **said)
+    return LessonPart(
+        link=(opening_link(view) if view != View() or sentence else {}) | others, **said
+    )
 
 
 def lesson(*given: object) -> None:

@@ -13,7 +13,7 @@ import streamlit as st
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, MASKS, Intervention
 from model.nn.places import head_label, layer_label
 from model.nn.stages import STAGES
-from model.trace.arrays import Mask
+from model.trace.arrays import BoolArray
 from model.trace.blocks import of_query
 from viz.elements.one_of import one_listed
 from viz.elements.plot import plot
@@ -431,7 +431,7 @@ def _weight(look: Look, query: int, key: int, *, closed: bool) -> None:
         )
 
 
-def _grid(look: Look, queries: list[str], keys: list[str], allowed: Mask) -> None:
+def _grid(look: Look, queries: list[str], keys: list[str], allowed: BoolArray) -> None:
     cut = np.zeros((len(queries), len(keys)), bool)
     applies = look.request.intervention.applies(look.place)
     for query, key in current().intervention.blocked if applies else ():
@@ -454,7 +454,7 @@ def _grid(look: Look, queries: list[str], keys: list[str], allowed: Mask) -> Non
     )
 
 
-def _allowed(look: Look) -> Mask:
+def _allowed(look: Look) -> BoolArray:
     """Where a query may look in the shown head, the cuts aside, (query, key)."""
     intervention = look.request.intervention
     uncut = replace(look.request, intervention=replace(intervention, blocked=frozenset()))

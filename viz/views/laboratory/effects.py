@@ -374,7 +374,7 @@ def _where_it_moved(moved: StreamMovement, names: tuple[str, ...]) -> str:
 READ_AT_ONCE = 2**22  # logits that are read for the loss each time the page is drawn: 50 ms
 
 
-class Effect(NamedTuple):
+class PredictionEffect(NamedTuple):
     """One number: what it is called, how it was and how it is now, and what it means."""
 
     name: str
@@ -401,7 +401,9 @@ def effect_row(look: Look) -> None:
             )
 
 
-def effects(look: Look, before: Trace, after: Trace, *, hidden: int | None = None) -> list[Effect]:
+def effects(
+    look: Look, before: Trace, after: Trace, *, hidden: int | None = None
+) -> list[PredictionEffect]:
     """On the prediction, where there is one, on the rows of the shown layer, and on the stream.
 
     Args:
@@ -417,7 +419,7 @@ def effects(look: Look, before: Trace, after: Trace, *, hidden: int | None = Non
         ("Top weight", "largest", "1 means that the row attends to one token only"),
     )
     rows = [
-        Effect(
+        PredictionEffect(
             f"{name}, {layer}",
             f"{row_mean(getattr(ours, field), ours):.3f}",
             f"{row_mean(getattr(theirs, field), theirs):.3f}",
@@ -435,10 +437,10 @@ def effects(look: Look, before: Trace, after: Trace, *, hidden: int | None = Non
         f"of its length. The mean of {which}."
     )
     prediction = [] if after.prediction is None else _on_the_prediction(look, before, after)
-    return [*prediction, *rows, Effect(name, "", f"{moved.mean():.1%} away", meaning)]
+    return [*prediction, *rows, PredictionEffect(name, "", f"{moved.mean():.1%} away", meaning)]
 
 
-def _on_the_prediction(look: Look, before: Trace, after: Trace) -> list[Effect]:
+def _on_the_prediction(look: Look, before: Trace, after: Trace) -> list[PredictionEffect]:
     """What is expected after the last token, and how well the text itself is predicted."""
     error = max(rounding(before), rounding(after))
     rows = [run.require_prediction().after(-1) for run in (before, after)]
@@ -451,8 +453,10 @@ def _on_the_prediction(look: Look, before: Trace, after: Trace) -> list[Effect]:
     written = nats(apart, divergence_rounding(apart, 2 * error))
     was, now = expected
     effects = [
-        Effect("Next token", was, now, "The most likely token after the text, and its probability."),
-        Effect(
+        PredictionEffect(
+            "Next token", was, now, "The most likely token after the text, and its probability."
+        ),
+        PredictionEffect(
             "Prediction, KL", "", f"{written} nats",
             "The divergence (KL) of the two distributions after the last token.",
         ),
@@ -464,5 +468,5 @@ def _on_the_prediction(look: Look, before: Trace, after: Trace) -> list[Effect]:
             "The mean of −ln p over the text's own tokens, in nats: 0 where each token is "
             "predicted with certainty."
         )
-        effects.append(Effect("Loss per token", was, now, meaning))
+        effects.append(PredictionEffect("Loss per token", was, now, meaning))
     return effects

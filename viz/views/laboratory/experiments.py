@@ -20,12 +20,12 @@ from model.analysis.softmax_experiments import (
     spread,
 )
 from model.nn.stages import STAGES
-from model.trace.arrays import Array, Mask
+from model.trace.arrays import Array, BoolArray
 from model.trace.unproven import NotShownError
 from model.worked.notes import TWO_LAYERS
 from model.worked.self_attention import CLAIM
 from viz.elements.one_of import one_of
-from viz.figures.curves import PLAIN, SCALED, Curve, curves
+from viz.figures.curves import PLAIN, SCALED, MeasuredCurve, curves
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
@@ -115,8 +115,8 @@ def why_scale(look: Look) -> Panel:
         columns[f"{measure}, scaled"] = [getattr(one.scaled, measure) for one in spreads]
     ones = [1.0] * len(WIDTHS)
     drawn = (
-        Curve("not scaled", columns[name], PLAIN, WIDTHS if law else None),
-        Curve("divided by √dₖ", columns[f"{name}, scaled"], SCALED, ones if law else None),
+        MeasuredCurve("not scaled", columns[name], PLAIN, WIDTHS if law else None),
+        MeasuredCurve("divided by √dₖ", columns[f"{name}, scaled"], SCALED, ones if law else None),
     )
     off = max(abs(one.scaled.variance - 1) for one in spreads)
     return Panel(
@@ -156,7 +156,7 @@ def _by_spread() -> Panel:
         "laboratory-slopes",
         picture=curves(
             DEVIATIONS,
-            (Curve(f"{keys} keys", means.tolist(), WEIGHT),),
+            (MeasuredCurve(f"{keys} keys", means.tolist(), WEIGHT),),
             axis="standard deviation of the scores",
             unit=unit,
             band=CLAIM,
@@ -212,7 +212,7 @@ def _numbers(written: str) -> list[float]:
     return values
 
 
-def _masked_head(look: Look) -> tuple[Array, Mask, list[Part]]:
+def _masked_head(look: Look) -> tuple[Array, BoolArray, list[Part]]:
     """Raw scores of the shown head and a mask that leaves each row a key: the model's own, or a
     causal one where it hides nothing; and remarks on them."""
     attention, remarks = look.attention, list[Part]()
@@ -337,13 +337,13 @@ def distance_masks(look: Look) -> Panel:
         raise NotShownError(
             "Windows and biases of distances belong to self-attention: choose a layer of that kind."
         )
-    kind = one_of("Mask", (WINDOW, CHUNKS, ALIBI), "laboratory-distances")
+    kind = one_of("BoolArray", (WINDOW, CHUNKS, ALIBI), "laboratory-distances")
     preview, words = (_biased if kind == ALIBI else _narrowed)(look, kind)
     queries, keys = (
         Axis(name, texts) for name, texts in zip(("query", "key"), look.labels, strict=True)
     )
     added = preview.added if kind == ALIBI else preview.allowed
-    pair: list[tuple[Array | Mask, QuantityName | None]] = [
+    pair: list[tuple[Array | BoolArray, QuantityName | None]] = [
         (added, "score" if kind == ALIBI else None),
         (preview.weights, "weight"),
     ]

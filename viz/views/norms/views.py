@@ -33,7 +33,7 @@ from viz.notation.names import norm_name
 from viz.notation.numbers import difference, signed
 from viz.notation.theme import QuantityName
 from viz.shell.controls import HINT, LISTED
-from viz.shell.panel import Caption, Code, Formula, Panel, Part, Table, View
+from viz.shell.panel import Caption, Code, Formula, Panel, PanelView, Part, Table
 from viz.state.look import Look
 from viz.views.norms import formulas
 
@@ -343,7 +343,7 @@ def _reads(config: TransformerConfig, name: str) -> str:
     return "Its input is x + f(x): the stream plus what the sub-layer adds to it."
 
 
-VIEWS: dict[str, View] = {
+VIEWS: dict[str, PanelView] = {
     "This norm": this_norm,
     "Two variances": two_variances,
     "RMS norm beside it": other_kind,

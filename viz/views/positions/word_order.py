@@ -20,8 +20,8 @@ from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.shell.pictures import without_sentence
 from viz.state.look import Look, traced
 
-Pair = tuple[str, str]
-PAIRS_OF_SENTENCES: tuple[Pair, ...] = (
+WordPair = tuple[str, str]
+PAIRS_OF_SENTENCES: tuple[WordPair, ...] = (
     ("Lion kills tiger", "Tiger kills lion"),
     ("lion chased tiger", "tiger chased lion"),
 )
@@ -140,7 +140,7 @@ def _defaults(look: Look) -> tuple[str, str]:
     return " ".join(words), " ".join(reversed(words))
 
 
-def _as_fed(model: Model, pair: Pair) -> Pair:
+def _as_fed(model: Model, pair: WordPair) -> WordPair:
     """Both sentences with a space in front, where a first word would otherwise be another token."""
     spaced = (f" {pair[0]}", f" {pair[1]}")
     if isinstance(model.tokenizer, GPT2Subset):
@@ -149,7 +149,7 @@ def _as_fed(model: Model, pair: Pair) -> Pair:
     return spaced if needs_it else pair
 
 
-def _hold_the_same(model: Model, pair: Pair) -> bool:
+def _hold_the_same(model: Model, pair: WordPair) -> bool:
     """Whether a model knows both sentences, as the same tokens in some order."""
     if any(map(model.new_words, pair)):
         return False

@@ -124,7 +124,7 @@ LISTED = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class TokenRow:
     """One row of logits and what is made of it, over the whole vocabulary."""
 
     logits: Array  # (vocabulary,)
@@ -145,8 +145,8 @@ class Row:
         return self.sampling.of(self.logits)
 
 
-def row_of(trace: Trace, logits: Array, sampling: Sampling) -> Row:
-    return Row(logits, sampling, rounding(trace, logits))
+def row_of(trace: Trace, logits: Array, sampling: Sampling) -> TokenRow:
+    return TokenRow(logits, sampling, rounding(trace, logits))
 
 
 def next_token(look: Look) -> Panel:
@@ -192,14 +192,14 @@ def next_token(look: Look) -> Panel:
     )
 
 
-def listed_ids(row: Row, count: int = LISTED, chosen: int | None = None) -> tuple[int, ...]:
+def listed_ids(row: TokenRow, count: int = LISTED, chosen: int | None = None) -> tuple[int, ...]:
     """A row's likeliest tokens. chosen: the id of a token that is listed in any case."""
     ids = likeliest(row.own, row.drawn, count).ids
     return ids if chosen is None or chosen in ids else (*ids[:-1], chosen)
 
 
 def bars_of(
-    look: Look, row: Row, name: str, ids: Sequence[int], chosen: int | None = None
+    look: Look, row: TokenRow, name: str, ids: Sequence[int], chosen: int | None = None
 ) -> Panel:
     """Bars of a row's tokens, with the table behind them.
 
@@ -246,7 +246,7 @@ def _bars(shares: Distribution, ids: Sequence[int], error: float) -> Bars:
     return Bars([float(share) for share in listed], float(unlisted.sum()), error)
 
 
-def _sums(row: Row, ids: Sequence[int]) -> str:
+def _sums(row: TokenRow, ids: Sequence[int]) -> str:
     """What the bars add up to, how many tokens stay, and how undecided the model is."""
     drawn, own = row.drawn, row.own
     bars = _bars(drawn, ids, row.drawn_error)
@@ -266,7 +266,7 @@ def _sums(row: Row, ids: Sequence[int]) -> str:
     return f"{sentence}; the model's own is {nats(without, without * row.error)}."
 
 
-def with_numbers(row: Row, id_: int) -> str:
+def with_numbers(row: TokenRow, id_: int) -> str:
     """The softmax of one token with its own numbers, as it is computed: the largest logit is taken
     off first, so that no exponential overflows. Token text never enters LaTeX."""
     logits, divisor, blur = row.logits.astype(np.float64), row.sampling.temperature, row.drawn_error

@@ -438,16 +438,16 @@ def _compared(look: Look, search: BeamSearch, error: float, beams: int) -> str:
     )
 
 
-Row = dict[tuple[int, ...], int]  # ids of a text -> its row at a step
+BeamRow = dict[tuple[int, ...], int]  # ids of a text -> its row at a step
 
 
-def _rows(step: BeamStep) -> Row:
+def _rows(step: BeamStep) -> BeamRow:
     """What was kept, what was dropped, and then the greedy text where it is neither."""
     texts = dict.fromkeys(one.ids for one in (*step.kept, *step.dropped, step.greedy))
     return {ids: row for row, ids in enumerate(texts)}
 
 
-def _path(rows: Sequence[Row], search: BeamSearch, text: Continuation) -> DrawnPath:
+def _path(rows: Sequence[BeamRow], search: BeamSearch, text: Continuation) -> DrawnPath:
     """Where the beginnings of a text lie, up to its last token."""
     length = len(text.ids)
     path = [(step, rows[step - 1][text.ids[:step]]) for step in range(1, length + 1)]
@@ -455,7 +455,7 @@ def _path(rows: Sequence[Row], search: BeamSearch, text: Continuation) -> DrawnP
     return [(0, 0), *path, *((step, rows[step - 1][text.ids]) for step in after)]
 
 
-def _leaves(look: Look, rows: Sequence[Row], search: BeamSearch, error: float) -> list[Leaf]:
+def _leaves(look: Look, rows: Sequence[BeamRow], search: BeamSearch, error: float) -> list[Leaf]:
     """error: how far rounding may move a log-probability."""
     leaves = []
     for number, (step, places) in enumerate(zip(search.steps, rows, strict=True)):

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.worked.example import Array, Example, Input, read_only
+from model.worked.example import Array64, Example, Input, read_only
 from viz.views.worked.by_hand import worked_example
 
 NUMBERS, ROUNDS = "worked-numbers", "worked-rounds"  # session state, by name of example
 FEW = 16  # more numbers than this are behind a click
 _CELL, _FIELD = 84, 190  # widths in pixels
-Key = tuple[tuple[str, bytes], ...]
+InputKey = tuple[tuple[str, bytes], ...]
 
 
 def with_own_numbers(name: str) -> Example:
@@ -46,7 +46,7 @@ def with_own_numbers(name: str) -> Example:
 
 
 @lru_cache(maxsize=64)
-def _worked(name: str, numbers: Key) -> Example:
+def _worked(name: str, numbers: InputKey) -> Example:
     example = worked_example(name)
     values = {
         item.name: np.frombuffer(kept).reshape(item.value.shape)
@@ -55,8 +55,8 @@ def _worked(name: str, numbers: Key) -> Example:
     return example.with_inputs(**values)
 
 
-def _kept(name: str) -> dict[str, Array]:
-    every: dict[str, dict[str, Array]] = st.session_state.setdefault(NUMBERS, {})
+def _kept(name: str) -> dict[str, Array64]:
+    every: dict[str, dict[str, Array64]] = st.session_state.setdefault(NUMBERS, {})
     return every.setdefault(name, {})
 
 
@@ -71,7 +71,7 @@ def _put_back(name: str) -> None:
     st.session_state[ROUNDS][name] = _round(name) + 1
 
 
-def _field(item: Input, name: str, shown: Array) -> Array:
+def _field(item: Input, name: str, shown: Array64) -> Array64:
     key = f"{name}-{item.name}-{_round(name)}"
     if item.value.ndim:
         return _table(item, key, shown)
@@ -93,11 +93,11 @@ def _field(item: Input, name: str, shown: Array) -> Array:
     )
 
 
-def _table(item: Input, key: str, shown: Array) -> Array:
+def _table(item: Input, key: str, shown: Array64) -> Array64:
     """A table to edit. It opens with the kept numbers; after that Streamlit adds the edits to them."""
     if f"table-{key}" not in st.session_state:  # the first time, or back from another page
         st.session_state[f"opened-{key}"] = shown
-    opened: Array = st.session_state[f"opened-{key}"]
+    opened: Array64 = st.session_state[f"opened-{key}"]
     widths = {label: _width(label) for label in item.columns or ()}
     beside = max(map(_width, item.rows)) if item.rows else 0
     step = 1 if item.whole else None
@@ -123,7 +123,7 @@ def _width(label: str) -> int:
     return max(_CELL, 8 * len(label) + 46)
 
 
-def frame(item: Input, shown: Array) -> pd.DataFrame:
+def frame(item: Input, shown: Array64) -> pd.DataFrame:
     """An input's numbers under its labels, one row where it has one axis."""
     kind = np.int64 if item.whole and np.isfinite(shown).all() else np.float64
     return pd.DataFrame(
@@ -131,7 +131,7 @@ def frame(item: Input, shown: Array) -> pd.DataFrame:
     )
 
 
-def values(entered: pd.DataFrame, item: Input) -> Array:
+def values(entered: pd.DataFrame, item: Input) -> Array64:
     """The numbers of a table, in the shape of the input; NaN where a cell was emptied."""
     table = entered.apply(pd.to_numeric, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     return read_only(table.reshape(item.value.shape))

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from model.analysis.heads.labels import goes_on_with_its_text
 from model.analysis.heads.statistics import after_the_same, mean_share
 from model.nn.places import Place, head_label
-from model.trace.arrays import Mask
+from model.trace.arrays import BoolArray
 from model.training.checkpoints import (
     CheckpointRecord,
     CheckpointTraces,
     TrainingRun,
     WeightMovement,
 )
+from viz.explorer.packing import Json
 from viz.notation.labels import token_label
 from viz.notation.names import ADDED_BY
 from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, QUANTITIES, STREAM
 
-Json = dict[str, object]
 _TABLES = {"embedding.tokens": "token table", "embedding.positions": "position table"}
 LABEL = 12  # characters of a token beside the map
 LOSS = "loss"
@@ -54,14 +54,14 @@ _COLOURS = (_WEIGHT.ink, _WEIGHT.ink, (FEED_FORWARD, FEED_FORWARD), (STREAM, STR
 _DASHES = ("", "5 3", "", "2 3")
 
 
-class Measure(NamedTuple):
+class PlayedMeasure(NamedTuple):
     """One number of a head's map at each checkpoint."""
 
     name: str
     values: tuple[float, ...]
 
 
-def patterns(traces: CheckpointTraces, place: str) -> dict[str, Mask]:
+def patterns(traces: CheckpointTraces, place: str) -> dict[str, BoolArray]:
     """Where heads of known kinds look in this sub-layer, (query, key), as far as this text has such
     cells."""
     attention, keys = traces.last.attention[place], traces.keys(place)
@@ -73,14 +73,14 @@ def patterns(traces: CheckpointTraces, place: str) -> dict[str, Mask]:
     return {name: cells for name, cells in found.items() if cells.any()}
 
 
-def measures(traces: CheckpointTraces, place: str, head: int) -> tuple[Measure, ...]:
+def measures(traces: CheckpointTraces, place: str, head: int) -> tuple[PlayedMeasure, ...]:
     weights = traces.weights(place, head)
     of_patterns = (
-        Measure(f"Mean {PATTERN_NAMES[name]}", _floats(mean_share(weights, cells)))
+        PlayedMeasure(f"Mean {PATTERN_NAMES[name]}", _floats(mean_share(weights, cells)))
         for name, cells in patterns(traces, place).items()
     )
     largest = weights.max(-1).mean(-1, dtype=np.float64)
-    return (*of_patterns, Measure("Mean largest weight of a row", _floats(largest)))
+    return (*of_patterns, PlayedMeasure("Mean largest weight of a row", _floats(largest)))
 
 
 def message(
