@@ -198,15 +198,23 @@ def check_shown(length: int) -> None:
         )
 
 
-def check_record(config: TransformerConfig, length: int, layers: int, *, dropout: bool) -> None:
+def check_record(
+    config: TransformerConfig, length: int, layers: int, *, full: bool, dropout: bool
+) -> None:
     """Raises ValueError where a pass would record more than a page holds.
 
-    length: tokens of the text. layers: attention sub-layers. dropout: whether the pass keeps every stage of
-    every head's weights.
+    length: tokens of the text. layers: attention sub-layers. full: whether it keeps the outputs of norms and
+    the neurons too. dropout: whether it keeps every stage of every head's weights.
     """
     states = (2 * layers + 1) * config.d_model  # before, between and after the sub-layers
     heads = 2 * config.d_model * (1 + config.key_head_count / config.heads)  # q and output, k and v
     size = 4.0 * length * (states + layers * heads)
+    if full:
+        neurons = (1 + config.is_gated) * config.feed_forward_layers * config.d_mlp
+        neurons += (
+            2 * config.expert_layers * (config.experts_read * config.d_expert + config.d_shared)
+        )
+        size += 4 * length * (states + neurons)
     if dropout:
         size += 4 * STAGES_KEPT * layers * config.heads * length**2
     if size > LARGEST_RECORD:

@@ -432,7 +432,8 @@ class Engine:
                 length = len(model.tokens(request.text)) + len(request.continued)
                 check_shown(length)
                 dropout = request.intervention.dropout > 0
-                check_record(model.config, length, len(model.attention_names), dropout=dropout)
+                layers, full = len(model.attention_names), request.full
+                check_record(model.config, length, layers, full=full, dropout=dropout)
             given = request.text, request.target, request.intervention
             with self._refusals(request.model), self.turn(waiting):
                 began = time.perf_counter()

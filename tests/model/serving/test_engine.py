@@ -16,6 +16,7 @@ from model.run.protocols import check_record
 from model.serving import engine
 from model.serving.engine import CacheLookup, Engine, Event, Passed, Request, model_size
 from model.system.memory import OutOfMemoryError
+from tests.model.hub_models import saved
 from tests.model.tiny import quiet
 
 
@@ -236,17 +237,26 @@ def test_a_trace_file_of_more_tokens_than_a_page_shows_is_refused(
     assert len(load_trace(path).tokens) == 3  # outside of pages nothing is bounded
 
 
-@pytest.mark.parametrize("dropout", [False, True])
+@pytest.mark.parametrize("name", ["stories", "llama"])
+@pytest.mark.parametrize(("full", "dropout"), [(False, False), (True, False), (False, True)])
 def test_a_pass_that_would_record_more_than_a_page_holds_is_refused_before_it_runs(
-    dropout: bool, monkeypatch: pytest.MonkeyPatch
+    name: str, full: bool, dropout: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared = Engine()
-    model = shared.model("stories", quiet)
-    asked = Request("stories", "The cat sat", intervention=Intervention(dropout=0.5 * dropout))
-    recorded = shared.trace(asked, quiet).nbytes
+    name = str(saved(name)) if name == "llama" else name
+    model = shared.model(name, quiet)
+    change = Intervention(dropout=0.5 * dropout)
+    asked = Request(name, "the cat sat", intervention=change, full=full)
+    trace = shared.trace(asked, quiet)
+    recorded = trace.nbytes - trace.logits.nbytes
     config, layers = model.config, len(model.attention_names)
     monkeypatch.setattr("model.run.protocols.LARGEST_RECORD", recorded)
-    check_record(config, 3, layers, dropout=dropout)  # it counts what is recorded, but for logits
+    given = {"full": full, "dropout": dropout}
+    length = len(model.tokens("the cat sat"))
+    check_record(config, length, layers, **given)  # it counts no more than is recorded
+    monkeypatch.setattr("model.run.protocols.LARGEST_RECORD", 0.7 * recorded)
+    with pytest.raises(ValueError, match="tokens would record"):
+        check_record(config, length, layers, **given)
     monkeypatch.setattr("model.run.protocols.LARGEST_RECORD", 4 * 3 * config.d_model)  # one state
     with pytest.raises(ValueError, match="A pass over 3 tokens would record"):
         Engine().trace(asked, quiet)
