@@ -116,7 +116,7 @@ def with_sizes(view: Callable[[Look, ChosenSizes, bool], Panel]) -> PanelView:
 
     @wraps(view)
     def drawn(look: Look) -> Panel:
-        with refusals(), st.popover("ChosenSizes"):
+        with refusals(), st.popover("Sizes"):
             sizes, own = _choose_sizes(look)
         panel = view(look, sizes, own)
         listed = ", ".join(

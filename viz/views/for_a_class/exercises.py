@@ -53,7 +53,7 @@ def exercises(look: Look) -> Panel:
     chosen = tuple(name for name in names if name in pills)
     with refusals():
         sheets = _sheets(request, chosen, seed, pupils)
-    pupil = st.number_input("ExerciseSheet", 1, len(sheets), 1, key="class-sheet", width=120)
+    pupil = st.number_input("Sheet", 1, len(sheets), 1, key="class-sheet", width=120)
     sheet = sheets[pupil - 1]
     listed = [kind.name for kind in sheet.kinds]
     first = listed.index(_FIRST) if _FIRST in listed else 0

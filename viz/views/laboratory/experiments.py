@@ -337,7 +337,7 @@ def distance_masks(look: Look) -> Panel:
         raise NotShownError(
             "Windows and biases of distances belong to self-attention: choose a layer of that kind."
         )
-    kind = one_of("BoolArray", (WINDOW, CHUNKS, ALIBI), "laboratory-distances")
+    kind = one_of("Mask", (WINDOW, CHUNKS, ALIBI), "laboratory-distances")
     preview, words = (_biased if kind == ALIBI else _narrowed)(look, kind)
     queries, keys = (
         Axis(name, texts) for name, texts in zip(("query", "key"), look.labels, strict=True)
