@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from model.arithmetic import Array64
 from model.trace.arrays import softmax as softmax
@@ -59,16 +58,13 @@ def mean_own_slope(keys: int, spread: float) -> float:
     return float((keys - 1) * step * products.sum())
 
 
-def entropy(
-    weights: Float[np.ndarray, "*head query key"],
-) -> Float[np.ndarray, "*head query"]:
+def entropy(weights: Float[np.ndarray, "*row key"]) -> Float[np.ndarray, "*row"]:
     """−Σ w·ln w of each row in nats; 0 if one key has all the weight, ln n if all n keys
     have the same. What a row lacks to 1, a sink takes: it counts as one more key."""
     left = 1 - weights.sum(axis=-1, keepdims=True)
     rows = np.concatenate([weights, np.where(left > ROUNDING, left, 0)], -1, dtype=weights.dtype)
     logarithms = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
-    result: NDArray[np.floating] = np.maximum(-(rows * logarithms).sum(axis=-1), 0.0)
-    return result
+    return np.asarray(np.maximum(-(rows * logarithms).sum(axis=-1), 0.0))
 
 
 def dot_products(
@@ -91,15 +87,15 @@ def padding_mask(
 
 
 def masked(
-    scores: Float[np.ndarray, "*head query key"],
+    scores: Float[np.ndarray, "*row key"],
     allowed: Float[
         np.ndarray,
         (
-            ...  # query #key
+            ...  # key
         ),
     ],
     mask_value: float = HIDDEN,
-) -> Float[np.ndarray, "*head query key"]:
+) -> Float[np.ndarray, "*row key"]:
     """The scores with every cell that is not allowed replaced by `mask_value`."""
     return np.where(allowed > 0, scores, mask_value)
 

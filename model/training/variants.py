@@ -4,7 +4,7 @@ The base is a decoder of four layers that reads micro-stories. Its variants lack
 or learn from few rows again and again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -71,8 +71,8 @@ class StoryRows:
 class WithoutShortcut(Block):
     """A block whose sub-layers replace the stream: f(norm(x)) instead of x + f(norm(x))."""
 
-    def _add(self, x: Tensor, norm: Norm, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        return current().stream(self.stack, self.dropout(sublayer(norm(x))))
+    def _sum(self, x: Tensor, norm: Norm, written: Tensor) -> Tensor:
+        return current().stream(self.stack, self.dropout(written))
 
 
 def without_shortcuts(config: TransformerConfig) -> Transformer:
