@@ -25,6 +25,7 @@ from viz.questions.exercises.sheets import (
     sheets_of,
     sheets_page,
 )
+from viz.questions.exercises.vectors import logit_difference, loss_of_a_token
 
 HOUSE = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 NAMES = ("house-gpt", "llama", "bert", "translator")  # causal, RMS norms, no mask, two stacks
