@@ -106,9 +106,10 @@ def test_a_text_of_ones_own_is_estimated_profiled_stopped_and_seen_by_nobody_els
     page = open_page("/corpus", model="stories")
     show(page, "A text of yours")
     text = b"Tom saw a red ball. Anna ran home. " * 4_000
-    page.locator("input[type=file]").set_input_files(
-        {"name": "mine.txt", "mimeType": "text/plain", "buffer": text}
-    )
+    with page.expect_response(lambda answer: "/_stcore/upload_file" in answer.url and answer.ok):
+        page.locator("input[type=file]").set_input_files(
+            {"name": "mine.txt", "mimeType": "text/plain", "buffer": text}
+        )
     expect(page.get_by_text("mine.txt")).to_be_visible()
     page.get_by_role("button", name="How long will it take?").click()
     estimate = page.get_by_text(re.compile(r"[\d,]+ windows, [\d,]+ tokens: about"))
