@@ -192,7 +192,10 @@ def means_and_rollout(look: Look) -> Panel:
     )
     off = float(np.abs(mean.of_queries + sinks - 1).max())
     taken = f", with what the heads' sinks take of it (up to {sinks.max():.2f}),"
-    columns = dict(zip(numbered_labels(keys), mean.cells.T, strict=True))
+    table = None
+    if len(queries) <= TABLED:  # the cells are those of single tokens
+        columns = dict(zip(numbered_labels(keys), mean.cells.T, strict=True))
+        table = Table({"query": numbered_labels(queries), **columns})
     return Panel(
         f"all-heads-means-{kind}-{layer}",
         look_for=_look_for(
@@ -217,9 +220,7 @@ def means_and_rollout(look: Look) -> Panel:
             _MEANING[kind],
         ],
         check=f"Check: every row{taken if sinks.any() else ''} sums to 1, to within {difference(off)}.",
-        table=Table({"query": numbered_labels(queries), **columns})
-        if len(queries) <= TABLED
-        else None,
+        table=table,
     )
 
 
