@@ -159,7 +159,7 @@ def _choose_label(
         "Heads with a label",
         [kind.name for kind in KINDS if kind.name in counts],
         index=None,
-        placeholder="None is framed",
+        placeholder="No head is framed",
         format_func=lambda one: f"{TITLES[one]} ({counts[one]})",
         key=f"all-heads-label-{look.model.name}-{family.title}",
     )
