@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from model.nn.config import TransformerConfig
 
-Array = NDArray[np.float32]
+Floats = NDArray[np.float32]
 ScoreName = Literal["capped", "biased"]
 
 
@@ -59,7 +59,7 @@ class OptionalStage(ABC):
 
     @abstractmethod
     def listed(
-        self, config: "TransformerConfig", learned: Array | None, sizes: tuple[int, int, int]
+        self, config: "TransformerConfig", learned: Floats | None, sizes: tuple[int, int, int]
     ) -> Any:
         """What it needs by a listing of the model.
 
@@ -86,7 +86,7 @@ class ScoreStage(OptionalStage):
         """Scores (…, T, S) after this stage."""
 
     @abstractmethod
-    def numbers(self, scores: Array, value: Any) -> Array:
+    def numbers(self, scores: Floats, value: Any) -> Floats:
         """The same of one head, in numpy."""
 
     @abstractmethod
@@ -127,7 +127,7 @@ class Cap(ScoreStage):
     def tensors(self, scores: "Tensor", value: Any) -> "Tensor":
         return (scores / value).tanh() * value
 
-    def numbers(self, scores: Array, value: Any) -> Array:
+    def numbers(self, scores: Floats, value: Any) -> Floats:
         return np.asarray(np.float32(value) * np.tanh(scores / np.float32(value)))
 
     def terms(self, before: str, value: Any) -> Terms:
@@ -168,7 +168,7 @@ class Cap(ScoreStage):
         return {"cap": max(values, default=0.0)}
 
     def listed(
-        self, config: "TransformerConfig", learned: Array | None, sizes: tuple[int, int, int]
+        self, config: "TransformerConfig", learned: Floats | None, sizes: tuple[int, int, int]
     ) -> Any:
         return config.cap
 
@@ -186,7 +186,7 @@ class Bias(ScoreStage):
     def tensors(self, scores: "Tensor", value: Any) -> "Tensor":
         return scores + value
 
-    def numbers(self, scores: Array, value: Any) -> Array:
+    def numbers(self, scores: Floats, value: Any) -> Floats:
         return scores + value
 
     def terms(self, before: str, value: Any) -> Terms:
@@ -232,7 +232,7 @@ class Bias(ScoreStage):
         return {}  # the kind of positions says so
 
     def listed(
-        self, config: "TransformerConfig", learned: Array | None, sizes: tuple[int, int, int]
+        self, config: "TransformerConfig", learned: Floats | None, sizes: tuple[int, int, int]
     ) -> Any:
         """(head, query, key): ALiBi's −slope · distance."""
         from model.nn.biases import alibi_slopes
@@ -276,7 +276,7 @@ class Sinks(OptionalStage):
         return {"sinks": bool(values)}
 
     def listed(
-        self, config: "TransformerConfig", learned: Array | None, sizes: tuple[int, int, int]
+        self, config: "TransformerConfig", learned: Floats | None, sizes: tuple[int, int, int]
     ) -> Any:
         return self.nothing if learned is None else learned
 
