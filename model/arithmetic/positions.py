@@ -5,6 +5,8 @@ import math
 import numpy as np
 
 from model.arithmetic import Array64
+from model.nn.positions import pair_angles
+from model.nn.positions import sinusoidal as sinusoidal
 
 
 def exponents(width: int) -> Array64:
@@ -14,16 +16,7 @@ def exponents(width: int) -> Array64:
 
 def angles(positions: Array64, width: int, base: float = 10_000.0) -> Array64:
     """pos / base^(2i/d_model), (position, column)."""
-    return positions[:, None] / base ** exponents(width)
-
-
-def sinusoidal(positions: Array64, width: int, base: float = 10_000.0) -> Array64:
-    """Sine in the even columns, cosine of the same angle in the odd ones, (position, width).
-
-    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5.
-    """
-    turned = angles(positions, width, base)
-    return np.where(np.arange(width) % 2 == 0, np.sin(turned), np.cos(turned))
+    return pair_angles(positions, width, base).repeat(2, -1)[:, :width]
 
 
 def pair(angle: float) -> Array64:

@@ -120,6 +120,24 @@ class Learned(TableLaw):
         return rf"W_{{{position},\,{column}}} = {value:.4f}"
 
 
+def pair_angles(
+    positions: NDArray[np.float64], width: int, base: float = 10_000.0
+) -> NDArray[np.float64]:
+    """p / base^(2i/width), (position, pair)."""
+    return positions[:, None] / base ** (np.arange(0, width, 2) / width)
+
+
+def sinusoidal(
+    positions: NDArray[np.float64], width: int, base: float = 10_000.0
+) -> NDArray[np.float64]:
+    """Sine in the even columns, cosine of the same angle in the odd ones, (position, width).
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5.
+    """
+    angles = pair_angles(positions, width, base)
+    return np.stack([np.sin(angles), np.cos(angles)], -1).reshape(len(positions), -1)[:, :width]
+
+
 class InPairs(TableLaw):
     """Angles p / base^(2i/width), one for each pair of numbers."""
 
@@ -129,8 +147,7 @@ class InPairs(TableLaw):
 
     def rows(self, length: int, width: int, base: float = 10_000.0) -> NDArray[np.float64]:
         """(position, column) by the formula."""
-        places = np.arange(length, dtype=np.float64)[:, None]
-        return places / base ** (np.arange(0, width, 2) / width)
+        return pair_angles(np.arange(length, dtype=np.float64), width, base)
 
 
 class Sinusoidal(InPairs):
@@ -148,8 +165,7 @@ class Sinusoidal(InPairs):
     )
 
     def rows(self, length: int, width: int, base: float = 10_000.0) -> NDArray[np.float64]:
-        angles = super().rows(length, width)
-        return np.stack([np.sin(angles), np.cos(angles)], -1).reshape(length, -1)[:, :width]
+        return sinusoidal(np.arange(length, dtype=np.float64), width)
 
     def formula(self, config: Sizes | None = None) -> str:
         return (
