@@ -6,7 +6,6 @@ from typing import Literal, TypeVar
 
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from viz.notation.csv_safe import sheltered_table
 from viz.state.session import switch
@@ -21,7 +20,6 @@ def one_of(
     *,
     default: Option | None = None,
     named: Callable[[Option], str] = str,
-    box: DeltaGenerator | None = None,
     quiet: bool = False,
     bind: Literal["query-params"] | None = None,
 ) -> Option:
@@ -29,8 +27,7 @@ def one_of(
 
     quiet: the label is there for screen readers only. bind: the choice stands in the link.
     """
-    draw = st.segmented_control if box is None else box.segmented_control
-    return draw(
+    return st.segmented_control(
         label,
         options,
         default=options[0] if default is None else default,
@@ -48,7 +45,6 @@ def one_listed(
     key: str,
     *,
     first: int = 0,
-    box: DeltaGenerator | None = None,
     disabled: bool = False,
     quiet: bool = False,
 ) -> int:
@@ -58,8 +54,7 @@ def one_listed(
     others.
     """
     keep_within(key, len(names), first)
-    draw = st.selectbox if box is None else box.selectbox
-    place: int = draw(
+    place: int = st.selectbox(
         label,
         range(len(names)),
         format_func=names.__getitem__,
@@ -107,7 +102,6 @@ def open_one(
     named: Callable[[Option], str] = str,
     placeholder: str,
     take: Callable[[Option], None],
-    box: DeltaGenerator | None = None,
     quiet: bool = False,
     width: int | Literal["stretch"] = "stretch",
 ) -> None:
@@ -122,8 +116,7 @@ def open_one(
             take(option)
             st.session_state[key] = None
 
-    draw = st.selectbox if box is None else box.selectbox
-    draw(
+    st.selectbox(
         label,
         options,
         index=None,

@@ -96,16 +96,32 @@ class Offer:
     work: float  # passes × tokens × weights
 
 
-def run_or_offer(
-    runs: PassesOf[K, R],
-    key: K,
-    work: Callable[[R], Iterator[Found]],
+@st.cache_resource
+def shared_passes() -> PassesOf[Hashable, Passes[Any]]:
+    """The passes of this process, shared by all visitors. A key begins with the name of its passes."""
+    return PassesOf(Passes)
+
+
+def passes_or_offer(
+    key: Hashable,
+    work: Callable[[Passes[F]], Iterator[F]],
     offer: Offer,
-    draw: Callable[[R], object] = lambda run: None,
-) -> R | None:
-    """Runs the passes, with progress and a way to stop; asks first where that takes long. draw: shows what
-    is known so far, under the progress."""
-    run, state = runs.known(key), st.session_state
+    draw: Callable[[Passes[F]], object] = lambda run: None,
+) -> Passes[F] | None:
+    """Runs the passes below the controls of a view, with progress and a way to stop; asks first where that
+    takes long. draw: shows what is known so far, under the progress."""
+    with below_controls():
+        return _run_or_offer(key, work, offer, draw)
+
+
+def _run_or_offer(
+    key: Hashable,
+    work: Callable[[Passes[F]], Iterator[F]],
+    offer: Offer,
+    draw: Callable[[Passes[F]], object],
+) -> Passes[F] | None:
+    runs, state = shared_passes(), st.session_state
+    run = runs.known(key)
     if run is not None and run.complete:
         return run
     wanted = state.get(f"{offer.name}-wanted") == key
@@ -127,23 +143,6 @@ def run_or_offer(
     if run.refusal:
         st.error(plain(run.refusal))
     return run
-
-
-@st.cache_resource
-def shared_passes() -> PassesOf[Hashable, Passes[Any]]:
-    """The passes of this process, shared by all visitors. A key begins with the name of its passes."""
-    return PassesOf(Passes)
-
-
-def passes_or_offer(
-    key: Hashable,
-    work: Callable[[Passes[F]], Iterator[F]],
-    offer: Offer,
-    draw: Callable[[Passes[F]], object] = lambda run: None,
-) -> Passes[F] | None:
-    """`run_or_offer` among the passes that all views share, below the controls of a view."""
-    with below_controls():
-        return run_or_offer(shared_passes(), key, work, offer, draw)
 
 
 def is_stopped(offer: Offer, key: Hashable) -> bool:

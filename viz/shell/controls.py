@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.loading.registry import models
 from model.nn.intervention import MASKS, Intervention
@@ -109,15 +108,10 @@ def choose_head(heads: int) -> int:
     return current().head
 
 
-def choose_layer_and_head(
-    trace: "Trace", names: Sequence[str], boxes: Sequence[DeltaGenerator] | None = None
-) -> "tuple[Attention, int]":
-    """A layer and a head side by side: the layer's attention in this run, and the head's number."""
-    left, right = boxes or st.columns(2)
-    with left:
-        attention = trace.find(choose_layer(names))
-    with right:
-        return attention, choose_head(attention.heads)
+def choose_layer_and_head(trace: "Trace", names: Sequence[str]) -> "tuple[Attention, int]":
+    """The layer's attention in this run, and the head's number."""
+    attention = trace.find(choose_layer(names))
+    return attention, choose_head(attention.heads)
 
 
 def choose_languages(model: "Model") -> None:

@@ -10,7 +10,6 @@ from typing import TypeVar
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.snippets import STYLES, Snippet, Style, filled, lone_script
 from model.snippets.script import TRACE_FILE
@@ -33,10 +32,9 @@ PAIRS = 4096**2  # of tokens: a matrix of them has 134 MB in double precision
 T = TypeVar("T")
 
 
-def look_for(words: str, box: DeltaGenerator | None = None) -> None:
+def look_for(words: str) -> None:
     """The sentence above a picture: what there is to see in it. words: Markdown."""
-    draw = st.markdown if box is None else box.markdown
-    draw(f"**What to look for.** {words}")
+    st.markdown(f"**What to look for.** {words}")
 
 
 def of_all_pairs(view: Callable[[Look], T]) -> Callable[[Look], T]:
@@ -53,13 +51,6 @@ def of_all_pairs(view: Callable[[Look], T]) -> Callable[[Look], T]:
         return view(look)
 
     return bounded
-
-
-def beside_words(look: str) -> tuple[DeltaGenerator, DeltaGenerator]:
-    """The place of a picture, and that of the words beside it, which begin with what to look for."""
-    picture, words = st.columns([3, 2], gap="large")
-    look_for(look, words)
-    return picture, words
 
 
 def without_sentence() -> None:

@@ -15,7 +15,7 @@ from viz.figures.vectors import colour_end, token_rows
 from viz.notation.labels import numbered_labels
 from viz.notation.numbers import difference
 from viz.notation.theme import MASKED, QuantityName
-from viz.shell.controls import choose_head, choose_layer
+from viz.shell.controls import choose_layer_and_head
 from viz.shell.panel import Caption, Columns, Panel, Part, Table
 from viz.shell.pictures import without_sentence
 from viz.state.look import Look, labels_of
@@ -145,8 +145,7 @@ def _queries(look: Look) -> Panel:
     from model.code.live_axes import queries_by_head
     from model.trace.unproven import NotShownError
 
-    attention = look.trace.find(choose_layer(look.model.attention_names))
-    head = choose_head(attention.heads)
+    attention, head = choose_layer_and_head(look.trace, look.model.attention_names)
     try:
         cut = queries_by_head(look.model, look.trace, attention)
     except ValueError as refusal:
@@ -195,8 +194,8 @@ def _scores(look: Look) -> Panel:
     """A softmax over each axis of a layer's masked scores."""
     from model.code.live_axes import MOST_TOKENS, softmax_over
 
-    attention = look.trace.find(choose_layer(look.model.attention_names))
-    head, axis = choose_head(attention.heads), _choose_axis()
+    attention, head = choose_layer_and_head(look.trace, look.model.attention_names)
+    axis = _choose_axis()
     softmax = softmax_over(attention, axis)
     weights = softmax.outcome.made.values[0, head]
     queries, keys = (labels[:MOST_TOKENS] for labels in labels_of(look.trace, attention))

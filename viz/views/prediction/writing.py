@@ -48,7 +48,7 @@ from viz.notation.numbers import (
 from viz.notation.theme import KEY, MASKED, WEIGHT, rgba
 from viz.shell import page
 from viz.shell.background import Offer, Passes, is_stopped, passes_or_offer
-from viz.shell.controls import choose_head, choose_layer
+from viz.shell.controls import choose_layer_and_head
 from viz.shell.panel import Caption, Columns, Formula, Panel, Table, below_controls
 from viz.state.look import Look, labels_of, traced
 from viz.state.session import current
@@ -321,8 +321,7 @@ def token_by_token(look: Look) -> Panel:
 def _reading(run: Trace, ids: tuple[int, ...]) -> Panel:
     """What the last token read, in a layer and head of the reader's."""
     names = [one.name for one in run.attention if one.stack == "decoder"]
-    attention = run.find(choose_layer(names))
-    head = choose_head(attention.heads)
+    attention, head = choose_layer_and_head(run, names)
     weights = of_query(attention, attention.sizes[1] - 1).weights(head)[0]
     queries, texts = labels_of(run, attention)
     total = f"{weights.sum():.4f}"
