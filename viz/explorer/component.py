@@ -18,6 +18,7 @@ from viz.explorer import assets, bundle
 from viz.explorer.message import (
     MODELS_OWN,
     HeadClaim,
+    Hero,
     Json,
     group_parts,
     parts,
@@ -58,12 +59,14 @@ def explorer(
     origin: Origin | None = None,
     around: Sequence["AroundHeads"] = (),
     modules: Mapping[str, str] = MODELS_OWN,
+    hero: Hero | None = None,
 ) -> Selection:
     """Draws one attention layer with the selected cell, and returns the cell: the nearest that exists.
 
     layers: names of those to choose among. claims: what is to be seen in some of the run's heads. `select`
     and `open_layer` take what the reader chooses, before the page runs again. run: by which the browser
-    knows its layers again. mount: a name for this place. The others: as `payload` takes them, which raises.
+    knows its layers again. mount: a name for this place. hero: what the screen of the main job shows, which
+    lays the explorer out in its own way. The others: as `payload` takes them, which raises.
     """
     chosen = selection.clamped(heads=attention.heads, queries=len(queries), keys=len(keys))
     message = payload(
@@ -79,7 +82,7 @@ def explorer(
         around=around,
         modules=modules,
     )
-    beside = {"run": run, "device": device, "claims": [asdict(claim) for claim in claims]}
+    beside = {"run": run, "device": device, "claims": [asdict(claim) for claim in claims], "hero": hero and asdict(hero)}
     data = packed(without_arrays(message, _held()) | beside | _place(mount, chosen))
     _hold(message)
     _component(

@@ -10,7 +10,7 @@ import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from viz.notation.theme import MASKED, QUANTITIES
 
 if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads
+
+
+Run = Literal["before", "after"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,17 @@ class HeadClaim:
     @property
     def text(self) -> str:
         return "".join(part.text for part in self.words)
+
+
+@dataclass(frozen=True)
+class Hero:
+    """What the screen of the main job shows beside a layer: what is changed, in words, how sure the model was
+    of each token, a share from 0 to 1 or None, and the loss of the sentence. `before` is None where nothing is
+    changed."""
+
+    change: str
+    sure: Mapping[Run, Sequence[float | None] | None] | None = None
+    loss: Mapping[Run, float | None] | None = None
 
 
 LARGEST = 18_000_000  # bytes of one head; Streamlit's limit on a message is 20 MB

@@ -8,7 +8,7 @@ import streamlit as st
 
 from model.loading.registry import models
 from model.nn.intervention import MASKS, Intervention
-from model.nn.places import Place
+from model.nn.places import Place, head_label
 from model.serving.engine import opens_file
 from model.trace.records import Token
 from viz.elements.one_of import one_listed, open_one
@@ -35,9 +35,9 @@ from viz.state.session import (
 
 if TYPE_CHECKING:
     from model.run.model import Model
+    from viz.state.look import Look
     from model.trace.records import Attention
     from model.trace.trace import Trace
-
 
 # The sentence, in a box of as many lines as it needs, and the examples to start from.
 # Enter sends the sentence, Shift and Enter begin a new line: `viz.shell.keys` hears them.
@@ -158,15 +158,57 @@ def choose_intervention(model: "Model") -> None:
             horizontal=True,
             **switch("choose-mask", intervention.mask, lambda mask: intervene(mask=mask)),
         )
-        if intervention.changes:
-            st.button(
-                ":primary[Undo]",
-                key="undo-changes",
-                type="tertiary",
-                help="Back to the unchanged model.",
-                on_click=set_intervention,
-                args=(Intervention(),),
-            )
+        undo_button()
+
+
+def undo_button() -> None:
+    """Leads back to the unchanged model, where it is changed."""
+    if current().intervention.changes:
+        st.button(
+            ":primary[Undo]",
+            key="undo-changes",
+            type="tertiary",
+            help="Back to the unchanged model.",
+            on_click=set_intervention,
+            args=(Intervention(),),
+        )
+
+
+def choose_parts(look: "Look") -> None:
+    """The three changes of the main job as switches: mask, scaling, and the chosen head."""
+    model, intervention = look.model, current().intervention
+    if not model.runs:
+        return
+    other = next((mask for mask in masks_for(model) if mask != "model"), None)
+    if other is not None:
+        hides = model.config.masks_future  # so the other one lifts its mask
+        st.toggle(
+            "Hide the future",
+            **switch(
+                "hero-mask",
+                (intervention.mask == "model") == hides,
+                lambda on: intervene(mask="model" if on == hides else other),
+            ),
+        )
+    st.toggle(
+        "Divide scores by √dₖ",
+        **switch(
+            "hero-scaled",
+            intervention.scale is None,
+            lambda divided: intervene(scale=None if divided else 1.0),
+        ),
+    )
+    head = (look.place, look.head)
+    st.toggle(
+        f"Head {head_label(head)}",
+        **switch(
+            "hero-head",
+            head not in intervention.ablated,
+            lambda on: intervene(
+                ablated=intervention.ablated - {head} if on else intervention.ablated | {head}
+            ),
+        ),
+    )
 
 
 def say_changed() -> None:

@@ -140,6 +140,7 @@ _STYLE = "".join(
 )
 STYLES = f"<style>{_STYLE}</style>{KEYS_STYLES}"  # those of all pages
 _WITHOUT_BAR = Path(__file__).with_name("without_bar.css")
+_ONE_SCREEN = Path(__file__).with_name("one_screen.css")
 _EMBEDDED = Path(__file__).with_name("embedded.css")
 
 
@@ -267,6 +268,8 @@ def _frame(file: str) -> "DeltaGenerator":
         st.html(_EMBEDDED)
     elif not page.reads:
         st.html(_WITHOUT_BAR)
+    elif file == navigation.HOME:
+        st.html(_ONE_SCREEN)
     drawn = st.session_state[_FRAME] = Frame(
         page,
         bar=st.container(horizontal=True, vertical_alignment="center", gap="small", key="work-bar"),

@@ -16,6 +16,7 @@ from model.nn.intervention import Intervention
 from model.trace.dropped import is_dropped
 from viz.elements.error_boundary import error_boundary
 from viz.explorer.component import asks_for_check, explorer
+from viz.explorer.message import Hero
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import kinds_of_layers, modules_of
@@ -157,22 +158,30 @@ def compare(seen: Look, options: Mapping[str, PanelView]) -> None:
     with row:
         choose_view(list(options))
         controls.choose_intervention(seen.model)
-    if not still_asked(seen):
-        st.rerun()
-    try:
-        fit_intervention(seen.model, seen.request.text)
-        switched = Look(replace(seen.request, intervention=current().intervention))
-        with _queue_line() as say:
-            for request in switched.requests:
-                traced(request, say)
-    except ValueError as refusal:
-        _refuse(refusal, seen.model)
+    if (changed := switched(seen)) is None:
         return
     with picture:
-        draw_view(options[current().show], switched, beside=row)
+        draw_view(options[current().show], changed, beside=row)
         controls.say_changed()
     write_link()
-    tour.notice(switched.request)
+    tour.notice(changed.request)
+
+
+def switched(look: Look) -> Look | None:
+    """The run of a part of the page with what was switched in it; None where it is refused, in a sentence. Where
+    another text or model is already asked for, the whole page is drawn."""
+    if not still_asked(look):
+        st.rerun()
+    try:
+        fit_intervention(look.model, look.request.text)
+        changed = Look(replace(look.request, intervention=current().intervention))
+        with _queue_line() as say:
+            for request in changed.requests:
+                traced(request, say)
+    except ValueError as refusal:
+        _refuse(refusal, look.model)
+        return None
+    return changed
 
 
 @st.fragment
@@ -185,10 +194,11 @@ def explore(seen: Look, *, layers: bool = False) -> None:
     explored(seen, layers=layers)
 
 
-def explored(seen: Look, *, layers: bool = False) -> None:
+def explored(seen: Look, *, layers: bool = False, hero: Hero | None = None) -> None:
     """The explorer on the chosen layer; layer, head, stage and cell join the link when they change.
 
-    layers: whether the layer is chosen in it, which leaves the rest of the page alone.
+    layers: whether the layer is chosen in it, which leaves the rest of the page alone. hero: as `explorer`
+    takes it.
     """
     from model.analysis.stream.around_heads import (
         AroundHeads,
@@ -215,6 +225,7 @@ def explored(seen: Look, *, layers: bool = False) -> None:
         device=seen.trace.device,
         origin=origin(seen.model, seen.trace, seen.attention),
         around=[AroundHeads(seen.model, run, run.find(seen.place)) for run in runs],
+        hero=hero,
     )
     change_view(current().at(chosen))
     write_link()

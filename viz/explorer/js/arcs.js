@@ -30,21 +30,22 @@ export function arcsOf({ derived, layer, groups, chosen, withoutFirst }) {
 }
 
 /** An arc between two boxes, rising with their distance; a token's arc to itself is a loop. */
-function arcPath(from, to, isAbove) {
+function arcPath(from, to, isAbove, highest) {
   const side = isAbove ? -1 : 1;
   const edge = (box) => box.top + (isAbove ? 0 : box.height);
   const [x1, y1] = [from.left + from.width / 2, edge(from)];
   const [x2, y2] = [to.left + to.width / 2, edge(to)];
   const away = Math.hypot(x2 - x1, y2 - y1);
-  const rise = side * Math.min(10 + away * 0.22, HIGHEST);
+  const rise = side * Math.min(10 + away * 0.22, highest);
   if (from === to) return `M${x1 - 5},${y1} C${x1 - 16},${y1 + rise * 2} ${x1 + 16},${y1 + rise * 2} ${x1 + 5},${y1}`;
   return `M${x1},${y1} C${x1},${y1 + rise * 1.33} ${x2},${y2 + rise * 1.33} ${x2},${y2}`;
 }
 
 /** The arcs of one line of chips. */
 export class Arcs {
-  /** `point` takes the arc under the pointer, or null. */
-  constructor(point) {
+  /** `point` takes the arc under the pointer, or null. `highest`: pixels that an arc rises. */
+  constructor(point, highest = HIGHEST) {
+    this.highest = highest;
     this.svg = shape("svg", { class: "arcs", "aria-hidden": "true" });
     this.svg.onpointerover = ({ target }) => point(this.arcs[this.paths.indexOf(target)] ?? null);
     this.svg.onpointerout = () => point(null);
@@ -54,16 +55,21 @@ export class Arcs {
 
   /** Where the chips are. They lie in the element that holds the SVG. */
   measure(chips) {
-    this.boxes = chips.map((chip) => ({
+    const boxes = chips.map((chip) => ({
       left: chip.offsetLeft,
       top: chip.offsetTop,
       width: chip.offsetWidth,
       height: chip.offsetHeight,
     }));
     const { scrollWidth, scrollHeight } = this.svg.parentElement;
-    for (const [name, size] of Object.entries({ width: scrollWidth, height: scrollHeight })) {
-      this.svg.setAttribute(name, size);
-    }
+    this.stand(boxes, scrollWidth, scrollHeight);
+  }
+
+  /** Puts the arcs over boxes { left, top, width, height }, in a picture of this size. */
+  stand(boxes, width, height) {
+    this.boxes = boxes;
+    this.svg.setAttribute("width", width);
+    this.svg.setAttribute("height", height);
   }
 
   /** Draws arcs; the path elements are kept and used again. */
@@ -83,7 +89,7 @@ export class Arcs {
 
   place(path, { from, to, weight, reads }, groups, palette) {
     const other = reads ? to : from; // the end that is not chosen
-    path.setAttribute("d", arcPath(this.boxes[from], this.boxes[to], reads));
+    path.setAttribute("d", arcPath(this.boxes[from], this.boxes[to], reads, this.highest));
     path.setAttribute("stroke", groups[to][0] === 0 ? palette.masked : palette.ink.weight);
     path.setAttribute("stroke-width", weight * WIDEST);
     path.setAttribute("stroke-opacity", 0.25 + 0.75 * weight);

@@ -12,6 +12,8 @@ import { DerivedHeads } from "./derived_heads.js";
 import { hasHead } from "./derive.js";
 import { afterFrame, drawnLarger, Drawn, keepingFocus } from "./elements.js";
 import { loadKatex, loadPlotly } from "./libraries.js";
+import { Headline } from "./headline.js";
+import { Header, HEADER } from "./header.js";
 import { Panel } from "./panel.js";
 import { Picture } from "./picture.js";
 import { Play } from "./play.js";
@@ -35,13 +37,16 @@ export class Drawing {
   constructor(explorer, actions) {
     const { root, parts } = explorer;
     Object.assign(this, { explorer, root, parts });
-    const light = (cell) => this.sentence.light(cell);
+    const light = (cell) => (explorer.received.hero ? this.header : this.sentence).light(cell);
     this.picture = new Picture(root, parts, { ...actions, light, painted: () => this.settle() });
     this.claim = new Claim(parts.claim, actions.follow);
     this.panel = new Panel(parts);
     this.code = new Code(parts);
     this.readout = new Readout(parts.readout);
-    this.sentence = new Sentence(parts.sentence, (cell) => this.picture.point(cell));
+    const point = (cell) => this.picture.point(cell);
+    this.sentence = new Sentence(parts.sentence, point);
+    this.header = new Header(parts.header, point);
+    this.headline = new Headline(parts);
     this.play = new Play(parts.play, () => this.setPlaying(false));
     parts.openplay.onclick = () => this.setPlaying(true);
     this.check = new Check(parts.check);
@@ -106,8 +111,10 @@ export class Drawing {
 
   /** Measures how large the picture may be. That is slow right after a change of the page. */
   measure() {
-    const compared = this.explorer.baseline !== null; // changes the picture's width
+    const { hero } = this.explorer.received;
+    const compared = this.explorer.baseline !== null && !hero; // changes the picture's width
     if (!this.resized && compared === this.root.classList.contains("compared")) return;
+    this.root.classList.toggle("hero", Boolean(hero));
     this.root.classList.toggle("compared", compared);
     this.available = this.parts.stage.clientWidth;
     this.tallest = this.roomBelow();
@@ -125,20 +132,30 @@ export class Drawing {
 
   drawPicture() {
     const { explorer, picture, available, tallest } = this;
-    const { stage, state, layer, baseline, labels, palette, isLong, headName } = explorer;
+    const { stage, state, layer, baseline, labels, palette, isLong, headName, received } = explorer;
     const { window, span } = state;
     const [derived, before] = this.runs();
     const byPlotly = picture.plotly && !isLong && !explorer.quick;
-    const facts = [derived, before, palette, stage, window, span, available, tallest, byPlotly];
+    const run = received.hero ? state.run : null;
+    const facts = [derived, before, palette, stage, window, span, run, available, tallest, byPlotly];
     if (this.drawn.differs("picture", ...facts)) {
       const room = { available, tallest };
       const title = stage.title.replaceAll("{head}", headName);
-      const of = { stage, layer, baseline, derived, before, labels, window, span, head: state.head };
+      const of = { stage, layer, baseline, derived, before, labels, window, span, run, head: state.head };
+      const header = received.hero ? HEADER : 0;
       const file = `attention-${headName.replaceAll(" ", "-")}-${stage.name}`;
       const view = { stage, labels, palette, file, isLong, byPlotly, span };
-      picture.draw(figureOf({ ...of, room, title }), view);
+      picture.draw(figureOf({ ...of, room, title, header }), view);
     }
     picture.mark(cellOf(stage, state));
+    if (received.hero) this.drawHero(derived, before);
+  }
+
+  /** The tokens above the map with their arcs, and what the numbers say in a sentence. */
+  drawHero(derived, before) {
+    const scene = this.scene(derived, before);
+    this.header.draw(scene, this.picture.figure);
+    this.headline.draw(scene);
   }
 
   /** Draws Plotly's picture if the canvas was first, then stages, panel, sentence, check and table. */
@@ -153,7 +170,7 @@ export class Drawing {
     this.code.draw(scene);
     this.readout.say(readoutOf(scene, explorer.headName));
     if (!this.parts.play.hidden) this.play.draw(scene);
-    this.sentence.draw(scene);
+    if (!explorer.received.hero) this.sentence.draw(scene);
     this.drawCheck();
     this.drawTable();
     this.beside = true;
@@ -179,12 +196,14 @@ export class Drawing {
     const { explorer, picture, katex, available } = this;
     const { stage, state, layer, baseline, labels, palette, received } = explorer;
     const { row, column } = cellOf(stage, state);
-    const panels = picture.figure.panels.slice(0, 2);
+    const panels = picture.figure.compared.slice(0, 2);
     return {
       ...{ stage, layer, baseline, derived, before, palette, katex },
       ...{ cell: state, order: state.order, side: state.side, unit: state.unit },
       ...{ several: state.several, withoutFirst: state.withoutFirst, available },
       ...{ queries: labels.query, keys: labels.key },
+      hero: received.hero ?? null,
+      run: state.run,
       formula: received.formulas[stage.name],
       code: received.code,
       words: picture.words({ row, column }),

@@ -10,7 +10,7 @@
 import { isMissing } from "./around.js";
 import { paletteOf } from "./colours.js";
 import { Controls } from "./controls.js";
-import { hasHead } from "./derive.js";
+import { difference, hasHead } from "./derive.js";
 import { Drawing } from "./drawing.js";
 import { moveAmongRadios } from "./elements.js";
 import { contains, PLOTLY_TOKENS, windowAround, within } from "./geometry.js";
@@ -23,7 +23,7 @@ import { axisLength, cellOf, headName } from "./view.js";
 const SHOW_VALUES = new Set(["value", "output"]); // stages for which Python sends a large layer's values
 const START = {
   ...{ side: "reads", unit: "token", several: null, withoutFirst: false },
-  ...{ order: "largest", span: "layer", dimension: 0, window: null },
+  ...{ order: "largest", span: "layer", dimension: 0, window: null, run: "changed" },
 };
 // What is chosen, by mount: the one place of it. Streamlit may mount a place anew, with this script run anew.
 const states = (globalThis[Symbol.for("attention-explorer-states")] ??= new Map());
@@ -65,6 +65,7 @@ export class Explorer {
     this.show(data, news);
     if (data.revision !== before?.revision) this.adopt(data);
     this.clamp();
+    if (data.hero && before && data.run !== before.run) this.showChange();
     this.drawing.load(data.assets);
     this.controls.build(this);
     this.drawing.draw();
@@ -86,6 +87,18 @@ export class Explorer {
     const { state } = this;
     if (state.revision !== revision) Object.assign(state, selection, { revision, window: null });
     if (REPORTED.some((field) => state[field] !== selection[field])) this.report();
+  }
+
+  /** After a change of the mechanism, the cell that it moved most is the chosen one. */
+  showChange() {
+    this.state.run = "changed";
+    if (!this.baseline || !this.isHere) return;
+    const [after, before] = this.drawing.runs();
+    const moved = difference(before.weights, after.weights).map(Math.abs);
+    const cell = moved.indexOf(Math.max(...moved));
+    if (!moved[cell]) return; // this head's weights are as they were
+    Object.assign(this.state, { query: Math.floor(cell / this.layer.keys), key: cell % this.layer.keys });
+    this.report();
   }
 
   clamp() {

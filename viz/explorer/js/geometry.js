@@ -15,6 +15,7 @@ const LEVEL = 36; // room above a box for level labels
 const BELOW = 8; // room below a box
 const LOWEST = 120; // pixels of a box, whatever room there is
 const SLANT = Math.SQRT1_2;
+const WITHOUT_TICKS = { ticks: [], slanted: false, height: 0, overhang: 4 };
 
 /** At most `limit` evenly spaced positions of `count`, from `start` on. As in viz/notation/labels.py. */
 export function tickPositions(count, limit = LABELS, start = 0) {
@@ -53,19 +54,19 @@ export function contains({ row: top, rows, column: left, columns }, row, column)
 }
 
 /** Boxes, ticks and size of a figure with `count` panels side by side, or stacked where it is narrow. A panel
- *  with its labels is at most as tall as `tallest`. */
+ *  with its labels is at most as tall as `tallest`. `header`: pixels above it for tokens that are no ticks, or 0. */
 export function figureLayout(plan) {
-  const { available, tallest, count, window, rowLabels, square } = plan;
+  const { available, tallest, count, window, rowLabels, square, header = 0 } = plan;
   const stacked = count > 1 && available < 640;
   const gap = stacked ? 34 : 18;
   const captions = count > 1 ? 22 : 0;
   const abreast = stacked ? 1 : count;
   const left = Math.max(widest(rowLabels, window.row, window.rows) * LETTER + 12, CORNER);
   const room = (available - left - 6 - gap * (abreast - 1)) / abreast;
-  let [size, columns, overhang, top] = [null, null, 4, LEVEL + captions];
+  let [size, columns, overhang, top] = [null, null, 4, Math.max(header, LEVEL) + captions];
   for (let pass = 0; pass < PASSES; pass++) {
     size = boxSize(room - overhang, Math.max(tallest - top - BELOW, LOWEST), window, square);
-    columns = columnTicks(size.width, plan);
+    columns = header && square ? WITHOUT_TICKS : columnTicks(size.width, plan);
     const needed = Math.max(columns.height, LEVEL) + captions;
     if (columns.overhang <= overhang && needed <= top) break;
     // Slanted labels need room beside the box and above it, which makes it smaller.
@@ -81,6 +82,7 @@ export function figureLayout(plan) {
   const last = boxes[count - 1];
   return {
     boxes,
+    header,
     slanted: columns.slanted,
     columnTicks: columns.ticks,
     rowTicks: tickPositions(window.rows, tickLimit(size.height), window.row),

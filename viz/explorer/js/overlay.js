@@ -85,7 +85,7 @@ function cellMarks(figure, box, { row, column }, palette) {
     outline({ ...box, top: cell.top, height: cell.height }, { stroke: rowInk, "stroke-opacity": 0.75 }),
     outline({ ...box, left: cell.left, width: cell.width }, { stroke: columnInk, "stroke-opacity": 0.75 }),
     ...(box.hasRowLabels ? label(rowLabels[row], beside, rowInk, palette) : []),
-    ...label(columnLabels[column], { ...above, ...turned }, columnInk, palette),
+    ...(layout.header && figure.columnAxis === "key" ? [] : label(columnLabels[column], { ...above, ...turned }, columnInk, palette)),
     ...cellFrame(cell, palette),
   ];
 }

@@ -10,7 +10,7 @@ import { given, precise } from "./numbers.js";
 import { SCORE_STAGES } from "./score_stages.js";
 import { bar, inked, paragraph, productDetails, softmaxDetails, terms } from "./terms.js";
 
-const TOP = 5;
+const [TOP, TOP_OF_HERO] = [5, 13];
 
 export class Panel {
   drawn = new Drawn();
@@ -191,9 +191,9 @@ function verdict(text, kind) {
 
 /** The keys with the largest weights for the chosen query. Clicking one chooses it. */
 function drawTopKeys(holder, scene) {
-  const { layer, derived, cell, keys, palette } = scene;
+  const { layer, derived, cell, keys, palette, hero } = scene;
   const weights = rowOf(derived.weights, cell.query, layer.keys);
-  const items = topPositions(weights, TOP)
+  const items = topPositions(weights, hero ? TOP_OF_HERO : TOP)
     .filter((j) => weights[j] > 0)
     .map((j, rank) => {
       const label = `Key ${j} ${keys.full[j]}, weight ${precise(weights[j])}`;
@@ -204,7 +204,7 @@ function drawTopKeys(holder, scene) {
       return element("li", {}, button(`top-key-${rank}`, choose, look, ...token, ...weight));
     });
   holder.replaceChildren(
-    element("h3", {}, `Top keys of ${tokenName(scene, "query")}`),
+    element("h3", {}, hero ? `Row of ${scene.queries.short[cell.query]}` : `Top keys of ${tokenName(scene, "query")}`),
     items.length
       ? element("ol", {}, ...items)
       : paragraph("Every key of this query is masked, so all its weights are 0."),

@@ -112,7 +112,8 @@ const AROUND = ["norm", "query_norm", "key_norm", "positions", "concatenated", "
 
 const MATRIX = { output: "recorded" };
 
-/** The figure of a stage: one panel, or baseline, changed and difference beside each other. */
+/** The figure of a stage: one panel, or baseline, changed and difference beside each other. `plan.run`: the only one
+ *  of these that is shown, or null. */
 export function figureOf(plan) {
   const { stage, layer, baseline, derived, before, labels, window, room, title } = plan;
   const ranges = rangesOf(plan);
@@ -126,12 +127,18 @@ export function figureOf(plan) {
     panels = [panelOf(stage, layer, derived, ranges, `before_${stage.name}`), changed];
     [captions, runs] = [stage.captions, STEPS];
   }
+  const compared = panels;
+  if (before && plan.run) {
+    const only = RUNS.indexOf(plan.run);
+    [panels, captions, runs] = [[panels[only]], null, [RUNS[only]]];
+  }
   const shown = window ?? wholeWindow(changed.rows, changed.columns);
   const dimensions = Array.from({ length: changed.columns }, (_, n) => String(n));
   const sink = stage.sink ? [SINK] : [];
   const axis = (name, form) => (name === "dimension" ? dimensions : labels[name][form]);
   const figure = {
     panels,
+    compared,
     window: shown,
     title,
     captions,
@@ -146,5 +153,5 @@ export function figureOf(plan) {
     sink: stage.sink ? layer.keys : null,
   };
   const square = stage.columns !== "dimension";
-  return { ...figure, layout: figureLayout({ ...room, ...figure, count: panels.length, square }) };
+  return { ...figure, layout: figureLayout({ ...room, ...figure, count: panels.length, square, header: plan.header }) };
 }

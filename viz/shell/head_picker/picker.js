@@ -72,11 +72,19 @@ export class Picker {
     if (!isNew && palette === this.palette) return;
     const [heads, chosen] = [headsOf(data), JSON.stringify(data.chosen)];
     const isBuilt = this.heads === heads;
+    if (data.docked) this.dock();
     if (!isBuilt) this.build(data.families);
     // Python may not know yet what was chosen here: only what it changes counts.
     if (!isBuilt || chosen !== this.told) this.choose(data.chosen);
     Object.assign(this, { received: data, palette, heads, told: chosen });
     this.paint();
+  }
+
+  /** All heads stand on the page, without a button that opens them. */
+  dock() {
+    this.panel.removeAttribute("popover");
+    this.panel.setAttribute("role", "group");
+    this.root.classList.add("docked");
   }
 
   build(families) {

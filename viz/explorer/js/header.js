@@ -1,0 +1,151 @@
+// The tokens above a map, each over its own column: arcs of the chosen row, and how sure the model was of each token.
+
+import { ARC_TOKENS, Arcs, arcsOf } from "./arcs.js";
+import { check, Drawn, element, radio, span } from "./elements.js";
+import { brief, precise } from "./numbers.js";
+
+export const HEADER = 132; // pixels
+const [LETTER, LINE, AROUND] = [7.85, 19, 8]; // pixels of a letter and of a line of letters, and around a token
+const LONGEST = 9; // letters of a token that stands upright
+const SURE = 10; // pixels of the line that says how sure the model was
+
+/** How the tokens of columns so many pixels wide are written: beside each other, in two lines by turns, or upright.
+ *  `every`: how many columns a token takes. */
+export function arrangement(labels, width) {
+  const longest = Math.max(...labels.map((label) => label.length)) * LETTER + AROUND;
+  if (longest <= width) return { form: "flat", height: LINE, every: 1 };
+  if (longest <= 2 * width) return { form: "staggered", height: 2 * LINE, every: 1 };
+  const height = Math.min(longest, LONGEST * LETTER + AROUND);
+  return { form: "upright", height, every: Math.ceil(LINE / width) };
+}
+
+export class Header {
+  drawn = new Drawn();
+
+  /** `point` takes the cell { query, key } or row { query } under the pointer, or null. */
+  constructor(holder, point) {
+    Object.assign(this, { holder, point });
+    const arc = (found) => {
+      this.arcs.light(found);
+      point(found && { query: found.from, key: found.to });
+    };
+    [this.ghosts, this.arcs] = [new Arcs(() => {}), new Arcs(arc)];
+    this.ghosts.svg.classList.add("ghosts");
+  }
+
+  /** `scene.hero.sure`: the probabilities of the tokens, { before, after }, or null. `figure`: the map. */
+  draw(scene, figure) {
+    const isShown = figure.columnAxis === "key" && figure.rowAxis === "query";
+    this.holder.hidden = !isShown;
+    if (!isShown) return;
+    const { layer, keys, hero } = scene;
+    this.scene = scene;
+    this.isOne = layer.kind !== "cross" && layer.queries === layer.keys; // its keys are its queries
+    this.groups = keys.short.map((_, position) => [position]);
+    if (this.drawn.differs("tokens", keys, figure.layout, figure.window, hero.sure, this.isOne)) this.build(figure);
+    this.mark();
+    this.drawArcs(scene.cell.query);
+  }
+
+  build({ layout, window }) {
+    const [box] = layout.boxes;
+    const { scene, holder } = this;
+    const width = box.width / window.columns;
+    const shown = scene.keys.short.slice(window.column, window.column + window.columns);
+    this.arranged = arrangement(shown, width);
+    const { form, height } = this.arranged;
+    const { sure } = scene.hero;
+    const foot = layout.header - height - (sure ? SURE : 0) - 4;
+    holder.className = `header ${form}`;
+    holder.style.cssText = `left:${box.left}px;width:${box.width}px;top:${box.top - layout.header}px;height:${layout.header}px`;
+    const place = (position) => `left:${(position - window.column) * width}px;width:${width}px`;
+    this.tokens = shown.map((label, n) => {
+      const position = window.column + n;
+      const low = form === "staggered" && n % 2 ? LINE : 0;
+      const style = `${place(position)};top:${foot + low}px;height:${form === "upright" ? height : LINE}px`;
+      const axis = this.isOne ? "query" : "key";
+      const choose = () => this.scene.change({ [axis]: position });
+      const chip = radio(`column-${position}`, choose, { class: "column", style }, span("face", label));
+      chip.onpointerenter = () => this.look(position);
+      chip.onpointerleave = () => this.look(null);
+      return chip;
+    });
+    const name = this.isOne ? "Tokens: the row that is shown" : "Keys";
+    const group = element("div", { role: "radiogroup", "aria-label": name }, ...this.tokens);
+    const bars = sure ? shown.map((_, n) => sureBar(sure, window.column + n, place(window.column + n))) : [];
+    const boxes = this.groups.map((_, position) => {
+      return { left: (position - window.column) * width, top: foot - 2, width, height: 0 };
+    });
+    for (const arcs of [this.ghosts, this.arcs]) {
+      arcs.highest = Math.max(foot / 1.1, 20);
+      arcs.stand(boxes, box.width, layout.header);
+    }
+    holder.replaceChildren(this.ghosts.svg, this.arcs.svg, group, ...bars);
+    if (sure) holder.append(element("span", { class: "surename" }, "p of token"));
+  }
+
+  /** Marks the chosen query and key. */
+  mark() {
+    const { tokens, scene, arranged, isOne } = this;
+    const { cell, palette } = scene;
+    const first = this.positionOf(0);
+    check(tokens, (isOne ? cell.query : cell.key) - first);
+    tokens.forEach((token, n) => {
+      const position = first + n;
+      const axis = isOne && position === cell.query ? "query" : position === cell.key ? "key" : null;
+      token.classList.toggle("plate", axis !== null);
+      token.style.setProperty("--plate-ink", axis ? palette.ink[axis] : "");
+      token.classList.toggle("left-out", axis === null && n % arranged.every !== 0);
+      token.ariaLabel = `${scene.keys.full[position]}${saysSure(scene.hero.sure, position)}`;
+      token.title = token.ariaLabel;
+    });
+  }
+
+  positionOf(n) {
+    return Number(this.tokens[n].dataset.testid.split("-")[1]);
+  }
+
+  drawArcs(query) {
+    const { scene, groups, isOne } = this;
+    const { derived, before, layer, palette } = scene;
+    const hasArcs = isOne && layer.keys <= ARC_TOKENS;
+    const of = (run) => {
+      if (!run || !hasArcs) return [];
+      const arcs = arcsOf({ derived: run, layer, groups, chosen: [query], withoutFirst: false });
+      return arcs.filter(({ reads }) => reads);
+    };
+    const isBefore = scene.run === "baseline";
+    this.ghosts.draw(isBefore ? [] : of(before), groups, palette);
+    this.arcs.draw(of(isBefore ? before : derived), groups, palette);
+  }
+
+  /** Shows the arcs of the token under the pointer, and rings its row. */
+  look(position) {
+    if (!this.isOne) return;
+    this.drawArcs(position ?? this.scene.cell.query);
+    this.point(position === null ? null : { query: position });
+  }
+
+  /** Lights the arc of the cell under the pointer on the map. */
+  light(cell) {
+    if (this.holder.hidden) return;
+    this.drawArcs(cell ? cell.query : this.scene.cell.query);
+    this.arcs.light(cell && { from: cell.query, to: cell.key });
+  }
+}
+
+/** How sure the model was of a token, with the unchanged run as a ghost. */
+function sureBar({ before, after }, position, place) {
+  const bar = element("i", { class: "sure", style: place });
+  const part = (name, share) => element("b", { class: name, style: `width:${(share ?? 0) * 100}%` });
+  if (before) bar.append(part("ghost", before[position]));
+  bar.append(part("now", after[position]));
+  return bar;
+}
+
+function saysSure(sure, position) {
+  const now = sure?.after[position] ?? null;
+  if (now === null) return "";
+  const was = sure.before ? `${brief(sure.before[position])} → ` : "";
+  return `: its probability after the tokens before it was ${was}${precise(now)}`;
+}

@@ -1,0 +1,53 @@
+// What the numbers of the chosen head say, in a sentence above the map.
+
+import { choiceOf, Drawn, write } from "./elements.js";
+import { rowOf } from "./steps.js";
+import { topPositions } from "./derive.js";
+
+const MOSTLY = 0.5; // a weight from which on a token attends mostly to one key
+const RUNS = { baseline: "Before", changed: "After", difference: "Difference" };
+
+export class Headline {
+  drawn = new Drawn();
+
+  /** `headline`: where the sentence stands. `runs`: where the shown run is chosen. */
+  constructor({ headline, runs }) {
+    Object.assign(this, { headline, runs });
+  }
+
+  draw(scene) {
+    this.headline.hidden = false;
+    write(this.headline, scene.before ? changeInWords(scene) : rowInWords(scene));
+    const { run, change } = scene;
+    if (!this.drawn.differs("runs", run, scene.before !== null)) return;
+    const choose = (chosen) => change({ run: chosen });
+    const choice = () => choiceOf("Run", { options: RUNS, chosen: run, choose, name: "run" });
+    this.runs.replaceChildren(...(scene.before ? [choice()] : []));
+  }
+}
+
+/** What a row of weights says: “·Tom looks back at ·Hill: 0.89 of its attention.” */
+export function rowInWords({ layer, derived, cell, queries, keys }) {
+  const row = rowOf(derived.weights, cell.query, layer.keys);
+  const [most] = topPositions(row, 1);
+  const [query, key] = [queries.short[cell.query], keys.short[most]];
+  const weight = row[most].toFixed(2);
+  if (!row[most]) return `${query} may look at nothing.`;
+  const isOne = layer.kind !== "cross" && layer.queries === layer.keys;
+  if (isOne && most === cell.query) return `${query} looks at itself: ${weight} of its attention.`;
+  const looks = !isOne ? "looks at" : most < cell.query ? "looks back at" : "looks ahead at";
+  if (row[most] >= MOSTLY) return `${query} ${looks} ${key}: ${weight} of its attention.`;
+  return `${query} spreads its attention; most of it, ${weight}, goes to ${key}.`;
+}
+
+/** What a change does to the chosen cell, and to the loss of the sentence. */
+export function changeInWords({ layer, derived, before, cell, queries, keys, hero }) {
+  const at = cell.query * layer.keys + cell.key;
+  const [was, now] = [before, derived].map(({ weights }) => weights[at].toFixed(2));
+  const gives = `${queries.short[cell.query]} gives ${keys.short[cell.key]} ${now} of its attention`;
+  const words = `${hero.change}: ${gives}${was === now ? ", as before" : `, not ${was}`}`;
+  if (!hero.loss) return `${words}.`;
+  const [first, then] = [hero.loss.before, hero.loss.after].map((loss) => loss.toFixed(2));
+  if (first === then) return `${words}; the loss stays at ${first}.`;
+  return `${words}; the loss ${then - first > 0 ? "rises" : "falls"} from ${first} to ${then}.`;
+}

@@ -1,0 +1,96 @@
+"""The screen of the main job: a head on the visitor's sentence, what three switches change, and the way to a
+real language model."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from model.download.entries import Entry, is_on_disk
+from model.loading.registry import models
+from viz.elements.error_boundary import error_boundary
+from viz.notation.markdown import plain
+from viz.shell import page
+from viz.shell.controls import choose_parts, say_changed, undo_button
+from viz.shell.downloads import entry_to_fetch, fetch_behind, fetching
+from viz.shell.head_picker import docked_heads
+from viz.shell.model_picker import open_entry
+from viz.state.locality import visitor_is_local
+from viz.state.look import Look
+from viz.state.navigation import page_link
+from viz.state.session import carried_link, current
+from viz.views.home.outcome import hero_of, outcome
+
+@st.fragment
+@error_boundary()
+def explore(look: Look) -> None:
+    """The map of the chosen head with its tokens and arcs; beside it what the model expects next, three
+    switches, and all heads. A switch leaves the rest of the page alone."""
+    left, right = st.columns([5, 2], gap="medium")
+    with right:
+        expected = st.container(gap="xxsmall", key="outcome")
+        with st.container(gap="xxsmall", key="hero-switches"):
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                st.markdown("**What if …**", width="content")
+                undo_button()
+            choose_parts(look)
+            page_link("pages/laboratory.py", "More changes →", **carried_link())
+        heads = st.container(key="hero-heads")
+    switched = page.switched(look)
+    if switched is None:
+        return
+    hero = hero_of(switched)
+    with expected:
+        outcome(switched, hero)
+    with heads:
+        docked_heads(switched.request)
+    with left:
+        page.explored(switched, layers=True, hero=hero)
+        say_changed()
+
+
+SECONDS = 1.0  # between two looks at the download
+
+
+def real_model() -> None:
+    """One line of the open model; below it, where that is another one, the model that the server fetches."""
+    opened, offered = models.found(current().model), entry_to_fetch()
+    with st.container(key="good-for", gap="xsmall"):
+        if opened is not None and opened.good_for:
+            st.caption(plain(f"{opened.short_title} is good for {opened.good_for}"))
+        if offered is None or offered == opened:
+            return
+        job = fetching().known(offered.name)
+        if job is not None and not job.ended.is_set():
+            _on_its_way(offered)
+        elif is_on_disk(offered):
+            here = f"A real language model, {offered.short_title}, is on this computer."
+            _line(here, f"Open {offered.short_title}", open_entry, offered)
+        elif job is None or job.refusal is None or job.stopped.is_set():
+            words = f"{offered.short_title}, a real language model, is not on this computer yet."
+            if job is not None:
+                words += " The download was stopped. The part that has arrived is kept."
+            _line(words, "Fetch it" if job is None else "Resume", fetch_behind, offered)
+        else:
+            _line(job.refusal, "Try again", fetch_behind, offered)
+
+
+@st.fragment(run_every=SECONDS)
+def _on_its_way(entry: Entry) -> None:
+    """How far it is, with a way to stop. Meanwhile the rest of the page stays as it is."""
+    job = fetching().known(entry.name)
+    if job is None or job.ended.is_set():
+        st.rerun()
+    _line(f"{job.sentence}, in the background.", "Stop", _stop, entry)
+
+
+def _line(sentence: str, label: str, act: Callable[[Entry], None], entry: Entry) -> None:
+    """A sentence, and what can be done about it: by everybody who may open a model, but only at this
+    computer where it concerns all visitors."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(plain(sentence), width="content")
+        if act is open_entry or visitor_is_local():
+            st.button(label, key="real-model", on_click=act, args=(entry,))
+
+
+def _stop(entry: Entry) -> None:
+    fetching().stop(entry.name)

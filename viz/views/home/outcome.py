@@ -1,0 +1,92 @@
+"""What comes of a run: how sure the model was of each token, the loss of the sentence, and what it expects next."""
+
+import html
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+
+from model.analysis.run_comparison import losses, rounding
+from model.analysis.tokens.prediction import expectation
+from model.trace.trace import Trace
+from viz.explorer.message import Hero
+from viz.notation.labels import token_label
+from viz.notation.numbers import fixed, nats, settled
+from viz.state.intervention_words import parts
+from viz.state.look import Look
+
+LISTED, LABEL = 5, 14  # tokens, and letters of one
+_STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+READ = 2**22  # logits that are read for the loss each time the page is drawn: 50 ms
+
+
+def hero_of(look: Look) -> Hero:
+    """What the explorer shows beside the layer of a run."""
+    tokens = tuple(token_label(token.text) for token in look.trace.tokens)
+    change = ", ".join(part.words for part in parts(look.request.intervention, tokens))
+    runs = {"before": look.baseline, "after": look.trace}
+    lost = {name: None if run is None else _losses(run) for name, run in runs.items()}
+    if lost["after"] is None:
+        return Hero(_sentence_case(change))
+    return Hero(
+        _sentence_case(change),
+        sure={name: None if loss is None else _sureness(loss) for name, loss in lost.items()}
+        if look.attention.kind != "cross"
+        else None,
+        loss={name: None if loss is None else float(loss.mean()) for name, loss in lost.items()},
+    )
+
+
+def _losses(run: Trace) -> np.ndarray | None:
+    """-ln p of each token but the first; None where the model predicts none, or too many to be read at once."""
+    if run.prediction is None or run.prediction.shape[0] < 2:
+        return None
+    rows, vocabulary = run.prediction.shape
+    return losses(run) if rows * vocabulary <= READ else None
+
+
+def _sureness(loss: np.ndarray) -> list[float | None]:
+    """The probability of each token after those before it; None for the first."""
+    return [None, *np.exp(-loss).tolist()]
+
+
+def _sentence_case(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def outcome(look: Look, hero: Hero) -> None:
+    """The next token and the loss, with those of the unchanged run beside them."""
+    after, before = look.trace.prediction, look.baseline and look.baseline.prediction
+    if after is None:
+        return
+    likely = expectation((before or after).after(-1), after.after(-1), LISTED)
+    error = max(rounding(run) for run in (look.trace, look.baseline) if run is not None)
+    decimals = min(settled(error), 3)
+    tokens = [token.text for token in look.model.tokenizer.named(likely.ids)]
+    rows = "".join(
+        _row(token, after, before if look.baseline else None, decimals)
+        for token, before, after in zip(tokens, likely.before, likely.after, strict=True)
+    )
+    last = html.escape(token_label(look.trace.tokens_of("decoder")[-1].text))
+    lost = "" if hero.loss is None else _loss(hero.loss["before"], hero.loss["after"] or 0.0, error)
+    st.html(
+        f'<style>{_STYLE}</style><table class="outcome"><caption>Next after <code>{last}</code></caption>'
+        f"<tbody>{rows}</tbody></table>{lost}"
+    )
+
+
+def _row(token: str, after: float, before: float | None, decimals: int) -> str:
+    ghost = "" if before is None else f'<i class="ghost" style="--share:{before:.4f}"></i>'
+    was = "" if before is None else f"<small>was {fixed(before, decimals)}</small>"
+    return (
+        f'<tr><th scope="row">{html.escape(token_label(token, LABEL))}</th><td class="bar">{ghost}'
+        f'<i style="--share:{after:.4f}"></i></td><td>{fixed(after, decimals)}</td><td>{was}</td></tr>'
+    )
+
+
+def _loss(before: float | None, after: float, error: float) -> str:
+    """The loss of the sentence, before and after."""
+    now, was = (nats(loss, max(error, 5e-4)) for loss in (after, after if before is None else before))
+    meaning = "The mean of −ln p over the sentence's own tokens, in nats: 0 where each is predicted with certainty."
+    words = now if before is None else f"{was} → {now}"
+    return f'<p class="outcome" title="{meaning}">Loss of the sentence <b>{words}</b> nats</p>'
