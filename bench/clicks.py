@@ -18,7 +18,7 @@ from bench import gpt2_size
 from bench.chromium import Tab, browsing, tab
 from bench.quantiles import median, p90
 from tests.server import Server, serving
-from viz.state.navigation import MENU
+from viz.state.navigation import PLACES
 
 WARM = 4
 TIMES = 20  # of each switch, in whole rounds of its acts, so that each switch starts where it ends
@@ -198,11 +198,11 @@ def _pages(browser: Browser, server: Server, times: int) -> list[dict[str, objec
     """From one page to another through the menu, once Plotly is loaded: each page from Home, the
     explorer's page oftenest."""
     rows = []
-    home = MENU[""][0]
+    home = PLACES[""][0]
     with tab(browser, server.address) as opened:
         opened.page.goto(CASES[0].path)
         opened.explorer()
-        for group, entries in MENU.items():
+        for group, entries in PLACES.items():
             for entry in entries if group else ():
                 explorer = entry.file == "pages/attention.py"
                 passed = []

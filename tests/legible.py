@@ -23,7 +23,6 @@ PICTURE = ", ".join(
     f".st-key-page {picture}"
     for picture in (
         ".js-plotly-plot",
-        ".arc-line",
         ".explorer .strip",
         ".player",
         "[data-testid=stDataFrame]",

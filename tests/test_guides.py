@@ -56,7 +56,9 @@ def test_the_page_of_the_guide_has_ten_lines_and_runs(monkeypatch: pytest.Monkey
     source = code("page")
     assert len(source.splitlines()) <= 10
     added: PageEntry = eval(code("menu"), {"PageEntry": PageEntry})
-    monkeypatch.setitem(navigation.MENU, "Experiments", (*navigation.MENU["Experiments"], added))
+    monkeypatch.setitem(
+        navigation.PLACES, "Experiments", (*navigation.PLACES["Experiments"], added)
+    )
     monkeypatch.setattr(navigation, "PAGES", (*navigation.PAGES, added))
     monkeypatch.setattr("viz.state.navigation.PAGES", (*navigation.PAGES,))
     app = AppTest.from_string(source, default_timeout=60).run()

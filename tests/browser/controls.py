@@ -50,11 +50,13 @@ def close_heads(page: Page) -> None:
     expect(page.get_by_test_id("heads")).to_be_hidden()
 
 
-def arc_weights(line: Locator) -> list[float]:
-    """The weights of the arcs that a line of tokens shows, by their widths."""
-    widths = "paths => paths.map((path) => +path.getAttribute('stroke-width') / 12)"
-    found: list[float] = line.locator(".arcs.shown path").evaluate_all(widths)
-    return found
+def arc_weights(page: Page) -> list[float]:
+    """The weights of the arcs above the tokens of the map, by their widths."""
+    widths = """paths => paths.filter((path) => path.style.display !== "none")
+        .map((path) => +path.getAttribute("stroke-width") / 12)"""
+    paths = page.locator(".header .arcs:not(.ghosts) path")
+    weights: list[float] = paths.evaluate_all(widths)
+    return weights
 
 
 def drawn(row: np.ndarray) -> list[float]:

@@ -15,7 +15,7 @@ from torch import Tensor
 import model.loading.loading
 import model.nn.attention
 import viz.server.asgi
-import viz.views.home.hero
+import viz.views.home.explore
 import viz.views.tokens.listing
 from model.nn.recorder import AttentionCall
 from viz.state.session import current
@@ -49,7 +49,7 @@ def plant() -> None:
     model.loading.loading.ASSETS = Path(os.environ["FAULTY_ASSETS"])
     model.nn.attention.fused = within_memory(model.nn.attention.fused)
     viz.views.tokens.listing.token_list = breaking(viz.views.tokens.listing.token_list)
-    viz.views.home.hero.pipeline = breaking(viz.views.home.hero.pipeline)
+    viz.views.home.explore.outcome = breaking(viz.views.home.explore.outcome)
 
 
 if __name__ == "__main__":

@@ -47,13 +47,10 @@ def test_a_visitor_gets_the_models_own_numbers_also_where_its_process_dies(
 def expect_weights(page: Page, text: str, head: int) -> None:
     """The arcs of the chosen token are the model's own weights."""
     weights = load_model("house-gpt").trace(text).find(View().place).weights(head)
-    line = page.get_by_test_id("arc-line").locator(".wide")
-    chosen = line.locator(".token.chosen")
-    expect(chosen).to_have_count(1)
-    query = int(chosen.get_attribute("data-token") or "-1")
-    chosen.focus()
-    expect(line.locator(".arcs.shown path").first).to_be_visible()
-    assert arc_weights(line) == pytest.approx(drawn(weights[query]), abs=1e-3)
+    explorer = page.get_by_test_id("explorer")
+    expect(explorer).to_have_attribute("data-ready", "true")
+    query = int(explorer.get_attribute("data-query") or "-1")
+    assert arc_weights(page) == pytest.approx(drawn(weights[query]), abs=1e-3)
 
 
 def process_of_the_model(page: Page) -> int:

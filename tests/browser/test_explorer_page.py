@@ -7,20 +7,16 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from model import load_model
 from tests.browser.controls import (
     BARS,
-    arc_weights,
     click_mark,
     close_heads,
-    drawn,
     pick_head,
     show,
 )
 from tests.browser.explorer.stage import AFTER_THE_DELAY
 from tests.browser.test_all_heads import click_head
 from tests.legible import assert_opens_on_its_picture
-from viz.state.link import View
 
 
 @pytest.fixture
@@ -142,22 +138,6 @@ def test_what_a_pass_makes_old_is_not_faded_frame_by_frame(explorer: Locator, pa
         }"""
     )
     assert seconds == "0s"
-
-
-def test_home_opens_on_the_arcs_of_the_models_weights(open_page: Callable[..., Page]) -> None:
-    trace = load_model("house-gpt").trace(View().text)
-    weights = trace.find(View().place).weights(View().head)
-    line = open_page("/").get_by_test_id("arc-line").locator(".wide")
-    expect(line.locator(".said")).to_have_text(re.compile(r"→ ·Hill \d+%"))
-    tokens = line.locator(".token")
-    expect(tokens).to_have_count(len(trace.tokens))
-    chosen = line.locator(".token.chosen")
-    chosen.focus()
-    for query in (View().query, View().query - 1):
-        expect(chosen).to_have_attribute("data-token", str(query))
-        expect(line.locator(".arcs.shown path").first).to_be_visible()
-        assert arc_weights(line) == pytest.approx(drawn(weights[query]), abs=1e-3)
-        line.page.keyboard.press("ArrowLeft")
 
 
 def test_the_whole_map_the_row_and_the_filled_formula_are_on_one_screen(

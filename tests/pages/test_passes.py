@@ -99,8 +99,6 @@ def test_every_view_passes_the_sentence_once_unchanged_and_once_changed(
         assert engine().holdings.traces == 0  # none was small enough to be kept
         assert {one: count for one, count in Counter(passes).items() if count > 1} == {}, view
         assert len(passes) <= runs + MORE.get(view, 0), view
-        if passes:
-            assert [one.value for one in app.sidebar.caption].count("Ran on the CPU.") == 1, view
         assert passes.held == [], view  # an open page keeps requests, no traces
 
 

@@ -112,7 +112,7 @@ def test_a_full_disk_is_told_on_home(hub: Hub, monkeypatch: pytest.MonkeyPatch) 
 def test_who_is_elsewhere_sees_it_come_but_cannot_stop_it(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("viz.views.home.hero.visitor_is_local", lambda: False)
+    monkeypatch.setattr("viz.views.home.explore.visitor_is_local", lambda: False)
     hub.slowly = 0.5
     fetch_behind(models[NAME])
     app = home()

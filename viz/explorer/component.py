@@ -82,7 +82,12 @@ def explorer(
         around=around,
         modules=modules,
     )
-    beside = {"run": run, "device": device, "claims": [asdict(claim) for claim in claims], "hero": hero and asdict(hero)}
+    beside = {
+        "run": run,
+        "device": device,
+        "claims": [asdict(claim) for claim in claims],
+        "hero": hero and asdict(hero),
+    }
     data = packed(without_arrays(message, _held()) | beside | _place(mount, chosen))
     _hold(message)
     _component(

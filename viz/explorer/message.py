@@ -76,8 +76,8 @@ class HeadClaim:
 @dataclass(frozen=True)
 class Hero:
     """What the screen of the main job shows beside a layer: what is changed, in words, how sure the model was
-    of each token, a share from 0 to 1 or None, and the loss of the sentence. `before` is None where nothing is
-    changed."""
+    of each token, a share from 0 to 1 or None, and the loss of the sentence. `before` is None where nothing
+    is changed."""
 
     change: str
     sure: Mapping[Run, Sequence[float | None] | None] | None = None

@@ -35,9 +35,9 @@ from viz.state.session import (
 
 if TYPE_CHECKING:
     from model.run.model import Model
-    from viz.state.look import Look
     from model.trace.records import Attention
     from model.trace.trace import Trace
+    from viz.state.look import Look
 
 # The sentence, in a box of as many lines as it needs, and the examples to start from.
 # Enter sends the sentence, Shift and Enter begin a new line: `viz.shell.keys` hears them.

@@ -32,7 +32,7 @@ from viz.state import navigation
 from viz.state.embedded import is_embedded
 from viz.state.link import View, opening_link
 from viz.state.look import is_loaded, loaded
-from viz.state.navigation import THIS_VIEW, PageEntry, entry, has_others, leading_to
+from viz.state.navigation import THIS_VIEW, PageEntry, entry, has_others, html_link, leading_to
 from viz.state.session import adopt_link, current
 from viz.tour import card as tour
 
@@ -65,6 +65,10 @@ ALSO: dict[str, tuple[BlockKind, ...]] = {
     "pages/laboratory.py": ("attention",),
     "pages/encoder_decoder.py": ("attention",),
 }
+OTHERS = (
+    "pages/encoder_decoder.py",
+    "pages/model_as_code.py",
+)  # stations of the walk that are no block
 # The addresses of the pages on which a block is filled, by viz/shell/keys/js/links.js: drawn anew with each
 # page, the map would lose the keyboard.
 SHOWN_ON = {
@@ -94,7 +98,9 @@ class ModelMap:
                 _rail(rail, place, self.carried, named=len(self.rails) > 1) for rail in self.rails
             )
             room = _ROOM_FOR_STACKS if len(self.rails) > 1 else ""
-            self.drawn.html(f'<nav aria-label="The parts of the model">{rows}</nav>{room}')
+            others = "".join(html_link(one, entry(one).station, self.carried) for one in OTHERS)
+            parts = f'{rows}<div class="others">{others}</div>'
+            self.drawn.html(f'<nav aria-label="The parts of the model">{parts}</nav>{room}')
 
 
 def model_map(
@@ -133,7 +139,7 @@ def _block(block: MapBlock, carried: Mapping[str, str]) -> str:
 
 _DRAWN = "frame-drawn"  # session state: the page that is about to run has its frame
 _FRAME = "frame"  # session state: that of the open page
-SIDEBAR = 232  # pixels: the longest name of a page
+SIDEBAR = 200  # pixels, the fewest that Streamlit takes; viz/shell/style.css makes it narrower
 _STYLE = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in ("style.css", "frame.css", "switches.css")
@@ -172,10 +178,15 @@ class Frame:
             with _of_every_page(), self.said:
                 say_untrained()
 
+    @property
+    def has_map(self) -> bool:
+        """Whether the page is one of the walk through the model, which the map leads along."""
+        return self.page in navigation.PLACES["Walk"] and not self.is_embedded
+
     def draw_map(self, model: "Model", view: View | None = None) -> None:
         """The map of the model, where it could not be drawn before the model was loaded. view: the view that
         its links open, where the page shows another model than the chosen one."""
-        if self.model_map is None and not self.is_embedded:
+        if self.model_map is None and self.has_map:
             carried = THIS_VIEW if view is None else opening_link(view)
             with _of_every_page(), self.map:
                 self.model_map = model_map(model.config, carried, model.unproven)
@@ -186,12 +197,6 @@ class Frame:
         """Lights the tick of a layer on the map. place: the name of one of its sub-layers."""
         if self.model_map is not None:
             self.model_map.light(place)
-
-    def say_device(self, device: str) -> None:
-        """Says in the menu where the pass ran."""
-        if not self.is_embedded:
-            with st.sidebar:
-                st.caption(f"Ran on {plain(device)}.")
 
     def follow_model(self, name: str) -> None:
         """Draws the page anew where a part of it has opened another model than the map's."""
@@ -294,9 +299,10 @@ def _frame(file: str) -> "DeltaGenerator":
         tour.elsewhere()
         class_bar.bar(file)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading"):
+        has_stations = navigation.stations(file)
         st.title(page.heading or page.title, anchor=False, width="content")
         beside_title = st.container(width="content")
-        if not page.has_beats:
+        if not page.has_beats and not has_stations:
             st.caption(page.line, width="stretch")
     return beside_title
 

@@ -96,7 +96,6 @@ def look(
             tour.card(None)
         st.stop()
     write_link()
-    around.say_device(seen.trace.device)
     with around.card:
         tour.card(seen)
     if head and not tour.is_asking():
@@ -168,8 +167,8 @@ def compare(seen: Look, options: Mapping[str, PanelView]) -> None:
 
 
 def switched(look: Look) -> Look | None:
-    """The run of a part of the page with what was switched in it; None where it is refused, in a sentence. Where
-    another text or model is already asked for, the whole page is drawn."""
+    """The run of a part of the page with what was switched in it; None where it is refused, in a sentence.
+    Where another text or model is already asked for, the whole page is drawn."""
     if not still_asked(look):
         st.rerun()
     try:

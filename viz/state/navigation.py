@@ -1,5 +1,5 @@
-"""The pages in the order of the path through them, the menu, the way from page to page, and links between
-them."""
+"""The seven places of the menu with their pages in the order of the path through them, the way from page to
+page, and links between them."""
 
 import html
 from collections.abc import Iterable, Mapping
@@ -23,14 +23,16 @@ HOME = "pages/home.py"
 class PageEntry:
     """A page's file, its name in the menu, and one line on where it stands in the whole picture.
 
-    reads: whether it runs a model on the sentence. lends: whether it may open another sentence and model than
-    the visitor's. has_beats: whether its parts stand beside its heading: the idea, by hand, on the sentence.
+    station: its name among the pages of its place, where that is another one. reads: whether it runs a model
+    on the sentence. lends: whether it may open another sentence and model than the visitor's. has_beats:
+    whether its parts stand beside its heading: the idea, by hand, on the sentence.
     """
 
     file: str
     title: str
     line: str
     heading: str = ""  # above the page, where it is not the title
+    station: str = ""
     reads: bool = True
     lends: bool = False
     has_beats: bool = True
@@ -41,8 +43,8 @@ class PageEntry:
         return "" if self.file == HOME else self.file.removeprefix("pages/").removesuffix(".py")
 
 
-MENU: dict[str, tuple[PageEntry, ...]] = {
-    "": (
+PLACES: dict[str, tuple[PageEntry, ...]] = {
+    "Explore": (
         PageEntry(
             HOME,
             "Home",
@@ -52,7 +54,7 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             has_beats=False,
         ),
     ),
-    "Through the model": (
+    "Walk": (
         PageEntry(
             "pages/tokens.py",
             "Tokens and embeddings",
@@ -67,11 +69,6 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "pages/attention.py",
             "Attention, step by step",
             "One head, from queries, keys and values to its output.",
-        ),
-        PageEntry(
-            "pages/all_heads.py",
-            "All heads",
-            "What each head attends to, what it writes, and what the model loses without it.",
         ),
         PageEntry(
             "pages/layer_norm.py",
@@ -94,6 +91,30 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "Encoder and decoder",
             "One stack reads a sentence, the other writes it in French, word by word.",
             lends=True,
+            station="Encoder–decoder",
+        ),
+        PageEntry(
+            "pages/model_as_code.py",
+            "Code",
+            "The open model as one listing of PyTorch, with the shapes of your sentence.",
+            "The model as code",
+            station="Code",
+            has_beats=False,
+        ),
+    ),
+    "Heads": (
+        PageEntry(
+            "pages/all_heads.py",
+            "All heads",
+            "What each head attends to, what it writes, and what the model loses without it.",
+            station="On your sentence",
+        ),
+        PageEntry(
+            "pages/corpus.py",
+            "Heads over a corpus",
+            "What every head does over a whole text, and not on one sentence only.",
+            has_beats=False,
+            station="Over a corpus",
         ),
     ),
     "Experiments": (
@@ -110,32 +131,15 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             reads=False,
             lends=True,
         ),
-        PageEntry(
-            "pages/corpus.py",
-            "Heads over a corpus",
-            "What every head does over a whole text, and not on one sentence only.",
-            has_beats=False,
-        ),
+    ),
+    "Cost": (
         PageEntry(
             "pages/shapes_and_cost.py",
             "Shapes and cost",
             "How large the arrays are, what they cost, and how both grow with the text.",
         ),
     ),
-    "Reference": (
-        PageEntry(
-            "pages/worked_examples.py",
-            "Worked examples",
-            "Every calculation, step by step, with numbers that you can change.",
-            reads=False,
-        ),
-        PageEntry(
-            "pages/model_as_code.py",
-            "Code",
-            "The open model as one listing of PyTorch, with the shapes of your sentence.",
-            "The model as code",
-            has_beats=False,
-        ),
+    "Library": (
         PageEntry(
             "pages/examples.py",
             "Examples",
@@ -144,12 +148,20 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             has_beats=False,
         ),
         PageEntry(
+            "pages/worked_examples.py",
+            "Worked examples",
+            "Every calculation, step by step, with numbers that you can change.",
+            reads=False,
+        ),
+        PageEntry(
             "pages/glossary.py",
             "Glossary",
             "Each term in one sentence, with the page where it is used.",
             reads=False,
             has_beats=False,
         ),
+    ),
+    "Teach": (
         PageEntry(
             "pages/for_a_class.py",
             "For a class",
@@ -159,7 +171,7 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
     ),
 }
 
-PAGES: tuple[PageEntry, ...] = tuple(page for group in MENU.values() for page in group)
+PAGES: tuple[PageEntry, ...] = tuple(page for pages in PLACES.values() for page in pages)
 
 
 def entry(file: str) -> PageEntry:
@@ -192,13 +204,25 @@ def _made_in(folder: Path) -> dict[str, StreamlitPage]:
 
 
 def menu() -> None:
-    """All pages, in their groups; viz/shell/keys marks the open one."""
-    groups = "".join(
-        (f"<p>{group}</p>" if group else "")
-        + "".join(html_link(page.file, page.title) for page in pages)
-        for group, pages in MENU.items()
+    """The seven places; viz/shell/keys marks the open one."""
+    places = "".join(
+        html_link(pages[0].file, place, shown_on=pages) for place, pages in PLACES.items()
     )
-    st.html(f'<nav class="menu" aria-label="Pages">{groups}</nav>')
+    st.html(f'<nav class="menu" aria-label="Places">{places}</nav>')
+
+
+def stations(file: str) -> bool:
+    """The pages of the place of this one, where it has several; whether they are drawn. Those of the walk are
+    the blocks of its map."""
+    place, pages = next(place for place in PLACES.items() if entry(file) in place[1])
+    has_row = len(pages) > 1 and place != "Walk"
+    if has_row:
+        links = "".join(html_link(page.file, page.station or page.title) for page in pages)
+        st.html(
+            f'<nav class="menu stations" aria-label="Pages of this place">{links}</nav>',
+            width="content",
+        )
+    return has_row
 
 
 def path(file: str) -> None:
@@ -228,9 +252,17 @@ def has_others() -> bool:
     return _PAGES in st.session_state
 
 
-def html_link(file: str, words: str, parameters: Mapping[str, str] = THIS_VIEW) -> str:
-    """An HTML link to a page; its words alone where a page runs by itself."""
+def html_link(
+    file: str,
+    words: str,
+    parameters: Mapping[str, str] = THIS_VIEW,
+    shown_on: Iterable[PageEntry] = (),
+) -> str:
+    """An HTML link to a page; its words alone where a page runs by itself. shown_on: the pages on which
+    viz/shell/keys marks it, beside its own."""
     leads = leading_to(file, parameters) if has_others() else ""
+    if pages := " ".join(f"/{page.address}" for page in shown_on):
+        leads += f' data-shown-on="{pages}"'
     return f"<a {leads}>{html.escape(words)}</a>"
 
 

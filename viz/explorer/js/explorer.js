@@ -65,7 +65,7 @@ export class Explorer {
     this.show(data, news);
     if (data.revision !== before?.revision) this.adopt(data);
     this.clamp();
-    if (data.hero && before && data.run !== before.run) this.showChange();
+    if (data.hero && before && data.run !== before.run) this.showNews(before);
     this.drawing.load(data.assets);
     this.controls.build(this);
     this.drawing.draw();
@@ -89,15 +89,21 @@ export class Explorer {
     if (REPORTED.some((field) => state[field] !== selection[field])) this.report();
   }
 
-  /** After a change of the mechanism, the cell that it moved most is the chosen one. */
-  showChange() {
+  /** Chooses what there is to see: of another text the last token's largest weight, after a change of the
+   *  mechanism the weight that it moved most. */
+  showNews({ queries }) {
     this.state.run = "changed";
-    if (!this.baseline || !this.isHere) return;
+    if (!this.isHere) return;
     const [after, before] = this.drawing.runs();
-    const moved = difference(before.weights, after.weights).map(Math.abs);
-    const cell = moved.indexOf(Math.max(...moved));
-    if (!moved[cell]) return; // this head's weights are as they were
-    Object.assign(this.state, { query: Math.floor(cell / this.layer.keys), key: cell % this.layer.keys });
+    const { layer, received } = this;
+    const isOther = received.queries.full.join("\n") !== queries.full.join("\n");
+    const from = isOther ? (layer.queries - 1) * layer.keys : 0;
+    const seen = before ? difference(before.weights, after.weights).map(Math.abs) : after.weights;
+    if (!isOther && !before) return; // the change was taken back
+    const amounts = seen.subarray(from);
+    const cell = from + amounts.indexOf(amounts.reduce((most, amount) => Math.max(most, amount), 0));
+    if (!seen[cell]) return; // this head's weights are as they were
+    Object.assign(this.state, { query: Math.floor(cell / layer.keys), key: cell % layer.keys });
     this.report();
   }
 

@@ -34,7 +34,7 @@ _component = st.components.v2.component(
 
 @st.fragment
 def head_picker(request: Request, *, changed: bool) -> None:
-    """The picker for a page's run, behind a button. changed: whether the page runs what the visitor changes."""
+    """The heads of a page's run behind a button. changed: whether the page runs what the visitor changes."""
     state = st.session_state
     if state.pop(_CHOSEN, False):
         st.rerun()
@@ -62,7 +62,10 @@ def docked_heads(request: Request) -> None:
     view = current()
     chosen = message(request, (view.place, view.head), has_maps=True)
     _component(
-        key=_KEY, data=packed({**chosen, "docked": True}), on_head_change=_take, on_opened_change=_note_opened
+        key=_KEY,
+        data=packed({**chosen, "docked": True}),
+        on_head_change=_take,
+        on_opened_change=_note_opened,
     )
 
 

@@ -103,7 +103,7 @@ export class Picker {
         onclick: () => this.pick({ place: name, head: this.chosen?.head ?? 0 }),
       };
       const layer = element("span", opensLayer, label);
-      return element("div", { class: "row", role: "row" }, layer, ...buttons);
+      return element("div", { class: "row", role: "row", style: `--heads:${heads}` }, layer, ...buttons);
     };
     const parts = families.flatMap((family) => [
       families.length > 1 ? element("h3", {}, family.title) : null,

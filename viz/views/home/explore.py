@@ -20,6 +20,7 @@ from viz.state.navigation import page_link
 from viz.state.session import carried_link, current
 from viz.views.home.outcome import hero_of, outcome
 
+
 @st.fragment
 @error_boundary()
 def explore(look: Look) -> None:

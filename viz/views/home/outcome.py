@@ -1,4 +1,4 @@
-"""What comes of a run: how sure the model was of each token, the loss of the sentence, and what it expects next."""
+"""What comes of a run: how sure the model was of each token, the loss of the sentence, and the next token."""
 
 import html
 from pathlib import Path
@@ -11,11 +11,12 @@ from model.analysis.tokens.prediction import expectation
 from model.trace.trace import Trace
 from viz.explorer.message import Hero
 from viz.notation.labels import token_label
-from viz.notation.numbers import fixed, nats, settled
+from viz.notation.numbers import fixed, nats, settled, signed
 from viz.state.intervention_words import parts
 from viz.state.look import Look
 
 LISTED, LABEL = 5, 14  # tokens, and letters of one
+LOSS = "The mean of −ln p over the sentence's own tokens, in nats: 0 where each is certain."
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 READ = 2**22  # logits that are read for the loss each time the page is drawn: 50 ms
 
@@ -38,7 +39,7 @@ def hero_of(look: Look) -> Hero:
 
 
 def _losses(run: Trace) -> np.ndarray | None:
-    """-ln p of each token but the first; None where the model predicts none, or too many to be read at once."""
+    """-ln p of each token but the first; None where there are none, or too many to be read at once."""
     if run.prediction is None or run.prediction.shape[0] < 2:
         return None
     rows, vocabulary = run.prediction.shape
@@ -58,6 +59,7 @@ def outcome(look: Look, hero: Hero) -> None:
     """The next token and the loss, with those of the unchanged run beside them."""
     after, before = look.trace.prediction, look.baseline and look.baseline.prediction
     if after is None:
+        _vectors(look)
         return
     likely = expectation((before or after).after(-1), after.after(-1), LISTED)
     error = max(rounding(run) for run in (look.trace, look.baseline) if run is not None)
@@ -75,6 +77,22 @@ def outcome(look: Look, hero: Hero) -> None:
     )
 
 
+def _vectors(look: Look) -> None:
+    """How far a change moves the sentence vector of an encoder, the mean of its last states."""
+    before = look.baseline
+    if before is None:
+        st.caption("This model predicts no next token. It makes one vector of the sentence.")
+        return
+    old, new = (
+        run.residual["encoder"][-1].mean(0, dtype=np.float64) for run in (before, look.trace)
+    )
+    cosine = float(old @ new / (np.linalg.norm(old) * np.linalg.norm(new)))
+    st.markdown(
+        f"**Vector of the sentence** cosine {signed(f'{cosine:.3f}')} with the one before",
+        help="The mean of the last vectors of its tokens; 1 is the same direction.",
+    )
+
+
 def _row(token: str, after: float, before: float | None, decimals: int) -> str:
     ghost = "" if before is None else f'<i class="ghost" style="--share:{before:.4f}"></i>'
     was = "" if before is None else f"<small>was {fixed(before, decimals)}</small>"
@@ -86,7 +104,8 @@ def _row(token: str, after: float, before: float | None, decimals: int) -> str:
 
 def _loss(before: float | None, after: float, error: float) -> str:
     """The loss of the sentence, before and after."""
-    now, was = (nats(loss, max(error, 5e-4)) for loss in (after, after if before is None else before))
-    meaning = "The mean of −ln p over the sentence's own tokens, in nats: 0 where each is predicted with certainty."
+    now, was = (
+        nats(loss, max(error, 5e-4)) for loss in (after, after if before is None else before)
+    )
     words = now if before is None else f"{was} → {now}"
-    return f'<p class="outcome" title="{meaning}">Loss of the sentence <b>{words}</b> nats</p>'
+    return f'<p class="outcome" title="{LOSS}">Loss of the sentence <b>{words}</b> nats</p>'

@@ -144,7 +144,10 @@ function unmark() {
 
 function mark(link) {
   const here = location.pathname;
+  const isShown = Boolean(link.dataset.shownOn?.split(" ").includes(here));
+  const isPlace = isShown && link.closest(".menu") !== null;
   if (link.pathname === here) link.setAttribute("aria-current", "page");
+  else if (isPlace) link.setAttribute("aria-current", "true");
   else link.removeAttribute("aria-current");
-  link.toggleAttribute("data-filled", Boolean(link.dataset.shownOn?.split(" ").includes(here)));
+  link.toggleAttribute("data-filled", isShown);
 }
