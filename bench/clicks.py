@@ -18,7 +18,8 @@ from bench import gpt2_size
 from bench.chromium import Tab, browsing, tab
 from bench.quantiles import median, p90
 from tests.server import Server, serving
-from viz.state.navigation import PLACES
+from tools.menu import link_to
+from viz.state.navigation import PAGES, PageEntry
 
 WARM = 4
 TIMES = 20  # of each switch, in whole rounds of its acts, so that each switch starts where it ends
@@ -198,27 +199,27 @@ def _pages(browser: Browser, server: Server, times: int) -> list[dict[str, objec
     """From one page to another through the menu, once Plotly is loaded: each page from Home, the
     explorer's page oftenest."""
     rows = []
-    home = PLACES[""][0]
+    home = PAGES[0]
     with tab(browser, server.address) as opened:
         opened.page.goto(CASES[0].path)
         opened.explorer()
-        for group, entries in PLACES.items():
-            for entry in entries if group else ():
-                explorer = entry.file == "pages/attention.py"
-                passed = []
-                for n in range((times if explorer else min(times, 6)) + 1):
-                    _open(opened, home.title, home.heading)
-                    spent = _open(opened, entry.title, entry.heading or entry.title, explorer)
-                    passed += [spent] if n else []  # the first run of a page reads its modules
-                row = {"page": entry.title, "times": len(passed)}
-                rows.append(row | {"median_ms": median(passed), "p90_ms": p90(passed)})
-                print(rows[-1], flush=True)
+        for entry in PAGES[1:]:
+            explorer = entry.file == "pages/attention.py"
+            passed = []
+            for n in range((times if explorer else min(times, 6)) + 1):
+                _open(opened, home)
+                spent = _open(opened, entry, explorer)
+                passed += [spent] if n else []  # the first run of a page reads its modules
+            row = {"page": entry.title, "times": len(passed)}
+            rows.append(row | {"median_ms": median(passed), "p90_ms": p90(passed)})
+            print(rows[-1], flush=True)
         _expect_no_trouble(opened)
     return rows
 
 
-def _open(opened: Tab, title: str, heading: str, explorer: bool = False) -> float:
-    link = opened.page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True)
+def _open(opened: Tab, page: PageEntry, explorer: bool = False) -> float:
+    link, heading = link_to(opened.page, page), page.heading or page.title
+    opened.rest()
     seen = f"document.querySelector('h1')?.textContent.trim() === {heading!r} && {QUIET}"
     if explorer:
         seen = f"{seen} && {PAINTED}"

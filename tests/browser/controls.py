@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tools.menu import link_to
+from viz.state.navigation import PAGES
+
 BARS = ".js-plotly-plot .barlayer .point path"
 MARKS = ".js-plotly-plot .scatterlayer .point"
 
@@ -33,6 +36,11 @@ def choose(page: Page, label: str, option: str) -> None:
     """An option of a list."""
     page.get_by_test_id("stSelectbox").filter(has_text=label).get_by_role("combobox").click()
     page.get_by_role("option", name=option).click()
+
+
+def open_by_menu(page: Page, title: str) -> None:
+    """A page, by its name, through the menu."""
+    link_to(page, next(entry for entry in PAGES if entry.title == title)).press("Enter")
 
 
 def pick_head(page: Page, head: int, layer: int | None = None) -> None:

@@ -6,17 +6,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.accessibility import GRAVE, both_themes, look
-from tests.browser.controls import close_heads
+from tests.browser.controls import close_heads, open_by_menu
 from viz.state.navigation import PAGES
 
 WIDTH_OF_A_PHONE = 390
-
-
-def open_by_keyboard(page: Page, title: str) -> None:
-    """Opens a page of the menu as a reader without a mouse does."""
-    link = page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True)
-    link.focus()
-    link.press("Enter")
 
 
 @pytest.mark.timeout(600)  # all pages in one tab: half a minute on a free machine
@@ -26,7 +19,7 @@ def test_no_page_has_a_serious_finding_in_either_theme(
     page = open_page("/")
     troubles = []
     for entry in PAGES:
-        open_by_keyboard(page, entry.title)
+        open_by_menu(page, entry.title)
         heading = page.get_by_role("heading", level=1, name=entry.heading or entry.title)
         expect(heading).to_be_visible()
         settle()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import wait_until_settled
+from tests.browser.controls import open_by_menu
 
 LONG = "the cat saw the dog and " * 50  # more than a link on the page of code carries
 
@@ -47,12 +48,11 @@ def test_back_goes_through_views_and_pages_that_were_reached_by_the_menu(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/")
-    menu = page.get_by_test_id("stSidebar")
-    menu.get_by_role("link", name="All heads").click()
+    open_by_menu(page, "All heads")
     shows(page, "Grid")
     choose(page, "Ranking")
     choose(page, "From word to word")
-    menu.get_by_role("link", name="Tokens").click()
+    open_by_menu(page, "Tokens and embeddings")
     shows(page, "Tokens")
     page.go_back()
     shows(page, "From word to word")
@@ -68,8 +68,7 @@ def test_back_keeps_a_text_that_is_too_long_for_the_links_of_the_menu(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/all_heads", text=LONG)
-    menu = page.get_by_test_id("stSidebar")
-    menu.get_by_role("link", name="Tokens").click()
+    open_by_menu(page, "Tokens and embeddings")
     shows(page, "Tokens")
     page.wait_for_url("**/tokens?text=**")
     choose(page, "Two tokenizers")
@@ -85,12 +84,14 @@ def test_back_leads_through_the_page_that_opens_a_model_of_its_own(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/")
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Encoder and decoder").click()
+    open_by_menu(page, "Tokens and embeddings")
+    shows(page, "Tokens")
+    open_by_menu(page, "Encoder and decoder")
     shows(page, "Translate")
     page.wait_for_url("**/encoder_decoder?**")
     choose(page, "Alignment")
     page.go_back()
     shows(page, "Translate")
     back_out_of(page, "/encoder_decoder")
-    expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
+    shows(page, "Tokens")
     expect(page.get_by_role("combobox", name="Model")).to_have_value(re.compile("House GPT"))

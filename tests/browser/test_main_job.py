@@ -7,7 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
-from tests.browser.controls import choose, close_heads, pick_head
+from tests.browser.controls import choose, close_heads, open_by_menu, pick_head
+from viz.state.navigation import PLACES
 
 SENTENCE = "the cat saw the cat"
 
@@ -90,26 +91,30 @@ def test_the_view_is_kept_across_pages(open_page: Callable[..., Page]) -> None:
     pick_head(page, 1)
     close_heads(page)
     in_link(page, head="1")
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Home").click()
+    open_by_menu(page, "Explore")
     expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
     expect(box(page)).to_have_value("Anna saw the red bag")
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Attention, step by step").click()
+    open_by_menu(page, "Attention, step by step")
     expect(explorer(page)).to_have_attribute("data-head", "1")
     expect(box(page)).to_have_value("Anna saw the red bag")
 
 
 def test_the_menu_and_the_keyboard_stay_while_pages_change(open_page: Callable[..., Page]) -> None:
     page = open_page("/attention")
-    menu = page.get_by_role("navigation", name="Pages").get_by_role("link")
+    menu = page.get_by_role("navigation", name="Places").get_by_role("link")
+    expect(menu).to_have_text(list(PLACES))
     menu.evaluate_all("links => { window.menuBefore = links; }")
-    link = page.get_by_test_id("stSidebar").get_by_role("link", name="Glossary")
+    link = menu.get_by_text("Library")
     link.press("Enter")
-    expect(page.get_by_role("heading", name="Glossary")).to_be_visible()
-    expect(link).to_be_focused()
-    foot = page.locator(".st-key-path")
-    foot.get_by_role("link", name="← Examples").press("Enter")
     expect(page.get_by_role("heading", name="Examples", level=1)).to_be_visible()
-    expect(foot.get_by_role("link", name="← Code")).to_be_focused()
+    expect(link).to_be_focused()
+    expect(link).to_have_attribute("aria-current", "page")
+    open_by_menu(page, "Glossary")
+    expect(link).to_have_attribute("aria-current", "true")
+    foot = page.locator(".st-key-path")
+    foot.get_by_role("link", name="← Worked examples").press("Enter")
+    expect(page.get_by_role("heading", name="Worked examples", level=1)).to_be_visible()
+    expect(foot.get_by_role("link", name="← Examples")).to_be_focused()
     assert menu.evaluate_all(
         "links => links.length > 0 && links.every((link, at) => link === window.menuBefore[at])"
     )
@@ -131,7 +136,7 @@ def test_a_page_that_is_opened_adds_one_entry_to_the_history(
     wait_until_settled(page)
     before = page.evaluate("history.length")
     page.evaluate(COUNT_REPLACED)
-    page.get_by_test_id("stSidebar").get_by_role("link", name="All heads").click()
+    open_by_menu(page, "All heads")
     expect(page.get_by_role("radio", name="Grid")).to_be_checked()
     expect(page).to_have_url(re.compile(r"/all_heads\?text=Anna\+saw$"))  # the link's mark is gone
     wait_until_settled(page)
@@ -149,7 +154,7 @@ def test_a_link_keeps_what_was_typed_though_the_address_is_late(
     wait_until_settled(page)
     late = "/?text=Tom+saw"  # as if the page had not yet written what was typed after it
     page.evaluate(f"history.replaceState({{}}, '', '{late}')")
-    page.get_by_test_id("stSidebar").get_by_role("link", name="All heads").click()
+    open_by_menu(page, "All heads")
     expect(page).to_have_url(re.compile(r"/all_heads\?text=Anna\+saw$"))
     expect(box(page)).to_have_value("Anna saw")
 
@@ -168,4 +173,4 @@ def test_a_page_shows_itself_before_its_model_is_there(open_page: Callable[..., 
     page = open_page("/")
     expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
     expect(box(page)).to_be_visible()
-    expect(page.get_by_text(re.compile("Check: attention outputs"))).to_be_visible()
+    expect(page.get_by_text(re.compile("Check: "))).to_be_visible()

@@ -47,7 +47,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
     "Explore": (
         PageEntry(
             HOME,
-            "Home",
+            "Explore",
             "Type a sentence and see, number by number, what a transformer does with it. "
             "Every number is the model's own, and checked.",
             "The attention visualizer",

@@ -1,0 +1,162 @@
+"""The screen of the main job: a sentence, a head, three switches, and what they change."""
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from model import Intervention, load_model
+from model.analysis.run_comparison import losses
+from tests.browser.controls import arc_weights, drawn
+from viz.state.link import View
+
+PARTS = ("headline", "figure", "top-keys", "stages", "readout", "heads")
+
+
+def ready(page: Page) -> None:
+    expect(page.get_by_test_id("explorer")).to_have_attribute("data-ready", "true")
+
+
+def unmask(page: Page) -> None:
+    page.get_by_text("Hide the future").click()
+    expect(page.get_by_test_id("headline")).to_contain_text("No mask")
+    ready(page)
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
+def test_all_of_it_is_on_one_screen(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page], size: tuple[int, int]
+) -> None:
+    width, height = size
+    page = fresh_page()
+    page.set_viewport_size({"width": width, "height": height})
+    open_page("/", on=page)
+    ready(page)
+    parts = {name: page.get_by_test_id(name) for name in PARTS}
+    parts |= {name: page.get_by_text(name) for name in ("Next after", "Loss of", "Hide the future")}
+    for name, part in parts.items():
+        box = part.first.bounding_box()
+        assert box is not None, name
+        assert box["y"] >= 0, name
+        assert box["y"] + box["height"] <= height + 1, name
+    side = page.evaluate(
+        """() => { const found = [];
+            const look = (root) => { for (const one of root.querySelectorAll("*")) {
+                if (one.matches("svg.marks rect")) found.push(one.getBBox().width);
+                if (one.shadowRoot) look(one.shadowRoot); } };
+            look(document); return Math.max(...found); }"""
+    )
+    assert side >= (540 if size == (1440, 900) else 360)
+
+
+def test_the_arcs_are_the_models_weights_over_the_columns_of_the_map(
+    open_page: Callable[..., Page],
+) -> None:
+    trace = load_model("house-gpt").trace(View().text)
+    weights = trace.find(View().place).weights(View().head)
+    page = open_page("/")
+    ready(page)
+    tokens = page.locator(".header").get_by_role("radio")
+    expect(tokens).to_have_count(len(trace.tokens))
+    for query in (View().query, View().query - 1):
+        tokens.nth(query).click()
+        expect(page.get_by_test_id("explorer")).to_have_attribute("data-query", str(query))
+        assert arc_weights(page) == pytest.approx(drawn(weights[query]), abs=1e-3)
+        most = int(weights[query].argmax())
+        expect(page.get_by_test_id("headline")).to_contain_text(f"{weights[query, most]:.2f}")
+
+
+def test_lifting_the_mask_moves_numbers_and_the_headline_says_what_happened(
+    open_page: Callable[..., Page],
+) -> None:
+    model = load_model("house-gpt")
+    before, after = (
+        model.trace(View().text),
+        model.trace(View().text, intervention=Intervention(mask="none")),
+    )
+    old, new = (run.find(View().place).weights(View().head) for run in (before, after))
+    query, key = np.unravel_index(np.abs(new - old).argmax(), new.shape)
+    page = open_page("/")
+    ready(page)
+    unmask(page)
+    explorer = page.get_by_test_id("explorer")
+    expect(explorer).to_have_attribute("data-query", str(query))  # where most has changed
+    expect(explorer).to_have_attribute("data-key", str(key))
+    headline = page.get_by_test_id("headline")
+    for number in (new[query, key], old[query, key], losses(before).mean(), losses(after).mean()):
+        expect(headline).to_contain_text(f"{number:.2f}")
+    lost = page.get_by_text("Loss of the sentence")
+    for run in (before, after):
+        expect(lost).to_contain_text(f"{losses(run).mean():.2f}")
+    page.get_by_role("button", name="Undo").click()
+    expect(headline).not_to_contain_text("No mask")
+    assert "mask=" not in page.url
+
+
+def test_before_after_and_difference_stand_in_the_same_pixels(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/", mask="none", query=8, key=5)
+    ready(page)
+    model = load_model("house-gpt")
+    old, new = (
+        model.trace(View().text, intervention=change).find(View().place).weights(View().head)[8, 5]
+        for change in (Intervention(), Intervention(mask="none"))
+    )
+    place = page.get_by_test_id("figure").bounding_box()
+    for name, number in (("Before", old), ("After", new), ("Difference", new - old)):
+        page.get_by_role("radio", name=name, exact=True).click()
+        ready(page)
+        assert page.get_by_test_id("figure").bounding_box() == place
+        words = page.get_by_test_id("figure").get_attribute("aria-label") or ""
+        said = float(words.rsplit(": ", 1)[1].replace("−", "-").split(",")[0].split(" ")[0])
+        assert said == pytest.approx(float(number), abs=6e-5), name
+
+
+def test_a_head_that_is_switched_off_is_struck_through_and_says_its_loss(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/")
+    ready(page)
+    page.get_by_text("Head L1H7").click()
+    expect(page.get_by_test_id("headline")).to_contain_text("L1H7 off")
+    expect(
+        page.get_by_test_id("heads").get_by_role("gridcell", name=re.compile("L1H7.*zero"))
+    ).to_have_count(1)
+
+
+def test_another_sentence_opens_on_its_last_token_and_largest_key(
+    open_page: Callable[..., Page],
+) -> None:
+    text = "Anna saw a dog and Tom saw Anna"
+    weights = load_model("house-gpt").trace(text).find(View().place).weights(View().head)
+    page = open_page("/")
+    ready(page)
+    box = page.get_by_role("textbox", name="Your sentence")
+    box.fill(text)
+    box.press("Enter")
+    explorer = page.get_by_test_id("explorer")
+    expect(explorer).to_have_attribute("data-query", str(len(weights) - 1))
+    expect(explorer).to_have_attribute("data-key", str(int(weights[-1].argmax())))
+
+
+def test_an_encoder_says_how_far_its_vector_moves(open_page: Callable[..., Page]) -> None:
+    page = open_page("/", model="minilm", scale="1.0")
+    ready(page)
+    expect(page.locator(".st-key-outcome")).to_contain_text(re.compile(r"cosine 0\.\d{3}"))
+    assert len(arc_weights(page)) > 1
+
+
+@pytest.mark.parametrize("stage", ["query", "scores", "output"])
+def test_every_stage_keeps_the_map_where_it_is(open_page: Callable[..., Page], stage: str) -> None:
+    page = open_page("/")
+    ready(page)
+    before = page.get_by_test_id("figure").bounding_box()
+    page.get_by_test_id(f"stage-{stage}").click()
+    ready(page)
+    after = page.get_by_test_id("figure").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert (before["x"], before["y"]) == (after["x"], after["y"])
