@@ -77,11 +77,12 @@ class HeadClaim:
 class Hero:
     """What the screen of the main job shows beside a layer: what is changed, in words, how sure the model was
     of each token, a share from 0 to 1 or None, and the loss of the sentence. `before` is None where nothing
-    is changed."""
+    is changed. opens: nobody asked for a cell, so it opens on the largest weight of the last token."""
 
     change: str
     sure: Mapping[Run, Sequence[float | None] | None] | None = None
     loss: Mapping[Run, float | None] | None = None
+    opens: bool = False
 
 
 LARGEST = 18_000_000  # bytes of one head; Streamlit's limit on a message is 20 MB

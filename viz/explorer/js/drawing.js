@@ -25,6 +25,7 @@ import { cellOf, figureOf } from "./view.js";
 
 const [LOWEST, TALLEST] = [300, 680]; // pixels of a picture, which fits the window between these
 const BELOW = 80; // pixels of the window that stay free below it, for its legend and its readout
+const BELOW_OF_HERO = 112; // and for the stages
 const NARROWEST = 120;
 
 export class Drawing {
@@ -127,7 +128,8 @@ export class Drawing {
     const host = this.root.getRootNode().host ?? this.root;
     const scrolled = host.closest("[data-testid=stMain]")?.scrollTop ?? 0;
     const top = this.parts.figure.getBoundingClientRect().top + scrolled;
-    return Math.min(Math.max((innerHeight - top) / drawnLarger() - BELOW, LOWEST), TALLEST);
+    const below = this.explorer.received.hero ? BELOW_OF_HERO : BELOW;
+    return Math.min(Math.max((innerHeight - top) / drawnLarger() - below, LOWEST), TALLEST);
   }
 
   drawPicture() {

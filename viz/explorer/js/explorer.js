@@ -65,7 +65,7 @@ export class Explorer {
     this.show(data, news);
     if (data.revision !== before?.revision) this.adopt(data);
     this.clamp();
-    if (data.hero && before && data.run !== before.run) this.showNews(before);
+    if (data.hero && (before ? data.run !== before.run : data.hero.opens)) this.showNews(before);
     this.drawing.load(data.assets);
     this.controls.build(this);
     this.drawing.draw();
@@ -91,14 +91,15 @@ export class Explorer {
 
   /** Chooses what there is to see: of another text the last token's largest weight, after a change of the
    *  mechanism the weight that it moved most. */
-  showNews({ queries }) {
+  showNews(shown) {
     this.state.run = "changed";
     if (!this.isHere) return;
     const [after, before] = this.drawing.runs();
     const { layer, received } = this;
-    const isOther = received.queries.full.join("\n") !== queries.full.join("\n");
+    const isOther = received.queries.full.join("\n") !== shown?.queries.full.join("\n");
     const from = isOther ? (layer.queries - 1) * layer.keys : 0;
-    const seen = before ? difference(before.weights, after.weights).map(Math.abs) : after.weights;
+    const isCompared = before && !isOther;
+    const seen = isCompared ? difference(before.weights, after.weights).map(Math.abs) : after.weights;
     if (!isOther && !before) return; // the change was taken back
     const amounts = seen.subarray(from);
     const cell = from + amounts.indexOf(amounts.reduce((most, amount) => Math.max(most, amount), 0));

@@ -13,7 +13,9 @@ from viz.explorer.message import Hero
 from viz.notation.labels import token_label
 from viz.notation.numbers import fixed, nats, settled, signed
 from viz.state.intervention_words import parts
+from viz.state.link import View
 from viz.state.look import Look
+from viz.state.session import current
 
 LISTED, LABEL = 5, 14  # tokens, and letters of one
 LOSS = "The mean of −ln p over the sentence's own tokens, in nats: 0 where each is certain."
@@ -24,17 +26,18 @@ READ = 2**22  # logits that are read for the loss each time the page is drawn: 5
 def hero_of(look: Look) -> Hero:
     """What the explorer shows beside the layer of a run."""
     tokens = tuple(token_label(token.text) for token in look.trace.tokens)
-    change = ", ".join(part.words for part in parts(look.request.intervention, tokens))
+    words = ", ".join(part.words for part in parts(look.request.intervention, tokens))
     runs = {"before": look.baseline, "after": look.trace}
     lost = {name: None if run is None else _losses(run) for name, run in runs.items()}
-    if lost["after"] is None:
-        return Hero(_sentence_case(change))
+    sure = {name: None if loss is None else _sureness(loss) for name, loss in lost.items()}
+    mean = {name: None if loss is None else float(loss.mean()) for name, loss in lost.items()}
+    has_loss, view, first = lost["after"] is not None, current(), View()
+    reads = look.attention.kind != "cross" and look.attention.place.stack == "decoder"
     return Hero(
-        _sentence_case(change),
-        sure={name: None if loss is None else _sureness(loss) for name, loss in lost.items()}
-        if look.attention.kind != "cross"
-        else None,
-        loss={name: None if loss is None else float(loss.mean()) for name, loss in lost.items()},
+        words[:1].upper() + words[1:],
+        sure=sure if has_loss and reads else None,
+        loss=mean if has_loss else None,
+        opens=view.text != first.text and view.selection == first.selection,
     )
 
 
@@ -49,10 +52,6 @@ def _losses(run: Trace) -> np.ndarray | None:
 def _sureness(loss: np.ndarray) -> list[float | None]:
     """The probability of each token after those before it; None for the first."""
     return [None, *np.exp(-loss).tolist()]
-
-
-def _sentence_case(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def outcome(look: Look, hero: Hero) -> None:
