@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.server import serving
 from tests.visitor import Visitor
-from viz.state.navigation import PAGES
+from viz.state.navigation import PAGES, PLACES
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SIDEBAR = 1  # where a message's path begins
@@ -41,7 +41,7 @@ def test_the_menu_is_of_app_py_from_the_first_link_into_a_fresh_server(tmp_path:
                 visitor.page = page
                 await visitor.run()
                 assert visitor.drawn_by[SIDEBAR, 0] == visitor.main, page
-            assert set(visitor.drawn_by.values()) > {visitor.main}  # the page's own, below it
+                assert set(visitor.drawn_by.values()) == {visitor.main}, page
 
     with serving(tmp_path / "log") as server:
         asyncio.run(visit(server.port))
@@ -54,6 +54,7 @@ def test_app_py_opens_every_page_in_one_frame() -> None:
         assert not app.exception
         assert [title.value for title in app.title] == [page.heading or page.title]
         menu = app.sidebar.get("html")[0].proto.body
-        assert re.findall(r'<a href="/(\w*)" data-page>(.*?)</a>', menu) == [
-            (page.address, page.title) for page in PAGES
+        assert re.findall(r'<a href="/(\w*)" data-page data-shown-on="(.*?)">(.*?)</a>', menu) == [
+            (pages[0].address, " ".join(f"/{one.address}" for one in pages), place)
+            for place, pages in PLACES.items()
         ]
