@@ -10,12 +10,7 @@ from tests.pages.reading import control, drawn, own, said, visit
 TEXT = "the cat " * 8
 
 
-def test_home_and_the_text_that_is_written_say_what_the_sink_takes() -> None:
-    link = {"place": "decoder.0.self", "head": "0", "query": "2"}
-    words = said(visit("home", model="all-stages", text="The cat sat", **link))
-    taken = own("all-stages").trace("The cat sat").find("decoder.0.self").sink_weights(0)[2]
-    assert "weights that, with the sink's, sum to 1" in words
-    assert f"The learned sink takes {taken:.2f} of the row of" in words
+def test_the_text_that_is_written_says_what_the_sink_takes() -> None:
     app = visit("prediction", model="all-stages", text="The cat sat", show="Token by token")
     control(app, "Step").set_value(1).run()
     row = re.search(r"sum to ([\d.]+); with the sink's ([\d.]+) that is ([\d.]+)\.", said(app))

@@ -34,7 +34,6 @@ from viz.state.engine import engine
 from viz.state.intervention_words import parts
 from viz.state.look import Look, is_loaded, loaded, traced
 from viz.state.navigation import page_link
-from viz.state.presets import example_claim
 from viz.state.session import (
     carried_link,
     change_view,
@@ -245,13 +244,6 @@ def _check_of(seen: Look) -> float | None:
     return (
         None if waits and not trace.is_checked and not asks_for_check(seen.run) else trace.check()
     )
-
-
-def what_to_look_for() -> None:
-    """The line above a picture of the unchanged run, where the view is an example that has one."""
-    with st.container():
-        if what := example_claim(current()):
-            st.markdown(f"**What to look for.** {plain(what)}")
 
 
 def _loaded(name: str) -> "Model":
