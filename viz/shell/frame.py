@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 
-# The map of the model above every page: its blocks in order, each a link to the page that shows it.
+# The map of the model above the pages of the walk: its blocks in order, each a link to the page that shows it.
 # The blocks that the open page shows are filled, and the tick of the chosen layer is lit.
 
 PAGES: dict[BlockKind, str] = {
@@ -58,13 +58,7 @@ PAGES: dict[BlockKind, str] = {
     "logits": "pages/prediction.py",
     "next_token": "pages/prediction.py",
 }
-ALSO: dict[str, tuple[BlockKind, ...]] = {
-    "pages/home.py": ("attention",),
-    "pages/all_heads.py": ("attention",),
-    "pages/corpus.py": ("attention",),
-    "pages/laboratory.py": ("attention",),
-    "pages/encoder_decoder.py": ("attention",),
-}
+ALSO: dict[str, tuple[BlockKind, ...]] = {"pages/encoder_decoder.py": ("attention",)}
 OTHERS = (
     "pages/encoder_decoder.py",
     "pages/model_as_code.py",
@@ -178,20 +172,20 @@ class Frame:
             with _of_every_page(), self.said:
                 say_untrained()
 
-    @property
-    def has_map(self) -> bool:
-        """Whether the page is one of the walk through the model, which the map leads along."""
-        return self.page in navigation.PLACES["Walk"] and not self.is_embedded
-
     def draw_map(self, model: "Model", view: View | None = None) -> None:
-        """The map of the model, where it could not be drawn before the model was loaded. view: the view that
-        its links open, where the page shows another model than the chosen one."""
-        if self.model_map is None and self.has_map:
-            carried = THIS_VIEW if view is None else opening_link(view)
-            with _of_every_page(), self.map:
+        """The map of the model along the walk through it, where it could not be drawn before the model was
+        loaded; on other pages the room that the names of its heads need. view: the view that its links open,
+        where the page shows another model than the chosen one."""
+        if self.mapped or self.is_embedded:
+            return
+        self.mapped = model.address
+        with _of_every_page(), self.map:
+            if self.page in navigation.PLACES["Walk"]:
+                carried = THIS_VIEW if view is None else opening_link(view)
                 self.model_map = model_map(model.config, carried, model.unproven)
-            self.mapped = model.address
-            self.light_layer((view or current()).place)
+            elif len(rails(model.config, model.unproven)) > 1:
+                st.html(_ROOM_FOR_STACKS)
+        self.light_layer((view or current()).place)
 
     def light_layer(self, place: str) -> None:
         """Lights the tick of a layer on the map. place: the name of one of its sub-layers."""

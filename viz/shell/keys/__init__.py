@@ -22,7 +22,12 @@ from viz.state.look import is_loaded, loaded
 from viz.state.navigation import PAGES
 from viz.state.session import carried_link, change_view, current, to_remember
 
-SHOW_HEADS = ("pages/attention.py", "pages/all_heads.py", "pages/laboratory.py")  # the first opens
+SHOW_HEADS = (  # the first opens
+    "pages/attention.py",
+    "pages/home.py",
+    "pages/all_heads.py",
+    "pages/laboratory.py",
+)
 _LETTERS = 24  # of a token in the list
 _MOUNT, _JUMPED = "keys", "keys-jumped"
 _FOLDER = Path(__file__).parent
