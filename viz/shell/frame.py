@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 
-# The map of the model above the pages of the walk: its blocks in order, each a link to the page that shows it.
+# The map of the model above the pages of the walk: its blocks in order, each a link to its page.
 # The blocks that the open page shows are filled, and the tick of the chosen layer is lit.
 
 PAGES: dict[BlockKind, str] = {
