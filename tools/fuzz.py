@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from model import Intervention, Model, load_model
+from model.nn.intervention import MASKS
 from tests.hostile import laws
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.words import text_of
@@ -136,7 +137,7 @@ def intervention_of(model: Model, dice: random.Random) -> Intervention:
     place = dice.choice(model.attention_names)
     return Intervention(
         scale=dice.choice([None, 0.0, 1.0, -1.0, 20.0]),
-        mask=dice.choice(["model", "none", "causal"]),
+        mask=dice.choice([*MASKS]),
         hidden=frozenset(dice.sample(range(40), dice.randint(0, 5))),
         fill=dice.choice([float("-inf"), 0.0, -1e9, -1e20, 5.0]),
         positions=dice.random() < 0.7,

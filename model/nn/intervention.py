@@ -25,6 +25,7 @@ class Mask:
     # (query, key): joins the own mask
     pattern: Callable[[int, int], NDArray[np.bool_]] | None = None
     lifts: bool = False  # whether it takes the model's own causal mask and windows away
+    looks_back: bool = False  # whether it hides the future
 
     def title_for(self, shape: Shape) -> str:
         """What it is called for models of a shape: an encoder hides no future."""
@@ -39,6 +40,7 @@ MASKS: dict[MaskChoice, Mask] = {
         "causal mask",
         ("encoder", "encoder-decoder"),
         pattern=lambda queries, keys: np.tri(queries, keys, dtype=bool),
+        looks_back=True,
     ),
 }
 

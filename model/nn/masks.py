@@ -107,7 +107,7 @@ def changed_mask(
     if mask.pattern:
         allowed = torch.from_numpy(mask.pattern(queries, keys))
     if intervention.window is not None:
-        looks_back = bool(mask.pattern) or (causal and not mask.lifts)
+        looks_back = mask.looks_back or (causal and not mask.lifts)
         allowed &= window_mask(queries, keys, intervention.window, causal=looks_back)
     allowed[:, [position for position in intervention.hidden if position < keys]] = False
     for at, to in intervention.blocked:

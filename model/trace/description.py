@@ -253,6 +253,9 @@ def _check_config(config: TransformerConfig, found: Description) -> None:
 
 
 VECTORS = ("query", "key", "value")
+# By their names in a file, the fields of the other arrays of an attention sub-layer's record.
+ATTENTION_ARRAYS = {one.field: one.field for one in STAGES if one.is_array}
+ATTENTION_ARRAYS |= {"output": "output", "mask": "own_mask"}
 NORM_ARRAYS = ("input", "mean", "inverse_deviation", "gamma", "beta")
 EXPERT_ARRAYS = ("logits", "weights", "chosen")
 # What numbers an array may hold. "lowered": also minus infinity, and what stands for it in single precision.
@@ -533,8 +536,8 @@ def _arrays(trace: Trace) -> Arrays:
         place = f"attention/{attention.name}"
         for name, vectors in zip(VECTORS, attention.vectors, strict=True):
             arrays[f"{place}/{name}"] = vectors
-        arrays |= {f"{place}/output": attention.output, f"{place}/mask": attention.own_mask}
-        arrays |= {f"{place}/{one.field}": one.of(attention) for one in STAGES if one.is_array}
+        fields = ATTENTION_ARRAYS.items()
+        arrays |= {f"{place}/{name}": getattr(attention, field) for name, field in fields}
         arrays |= {f"{place}/steps/{name}": step for name, step in attention.steps.items()}
     for norm in proven(trace.norms):
         place = f"norms/{norm.name}"

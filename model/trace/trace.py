@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import Intervention
-from model.nn.stages import STAGES
-from model.trace.arrays import Array, BoolArray, read_only
+from model.trace.arrays import Array, BoolArray, arrays_of, read_only
 from model.trace.description import save_trace
 from model.trace.given import WITHOUT_MODEL, GivenTokens, attention_given, of_length, texts_of
 from model.trace.records import (
@@ -306,23 +305,16 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Bytes of the recorded arrays, each counted once, and of all logits, computed yet or not."""
-        arrays: list[NDArray[Any] | None] = [*self.written.values(), self.angles]
+        arrays: list[NDArray[Any]] = [*self.written.values()]
+        arrays += [] if self.angles is None else [self.angles]
         for states in proven_states(self.residual).values():
             arrays += states
         for parts in proven_states(self.summands).values():
             arrays += [] if isinstance(parts, DeferredArrays) else parts.values()
-        for attention in self.attention:
-            arrays += [*attention.vectors, attention.output, *attention.steps.values()]
-            arrays += [attention.own_mask, *(one.of(attention) for one in STAGES if one.is_array)]
-        for norm in proven(self.norms):
-            arrays += [norm.input, norm.recorded, norm.mean, norm.inverse_deviation]
-            arrays += [norm.gamma, norm.beta]
-        for record in proven(self.feed_forward):
-            arrays += [record.before, record.kept]
-        for routed in self.experts:
-            arrays += [routed.logits, routed.weights, routed.chosen]
-        kept = [array for array in arrays if array is not None]
-        addresses = {array.__array_interface__["data"][0]: array.nbytes for array in kept}
+        feeds = proven(self.feed_forward)
+        for record in (*self.attention, *proven(self.norms), *feeds, *self.experts):
+            arrays += arrays_of(record)
+        addresses = {array.__array_interface__["data"][0]: array.nbytes for array in arrays}
         others = (self.prediction, self.vocabulary)
         return sum(addresses.values()) + sum(one.nbytes for one in others if one is not None)
 

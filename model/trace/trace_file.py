@@ -13,6 +13,7 @@ from model.system.settings import MEGABYTE, settings
 from model.trace import array_file
 from model.trace.array_file import Header
 from model.trace.description import (
+    ATTENTION_ARRAYS,
     EXPERT_ARRAYS,
     KEY,
     NORM_ARRAYS,
@@ -126,26 +127,24 @@ def _trace(said: Description, arrays: Arrays) -> Trace:
 def _attention(entry: AttentionEntry, arrays: Arrays) -> Attention:
     place = f"attention/{entry.name}"
     query, key, value = (arrays[f"{place}/{name}"] for name in VECTORS)
-    needs: dict[str, Any] = {
-        one.field: arrays.get(f"{place}/{one.field}") if one.is_array else one.of(entry)
-        for one in STAGES
+    given: dict[str, Any] = {
+        field: arrays.get(f"{place}/{name}") for name, field in ATTENTION_ARRAYS.items()
     }
+    given |= {one.field: one.of(entry) for one in STAGES if not one.is_array}
     return Attention(
         entry.place,
         entry.heads,
         entry.scale,
         look_ahead=entry.look_ahead,
         mask_value=mask_value(entry.fill),
-        output=arrays[f"{place}/output"],
         ablated=entry.ablated,
         vectors=(query, key, value),
-        own_mask=arrays.get(f"{place}/mask"),
         steps={name: arrays[f"{place}/steps/{name}"] for name in entry.steps},
         projection=entry.projected,
         weights_set=entry.weights_set,
         window=entry.window,
         doubt=entry.doubt,
-        **needs,
+        **given,
     )
 
 

@@ -227,9 +227,8 @@ def _token_vectors(
 
 def divided(norm: NormRecord, vectors: Wide, *, centred: bool = False) -> Wide:
     """Vectors divided by their own deviation, as this norm takes it. centred: without their mean."""
-    without_mean = vectors - norm.law.mean(vectors)
-    root = np.sqrt(np.square(without_mean).mean(-1, keepdims=True) + norm.epsilon)
-    result: Wide = (without_mean if centred else vectors) / root
+    mean, size = norm.law.statistics(vectors)
+    result: Wide = (vectors - mean if centred else vectors) / np.sqrt(size + norm.epsilon)
     return result
 
 

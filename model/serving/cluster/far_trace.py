@@ -10,7 +10,7 @@ import numpy as np
 from model.nn.config import Stack
 from model.serving.engine import Request
 from model.system.elsewhere import Elsewhere
-from model.trace.arrays import Array
+from model.trace.arrays import Array, holds_arrays
 from model.trace.blocks import of_query
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
 from model.trace.trace import DeferredArrays, Logits, Trace, Vocabulary
@@ -101,13 +101,16 @@ class PromisedField:
         vars(record)[self._name] = value
 
 
-def later() -> Any:
-    """A `Later`, as what a field of a record may be."""
-    return PromisedField()
-
-
 class FarRecord(Elsewhere):
-    """A record of a trace there. Its fields are those of its kind; the large ones are `later`."""
+    """A record of a trace there. Its fields are those of its kind; arrays among them are promised, but those
+    that are small, `at_once`."""
+
+    def __init_subclass__(cls, at_once: Container[str] = ()) -> None:
+        kind: Any = cls
+        for one in fields(kind):
+            if holds_arrays(one.type) and one.name not in at_once:
+                setattr(cls, one.name, promise := PromisedField())
+                promise.__set_name__(cls, one.name)
 
     source_: TraceSource
     path: FieldPath
@@ -125,9 +128,8 @@ class FarRecord(Elsewhere):
         return float(self.source_.read(*self.path, "check")) if known is None else known
 
 
-class FarAttention(FarRecord, Attention):
+class FarAttention(FarRecord, Attention, at_once=("sinks",)):
     sizes_: tuple[int, int, int]
-    output, vectors, own_mask, steps, bias = later(), later(), later(), later(), later()
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -141,16 +143,15 @@ class FarAttention(FarRecord, Attention):
 
 
 class FarNorm(FarRecord, NormRecord):
-    input, mean, inverse_deviation = later(), later(), later()
-    gamma, beta, recorded = later(), later(), later()
+    pass
 
 
 class FarFeedForward(FarRecord, FeedForwardRecord):
-    before, kept = later(), later()
+    pass
 
 
 class FarExperts(FarRecord, ExpertsRecord):
-    logits, weights, chosen = later(), later(), later()
+    pass
 
 
 # By the fields of a trace.

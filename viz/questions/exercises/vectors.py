@@ -35,9 +35,8 @@ def norm_of_a_vector(source: ExerciseSource, random: Random) -> Exercise:
             break
     count = len(vector.values)
     law = norm.law
-    mean = float(law.mean(np.array(vector.values))[0])
+    mean, variance = (float(one[0]) for one in law.statistics(np.array(vector.values)))
     apart = [value - mean for value in vector.values]
-    variance = sum(each**2 for each in apart) / count
     deviation = math.sqrt(variance + norm.epsilon)
     out = [each / deviation for each in apart]
     digits = vector.digits + 2

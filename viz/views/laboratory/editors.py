@@ -178,9 +178,9 @@ def window(look: Look) -> None:
 def _hides_nothing(look: Look, width: int) -> bool:
     """Whether a window reaches over the whole text in every layer."""
     attentions = [one for one in look.trace.attention if one.kind != "cross"]
-    choice = look.request.intervention.mask
-    looks_back = choice == "causal" or (
-        choice == "model" and all(one.kind == "causal" for one in attentions)
+    choice = MASKS[look.request.intervention.mask]
+    looks_back = choice.looks_back or (
+        not choice.lifts and all(one.kind == "causal" for one in attentions)
     )
     reach = width if looks_back else (width + 1) // 2
     return reach >= max(one.sizes[2] for one in attentions)

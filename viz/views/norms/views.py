@@ -259,7 +259,7 @@ def other_kind(look: Look) -> Panel:
     """The model's norm, the other kind on the same input, and their difference."""
     chosen = choose_numbers(look)
     norm, token = chosen.norm, chosen.token
-    other = next(law for kind, law in NORMS.items() if kind != norm.kind)
+    other = NORMS["layer" if norm.kind == "rms" else "rms"]
     own_values, other_values = (
         law.normalized(norm.input, norm.epsilon) for law in (norm.law, other)
     )
