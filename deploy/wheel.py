@@ -20,7 +20,6 @@ ROOT = Path(__file__).resolve().parents[1]
 TREE = ("app.py", "model", "pages", "static", "viz")
 LEFT_OUT = {
     "model/loading/readme_tables.py",  # writes this repository's README
-    "model/training/books",  # 4 MB, to train house-gpt once more
     "model/profile/profiles",  # the wheel has no room for them
 }
 # Streamlit looks for its settings beside the file that it starts.

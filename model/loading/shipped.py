@@ -5,16 +5,13 @@ training is shown, checkpoints/STEP.safetensors.
 """
 
 import hashlib
-import json
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors import torch as tensor_files
-from torch import Tensor
 
 from model.loading.packed import is_packed, unpacked
 from model.nn.config import TransformerConfig
@@ -38,29 +35,6 @@ class DamagedError(ValueError):
     def __init__(self, what: str) -> None:
         self.what = what
         super().__init__(f"{what} Reinstall the app to repair it; the other models still work.")
-
-
-def save_asset(
-    folder: Path,
-    module: Transformer,
-    tokenizer: GPT2Subset | WordTokenizer,
-    *,
-    card: dict[str, object],
-    checkpoints: dict[int, dict[str, Tensor]] | None = None,
-) -> None:
-    """Writes all that is needed to load a model, weights as fp16. Raises ValueError for weights that
-    half precision cannot hold."""
-    states = {WEIGHTS: _half(module.state_dict())}
-    states |= {checkpoint_file(step): _half(state) for step, state in (checkpoints or {}).items()}
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_json(folder / CONFIG, asdict(module.config))
-    _write_json(folder / TOKENIZER, tokenizer.description())
-    _write_json(folder / "card.json", card)
-    for name, state in states.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        tensor_files.save_file(state, folder / name)
-    hashes = {name: file_hash(folder / name) for name in sorted([CONFIG, TOKENIZER, *states])}
-    _write_json(folder / HASHES, hashes)
 
 
 def load_asset(
@@ -161,18 +135,6 @@ def _named(weight: str) -> str:
 def checkpoint_file(step: int) -> str:
     """The path of a checkpoint inside its model's folder."""
     return f"checkpoints/{step:06d}.safetensors"
-
-
-def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    halves = {name: value.to("cpu", torch.float16).contiguous() for name, value in state.items()}
-    for name, half in halves.items():
-        if not half.isfinite().all():
-            raise ValueError(f"The weights {name} hold values that half precision cannot.")
-    return halves
-
-
-def _write_json(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -1,7 +1,6 @@
-"""A grammar that draws sentences in English and French, and which of them are held out."""
+"""A grammar that draws and reads sentences in English, with their French."""
 
 import tomllib
-import zlib
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -280,18 +279,7 @@ _AT = {
     "in": ("place",), "on": ("thing",), "under": ("thing",), "behind": ("place", "thing"),
     "with": ("person", "animal"),
 }  # fmt: skip
-_FUNCTION_WORDS = ". an and et do does not ne n' pas de d' cet is are est sont very très"
 _ALIVE = frozenset({"person", "animal"})
-
-
-def is_held_out_pair(adjective: str, noun: str) -> bool:
-    """One adjective–noun pair in ten is in no sentence for training."""
-    return zlib.crc32(f"{adjective} {noun}".encode()) % 10 == 0
-
-
-def is_held_out_sentence(phrase: Phrase) -> bool:
-    """One English sentence in ten is not for training."""
-    return zlib.crc32(" ".join(phrase.english).encode()) % 10 == 3
 
 
 def sentence(random: Random) -> Phrase:
@@ -376,17 +364,6 @@ def _place(random: Random) -> Phrase:
 
 def _one(random: Random, fitting: list[T]) -> T:
     return fitting[random.integers(len(fitting))]
-
-
-def words() -> tuple[str, ...]:
-    """Every word of both languages, sorted."""
-    found = set(_FUNCTION_WORDS.split())
-    found |= {form for english, forms in DETERMINERS.items() for form in (english, *forms) if form}
-    found |= {form for english, (french, _) in PRONOUNS.items() for form in (english, french)}
-    found |= {form for pair in PREPOSITIONS.items() for form in pair}
-    for entry in (*NOUNS, *ADJECTIVES, *VERBS):
-        found |= {form for form in vars(entry).values() if isinstance(form, str)}
-    return tuple(sorted(found))
 
 
 _ARTICLES = {**{english: english for english in DETERMINERS}, "an": "a"}
