@@ -2,18 +2,23 @@
 
 config.json, tokenizer.json, model.safetensors (fp16), card.json, sha256.json with the hashes and, where
 training is shown, checkpoints/STEP.safetensors.
+
+The wheel holds the weights packed, bit for bit the same: 16-bit numbers, those of a checkpoint as differences
+from the trained model beside it. All low bytes stand before all high ones, because only the high ones repeat;
+then zlib packs both.
 """
 
 import hashlib
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors import torch as tensor_files
 
-from model.loading.packed import is_packed, unpacked
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset, WordTokenizer, tokenizer_from
@@ -24,6 +29,7 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"
 HASHES = "sha256.json"
+_PACKED = ".packed"  # what follows the name of packed weights
 _NAMES = {"inner": "w_in", "outer": "w_out"}
 LONGEST = 4_096  # tokens: a longer text would not fit on a page
 
@@ -123,6 +129,26 @@ def _module(
     if not all(value.isfinite().all() for value in floats.values()):
         raise DamagedError(f"The weights {weights} of {folder.name} are not all finite numbers.")
     return module.eval().requires_grad_(False)
+
+
+def is_packed(file: Path) -> bool:
+    """Whether a file of weights lies here in its packed form only."""
+    return not file.is_file() and file.with_name(file.name + _PACKED).is_file()
+
+
+def unpacked(file: Path, model: Path) -> bytes:
+    """What a file of weights holds that lies here packed. model: the file of the trained model.
+
+    Raises OSError for a file that cannot be read, ValueError for one that is damaged.
+    """
+    try:
+        halves = zlib.decompress(file.with_name(file.name + _PACKED).read_bytes())
+    except zlib.error as error:
+        raise ValueError("its packed bytes are damaged") from error
+    numbers = np.frombuffer(halves, np.uint8).reshape(2, -1).T.copy().view("<u2")[:, 0]
+    if file != model:
+        numbers = numbers + np.frombuffer(unpacked(model, model), "<u2")
+    return numbers.tobytes()
 
 
 def _named(weight: str) -> str:

@@ -79,7 +79,7 @@ def shares_on_reference(weights: Array, links: Links) -> tuple[float | None, ...
 
 
 def share_on_reference(weights: Array, links: Links) -> float | None:
-    """The mean of `shares_on_gold` over the words that have reference; None if none has."""
+    """The mean of `shares_on_reference` over the words that have reference; None if none has."""
     shares = [share for share in shares_on_reference(weights, links) if share is not None]
     return float(np.mean(shares)) if shares else None
 

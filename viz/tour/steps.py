@@ -1,7 +1,8 @@
 """The steps of the tour as data: where, what to do, why, and what is missing until it is done. Pure.
 
 To add a step, add a `TourStep` to TOUR_STEPS: a page, the view it opens on, a sentence that says what to do,
-and a function that says from the view what is missing. A test tries the act, and acts that are not quite right.
+and a function that says from the view what is missing. A test tries the act, and acts that are not quite
+right.
 """
 
 from collections.abc import Callable, Mapping
