@@ -91,14 +91,14 @@ def _check_hash(folder: Path, name: str, expected: object) -> None:
         raise DamagedError(f"The file {name} of {folder.name} is missing.")
     try:
         if is_packed(file):
-            found = hashlib.sha256(unpacked(file, folder / WEIGHTS)).hexdigest()
+            digest = hashlib.sha256(unpacked(file, folder / WEIGHTS)).hexdigest()
         else:
-            found = file_hash(file)
+            digest = file_hash(file)
     except ValueError as error:
         raise DamagedError(f"The file {name} of {folder.name} is damaged.") from error
     except OSError as error:
         raise NotReadError(name, folder.name, error) from error
-    if found != expected:
+    if digest != expected:
         raise DamagedError(
             f"The file {name} of {folder.name} is damaged: its SHA-256 is not the one in {HASHES}."
         )

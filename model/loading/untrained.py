@@ -326,7 +326,7 @@ def with_random_weights(model: UntrainedModel, seed: int = SEED) -> Transformer:
 def _tokenizer(model: UntrainedModel) -> GPT2Subset:
     if model.tokens == "gpt2":
         return GPT2Tokens()
-    kept = shipped_tokenizer("house-gpt")
-    if not isinstance(kept, GPT2Subset):
+    house = shipped_tokenizer("house-gpt")
+    if not isinstance(house, GPT2Subset):
         raise ValueError("The tokenizer of house-gpt is not one of GPT-2's tokens.")
-    return kept if model.tokens == "house" else GPT2WithEnds(kept.kept)
+    return house if model.tokens == "house" else GPT2WithEnds(house.kept)

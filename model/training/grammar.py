@@ -246,11 +246,11 @@ def doing(verb: Verb, *, plural: bool, negated: bool) -> Phrase:
     return Phrase(english, (_elided("ne", french), french, "pas"), ((1,), (2,), (1,)))
 
 
-def thing(found: Phrase, *, negated: bool) -> Phrase:
+def thing(phrase: Phrase, *, negated: bool) -> Phrase:
     """The object of a verb. French says "pas de pomme" for "not an apple"."""
-    if not negated or found.french[0] not in ("un", "une"):
-        return found
-    return replace(found, french=(_elided("de", found.french[1]), *found.french[1:]))
+    if not negated or phrase.french[0] not in ("un", "une"):
+        return phrase
+    return replace(phrase, french=(_elided("de", phrase.french[1]), *phrase.french[1:]))
 
 
 def being(*, plural: bool, negated: bool) -> Phrase:
@@ -269,8 +269,8 @@ def quality(adjective: Adjective, subject: GrammarSubject, *, very: bool) -> Phr
     """An adjective after "is", which agrees with the subject; or the same with "very"."""
     form = adjective.french(feminine=subject.feminine, plural=subject.plural)
     pairs = ((adjective.english, subject.noun),) if subject.noun else ()
-    said = Phrase((adjective.english,), (form,), ((0,),), pairs)
-    return word("very", "très") + said if very else said
+    phrase = Phrase((adjective.english,), (form,), ((0,),), pairs)
+    return word("very", "très") + phrase if very else phrase
 
 
 T = TypeVar("T")
@@ -372,8 +372,8 @@ _NOUNS = {
     **{noun.english_plural: (noun, True) for noun in NOUNS},
 }
 _ADJECTIVES = {adjective.english: adjective for adjective in ADJECTIVES}
-_BEFORE = {english: found for english, found in _ADJECTIVES.items() if found.before}
-_AFTER = {english: found for english, found in _ADJECTIVES.items() if not found.before}
+_BEFORE = {english: each for english, each in _ADJECTIVES.items() if each.before}
+_AFTER = {english: each for english, each in _ADJECTIVES.items() if not each.before}
 _VERBS = {
     **{verb.english: (verb, False) for verb in VERBS},
     **{verb.english_plural: (verb, True) for verb in VERBS},
@@ -441,8 +441,8 @@ class _PhraseReader:
             self._holds(self._skipped("not"))
         verb, plural = self._taken(_VERBS)
         self._holds(plural == (True if negated else subject.plural))
-        said = doing(verb, plural=subject.plural, negated=negated)
-        return said + self._object(negated=negated) + self._place()
+        action = doing(verb, plural=subject.plural, negated=negated)
+        return action + self._object(negated=negated) + self._place()
 
     def _being(self, subject: GrammarSubject) -> Phrase:
         self._holds(self._taken(_BEING) == subject.plural)
@@ -474,10 +474,10 @@ class _PhraseReader:
 
     def _skipped(self, expected: str) -> bool:
         """Reads the next word if it is this one; returns whether it was."""
-        found = self._next({expected})
-        if found:
+        is_next = self._next({expected})
+        if is_next:
             self._left.pop(0)
-        return found
+        return is_next
 
     def _holds(self, law: bool) -> None:
         if not law:

@@ -50,8 +50,8 @@ def open_page(file: str) -> None:
     """Takes the step from the link; moves to the page of a step that was just opened."""
     adopt()
     st.session_state[_PAGE] = file
-    for kept in (_REQUEST, _ASKED, _REMARK):
-        st.session_state.pop(kept, None)
+    for name in (_REQUEST, _ASKED, _REMARK):
+        st.session_state.pop(name, None)
     known = progress()
     if known.step is None or not known.moving:
         return

@@ -200,7 +200,7 @@ def _look_for(chosen: TrainedHead) -> str:
         view = example.view
         if (view.model, view.text, view.place, view.head) == (run.key, traces.text, *head):
             return plain(f"Press Play. {example.look_for}")
-    roles = [what for what in run.heads if run.found(what) == head]
+    roles = [what for what in run.heads if run.head(what) == head]
     # The number that says most of this head, from the first checkpoint to the last.
     numbers = measures(traces, *head)
     named = [f"Mean {PATTERN_NAMES[what]}" for what in roles if what in PATTERN_NAMES]
