@@ -27,10 +27,10 @@ def save(
     returns it."""
     import torch
 
-    from model.loading.shipped import save_asset
     from model.nn.config import TransformerConfig
     from model.nn.transformer import Transformer
     from model.run.tokenizers import GPT2Subset
+    from tools.training.publishing import save_asset
 
     torch.manual_seed(SEED)
     config = TransformerConfig(

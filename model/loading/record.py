@@ -27,13 +27,13 @@ def record_lines(
 ) -> list[Path]:
     """Writes a trace for each text that is not blank into a folder: 001.safetensors, and so on. The other
     arguments are as in `record`."""
-    kept = [text for text in texts if text.strip()]
-    if not kept:
+    lines = [text for text in texts if text.strip()]
+    if not lines:
         raise ValueError("There is no text to be recorded.")
     opened = _opened(model, by_layer)
     to.mkdir(parents=True, exist_ok=True)
-    files = [to / f"{number:03}{ENDING}" for number in range(1, len(kept) + 1)]
-    for text, file in zip(kept, files, strict=True):
+    files = [to / f"{number:03}{ENDING}" for number in range(1, len(lines) + 1)]
+    for text, file in zip(lines, files, strict=True):
         _written(opened, text, file, full=full)
     return files
 

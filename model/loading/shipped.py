@@ -2,21 +2,23 @@
 
 config.json, tokenizer.json, model.safetensors (fp16), card.json, sha256.json with the hashes and, where
 training is shown, checkpoints/STEP.safetensors.
+
+The wheel holds the weights packed, bit for bit the same: 16-bit numbers, those of a checkpoint as differences
+from the trained model beside it. All low bytes stand before all high ones, because only the high ones repeat;
+then zlib packs both.
 """
 
 import hashlib
-import json
+import zlib
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors import torch as tensor_files
-from torch import Tensor
 
-from model.loading.packed import is_packed, unpacked
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset, WordTokenizer, tokenizer_from
@@ -27,6 +29,7 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"
 HASHES = "sha256.json"
+_PACKED = ".packed"  # what follows the name of packed weights
 _NAMES = {"inner": "w_in", "outer": "w_out"}
 LONGEST = 4_096  # tokens: a longer text would not fit on a page
 
@@ -38,29 +41,6 @@ class DamagedError(ValueError):
     def __init__(self, what: str) -> None:
         self.what = what
         super().__init__(f"{what} Reinstall the app to repair it; the other models still work.")
-
-
-def save_asset(
-    folder: Path,
-    module: Transformer,
-    tokenizer: GPT2Subset | WordTokenizer,
-    *,
-    card: dict[str, object],
-    checkpoints: dict[int, dict[str, Tensor]] | None = None,
-) -> None:
-    """Writes all that is needed to load a model, weights as fp16. Raises ValueError for weights that
-    half precision cannot hold."""
-    states = {WEIGHTS: _half(module.state_dict())}
-    states |= {checkpoint_file(step): _half(state) for step, state in (checkpoints or {}).items()}
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_json(folder / CONFIG, asdict(module.config))
-    _write_json(folder / TOKENIZER, tokenizer.description())
-    _write_json(folder / "card.json", card)
-    for name, state in states.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        tensor_files.save_file(state, folder / name)
-    hashes = {name: file_hash(folder / name) for name in sorted([CONFIG, TOKENIZER, *states])}
-    _write_json(folder / HASHES, hashes)
 
 
 def load_asset(
@@ -111,14 +91,14 @@ def _check_hash(folder: Path, name: str, expected: object) -> None:
         raise DamagedError(f"The file {name} of {folder.name} is missing.")
     try:
         if is_packed(file):
-            found = hashlib.sha256(unpacked(file, folder / WEIGHTS)).hexdigest()
+            digest = hashlib.sha256(unpacked(file, folder / WEIGHTS)).hexdigest()
         else:
-            found = file_hash(file)
+            digest = file_hash(file)
     except ValueError as error:
         raise DamagedError(f"The file {name} of {folder.name} is damaged.") from error
     except OSError as error:
         raise NotReadError(name, folder.name, error) from error
-    if found != expected:
+    if digest != expected:
         raise DamagedError(
             f"The file {name} of {folder.name} is damaged: its SHA-256 is not the one in {HASHES}."
         )
@@ -151,6 +131,26 @@ def _module(
     return module.eval().requires_grad_(False)
 
 
+def is_packed(file: Path) -> bool:
+    """Whether a file of weights lies here in its packed form only."""
+    return not file.is_file() and file.with_name(file.name + _PACKED).is_file()
+
+
+def unpacked(file: Path, model: Path) -> bytes:
+    """What a file of weights holds that lies here packed. model: the file of the trained model.
+
+    Raises OSError for a file that cannot be read, ValueError for one that is damaged.
+    """
+    try:
+        halves = zlib.decompress(file.with_name(file.name + _PACKED).read_bytes())
+    except zlib.error as error:
+        raise ValueError("its packed bytes are damaged") from error
+    numbers = np.frombuffer(halves, np.uint8).reshape(2, -1).T.copy().view("<u2")[:, 0]
+    if file != model:
+        numbers = numbers + np.frombuffer(unpacked(model, model), "<u2")
+    return numbers.tobytes()
+
+
 def _named(weight: str) -> str:
     """The name of a weight; the shipped files hold the maps of a feed-forward under older names."""
     for old, name in _NAMES.items():
@@ -161,18 +161,6 @@ def _named(weight: str) -> str:
 def checkpoint_file(step: int) -> str:
     """The path of a checkpoint inside its model's folder."""
     return f"checkpoints/{step:06d}.safetensors"
-
-
-def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    halves = {name: value.to("cpu", torch.float16).contiguous() for name, value in state.items()}
-    for name, half in halves.items():
-        if not half.isfinite().all():
-            raise ValueError(f"The weights {name} hold values that half precision cannot.")
-    return halves
-
-
-def _write_json(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -22,9 +22,6 @@ from model.run.tokenizers import GPT2Subset, GPT2WithEnds, gpt2
 from model.trace.records import Token
 from model.worked.notes import GPT, MATRICES, PAPER, TWO_LAYERS, NotesPlace
 
-# Models without training: each class of the notes as a config, and mechanisms of later models.
-# Their weights are random. They are made when a model is opened (`model.loading.untrained`).
-
 UNTRAINED_TITLE = "Untrained"  # how the title of each of them begins
 Tokens = Literal["house", "house with ends", "gpt2"]
 HOUSE_TOKENS = 8_192  # of GPT-2's tokens, those that House GPT knows
@@ -37,7 +34,7 @@ VOCABULARY: dict[Tokens, int] = {
 
 @dataclass(frozen=True)
 class UntrainedModel:
-    """A config as a model. source: the class of the notes; None for what a paper describes.
+    """A config as a model.
 
     keeps_heads: W_O is the identity, because the class has none. xavier: matrices start as the class asks
     (Glorot and Bengio 2010), and not as PyTorch's layers do by themselves.
@@ -46,7 +43,6 @@ class UntrainedModel:
     entry: Entry
     config: TransformerConfig
     tokens: Tokens
-    source: NotesPlace | None
     keeps_heads: bool = False
     xavier: bool = False
 
@@ -62,11 +58,12 @@ def _model(
     xavier: bool = False,
     **choices: Any,
 ) -> UntrainedModel:
-    """choices: of the config. Lengths are 512 unless given."""
+    """source: the class of the notes; None for what a paper describes. choices: of the config. Lengths are
+    512 unless given."""
     config = TransformerConfig(**{"d_vocab": VOCABULARY[tokens], "n_ctx": 512, **choices})
     where = "" if source is None else f" From {source}."
     entry = Entry(name, f"{UNTRAINED_TITLE}: {title}", config.shape, about + where, untrained=True)
-    return UntrainedModel(entry, config, tokens, source, keeps_heads, xavier)
+    return UntrainedModel(entry, config, tokens, keeps_heads, xavier)
 
 
 _POST: dict[str, Any] = {"norm_place": "post"}
@@ -300,10 +297,20 @@ def with_random_weights(model: UntrainedModel, seed: int = SEED) -> Transformer:
     with torch.no_grad():
         for part in module.modules():
             match part:
-                case nn.Linear():
-                    _start_linear(part, draws, xavier=model.xavier)
-                case nn.Embedding():
-                    _start_table(part, model, draws)
+                case nn.Linear():  # as PyTorch starts it: all values within ±1/√(values that go in)
+                    bound = 1 / math.sqrt(part.in_features)
+                    if model.xavier:
+                        nn.init.xavier_uniform_(part.weight, generator=draws)
+                    else:
+                        part.weight.uniform_(-bound, bound, generator=draws)
+                    if part.bias is not None:
+                        part.bias.uniform_(-bound, bound, generator=draws)
+                case nn.Embedding() if model.config.scaled_embedding:  # scaled later by as much
+                    part.weight.normal_(std=1 / math.sqrt(part.embedding_dim), generator=draws)
+                case nn.Embedding() if model.xavier and part.embedding_dim == model.config.d_model:
+                    nn.init.xavier_uniform_(part.weight, generator=draws)
+                case nn.Embedding():  # as PyTorch starts it: variance 1
+                    part.weight.normal_(generator=draws)
                 case MultiHeadAttention() if part.sinks is not None:
                     part.sinks.normal_(generator=draws)
                 case Norm():
@@ -316,31 +323,10 @@ def with_random_weights(model: UntrainedModel, seed: int = SEED) -> Transformer:
     return module.eval().requires_grad_(False)
 
 
-def _start_linear(part: nn.Linear, draws: torch.Generator, *, xavier: bool) -> None:
-    """As PyTorch starts a linear map: all values within ±1/√(values that go in)."""
-    bound = 1 / math.sqrt(part.in_features)
-    if xavier:
-        nn.init.xavier_uniform_(part.weight, generator=draws)
-    else:
-        part.weight.uniform_(-bound, bound, generator=draws)
-    if part.bias is not None:
-        part.bias.uniform_(-bound, bound, generator=draws)
-
-
-def _start_table(part: nn.Embedding, model: UntrainedModel, draws: torch.Generator) -> None:
-    """As PyTorch starts a table, with variance 1; vectors that are scaled later start smaller by as much."""
-    if model.config.scaled_embedding:
-        part.weight.normal_(std=1 / math.sqrt(part.embedding_dim), generator=draws)
-    elif model.xavier and part.embedding_dim == model.config.d_model:
-        nn.init.xavier_uniform_(part.weight, generator=draws)
-    else:
-        part.weight.normal_(generator=draws)
-
-
 def _tokenizer(model: UntrainedModel) -> GPT2Subset:
     if model.tokens == "gpt2":
         return GPT2Tokens()
-    kept = shipped_tokenizer("house-gpt")
-    if not isinstance(kept, GPT2Subset):
+    house = shipped_tokenizer("house-gpt")
+    if not isinstance(house, GPT2Subset):
         raise ValueError("The tokenizer of house-gpt is not one of GPT-2's tokens.")
-    return kept if model.tokens == "house" else GPT2WithEnds(kept.kept)
+    return house if model.tokens == "house" else GPT2WithEnds(house.kept)

@@ -1,8 +1,8 @@
-"""The profiles that ship with the app: `python -m model.training.profiles` makes them."""
+"""The profiles that ship with the app: `python -m tools.training.profiles` makes them."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 FOLDER = Path(__file__).with_name("profiles")
-_MADE = "made.json"
+MADE = "made.json"
 _STEP = "-step-"  # between a model and the step of its training whose weights were profiled
 
 
@@ -30,15 +30,10 @@ class Made:
     machine: str
     date: str  # when it was whole
 
-    def save(self, folder: Path) -> None:
-        """Writes it beside the profile."""
-        written = json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
-        (folder / _MADE).write_text(written, encoding="utf-8")
-
 
 def made(folder: Path) -> Made:
     """How a shipped profile was made. Raises OSError or ValueError where that is not known."""
-    return Made(**json.loads((folder / _MADE).read_text(encoding="utf-8")))
+    return Made(**json.loads((folder / MADE).read_text(encoding="utf-8")))
 
 
 def at_step(model: str, step: int) -> str:

@@ -1,6 +1,6 @@
 """Every setting of the app: environment variables, read here and nowhere else.
 
-`python -m model.loading.readme_tables` writes their table into the README.
+`python -m tools.readme_tables` writes their table into the README.
 """
 
 import os

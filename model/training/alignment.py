@@ -44,9 +44,9 @@ def reference_links(phrase: Phrase, target: Sequence[str]) -> Links:
     and so on. Words that the grammar's translation lacks have no links.
     """
     waiting: dict[str, list[tuple[int, ...]]] = {}
-    for said, link in zip(phrase.french, phrase.links, strict=True):
-        waiting.setdefault(said, []).append(link)
-    return tuple(waiting[said].pop(0) if waiting.get(said) else () for said in target)
+    for word, link in zip(phrase.french, phrase.links, strict=True):
+        waiting.setdefault(word, []).append(link)
+    return tuple(waiting[word].pop(0) if waiting.get(word) else () for word in target)
 
 
 def source_words(trace: Trace) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ def shares_on_reference(weights: Array, links: Links) -> tuple[float | None, ...
 
 
 def share_on_reference(weights: Array, links: Links) -> float | None:
-    """The mean of `shares_on_gold` over the words that have reference; None if none has."""
+    """The mean of `shares_on_reference` over the words that have reference; None if none has."""
     shares = [share for share in shares_on_reference(weights, links) if share is not None]
     return float(np.mean(shares)) if shares else None
 
@@ -96,14 +96,14 @@ def crossings(links: Links) -> tuple[tuple[int, int], ...]:
 def heads_by_reference(trace: Trace, links: Links) -> tuple[AligningHead, ...]:
     """Every cross-attention head of a run, the one with most weight on the reference first; () without any
     reference."""
-    found = [
+    heads = [
         AligningHead(attention.name, head, share)
         for attention in trace.attention
         if attention.kind == "cross"
         for head in range(attention.heads)
         if (share := share_on_reference(attention.weights(head), links)) is not None
     ]
-    return tuple(sorted(found, key=lambda head: -head.share))
+    return tuple(sorted(heads, key=lambda head: -head.share))
 
 
 @lru_cache(maxsize=16)

@@ -1,6 +1,6 @@
 """The history of a training: its scores, its weights at each checkpoint, and a text read at each of them.
 
-Models and readings are kept in caches that are bounded in bytes and shared by all visitors.
+Models and traces are kept in caches that are bounded in bytes and shared by all visitors.
 """
 
 import json
@@ -43,7 +43,7 @@ class TrainingRun:
     steps: tuple[int, ...]  # of the checkpoints, rising
     model: Callable[[int], Model]  # the model at one of these steps
 
-    def found(self, what: str) -> tuple[str, int]:
+    def head(self, what: str) -> tuple[str, int]:
         """The sub-layer and head of one of `heads`. Raises KeyError for others."""
         return decoder_head(self.heads[what], "cross" if what == "alignment" else "self")
 
@@ -189,9 +189,9 @@ class Archive:
             read = last.tokenizer.beginning(text, READ_AT_MOST)
         read = last.kept(read)
         end = self._trace(training_run, training_run.steps[-1], read, None)
-        said = tuple(token.id for token in end.target_tokens[1:]) if end.target_tokens else None
+        output = tuple(token.id for token in end.target_tokens[1:]) if end.target_tokens else None
         checkpoints = [
-            self._trace(training_run, step, read, said) for step in training_run.steps[:-1]
+            self._trace(training_run, step, read, output) for step in training_run.steps[:-1]
         ]
         return CheckpointTraces(
             read, training_run.steps, (*checkpoints, end), count - len(end.tokens)
@@ -199,17 +199,17 @@ class Archive:
 
     @cachedmethod(
         attrgetter("_traces"),
-        lambda self, training_run, step, text, said: (training_run.key, step, text),
+        lambda self, training_run, step, text, output: (training_run.key, step, text),
         _LOCK,
     )
     def _trace(
-        self, training_run: TrainingRun, step: int, text: str, said: tuple[int, ...] | None
+        self, training_run: TrainingRun, step: int, text: str, output: tuple[int, ...] | None
     ) -> CheckpointTrace:
-        """said: ids that the decoder reads; None: the model's own output, or a model without a source."""
+        """output: ids that the decoder reads; None: the model's own output, or a model without a source."""
         model = self.model(training_run, step)
-        target = None if said is None else ""
+        target = None if output is None else ""
         with self._turn():
-            trace = model.trace(text, target, continued=said or ())
+            trace = model.trace(text, target, continued=output or ())
         attention = {one.name: one for one in trace.attention}
         return CheckpointTrace(trace.tokens, trace.target_tokens, attention, trace.check())
 

@@ -1,17 +1,68 @@
-"""What is said of transformers, as orders between variants, and what the runs say of it."""
+"""Claims about transformers, as orders between small models, and what the runs of these say of them.
 
+`python -m tools.training experiments` trains each model, a variant of one base, from several seeds.
+"""
+
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from model.loading.shipped import ASSETS
 from model.trace.arrays import Wide
-from model.training import experiments
-from model.training.experiments import Runs
 
+RUNS = "experiments.json"  # trained on one processor
+BY_PROCESSOR = "experiments_by_processor.json"
+SEEDS = (0, 1, 2, 3)
+REPEATED = 2  # the seed that was trained with the instructions of other processors too
+
+# What was measured at a step; None where a run had lost its numbers.
+VariantScores = dict[str, float | None]
+# variant -> seed, or processor -> what was measured. The record of step 0 has the number of parameters too.
+Runs = dict[str, dict[str, list[VariantScores]]]
 Verdict = Literal["supported", "in part", "contradicted"]
 LOSS, ACCURACY = "held_out_loss", "repeat_accuracy"
+
+
+@cache
+def shipped_runs() -> Runs:
+    """The runs that ship with the app."""
+    return read(ASSETS / RUNS)
+
+
+@cache
+def runs_by_processor() -> Runs:
+    """The shipped runs of the seed `REPEATED`, by the processor's instructions; "" are those of `RUNS`."""
+    others = read(ASSETS / BY_PROCESSOR)
+    return {
+        variant: {"": seeds[str(REPEATED)], **others[variant]}
+        for variant, seeds in shipped_runs().items()
+    }
+
+
+def read(file: Path) -> Runs:
+    runs: Runs = json.loads(file.read_text(encoding="utf-8"))
+    return runs
+
+
+def curves(runs: Runs, variant: str, measure: str) -> tuple[list[int], Wide]:
+    """The steps at which a variant was measured, and the values (run, step), NaN where there is none."""
+    histories = list(runs[variant].values())
+    measured = [
+        [record.get(measure) for record in history if measure in record] for history in histories
+    ]
+    steps = [int(record["step"] or 0) for record in histories[0] if measure in record]
+    return steps, np.array(measured, dtype=np.float64)
+
+
+def parameters(runs: Runs, variant: str) -> int:
+    """How many numbers a variant learns."""
+    history = next(iter(runs[variant].values()))
+    return int(history[0]["parameters"] or 0)
 
 
 @dataclass(frozen=True)
@@ -46,7 +97,7 @@ class Ending:
 
 def ending(claim: Claim, name: str, runs: Runs, measure: str = "") -> Ending:
     """The last values of a variant, by its name in the picture."""
-    _, values = experiments.curves(runs, claim.variants[name], measure or claim.measure)
+    _, values = curves(runs, claim.variants[name], measure or claim.measure)
     return Ending(name, values[:, -1])
 
 
@@ -62,7 +113,7 @@ def _badness(claim: Claim, values: Wide) -> Wide:
 
 def verdict(claim: Claim, runs: Runs) -> Verdict:
     """supported: in every pair every seed has the order of the claim; contradicted: none has."""
-    shares = [wins(claim, pair, runs) / len(experiments.SEEDS) for pair in claim.better]
+    shares = [wins(claim, pair, runs) / len(SEEDS) for pair in claim.better]
     if all(share == 1 for share in shares):
         return "supported"
     return "in part" if any(shares) else "contradicted"

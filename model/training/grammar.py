@@ -1,7 +1,6 @@
-"""A grammar that draws sentences in English and French, and which of them are held out."""
+"""A grammar that draws and reads sentences in English, with their French."""
 
 import tomllib
-import zlib
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -247,11 +246,11 @@ def doing(verb: Verb, *, plural: bool, negated: bool) -> Phrase:
     return Phrase(english, (_elided("ne", french), french, "pas"), ((1,), (2,), (1,)))
 
 
-def thing(found: Phrase, *, negated: bool) -> Phrase:
+def thing(phrase: Phrase, *, negated: bool) -> Phrase:
     """The object of a verb. French says "pas de pomme" for "not an apple"."""
-    if not negated or found.french[0] not in ("un", "une"):
-        return found
-    return replace(found, french=(_elided("de", found.french[1]), *found.french[1:]))
+    if not negated or phrase.french[0] not in ("un", "une"):
+        return phrase
+    return replace(phrase, french=(_elided("de", phrase.french[1]), *phrase.french[1:]))
 
 
 def being(*, plural: bool, negated: bool) -> Phrase:
@@ -270,8 +269,8 @@ def quality(adjective: Adjective, subject: GrammarSubject, *, very: bool) -> Phr
     """An adjective after "is", which agrees with the subject; or the same with "very"."""
     form = adjective.french(feminine=subject.feminine, plural=subject.plural)
     pairs = ((adjective.english, subject.noun),) if subject.noun else ()
-    said = Phrase((adjective.english,), (form,), ((0,),), pairs)
-    return word("very", "très") + said if very else said
+    phrase = Phrase((adjective.english,), (form,), ((0,),), pairs)
+    return word("very", "très") + phrase if very else phrase
 
 
 T = TypeVar("T")
@@ -280,18 +279,7 @@ _AT = {
     "in": ("place",), "on": ("thing",), "under": ("thing",), "behind": ("place", "thing"),
     "with": ("person", "animal"),
 }  # fmt: skip
-_FUNCTION_WORDS = ". an and et do does not ne n' pas de d' cet is are est sont very très"
 _ALIVE = frozenset({"person", "animal"})
-
-
-def is_held_out_pair(adjective: str, noun: str) -> bool:
-    """One adjective–noun pair in ten is in no sentence for training."""
-    return zlib.crc32(f"{adjective} {noun}".encode()) % 10 == 0
-
-
-def is_held_out_sentence(phrase: Phrase) -> bool:
-    """One English sentence in ten is not for training."""
-    return zlib.crc32(" ".join(phrase.english).encode()) % 10 == 3
 
 
 def sentence(random: Random) -> Phrase:
@@ -378,25 +366,14 @@ def _one(random: Random, fitting: list[T]) -> T:
     return fitting[random.integers(len(fitting))]
 
 
-def words() -> tuple[str, ...]:
-    """Every word of both languages, sorted."""
-    found = set(_FUNCTION_WORDS.split())
-    found |= {form for english, forms in DETERMINERS.items() for form in (english, *forms) if form}
-    found |= {form for english, (french, _) in PRONOUNS.items() for form in (english, french)}
-    found |= {form for pair in PREPOSITIONS.items() for form in pair}
-    for entry in (*NOUNS, *ADJECTIVES, *VERBS):
-        found |= {form for form in vars(entry).values() if isinstance(form, str)}
-    return tuple(sorted(found))
-
-
 _ARTICLES = {**{english: english for english in DETERMINERS}, "an": "a"}
 _NOUNS = {
     **{noun.english: (noun, False) for noun in NOUNS},
     **{noun.english_plural: (noun, True) for noun in NOUNS},
 }
 _ADJECTIVES = {adjective.english: adjective for adjective in ADJECTIVES}
-_BEFORE = {english: found for english, found in _ADJECTIVES.items() if found.before}
-_AFTER = {english: found for english, found in _ADJECTIVES.items() if not found.before}
+_BEFORE = {english: each for english, each in _ADJECTIVES.items() if each.before}
+_AFTER = {english: each for english, each in _ADJECTIVES.items() if not each.before}
 _VERBS = {
     **{verb.english: (verb, False) for verb in VERBS},
     **{verb.english_plural: (verb, True) for verb in VERBS},
@@ -464,8 +441,8 @@ class _PhraseReader:
             self._holds(self._skipped("not"))
         verb, plural = self._taken(_VERBS)
         self._holds(plural == (True if negated else subject.plural))
-        said = doing(verb, plural=subject.plural, negated=negated)
-        return said + self._object(negated=negated) + self._place()
+        action = doing(verb, plural=subject.plural, negated=negated)
+        return action + self._object(negated=negated) + self._place()
 
     def _being(self, subject: GrammarSubject) -> Phrase:
         self._holds(self._taken(_BEING) == subject.plural)
@@ -497,10 +474,10 @@ class _PhraseReader:
 
     def _skipped(self, expected: str) -> bool:
         """Reads the next word if it is this one; returns whether it was."""
-        found = self._next({expected})
-        if found:
+        is_next = self._next({expected})
+        if is_next:
             self._left.pop(0)
-        return found
+        return is_next
 
     def _holds(self, law: bool) -> None:
         if not law:

@@ -1,7 +1,7 @@
-"""recurrent: a GRU that learns from the same rows as the induction model, with as many parameters."""
+"""The shipped GRU beside the induction model: both learned from the same rows, with as many parameters."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -16,46 +16,7 @@ from model.nn.recurrent import RecurrentLayers, recurrent
 from model.nn.transformer import Transformer
 from model.trace.arrays import Array
 from model.trace.records import Token
-from model.training import head_scores, induction
-from model.training.bigrams import shown_before
-from model.training.induction import InductionTask
-from model.training.recipe import Evaluation, Gate, Random, Recipe
-from model.training.trainer import batch_loss
-
-WIDTH = 77  # gives 38,500 parameters beside the induction model's 38,784
-PERIOD = 16  # symbols of the lists that are said twice
-
-
-class SequenceTask(InductionTask):
-    """The data of the induction model; the evaluation asks no head, so every network can take it."""
-
-    def evaluation(self, module: Transformer, random: Random) -> Evaluation:
-        batch = self.batch(random, 0)
-        lists = head_scores.said_twice(random, range(self.tokenizer.size), count=64, period=PERIOD)
-        scores = {
-            "held_out_loss": batch_loss(module, batch).item(),
-            "repeat_accuracy": head_scores.repeat_accuracy(module, lists),
-        }
-        return Evaluation(scores)
-
-
-def attention_recipe() -> Recipe:
-    """The induction model under this evaluation."""
-    return replace(induction.recipe(), task=SequenceTask(), gates=(), checkpoints=())
-
-
-def recipe() -> Recipe:
-    beside = attention_recipe()
-    config = replace(beside.config, d_model=WIDTH, heads=1, decoder_layers=1, positions="none")
-    return replace(
-        beside,
-        name="recurrent",
-        about="A GRU beside the induction model: the same rows, about as many parameters.",
-        config=config,
-        build=recurrent,
-        gates=(Gate("held_out_loss", at_most=2.35),),
-        rate=1e-2,  # at .003, the induction model's rate, it learns more slowly
-    )
+from model.training.induction import CONTEXT, InductionTask, shown_before
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +66,7 @@ def compare(text: str) -> Comparison:
     every = InductionTask.tokenizer.tokens(text)
     if not every:
         raise ValueError("There is no list yet. Type some symbols.")
-    tokens = every[: induction.CONTEXT]
+    tokens = every[:CONTEXT]
     ids = torch.tensor([[token.id for token in tokens]])
     again = shown_before(ids.numpy())[0]
     attention, gru = networks()

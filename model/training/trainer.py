@@ -1,23 +1,18 @@
 """One trainer for every shape: a generator that trains for as long as somebody asks for the next step.
 
-A run can be stopped anywhere and resumed. Each step draws its data from a seed of its own, so a resumed run
-gives the weights of an unbroken one.
+Each step draws its data from a seed of its own, so a run that was stopped and goes on gives the weights of an
+unbroken one.
 """
 
-import json
-import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import LinearCrossEntropyOptions
 
@@ -53,10 +48,6 @@ def _states(module: Transformer, batch: Batch) -> Tensor:
 
 
 EVALUATION_SEED = 1_000_003  # added to the recipe's seed: evaluations never see the training draws
-SAVE_EVERY = 60.0  # seconds
-STATE = "state.safetensors"
-FACTS = ("step", "seconds", "history", "recent")  # what is saved of a run beside its tensors
-_OPTIMIZER = "optimizer/"
 
 StepRecord = dict[str, float]
 
@@ -66,9 +57,7 @@ class TrainingProgress:
     """Where a run stands after a step."""
 
     step: int  # steps done
-    steps: int
     loss: float  # of this step, nats a token
-    seconds_left: float
     evaluation: Evaluation | None  # where one was due
 
 
@@ -89,13 +78,6 @@ class TrainingState:
 
 def begin(recipe: Recipe, *, device: str = "cpu") -> TrainingState:
     """A run at step 0, weights drawn from the recipe's seed and started as it says."""
-    run = _drawn(recipe, device)
-    if recipe.start is not None:
-        recipe.start(run.module)
-    return run
-
-
-def _drawn(recipe: Recipe, device: str) -> TrainingState:
     with seeded(recipe.seed, torch.device(device)):
         module = recipe.build(recipe.config).to(device)
     groups: list[dict[str, Any]] = [
@@ -105,37 +87,26 @@ def _drawn(recipe: Recipe, device: str) -> TrainingState:
     optimizer = torch.optim.AdamW(
         groups, lr=recipe.rate, betas=(0.9, 0.99), weight_decay=recipe.decay, fused=True
     )
+    if recipe.start is not None:
+        recipe.start(module)
     return TrainingState(recipe, module, optimizer, torch.device(device))
 
 
-def train(
-    run: TrainingState, *, folder: Path | None = None, until: float = np.inf
-) -> Iterator[TrainingProgress]:
-    """Trains step by step and yields each step; the run stops when nobody asks for the next one.
-
-    folder: where the state is saved, about once a minute and when the run stops. until: a time of
-    `time.monotonic()` at which to stop.
-    """
-    saved = time.monotonic()
+def train(run: TrainingState) -> Generator[TrainingProgress, None, None]:
+    """Trains step by step and yields each step; the run stops when nobody asks for the next one."""
     try:
         if run.step == 0:
             _keep_checkpoint(run)
             _evaluate(run)
-        while run.step < run.recipe.steps and time.monotonic() < until:
+        while run.step < run.recipe.steps:
             started = time.monotonic()
             loss = _advance(run)
             _keep_checkpoint(run)
             evaluation = _evaluate(run)
             run.seconds += time.monotonic() - started
-            left = (run.recipe.steps - run.step) * run.seconds / run.step
-            if folder is not None and time.monotonic() - saved > SAVE_EVERY:
-                save(run, folder)
-                saved = time.monotonic()
-            yield TrainingProgress(run.step, run.recipe.steps, loss, left, evaluation)
+            yield TrainingProgress(run.step, loss, evaluation)
     finally:
         run.module.eval()
-        if folder is not None:
-            save(run, folder)
 
 
 def _advance(run: TrainingState) -> float:
@@ -189,49 +160,3 @@ def evaluate(recipe: Recipe, module: Transformer, *, seed: int) -> Evaluation:
         evaluation = recipe.task.evaluation(module, np.random.default_rng(seed))
     module.train(was_training)
     return evaluation
-
-
-def save(run: TrainingState, folder: Path) -> None:
-    """Writes the whole state in one safetensors file. A run that is killed meanwhile keeps the state
-    before."""
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = run.optimizer.state_dict()
-    parts = {"module": run.module.state_dict()}
-    parts |= {str(step): weights for step, weights in run.checkpoints.items()}
-    parts |= {f"{_OPTIMIZER}{index}": moments for index, moments in kept["state"].items()}
-    tensors = {  # clones, because tensors of a file may not share memory
-        f"{part}/{name}": value.detach().clone()
-        for part, state in parts.items()
-        for name, value in state.items()
-    }
-    facts = {"groups": kept["param_groups"], **{name: getattr(run, name) for name in FACTS}}
-    partial = folder / "state.partial"
-    save_file(tensors, partial, {"run": json.dumps(facts)})
-    os.replace(partial, folder / STATE)
-
-
-def resume(recipe: Recipe, folder: Path, *, device: str = "cpu") -> TrainingState:
-    """The run that was saved in a folder. Raises ValueError if there is none or it does not fit."""
-    if not (folder / STATE).is_file():
-        raise ValueError(f"There is no saved run of {recipe.name} to go on with.")
-    run = _drawn(recipe, device)
-    parts: dict[str, dict[str, Tensor]] = {}
-    try:
-        with safe_open(folder / STATE, "pt") as opened:
-            facts = json.loads(opened.metadata()["run"])
-            for name in opened.keys():  # noqa: SIM118 - the file is no mapping
-                part, _, rest = name.rpartition("/")
-                parts.setdefault(part, {})[rest] = opened.get_tensor(name)
-        run.module.load_state_dict(parts.pop("module"))
-        moments = {
-            int(part.removeprefix(_OPTIMIZER)): parts.pop(part)
-            for part in [*parts]
-            if part.startswith(_OPTIMIZER)
-        }
-        run.optimizer.load_state_dict({"state": moments, "param_groups": facts.pop("groups")})
-    except (RuntimeError, ValueError, SafetensorError) as error:
-        raise ValueError(f"The saved run of {recipe.name} does not fit its recipe.") from error
-    for name, value in facts.items():
-        setattr(run, name, value)
-    run.checkpoints = {int(step): weights for step, weights in parts.items()}
-    return run

@@ -91,7 +91,7 @@ class _Training(Job):
     def note(self, run: TrainingState, progress: TrainingProgress, seconds: float) -> None:
         """Keeps what a step has reached."""
         self._recent.append(progress.loss)
-        if len(self._recent) == AVERAGED or progress.step == progress.steps:
+        if len(self._recent) == AVERAGED or progress.step == self.recipe.steps:
             self.losses += ((progress.step, sum(self._recent) / len(self._recent)),)
             self._recent.clear()
         if progress.evaluation is not None:

@@ -21,7 +21,7 @@ from deploy.attention_lens import NAMES, __all__
 from deploy.rewriting import PACKAGE, ROOTS, rewritten
 from deploy.wheel import LEFT_OUT, ROOT, TREE, _tree, build_wheel, module
 from model.hub.library import OLDEST
-from model.loading.packed import is_packed, unpacked
+from model.loading.shipped import is_packed, unpacked
 from model.system.version import VERSION
 from tests.deploy.lock import requirements as pinned
 

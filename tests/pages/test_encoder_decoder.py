@@ -9,9 +9,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import load_model
-from model.training import grammar
 from model.training.alignment import reference_phrase, source_words, target_words
 from tests.pages.reading import choose, said, tables, visit
+from tools.training.translate import words
 from viz.figures.bars import GivenWord
 from viz.state.engine import engine
 from viz.views.translation.sentences import (
@@ -202,7 +202,7 @@ def test_the_groups_hold_every_word_of_the_translator_and_no_other() -> None:
         for w in groups.values()
         for word in w
     }
-    assert held == set(grammar.words())
+    assert held == set(words())
     assert unknown("the chat sleeps xyz", english_groups()) == ("chat", "xyz")
     assert near("docter", english_groups())[0] == "doctor"
     assert engine().model("translate-en-fr", lambda *news: None).new_words(" ".join(held)) == ()

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.training import experiments
+from model.training import claims
 from model.training.claims import CLAIMS
 from tests.pages.reading import choose, said, traces, visit
 from viz.notation.labels import WORD_JOINER
@@ -32,7 +32,7 @@ def unescaped(written: str) -> str:
 
 def test_each_claim_is_drawn_and_told_from_the_runs_that_ship() -> None:
     app = visit("training", show="Claims")
-    runs, by_processor = experiments.shipped_runs(), experiments.runs_by_processor()
+    runs, by_processor = claims.shipped_runs(), claims.runs_by_processor()
     for claim in CLAIMS:
         choose(app, "Which claim", claim.title)
         words, drawn = said(app), curves(app)

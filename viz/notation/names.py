@@ -1,5 +1,7 @@
 """Names of norms, sub-layers and states of the stream, as lists and pictures show them. Pure."""
 
+from collections.abc import Sequence
+
 from model.analysis.stream.stream import sub_layers
 from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Kind, Place, head_label, head_named, layer_label
@@ -66,17 +68,16 @@ def kinds_of_layers(trace: Trace) -> str:
     if len(of_window) < 2:
         return ""
     parts = (
-        f"{_listed(labels)} {'read' if len(labels) > 1 else 'reads'} "
+        f"{listed(labels)} {'read' if len(labels) > 1 else 'reads'} "
         + ("all keys" if window is None else f"a window of {window} keys")
         for window, labels in of_window.items()
     )
     return f"{', '.join(parts)}."
 
 
-def _listed(labels: list[str]) -> str:
-    """L0, L1 and L2"""
-    *others, last = labels
-    return f"{', '.join(others)} and {last}" if others else last
+def listed(parts: Sequence[str]) -> str:
+    """a, b and c; nothing where there is nothing."""
+    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _of_stack(words: str, stack: str, stacks: int) -> str:

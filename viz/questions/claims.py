@@ -59,12 +59,12 @@ def _own_claim(example: SentenceExample, trace: Trace) -> HeadClaim:
 def _linked(text: str, named: "ClaimFinder") -> Iterator[LinkedWords]:
     """The text in pieces; those that name something which can be ringed or opened are links."""
     end = 0
-    for found in _NAMED.finditer(text):
-        link = named.link(found)
+    for match in _NAMED.finditer(text):
+        link = named.link(match)
         if link is not None:
-            yield LinkedWords(text[end : found.start()])
+            yield LinkedWords(text[end : match.start()])
             yield link
-            end = found.end()
+            end = match.end()
     yield LinkedWords(text[end:])
 
 
@@ -75,9 +75,9 @@ class ClaimFinder:
     view: View
     trace: Trace
 
-    def link(self, found: re.Match[str]) -> LinkedWords | None:
+    def link(self, match: re.Match[str]) -> LinkedWords | None:
         """None where it is unclear which cell, row or head is meant."""
-        kinds, text = found.groupdict(), found[0]
+        kinds, text = match.groupdict(), match[0]
         if kinds["last_token"]:
             return LinkedWords(text, (Ring(query=len(self.queries) - 1),))
         if kinds["first_column"]:
@@ -146,22 +146,22 @@ def changed_claim(view: View, before: Trace, after: Trace, intervention: Interve
     alike = int(np.isclose(row, row[largest], rtol=1e-4).sum())
     start = (LinkedWords(f"In {head_label((view.place, head))} the row of "), asking)
     earlier = (wanted, LinkedWords(f" gets {now:.2f}, before the change {was:.2f}."))
-    said: tuple[LinkedWords, ...]
+    rest: tuple[LinkedWords, ...]
     if row[largest] == 0:
         lost = LinkedWords(f" got {was:.2f} before the change.")
-        said = (LinkedWords(" attends to nothing: every key is masked. "), wanted, lost)
+        rest = (LinkedWords(" attends to nothing: every key is masked. "), wanted, lost)
     elif alike > 1:
-        said = (LinkedWords(f" gives {alike} tokens {row[largest]:.2f} each. "), *earlier)
+        rest = (LinkedWords(f" gives {alike} tokens {row[largest]:.2f} each. "), *earlier)
     elif largest == view.key:
         still = LinkedWords(f": {now:.2f}, before the change {was:.2f}.")
-        said = (LinkedWords(" still gives its largest weight to "), wanted, still)
+        rest = (LinkedWords(" still gives its largest weight to "), wanted, still)
     else:
         to = (
             LinkedWords(" gives its largest weight to "),
             named(largest),
             LinkedWords(f": {row[largest]:.2f}. "),
         )
-        said = (*to, *earlier)
+        rest = (*to, *earlier)
     zeroed = (view.place, head) in intervention.ablated
     off = (LinkedWords(" The output of this head is set to zero."),) if zeroed else ()
-    return HeadClaim(view.place, head, "After the change.", (*start, *said, *off))
+    return HeadClaim(view.place, head, "After the change.", (*start, *rest, *off))

@@ -99,7 +99,7 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
     answer = 1 if moved <= _SAME_LOSS else 0 if now > was else 2
     most = int((before - after).argmax())
     token = token_name(predicted(ours)[most], most + 1)
-    seen = (
+    gain = (
         f"Each token may now attend to the one that it must predict. {token} gains most: its loss "
         f"goes from {before[most]:.{decimals}f} to {after[most]:.{decimals}f}."
     )
@@ -111,9 +111,9 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
         answer,
         f"It was {was:.{decimals}f} and is now {now:.{decimals}f}, the mean over {len(before)} "
         "tokens.",
-        f"{seen} A model trained this way would only learn to copy the answer."
+        f"{gain} A model trained this way would only learn to copy the answer."
         if answer == 2
-        else f"{seen} But this model never learned to look ahead, and predicts other tokens worse.",
+        else f"{gain} But this model never learned to look ahead, and predicts other tokens worse.",
     )
 
 

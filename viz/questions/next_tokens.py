@@ -4,9 +4,9 @@ import numpy as np
 
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import Distribution, probabilities, temperature
-from viz.notation.names import state_names
+from viz.notation.names import listed, state_names
 from viz.notation.numbers import probability, settled, signed
-from viz.questions.question import CLEAR, OPTIONS, Question, Scene, listed, quoted, token_name
+from viz.questions.question import CLEAR, OPTIONS, Question, Scene, quoted, token_name
 
 _RANKS = (0, 1, 2, 9)  # of the offered tokens: the likeliest, two near it, one further down
 _TEMPERATURES = (2.0, 0.5)

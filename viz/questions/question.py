@@ -25,7 +25,7 @@ class Question:
     prompt: str
     options: tuple[str, ...]
     answer: int  # position among the options
-    found: str  # the numbers
+    numbers: str  # of the model, that bear the answer out
     why: str
     heads: tuple[Head, ...] = ()  # whose pictures the question shows, one an option
 
@@ -98,8 +98,3 @@ def token_name(token: Token, position: int) -> str:
 
 def quoted(token: Token) -> str:
     return f"“{token_label(token.text, _LABEL)}”"
-
-
-def listed(parts: Sequence[str]) -> str:
-    """a, b and c; nothing where there is nothing."""
-    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -13,8 +13,9 @@ from model.trace.arrays import Array, BoolArray
 from model.trace.blocks import of_query
 from model.trace.records import Attention
 from model.trace.trace import Trace
+from viz.notation.names import listed
 from viz.notation.numbers import counted, signed
-from viz.questions.question import CLEAR, OPTIONS, Question, Scene, listed, token_name
+from viz.questions.question import CLEAR, OPTIONS, Question, Scene, token_name
 
 _BUSY, _IDLE = 0.5, 0.2  # mean weight: the least of the answer, the most of every other option
 
@@ -127,7 +128,7 @@ def copied_cells(trace: Trace, attention: Attention) -> BoolArray | None:
 def copying_heads(trace: Trace, attention: Attention) -> dict[Head, float]:
     """The heads of a layer's family that copy on this text, the surest first, with their mean weight on
     what is copied: most repeated words put most of their weight there, and other words do not."""
-    cells, found = copied_cells(trace, attention), {}
+    cells, copying = copied_cells(trace, attention), {}
     if cells is None:
         return {}
     for member in family_of(trace, attention).members(trace):
@@ -135,8 +136,8 @@ def copying_heads(trace: Trace, attention: Attention) -> dict[Head, float]:
             evidence = places(cells, allowed_cells(member, head)).evidence(member.weights(head))
             clear = 2 * evidence.clear > evidence.rows and evidence.weight >= _BUSY
             if clear and evidence.stands_out:
-                found[member.name, head] = evidence.weight
-    return dict(sorted(found.items(), key=lambda one: -one[1]))
+                copying[member.name, head] = evidence.weight
+    return dict(sorted(copying.items(), key=lambda one: -one[1]))
 
 
 def previous_head(scene: Scene, number: int) -> Question | None:

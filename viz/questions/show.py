@@ -10,8 +10,17 @@ from model.analysis.heads.statistics import chosen_tiles, family_of, tiles
 from viz.elements.plot import plot
 from viz.figures.head_tiles import tiles_in_a_row
 from viz.notation.markdown import plain
-from viz.questions.kinds import MAKERS
+from viz.questions.interventions import (
+    first_row_unmasked,
+    leaking_mask,
+    lifted_mask,
+    without_head,
+    without_positions,
+    without_scaling,
+)
+from viz.questions.next_tokens import next_token, settled_state, warmed
 from viz.questions.question import Question, QuestionMaker, Scene, first_clear
+from viz.questions.rows import allowed_keys, copying_head, largest_weight, previous_head
 from viz.state.link import View
 from viz.state.look import traced
 from viz.state.session import current
@@ -20,30 +29,45 @@ if TYPE_CHECKING:
     from viz.state.look import Look
 
 _COMMITTED = "question-answered"  # session state: question -> the chosen option
-_KEPT = 60  # answers that are remembered
+_MOST_ANSWERS = 60  # answers that are remembered
+
+# Which questions a page asks, in turn.
+MAKERS: dict[str, tuple[QuestionMaker, ...]] = {
+    "attention": (
+        largest_weight,
+        without_scaling,
+        lifted_mask,
+        allowed_keys,
+        first_row_unmasked,
+        leaking_mask,
+    ),
+    "laboratory": (without_positions, without_head, without_scaling, first_row_unmasked),
+    "prediction": (next_token, warmed, settled_state),
+    "all-heads": (copying_head, previous_head),
+}
 
 
-def scene_of(seen: "Look", view: View) -> Scene:
+def scene_of(look: "Look", view: View) -> Scene:
     """The sentence of a page with the layer and head of a view, for questions."""
-    names = seen.model.attention_names
+    names = look.model.attention_names
     place = view.place if view.place in names else names[0]
     return Scene(
-        lambda intervention: traced(replace(seen.request, intervention=intervention)),
-        seen.model.tokenizer.named,
+        lambda intervention: traced(replace(look.request, intervention=intervention)),
+        look.model.tokenizer.named,
         place,
-        min(view.head, seen.trace.find(place).heads - 1),
-        seen.model.unembed,
+        min(view.head, look.trace.find(place).heads - 1),
+        look.model.unembed,
     )
 
 
-def try_yourself(page: str, seen: "Look") -> bool:
+def try_yourself(page: str, look: "Look") -> bool:
     """An expander that asks one question at a time, and computes nothing while closed. Returns whether no
     question waits for an answer."""
     row = st.expander("Try it yourself: predict, then check", key=f"try-{page}", on_change="rerun")
     if not row.open:
         return True
     with row:
-        return _one_by_one(page, scene_of(seen, current()))
+        return _one_by_one(page, scene_of(look, current()))
 
 
 def asks(page: str) -> bool:
@@ -54,12 +78,12 @@ def asks(page: str) -> bool:
 def _one_by_one(page: str, scene: Scene) -> bool:
     number = f"try-{page}-number"
     start = st.session_state.get(number, 0)
-    made = first_clear(scene, MAKERS[page], start)
-    made = made or (first_clear(scene, MAKERS[page], 0) if start else None)
-    if made is None:
+    clear = first_clear(scene, MAKERS[page], start)
+    clear = clear or (first_clear(scene, MAKERS[page], 0) if start else None)
+    if clear is None:
         st.caption("No question has a clear answer here. Try a longer sentence or another head.")
         return True
-    question, following = made
+    question, following = clear
     answered = ask(question, f"try-{page}", scene)
     st.button(
         "New question",
@@ -83,7 +107,7 @@ def ask(question: Question, key: str, scene: Scene) -> bool:
         if chosen is not None:
             answers = _answers()
             answers[question] = chosen
-            st.session_state[_COMMITTED] = dict(list(answers.items())[-_KEPT:])
+            st.session_state[_COMMITTED] = dict(list(answers.items())[-_MOST_ANSWERS:])
 
     with st.form(f"{radio}-form", border=False):
         st.radio(
@@ -109,19 +133,19 @@ def _reveal(question: Question, chosen: int) -> None:
     answer, given = (plain(question.options[place]) for place in (question.answer, chosen))
     st.markdown(plain(question.prompt))
     if chosen == question.answer:
-        st.success(f"**Right: {answer}.** {plain(question.found)}")
+        st.success(f"**Right: {answer}.** {plain(question.numbers)}")
     else:
-        st.info(f"**You said: {given}. The model says: {answer}.** {plain(question.found)}")
+        st.info(f"**You said: {given}. The model says: {answer}.** {plain(question.numbers)}")
     st.caption(f"Why: {plain(question.why)}")
 
 
 def _pictures(question: Question, scene: Scene, key: str) -> None:
     """The heads to choose among, each as a small picture of its weights."""
     if question.heads:
-        found = chosen_tiles(
+        pictures = chosen_tiles(
             tiles(scene.trace, family_of(scene.trace, scene.attention)), question.heads
         )
-        plot(tiles_in_a_row(found, question.options), f"{key}-heads")
+        plot(tiles_in_a_row(pictures, question.options), f"{key}-heads")
 
 
 def _answers() -> dict[Question, int]:
@@ -131,5 +155,5 @@ def _answers() -> dict[Question, int]:
 
 def answerable(scene: Scene, makers: Sequence[QuestionMaker]) -> Question | None:
     """The first question of these kinds that has a clear answer on this sentence."""
-    made = first_clear(scene, makers, 0)
-    return None if made is None else made[0]
+    clear = first_clear(scene, makers, 0)
+    return None if clear is None else clear[0]

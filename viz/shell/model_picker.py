@@ -20,7 +20,9 @@ from model.download.entries import fetched, folder_of, is_on_disk, is_unpacked, 
 from model.download.hub import Listing, UnreachableError, arrived, listed
 from model.download.hub_folder import Packed
 from model.download.wheel import Progress
+from model.loading.bert import word_pieces
 from model.loading.registry import (
+    OWN_BERT,
     RECORDED_RUN,
     Entry,
     hub_models,
@@ -30,7 +32,6 @@ from model.loading.registry import (
     untrained_models,
 )
 from model.loading.untrained import UNTRAINED_TITLE, untrained_bytes
-from model.loading.word_pieces import WORD_PIECES, word_pieces
 from model.run.tokenizers import GPT2Subset
 from model.system.files import bytes_text
 from model.system.settings import settings
@@ -387,7 +388,7 @@ def _public_title(name: str) -> str:
 
 
 LANGUAGE_MODELS = ("house-gpt", "smollm2-135m-instruct")  # that are offered, the best first
-ANY_MODELS = (*LANGUAGE_MODELS, WORD_PIECES)  # the last one predicts nothing
+ANY_MODELS = (*LANGUAGE_MODELS, OWN_BERT)  # the last one predicts nothing
 
 
 def warn_of_new_words(model: "Model", text: str, offers: Sequence[str]) -> None:
@@ -438,7 +439,7 @@ def _knows(name: str, text: str) -> bool:
     entry = models.found(name)
     if entry is None or entry.reads_all:
         return entry is not None
-    if name == WORD_PIECES:
+    if name == OWN_BERT:
         pieces = word_pieces()
         return pieces is not None and not pieces.new_words(text)
     try:

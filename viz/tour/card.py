@@ -40,7 +40,7 @@ _STYLE = Path(__file__).with_name("card.css")
 _REQUEST = "tour-request"  # session state: the run that the page shows
 _PAGE = "tour-page"
 _ASKED = "tour-asked"  # session state: the step's question
-_SAID = "tour-said"  # session state: what the card says of what the reader did
+_REMARK = "tour-said"  # session state: what the card says of what the reader did
 _DONE = "✓ Done."
 _FIRST = "Answer the question below first."
 _NOTHING_RAN = "This page cannot show the sentence; the reason is given below."
@@ -50,8 +50,8 @@ def open_page(file: str) -> None:
     """Takes the step from the link; moves to the page of a step that was just opened."""
     adopt()
     st.session_state[_PAGE] = file
-    for kept in (_REQUEST, _ASKED, _SAID):
-        st.session_state.pop(kept, None)
+    for name in (_REQUEST, _ASKED, _REMARK):
+        st.session_state.pop(name, None)
     known = progress()
     if known.step is None or not known.moving:
         return
@@ -99,8 +99,8 @@ def elsewhere() -> None:
         st.button("Leave the tour", key="tour-leave", type="tertiary", on_click=leave)
 
 
-def card(seen: "Look | None") -> None:
-    """The step, or the end of the tour; nothing where no tour is under way. seen: None where nothing ran.
+def card(look: "Look | None") -> None:
+    """The step, or the end of the tour; nothing where no tour is under way. look: None where nothing ran.
 
     What to do stays in sight; the question and why the step matters scroll with the page.
     """
@@ -112,15 +112,15 @@ def card(seen: "Look | None") -> None:
     elif _here(known):
         st.html(_STYLE)
         box, below = st.container(key="tour"), st.container(key="tour-below")
-        said = _NOTHING_RAN
-        if seen is not None:
-            st.session_state[_REQUEST] = seen.request
+        remark = _NOTHING_RAN
+        if look is not None:
+            st.session_state[_REQUEST] = look.request
             with below:
-                _lesson(known, known.step, seen)
-            said = _said(seen.request)
-        st.session_state[_SAID] = said
+                _lesson(known, known.step, look)
+            remark = _remark(look.request)
+        st.session_state[_REMARK] = remark
         with box:
-            _step(known, known.step, said)
+            _step(known, known.step, remark)
 
 
 def notice(shown: Request | None = None) -> None:
@@ -129,7 +129,9 @@ def notice(shown: Request | None = None) -> None:
     shown: the run that the fragment shows, where it is not the page's.
     """
     request = shown or st.session_state.get(_REQUEST)
-    if request is not None and _here(progress()) and _said(request) != st.session_state.get(_SAID):
+    if request is None or not _here(progress()):
+        return
+    if _remark(request) != st.session_state.get(_REMARK):
         st.rerun()
 
 
@@ -139,7 +141,7 @@ def point_back(tab: str) -> None:
         st.info(f"The tour continues in the tab “{tab}”.")
 
 
-def beside_questions(page: str, seen: "Look", picture: Callable[[], None]) -> None:
+def beside_questions(page: str, look: "Look", picture: Callable[[], None]) -> None:
     """A page's picture and its questions. The picture may hold the answer, so it is hidden while a
     question is open."""
     known = progress()
@@ -147,8 +149,8 @@ def beside_questions(page: str, seen: "Look", picture: Callable[[], None]) -> No
         st.caption("The picture opens when you have answered the tour's question above.")
     elif not asks(page):
         picture()
-        try_yourself(page, seen)
-    elif try_yourself(page, seen):
+        try_yourself(page, look)
+    elif try_yourself(page, look):
         picture()
     else:
         st.caption("The picture opens when you have answered the question or closed it.")
@@ -172,24 +174,24 @@ def _waits(known: TourState) -> bool:
     return not known.is_done and question is not None and not is_answered(question)
 
 
-def _lesson(known: TourState, step: TourStep, seen: "Look") -> None:
+def _lesson(known: TourState, step: TourStep, look: "Look") -> None:
     """What was taken back; the step's question, on the head that it was opened with; why the step matters."""
     if known.taken_back:
         st.caption(
             plain(f"Undone, so that this step starts with the unchanged model: {known.taken_back}.")
         )
     st.session_state[_ASKED] = None
-    if _unfit(step, seen.request):
+    if _unfit(step, look.request):
         return
     if step.question is not None:
-        scene = scene_of(seen, compared_with(current()))
+        scene = scene_of(look, compared_with(current()))
         question = st.session_state[_ASKED] = answerable(scene, [step.question])
         if question is not None and not ask(question, "tour-question", scene):
             return  # why the step matters may tell the answer
     st.caption(step.why)
 
 
-def _said(request: Request) -> str:
+def _remark(request: Request) -> str:
     """What the card says about what the reader did; "" where the reader has done nothing yet.
 
     Marks the step as done as soon as nothing is missing.
@@ -215,20 +217,20 @@ def _unfit(step: TourStep, request: Request) -> str | None:
     return unfit(step, traced(replace(request, intervention=Intervention())), current())
 
 
-def _step(known: TourState, step: TourStep, said: str) -> None:
+def _step(known: TourState, step: TourStep, remark: str) -> None:
     """What to do, what is missing, and the buttons."""
-    done = said == _DONE
+    done = remark == _DONE
     with st.expander(
         f"Tour, step {known.number + 1} of {len(TOUR_STEPS)}: {step.title}{' · ✓ done' if done else ''}",
         expanded=True,
         key="tour-card",
     ):
         do = f"**Do this.** {plain(step.do)}"
-        if said == _FIRST:
+        if remark == _FIRST:
             st.markdown(f"**{_FIRST}**")
         else:
-            st.markdown(f"{do}  \n**{plain(said)}**" if said else do)
-        _ways(known.number, done=done, astray=said not in ("", _DONE, _FIRST))
+            st.markdown(f"{do}  \n**{plain(remark)}**" if remark else do)
+        _ways(known.number, done=done, astray=remark not in ("", _DONE, _FIRST))
 
 
 def _ways(number: int, *, done: bool, astray: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from model.nn.intervention import Intervention
-from viz.questions.question import listed
+from viz.notation.names import listed
 from viz.state import url
 from viz.state.intervention_words import parts
 from viz.state.link import View
@@ -30,9 +30,7 @@ class TourState:
     started: bool = True
     under_way: bool = True
     done: frozenset[str] = frozenset()  # names of steps
-    before: View | None = (
-        None  # the view when the step was opened; None: the first one that is seen
-    )
+    before: View | None = None  # when the step was opened; None: the first one that is drawn
     moving: bool = False  # to the step's page
     taken_back: str = ""  # the changes that opening the step took back, in words
 
@@ -75,10 +73,10 @@ def _keep(known: TourState) -> None:
 def adopt() -> None:
     """Takes the step from a link that was opened, then lets the link say where the tour stands."""
     written, known = url.read(_NAMES), progress()
-    found = read(written.get(PARAMETER, ""))
+    linked = read(written.get(PARAMETER, ""))
     late = url.knows(PARAMETER, written) and not came_back()
-    if found is not None and not late and known.link != found.link:
-        known = replace(found, done=known.done)
+    if linked is not None and not late and known.link != linked.link:
+        known = replace(linked, done=known.done)
         _keep(known)
     url.write(PARAMETER, {PARAMETER: known.link} if known.started else {}, _NAMES)
 

@@ -1,8 +1,8 @@
 """The steps of the tour as data: where, what to do, why, and what is missing until it is done. Pure.
 
-To add a step, add a `Step` to STEPS: a page, the view it opens on, a sentence that says what to do, and
-a function that says from the view what is missing (`viz/tour/steps.py`). A test tries the act, and
-acts that are not quite right.
+To add a step, add a `TourStep` to TOUR_STEPS: a page, the view it opens on, a sentence that says what to do,
+and a function that says from the view what is missing. A test tries the act, and acts that are not quite
+right.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,9 +16,10 @@ from model.nn.places import Head, head_label
 from model.trace.blocks import of_query
 from model.trace.trace import Trace
 from model.trace.unproven import UnprovenError
+from viz.notation.names import listed
 from viz.questions.interventions import leaking_mask, without_positions, without_scaling
 from viz.questions.next_tokens import settled_state
-from viz.questions.question import QuestionMaker, listed, token_name
+from viz.questions.question import QuestionMaker, token_name
 from viz.questions.rows import copied_cells, copying_head, copying_heads, largest_weight, open_keys
 from viz.state.intervention_words import parts
 from viz.state.link import View
@@ -123,19 +124,17 @@ def largest_then_output(moment: Moment) -> str | None:
     attention = moment.trace.find(place)
     row = of_query(attention, query).weights(head)[0]
     looking = token_name(moment.trace.queries_of(attention)[query], query)
-    seen = token_name(moment.trace.keys_of(attention)[key], key)
+    chosen = token_name(moment.trace.keys_of(attention)[key], key)
     click = "Go back to “weights” and click" if view.stage == "output" else "Click"
     if len(open_keys(attention, query, head)) < 2:
         return f"The row of {looking} has only one cell. {click} in another row."
     if row[key] < row.max():
         return (
-            f"In the row of {looking}, {seen} has {row[key]:.3f}, and another token has more. "
+            f"In the row of {looking}, {chosen} has {row[key]:.3f}, and another token has more. "
             f"{click} the darkest cell of a row."
         )
     if view.stage == "weights":
-        return (
-            f"Right: in the row of {looking}, {seen} has the most, {row[key]:.3f}. Choose “output”."
-        )
+        return f"Right: in the row of {looking}, {chosen} has the most, {row[key]:.3f}. Choose “output”."
     return None
 
 
@@ -165,8 +164,6 @@ def _left_on(intervention: Intervention) -> str:
 def _stage(view: View) -> str:
     return _STRIP.get(view.stage, view.stage)
 
-
-__all__ = ["MODEL", "TEXT", "TOUR_STEPS", "UNFINISHED", "Moment", "TourStep", "opened", "unfit"]
 
 _LAST = 12  # position of the last token of the tour's sentence
 # Whether a step can be done with a trace and a view, and why it cannot.

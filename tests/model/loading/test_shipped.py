@@ -11,12 +11,13 @@ import safetensors.torch
 import torch
 
 from model import load_model, models
-from model.loading.shipped import DamagedError, checkpoint_file, load_asset, save_asset
+from model.loading.shipped import DamagedError, checkpoint_file, load_asset
 from model.run import tokenizers
 from model.run.tokenizers import GPT2Subset, tokenizer_from
 from model.system.files import file_hash
 from tests.harm import change_one_bit, cut_short
 from tests.model.tiny import SENTENCE, TINY, build
+from tools.training.publishing import save_asset
 
 Damage = Callable[[Path], object]
 

@@ -24,7 +24,7 @@ STRUCTURED = (
     "Every number on the page is checked, every one of them.",
     "Nothing will come of nothing: speak again.",
 )
-BOOK = lzma.decompress(Path("model/training/books/austen.txt.xz").read_bytes()).decode()
+BOOK = lzma.decompress(Path("tools/training/books/austen.txt.xz").read_bytes()).decode()
 WRITTEN = re.findall(r"(?<=\. )[A-Z][a-z][^.!?\"_]{15,60}\.(?= )", " ".join(BOOK.split()))
 SENTENCES = (*STRUCTURED, *WRITTEN[:: len(WRITTEN) // 192][:192])
 WINDOW = 32  # tokens: each sentence fits

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from model import load_model
-from model.loading.shipped import save_asset
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.profile import Profile, profile
@@ -22,6 +21,7 @@ from model.profile.tables import ProfileScope
 from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
 from model.system.memory import OutOfMemoryError
+from tools.training.publishing import save_asset
 
 TEXT = "ab ba. " * 8
 WINDOW = 8

@@ -19,8 +19,8 @@ from model.profile.shipped import (
     shipped_profiles,
 )
 from model.profile.window import Profiled, window_sums
-from model.training.profiles import PLANS, model_of
 from tools import profiles_card
+from tools.training.profiles import PLANS, model_of
 
 WINDOWS = 2  # of a profile that are computed again
 SHIPPED = sorted(shipped_profiles())

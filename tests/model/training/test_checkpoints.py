@@ -64,12 +64,12 @@ def test_the_stripe_of_the_head_that_matters_comes_from_nothing(
     training_run = shipped_training_run(name)
     text = LIST if name == "induction" else STORY_LIST
     traces = archive.traces(training_run, text)
-    place, head = training_run.found("induction")
+    place, head = training_run.head("induction")
     cells = after_the_same([token.id for token in traces.keys(place)])
     stripe = mean_share(traces.weights(place, head), cells)
     assert stripe[0] < 0.1
     assert stripe[-1] >= 0.8
-    place, head = training_run.found("previous_token")
+    place, head = training_run.head("previous_token")
     before = np.diagonal(traces.weights(place, head), -1, 1, 2).mean(-1)
     assert before[0] < 0.4
     assert before[-1] >= 0.9

@@ -10,9 +10,10 @@ import torch
 import torch.nn.functional as F
 
 from model.nn.transformer import Transformer
-from model.training import induction, trainer, translate
+from model.training import induction, trainer
 from model.training.recipe import IGNORED, Evaluation, Random, Recipe, learning_rate
 from model.training.trainer import TrainingState, batch_loss
+from tools.training import runs, translate
 
 
 def tiny_decoder(*, width: int = 16, seed: int = 0) -> Recipe:
@@ -36,8 +37,8 @@ def tiny_translator() -> Recipe:
     return replace(recipe, config=config, task=UnexaminedTranslation(), **small)
 
 
-def finish(run: TrainingState, folder: Path | None = None) -> TrainingState:
-    for _ in trainer.train(run, folder=folder):
+def finish(run: TrainingState) -> TrainingState:
+    for _ in trainer.train(run):
         pass
     return run
 
@@ -53,10 +54,10 @@ def test_a_run_taken_up_again_ends_exactly_where_an_unbroken_one_does(
     recipe: Recipe, tmp_path: Path
 ) -> None:
     unbroken = finish(trainer.begin(recipe))
-    for progress in trainer.train(trainer.begin(recipe), folder=tmp_path):
+    for progress in runs.train(trainer.begin(recipe), tmp_path):
         if progress.step == 3:
             break
-    resumed = trainer.resume(recipe, tmp_path)
+    resumed = runs.resume(recipe, tmp_path)
     assert resumed.step == 3
     finish(resumed)
     assert_same_weights(resumed.module, unbroken.module)
@@ -91,16 +92,15 @@ def test_a_run_that_nobody_asks_on_does_no_further_step() -> None:
 
 def test_a_run_stops_when_its_time_is_up(tmp_path: Path) -> None:
     run = trainer.begin(tiny_decoder())
-    assert list(trainer.train(run, folder=tmp_path, until=time.monotonic())) == []
-    assert trainer.resume(run.recipe, tmp_path).step == 0
+    assert list(runs.train(run, tmp_path, until=time.monotonic())) == []
+    assert runs.resume(run.recipe, tmp_path).step == 0
 
 
-def test_progress_tells_steps_losses_time_and_scores() -> None:
+def test_progress_tells_steps_losses_and_scores() -> None:
     told = list(trainer.train(trainer.begin(tiny_decoder())))
     assert [progress.step for progress in told] == list(range(1, 9))
     assert [progress.step for progress in told if progress.evaluation] == [4, 8]
     assert all(np.isfinite(progress.loss) for progress in told)
-    assert told[-1].seconds_left == 0
 
 
 def test_history_holds_the_mean_loss_between_two_exams() -> None:
@@ -124,12 +124,12 @@ def test_checkpoints_are_the_weights_of_their_step() -> None:
 
 def test_nothing_to_resume_and_another_models_state_are_said_plainly(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no saved run of induction"):
-        trainer.resume(tiny_decoder(), tmp_path)
+        runs.resume(tiny_decoder(), tmp_path)
     run = trainer.begin(tiny_decoder())
-    trainer.save(run, tmp_path)
+    runs.save(run, tmp_path)
     wider = tiny_decoder(width=32)
     with pytest.raises(ValueError, match="does not fit"):
-        trainer.resume(wider, tmp_path)
+        runs.resume(wider, tmp_path)
 
 
 def test_the_loss_in_chunks_is_cross_entropy_with_its_gradients() -> None:

@@ -16,7 +16,7 @@ from tests.cases import each
 from tests.model.tiny import loaded, sentence, target
 from tests.viz.questions.recomputed_exercises import RECOMPUTED, told
 from viz.questions.exercises.exercise import Exercise, ExerciseKind, ExerciseSource
-from viz.questions.exercises.kinds import KINDS, kinds_of
+from viz.questions.exercises.kinds import KINDS, kinds_of, logit_difference, loss_of_a_token
 from viz.questions.exercises.sheets import (
     PUPILS,
     ExerciseSheet,
@@ -25,7 +25,6 @@ from viz.questions.exercises.sheets import (
     sheets_of,
     sheets_page,
 )
-from viz.questions.exercises.vectors import logit_difference, loss_of_a_token
 
 HOUSE = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 NAMES = ("house-gpt", "llama", "bert", "translator")  # causal, RMS norms, no mask, two stacks

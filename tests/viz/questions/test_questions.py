@@ -18,8 +18,8 @@ from tests.cases import each
 from viz.notation.labels import token_label
 from viz.notation.names import state_names
 from viz.questions import interventions, next_tokens, rows
-from viz.questions.kinds import MAKERS
 from viz.questions.question import Question, QuestionMaker, Scene, first_clear
+from viz.questions.show import MAKERS
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 ALL = tuple(dict.fromkeys(maker for makers in MAKERS.values() for maker in makers))
@@ -67,7 +67,7 @@ def test_the_largest_weight_is_the_arg_max_of_its_row_among_other_open_keys() ->
         assert question is not None
         assert chosen(question) == names[int(weights[query].argmax())]
         assert set(question.options) <= set(names[: query + 1])
-        assert f"{row[-1]:.3f}" in question.found
+        assert f"{row[-1]:.3f}" in question.numbers
 
 
 def test_the_ratio_in_the_reason_is_the_ratio_of_the_weights() -> None:
@@ -113,18 +113,18 @@ def test_without_scaling_the_answer_is_what_the_changed_run_shows(head: int) -> 
             continue
         expected = {"It grows": 1, "It hardly moves": 0, "It shrinks": -1}[chosen(question)]
         assert expected == (0 if abs(after - before) <= 0.01 else np.sign(after - before))
-        assert f"{before:.3f}" in question.found
-        assert f"{after:.3f}" in question.found
+        assert f"{before:.3f}" in question.numbers
+        assert f"{after:.3f}" in question.numbers
 
 
 def test_lifting_the_mask_leaves_the_last_row_of_the_first_layer_and_no_other_layer_alone() -> None:
     first = asked(interventions.lifted_mask, scene(place="decoder.0.self", head=3), [0])[0]
     later = asked(interventions.lifted_mask, scene(place="decoder.1.self", head=7), [0])[0]
     assert chosen(first) == "All its weights stay as they are"
-    assert "0.0000" in first.found
+    assert "0.0000" in first.numbers
     assert chosen(later) == "Its weights change"
     lifted = scene().run(Intervention(mask="none")).find("decoder.1.self").weights(7)[-1]
-    assert f"{np.abs(lifted - scene().attention.weights(7)[-1]).max():.4f}" in later.found
+    assert f"{np.abs(lifted - scene().attention.weights(7)[-1]).max():.4f}" in later.numbers
 
 
 def test_the_first_row_unmasked_looks_where_the_changed_run_does() -> None:
@@ -174,7 +174,7 @@ def test_the_next_token_is_the_likeliest_and_the_others_are_real_ones() -> None:
         assert question is not None
         (best,) = ground.named([int(order[0])])
         assert chosen(question) == f"“{token_label(best.text)}”"
-        assert f"{shares[order[0]]:.4f}" in question.found
+        assert f"{shares[order[0]]:.4f}" in question.numbers
 
 
 def test_lifting_the_mask_moves_the_loss_as_the_changed_run_says() -> None:
@@ -190,7 +190,7 @@ def test_lifting_the_mask_moves_the_loss_as_the_changed_run_says() -> None:
     ]
     assert [round(mean, 2) for mean in means] == [4.25, 3.33]
     assert chosen(question) == "It shrinks"
-    assert "It was 4.25 and is now 3.33" in question.found
+    assert "It was 4.25 and is now 3.33" in question.numbers
 
 
 def test_a_question_prints_the_digits_that_its_runs_settle() -> None:
@@ -203,9 +203,9 @@ def test_a_question_prints_the_digits_that_its_runs_settle() -> None:
     losses = re.findall(r"(?:loss of|from|to|was|now) \d+\.(\d+)", str(question))
     assert [len(decimals) for decimals in losses] == [1] * 5
     (question,) = asked(interventions.without_positions, ground, [0])
-    assert re.findall(r"most likely token, with 0\.(\d+)\.", question.found) == ["14"]
+    assert re.findall(r"most likely token, with 0\.(\d+)\.", question.numbers) == ["14"]
     (question,) = asked(next_tokens.warmed, ground, [0])
-    assert question.found == "It is now 0.44."
+    assert question.numbers == "It is now 0.44."
     (question,) = asked(next_tokens.next_token, ground, [0])
     assert "Its logit is 18.8, the next largest 11.9." in question.why
 
@@ -254,7 +254,7 @@ def test_what_a_head_and_positions_are_needed_for_is_taken_from_the_changed_runs
     assert without is not None
     logits = ground.run(Intervention(ablated=frozenset({("decoder.0.self", 2)}))).logits
     assert logits is not None
-    assert f"{before:.3f} and is now {probabilities(logits[-1])[best]:.3f}" in without.found
+    assert f"{before:.3f} and is now {probabilities(logits[-1])[best]:.3f}" in without.numbers
     assert chosen(without) == "It shrinks"
     question = interventions.without_positions(ground, 0)
     assert question is not None
@@ -278,7 +278,7 @@ def test_a_question_is_only_asked_where_the_model_can_answer_it(maker: QuestionM
                 question = maker(scene(text, model, place, 0), number)
                 if question is not None:
                     assert all(question.options)
-                    assert "nan" not in question.found + question.why
+                    assert "nan" not in question.numbers + question.why
 
 
 def test_questions_go_through_the_kinds_and_then_through_the_rows() -> None:

@@ -77,8 +77,8 @@ class Exercise:
     @property
     def own(self) -> str:
         """The model's own numbers beside the answers; "" where it has none."""
-        said = [f"{each.what}: {_together(each.own, 6)}" for each in self.answers if each.own]
-        return f"With all digits of the model: {'; '.join(said)}." if said else ""
+        numbers = [f"{each.what}: {_together(each.own, 6)}" for each in self.answers if each.own]
+        return f"With all digits of the model: {'; '.join(numbers)}." if numbers else ""
 
 
 ExerciseMaker = Callable[[ExerciseSource, Random], Exercise]

@@ -59,17 +59,17 @@ def sheets_of(
 def _different(
     source: ExerciseSource, kind: ExerciseKind, seed: int, pupils: int
 ) -> list[Exercise]:
-    """One exercise a pupil: another than those before, as long as one is found."""
+    """One exercise a pupil: another than those before, as long as there is one."""
     random, drawn = Random(f"{seed} {kind.name}"), dict[Exercise, None]()
-    found = []
+    exercises = []
     for _ in range(pupils):
         for _ in range(_TRIES):
             exercise = kind.make(source, random)
             if exercise not in drawn:
                 break
         drawn[exercise] = None
-        found.append(exercise)
-    return found
+        exercises.append(exercise)
+    return exercises
 
 
 def sheets_page(sheets: Sequence[ExerciseSheet], about: SheetHead) -> bytes:

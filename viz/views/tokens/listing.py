@@ -8,8 +8,8 @@ from functools import partial
 import streamlit as st
 
 from model.hub.tokenizer import HubTokenizer
-from model.loading.registry import models
-from model.loading.word_pieces import WORD_PIECES, word_pieces
+from model.loading.bert import word_pieces
+from model.loading.registry import OWN_BERT, models
 from model.run.tokenizers import (
     GPT2Subset,
     Piece,
@@ -70,14 +70,14 @@ def two_tokenizers(look: Look) -> Panel:
     text = look.request.text
     offered = {"own": f"{look.title}, the chosen model"}
     others = word_pieces()
-    if others is not None and look.model.name != WORD_PIECES:
-        offered[WORD_PIECES] = f"{models[WORD_PIECES].title}, word pieces"
+    if others is not None and look.model.name != OWN_BERT:
+        offered[OWN_BERT] = f"{models[OWN_BERT].title}, word pieces"
     chosen = "own"
     if len(offered) > 1:
         label = "Compare GPT-2's tokenizer with that of"
         chosen = one_of(label, list(offered), "tokens-beside", named=offered.__getitem__)
     tokens, size = look.trace.tokens, look.model.tokenizer.size
-    if chosen == WORD_PIECES and others is not None:
+    if chosen == OWN_BERT and others is not None:
         tokens, size = others.tokens(text), others.size
     full, other = pieces(gpt2_tokens(text)), pieces(tokens)
     subset: list[Part] = []

@@ -161,7 +161,7 @@ def choose_head(
         for attention in traces.last.attention.values()
         for head in range(attention.heads)
     ]
-    roles = {training_run.found(what): f", {ROLES.get(what, what)}" for what in training_run.heads}
+    roles = {training_run.head(what): f", {ROLES.get(what, what)}" for what in training_run.heads}
     heads = {head_label(one): one for one in [*roles, *every] if one in every}
     names = list(heads)
     chosen = st.selectbox(

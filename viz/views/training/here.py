@@ -169,7 +169,7 @@ def _player(report: Report) -> None:
         return
     label: str = st.session_state[HEAD]
     if what := BEST.get(label):  # before the first evaluation no head is the best, and one is taken
-        place, head = run.found(what) if what in run.heads else ("decoder.1.self", 0)
+        place, head = run.head(what) if what in run.heads else ("decoder.1.self", 0)
     else:
         place, head = decoder_head(label)
     data = message(

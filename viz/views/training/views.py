@@ -7,10 +7,9 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from model.training import claims, experiments, variants
+from model.training import claims
 from model.training.checkpoints import CheckpointTraces, shipped_training_run
-from model.training.claims import ACCURACY, CLAIMS, Claim
-from model.training.experiments import REPEATED, Runs
+from model.training.claims import ACCURACY, CLAIMS, REPEATED, Claim, Runs
 from model.training.recurrent import Comparison, compare
 from viz.elements.one_of import one_of
 from viz.figures.curves import Curve, Seeds, first_drawn, seed_curves, training_curves
@@ -201,7 +200,7 @@ def _look_for(chosen: TrainedHead) -> str:
         view = example.view
         if (view.model, view.text, view.place, view.head) == (run.key, traces.text, *head):
             return plain(f"Press Play. {example.look_for}")
-    roles = [what for what in run.heads if run.found(what) == head]
+    roles = [what for what in run.heads if run.head(what) == head]
     # The number that says most of this head, from the first checkpoint to the last.
     numbers = measures(traces, *head)
     named = [f"Mean {PATTERN_NAMES[what]}" for what in roles if what in PATTERN_NAMES]
@@ -215,7 +214,7 @@ def _look_for(chosen: TrainedHead) -> str:
 
 
 CLAIM = "claim"  # of the choice, and of the link's parameter
-COMMAND = f"python -m model.training {experiments.NAME}"
+COMMAND = "python -m tools.training experiments"
 MEASURES = {
     claims.LOSS: "loss on held-out rows, nats per token",
     ACCURACY: "share of the second half of lists that is predicted",
@@ -233,7 +232,7 @@ def tried() -> Panel:
     title = one_of("Which claim", list(titles), CLAIM, bind="query-params")
     claim = titles[title]
     try:
-        runs, by_processor = experiments.shipped_runs(), experiments.runs_by_processor()
+        runs, by_processor = claims.shipped_runs(), claims.runs_by_processor()
     except (OSError, ValueError):
         words = "The file of the runs is missing or damaged. Reinstall the app to repair it."
         return Panel("claim", picture=partial(st.error, words))
@@ -241,12 +240,11 @@ def tried() -> Panel:
     columns: dict[str, object] = {}
     for one in drawn:
         columns["step"] = one.steps
-        for seed, values in zip(experiments.SEEDS, one.values, strict=True):
+        for seed, values in zip(claims.SEEDS, one.values, strict=True):
             columns[f"{one.name}, seed {seed}"] = values
-    first = variants.recipes()[next(iter(claim.variants.values()))]
     curves = Panel(
         f"claim-{title}",
-        look_for=f"A line is the mean of {len(experiments.SEEDS)} seeds; its band reaches from the lowest to "
+        look_for=f"A line is the mean of {len(claims.SEEDS)} seeds; its band reaches from the lowest to "
         f"the highest seed. {_dashes(claim)}{_begins(drawn)}",
         picture=seed_curves(
             drawn, measure="loss, nats per token" if claim.beside else MEASURES[claim.measure]
@@ -257,11 +255,11 @@ def tried() -> Panel:
             ),
             Caption(f"What it does not show: {plain(claim.limits)}"),
             Caption(
-                f"{first.steps} steps each. Sizes and rates were chosen after trials with one seed at other "
-                "settings. Processors round in different ways, and some runs magnify that. To show how much, "
-                f"seed {REPEATED} was also trained without AVX instructions and with AVX-512. This command "
-                "makes all runs anew, in about 20 minutes on a free core; with `ATEN_CPU_CAPABILITY=default` "
-                "before it and `--resume` after it, those without AVX:"
+                f"{drawn[0].steps[-1]} steps each. Sizes and rates were chosen after trials with one seed at "
+                "other settings. Processors round in different ways, and some runs magnify that. To show how "
+                f"much, seed {REPEATED} was also trained without AVX instructions and with AVX-512. In the "
+                "repository this command makes all runs anew, in about 20 minutes on a free core; with "
+                "`ATEN_CPU_CAPABILITY=default` before it and `--resume` after it, those without AVX:"
             ),
             partial(st.code, COMMAND, language="bash"),
         ],
@@ -285,7 +283,7 @@ def measured(claim: Claim, runs: Runs, by_processor: Runs) -> list[dict[str, str
             own = claims.ending(claim, name, runs, claim.beside).mean
             row["on the rows it learned from"] = f"{own:.3f}"
         row["claimed order"] = plain("; ".join(_compared(claim, name, runs, by_processor)) or "–")
-        row["numbers that are learned"] = f"{experiments.parameters(variant):,}"
+        row["numbers that are learned"] = f"{claims.parameters(runs, variant):,}"
         rows.append(row)
     return rows
 
@@ -299,7 +297,7 @@ def _compared(claim: Claim, name: str, runs: Runs, by_processor: Runs) -> Iterat
             won = claims.wins(claim, pair, runs)
             also = claims.wins(claim, pair, by_processor)
             yield (
-                f"ended {how} than “{pair[1]}” in {won} of {len(experiments.SEEDS)} seeds "
+                f"ended {how} than “{pair[1]}” in {won} of {len(claims.SEEDS)} seeds "
                 f"and on {also} of {processors} processors"
             )
 
@@ -307,10 +305,10 @@ def _compared(claim: Claim, name: str, runs: Runs, by_processor: Runs) -> Iterat
 def _drawn(claim: Claim, runs: Runs) -> list[Seeds]:
     drawn = []
     for name, (colour, dash) in _looks(claim).items():
-        curves = experiments.curves(runs, claim.variants[name], claim.measure)
+        curves = claims.curves(runs, claim.variants[name], claim.measure)
         drawn.append(Seeds(name, *curves, colour, dash))
         if claim.beside:
-            beside = experiments.curves(runs, claim.variants[name], claim.beside)
+            beside = claims.curves(runs, claim.variants[name], claim.beside)
             drawn.append(Seeds(f"{name}, its own rows", *beside, colour, "dash"))
     return drawn
 

@@ -10,9 +10,9 @@ from model.analysis.heads.statistics import Family, families
 from model.loading.shipped import ASSETS, load_asset
 from model.nn.places import head_label
 from model.trace.records import Token
-from model.training.head_scores import repeat_accuracy, said_twice
-from model.training.recipes import RECIPES
+from model.training.induction import repeat_accuracy, said_twice
 from tests.model.tiny import loaded, run
+from tools.training.__main__ import RECIPES
 
 DECODER = Family("decoder", cross=False)
 RELATIONS = {"previous", "self", "next", "induction", "distance"}

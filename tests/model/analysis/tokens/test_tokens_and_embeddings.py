@@ -18,7 +18,7 @@ from model.analysis.tokens.embeddings import (
     shared_tokens,
     windows,
 )
-from model.loading.word_pieces import word_pieces
+from model.loading.bert import word_pieces
 from model.run.tokenizers import clean, gpt2, gpt2_tokens, pieces, spelled
 from model.trace.records import Token
 from tests.model.tiny import loaded, sentence

@@ -25,7 +25,6 @@ from tests.model.serving.cluster.machines import (  # before Ray is imported
 import ray  # isort: skip
 from model import load_model
 from model.analysis.heads.contributions import ablate_each
-from model.loading.shipped import save_asset
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset
@@ -36,6 +35,7 @@ from model.serving.cluster.cluster_engine import ClusterEngine
 from model.serving.cluster.messages import TRACE, Caller, written
 from model.serving.engine import Load, Request
 from model.system.settings import MEGABYTE
+from tools.training.publishing import save_asset
 
 pytestmark = [
     pytest.mark.xdist_group("ray"),  # one cluster for all of them

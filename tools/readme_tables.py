@@ -1,11 +1,11 @@
-"""The README's tables of models and of settings. `python -m model.loading.readme_tables` writes both."""
+"""The README's tables of models and of settings. `python -m tools.readme_tables` writes both."""
 
 from pathlib import Path
 
 from model.loading.registry import Entry, hub_models, models, untrained_models
 from model.system.settings import VARIABLES
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[1] / "README.md"
 
 
 def put_between(page: str, text: str, begin: str, end: str) -> str:
@@ -25,7 +25,7 @@ def rewrite(file: Path, text: str, begin: str, end: str) -> None:
 
 def written(readme: str) -> str:
     """A README with both tables in their places."""
-    made = "made by `python -m model.loading.readme_tables` -->"
+    made = "made by `python -m tools.readme_tables` -->"
     for name, table in (("models", _models()), ("settings", _settings())):
         readme = put_between(readme, table, f"<!-- {name}: {made}", f"<!-- {name}: end -->")
     return readme

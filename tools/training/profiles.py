@@ -1,14 +1,15 @@
 """Makes the profiles that ship: what each head of a model does over a text that it was not trained on.
 
-`python -m model.training.profiles [NAME …]`. Stop it with Ctrl-C: the same command goes on from there.
+`python -m tools.training.profiles [NAME …]`. Stop it with Ctrl-C: the same command goes on from there.
 """
 
 import argparse
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,14 +17,15 @@ import numpy as np
 
 from model.loading.registry import load_model
 from model.profile.run import RunProgress, profile
-from model.profile.shipped import FOLDER, Made, at_step, made, model_and_step
+from model.profile.shipped import FOLDER, MADE, Made, at_step, made, model_and_step
 from model.run.model import Model
 from model.system.machine import processor
-from model.training import corpus, grammar, micro_stories
-from model.training.bigrams import in_context_bigrams
+from model.training import grammar
 from model.training.checkpoints import shipped_training_run
-from model.training.induction import CONTEXT, InductionTask
+from model.training.induction import CONTEXT, InductionTask, in_context_bigrams
 from model.training.recipe import Random
+from tools.training import corpus, micro_stories
+from tools.training.translate import is_held_out_sentence
 
 WORK = Path(".training") / "profiles"
 SEED = 7_001  # of no training run
@@ -63,7 +65,7 @@ def books(characters: int, windows: int | None = None) -> ProfilePlan:
         f"books-{3 * characters // 1000}k.txt",
         "the Bible, Jane Austen and Shakespeare",
         f"of each of the three {characters:,} characters that are held out in the training of house-gpt"
-        f"{part}; public domain (model/training/books)",
+        f"{part}; public domain (tools/training/books)",
         lines,
         windows=windows,
     )
@@ -75,7 +77,7 @@ def _stories(random: Random) -> Iterator[str]:
 
 def _sentences(random: Random) -> Iterator[str]:
     drawn = (grammar.sentence(random) for _ in iter(int, 1))
-    new = (" ".join(one.english) for one in drawn if grammar.is_held_out_sentence(one))
+    new = (" ".join(one.english) for one in drawn if is_held_out_sentence(one))
     return _up_to(new, LONGEST // 15)  # the decoder writes each translation word by word
 
 
@@ -128,7 +130,7 @@ def model_of(name: str) -> Model:
 
 def main(arguments: list[str] | None = None) -> None:
     """Makes the profiles of these names, or all."""
-    parser = argparse.ArgumentParser(prog="python -m model.training.profiles", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.training.profiles", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *PLANS], metavar="NAME")
     parser.add_argument("--workers", type=int, default=0, help="processes; 0: this one")
     asked = parser.parse_args(arguments)
@@ -145,7 +147,9 @@ def _make(name: str, plan: ProfilePlan, workers: int) -> None:
     def record() -> float:
         seconds, today = round(time.monotonic() - began, 1), datetime.now(UTC).date().isoformat()
         work.mkdir(exist_ok=True)
-        Made(plan.text, plan.source, seconds, workers, processor(), today).save(work)
+        how = Made(plan.text, plan.source, seconds, workers, processor(), today)
+        written = json.dumps(asdict(how), indent=1, ensure_ascii=False) + "\n"
+        (work / MADE).write_text(written, encoding="utf-8")
         return seconds
 
     def told(progress: RunProgress) -> None:

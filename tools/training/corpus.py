@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.run.tokenizers import GPT2Subset, gpt2
-from model.training import micro_stories
 from model.training.recipe import Ids, Random
+from tools.training import micro_stories
 
 BOOKS = Path(__file__).with_name("books")
 SHARES = {"bible": 0.40, "austen": 0.45, "shakespeare": 0.15}  # of the rows of book text

@@ -8,13 +8,13 @@ import torch
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset
-from model.training import corpus, head_scores, seedling
-from model.training.bigrams import in_context_bigrams, repeated_lists
-from model.training.corpus import TokenCorpus
-from model.training.induction import repeat_evaluation
-from model.training.publishing import Bigram, Unigram
+from model.training import induction
+from model.training.induction import in_context_bigrams, repeat_evaluation
 from model.training.recipe import Batch, Evaluation, Gate, Ids, Random, Recipe
-from model.training.stories import story_row
+from tools.training import corpus, seedling
+from tools.training.corpus import TokenCorpus
+from tools.training.publishing import Bigram, Unigram
+from tools.training.stories import repeated_lists, story_row
 
 _CONTEXT = 256
 _LONG_FROM = 600  # steps; before, rows are half as long and more of them follow a rule
@@ -108,8 +108,8 @@ def text_loss(module: Transformer, rows: Ids) -> float:
 def text_previous_token(module: Transformer, rows: Ids) -> dict[str, float]:
     """The best previous-token head's score on running text."""
     ids = torch.from_numpy(rows).to(next(module.parameters()).device)
-    weights = head_scores.mean_weights(module, ids)
-    return {"previous_token_on_text": head_scores.best(head_scores.previous_token(weights))[1]}
+    weights = induction.mean_weights(module, ids)
+    return {"previous_token_on_text": induction.best(induction.previous_token(weights))[1]}
 
 
 def recipe() -> Recipe:

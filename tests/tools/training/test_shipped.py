@@ -10,10 +10,11 @@ from model import load_model
 from model.loading.shipped import ASSETS, load_asset
 from model.nn.transformer import Transformer
 from model.run.tokenizers import WordTokenizer
-from model.training import grammar, head_scores, house, trainer
-from model.training.induction import repeat_evaluation
-from model.training.recipes import RECIPES
-from model.training.translate import TranslateTask
+from model.training import grammar, trainer
+from model.training.induction import best, repeat_evaluation
+from tools.training import house
+from tools.training.__main__ import RECIPES
+from tools.training.translate import TranslateTask
 
 OTHER_SEED = 77
 SHIPPED = [path.parent.name for path in ASSETS.glob("*/card.json")]
@@ -116,5 +117,5 @@ def test_alignment_is_a_property_of_training() -> None:
         phrase for phrase in (grammar.sentence(random) for _ in range(200)) if phrase.swapped
     ]
     untrained, _, _ = load_asset(ASSETS / "translate-en-fr", "checkpoints/000000.safetensors")
-    _, share = head_scores.best(task.alignment(untrained, phrases))
+    _, share = best(task.alignment(untrained, phrases))
     assert share < 0.6

@@ -18,10 +18,10 @@ from model.nn.layers import Block, Norm
 from model.nn.recorder import current
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset
-from model.training import recurrent
 from model.training.recipe import Batch, Evaluation, Random, Recipe
-from model.training.stories import StoriesTask, story_row
 from model.training.trainer import batch_loss
+from tools.training import recurrent
+from tools.training.stories import StoriesTask, story_row
 
 LENGTH = 64  # tokens of a row
 ROWS = 8  # of a batch

@@ -3,7 +3,7 @@
 import numpy as np
 
 from model.loading.shipped import ASSETS, load_asset
-from model.training import corpus
+from tools.training import corpus
 
 
 def tiny_corpus() -> corpus.TokenCorpus:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.training.publishing import Bigram, Unigram
+from tools.training.publishing import Bigram, Unigram
 
 
 def text(seed: int, length: int) -> np.ndarray:

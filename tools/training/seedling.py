@@ -13,6 +13,7 @@ from model.nn.transformer import Transformer
 from model.run.tokenizers import WordTokenizer
 from model.training.induction import InductionTask
 from model.training.recipe import Gate, Ids, Recipe
+from model.training.trainer import begin, train
 
 WORDS = 64
 LAYERS = 2
@@ -62,8 +63,6 @@ def plant(module: Transformer, words: Ids) -> None:
 
     Layers that the seedling lacks, and all feed-forward layers, add nothing at first.
     """
-    from model.training.trainer import begin, train  # the trainer calls `plant`
-
     run = begin(recipe(module.config), device=str(next(module.parameters()).device))
     for _ in train(run):
         pass

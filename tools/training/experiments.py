@@ -1,4 +1,4 @@
-"""Every variant trained from several seeds: `python -m model.training experiments`.
+"""Every variant trained from several seeds: `python -m tools.training experiments`.
 
 What was measured along the way is kept in one file, run by run, so a command that was stopped goes on where
 it was.
@@ -9,28 +9,15 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache, lru_cache
 from pathlib import Path
 
-import numpy as np
 import torch
 
-from model.loading.shipped import ASSETS
-from model.trace.arrays import Wide
-from model.training import trainer, variants
+from model.training import trainer
+from model.training.claims import BY_PROCESSOR, REPEATED, RUNS, SEEDS, Runs, VariantScores, read
+from tools.training import variants
 
 NAME = "experiments"  # of the command
-RUNS = "experiments.json"  # trained on one processor
-BY_PROCESSOR = "experiments_by_processor.json"
-SEEDS = (0, 1, 2, 3)
-REPEATED = 2  # the seed that was trained with the instructions of other processors too
-
-VariantScores = dict[
-    str, float | None
-]  # a record of the trainer; None where a run had lost its numbers
-Runs = dict[
-    str, dict[str, list[VariantScores]]
-]  # variant -> seed, or processor -> what was measured
 
 
 def run(variant: str, seed: int, *, steps: int | None = None) -> list[VariantScores]:
@@ -39,7 +26,9 @@ def run(variant: str, seed: int, *, steps: int | None = None) -> list[VariantSco
     trained = trainer.begin(replace(recipe, seed=seed, steps=steps or recipe.steps))
     for _ in trainer.train(trained):
         pass
-    return [_rounded(record) for record in trained.history]
+    first, *others = map(_rounded, trained.history)
+    first["parameters"] = sum(weight.numel() for weight in trained.module.parameters())
+    return [first, *others]
 
 
 def run_all(file: Path, seeds: Mapping[str, int], *, resume: bool) -> Iterator[str]:
@@ -68,46 +57,6 @@ def files() -> dict[str, dict[str, int]]:
         RUNS: {str(seed): seed for seed in SEEDS},
         BY_PROCESSOR: {torch.backends.cpu.get_cpu_capability(): REPEATED},
     }
-
-
-@cache
-def shipped_runs() -> Runs:
-    """The runs that ship with the app."""
-    return read(ASSETS / RUNS)
-
-
-@cache
-def runs_by_processor() -> Runs:
-    """The shipped runs of the seed `REPEATED`, by the processor's instructions; "" are those of `RUNS`."""
-    others = read(ASSETS / BY_PROCESSOR)
-    return {
-        variant: {"": seeds[str(REPEATED)], **others[variant]}
-        for variant, seeds in shipped_runs().items()
-    }
-
-
-def read(file: Path) -> Runs:
-    runs: Runs = json.loads(file.read_text(encoding="utf-8"))
-    return runs
-
-
-def curves(runs: Runs, variant: str, measure: str) -> tuple[list[int], Wide]:
-    """The steps at which a variant was measured, and the values (run, step), NaN where there is none."""
-    histories = list(runs[variant].values())
-    measured = [
-        [record.get(measure) for record in history if measure in record] for history in histories
-    ]
-    steps = [int(record["step"] or 0) for record in histories[0] if measure in record]
-    return steps, np.array(measured, dtype=np.float64)
-
-
-@lru_cache(maxsize=64)
-def parameters(variant: str) -> int:
-    """How many numbers a variant learns."""
-    recipe = variants.recipes()[variant]
-    with torch.device("meta"):
-        module = recipe.build(recipe.config)
-    return sum(weight.numel() for weight in module.parameters())
 
 
 def _write(file: Path, runs: Runs) -> None:

@@ -10,16 +10,16 @@ import torch
 
 from model.nn.layers import Norm
 from model.nn.transformer import Transformer
-from model.training import claims, experiments, trainer, variants
-from model.training.claims import CLAIMS, Claim
+from model.training import claims, trainer
+from tools.training import experiments, variants
 
 
 @pytest.mark.parametrize("variant", ["width 16", "one head, no scaling", "few rows, dropout 0.2"])
 def test_a_run_anew_measures_what_the_file_says(variant: str) -> None:
     """The loss before training is determined by float32, to five decimals. Afterwards a processor's rounding
     is magnified at every step: a new one ends as near as those of the file, which are a sample of three."""
-    seed = experiments.REPEATED
-    shipped = list(experiments.runs_by_processor()[variant].values())
+    seed = claims.REPEATED
+    shipped = list(claims.runs_by_processor()[variant].values())
     begun, trained = experiments.run(variant, seed, steps=int(shipped[0][1]["step"]))
     assert begun == pytest.approx(shipped[0][0], abs=2e-5)
     for measure, value in trained.items():
@@ -29,16 +29,16 @@ def test_a_run_anew_measures_what_the_file_says(variant: str) -> None:
 
 
 def test_the_file_holds_every_variant_from_every_seed_to_its_last_step() -> None:
-    runs = experiments.shipped_runs()
+    runs = claims.shipped_runs()
     assert runs.keys() == variants.recipes().keys()
     for variant, recipe in variants.recipes().items():
-        assert tuple(map(int, runs[variant])) == experiments.SEEDS
+        assert tuple(map(int, runs[variant])) == claims.SEEDS
         assert {history[-1]["step"] for history in runs[variant].values()} == {recipe.steps}
-    assert (experiments.ASSETS / experiments.RUNS).stat().st_size < 300_000
+    assert (claims.ASSETS / claims.RUNS).stat().st_size < 300_000
 
 
 def test_one_seed_of_every_variant_was_trained_with_the_same_kinds_of_instructions() -> None:
-    runs = experiments.runs_by_processor()
+    runs = claims.runs_by_processor()
     assert runs.keys() == variants.recipes().keys()
     for by_processor in runs.values():
         assert list(by_processor) == ["", "DEFAULT", "AVX512"]
@@ -50,6 +50,9 @@ def test_one_seed_of_every_variant_was_trained_with_the_same_kinds_of_instructio
 
 def test_a_variant_differs_from_the_base_in_the_part_that_it_names() -> None:
     made = {name: trainer.begin(recipe).module for name, recipe in variants.recipes().items()}
+    for name, module in made.items():
+        count = sum(weight.numel() for weight in module.parameters())
+        assert claims.parameters(claims.shipped_runs(), name) == count, name
     base = made["base"]
     assert not [part for part in made["no norm"].modules() if isinstance(part, Norm)]
     assert_same_weights(made["no norm"], base)
@@ -97,60 +100,21 @@ def test_few_rows_are_the_same_at_every_step_and_none_of_them_is_held_out() -> N
     assert not rows & {tuple(row) for row in task._held_out.inputs.tolist()}
 
 
-TRIED = Claim("", "", {"a": "x", "b": "y"}, (("a", "b"),), "", measure="held_out_loss")
-
-
-def runs_ending(first: list[float | None], second: list[float | None]) -> experiments.Runs:
-    return {
-        name: {
-            str(seed): [{"step": 0, "held_out_loss": 9.0}, {"step": 9, "held_out_loss": value}]
-            for seed, value in enumerate(values)
-        }
-        for name, values in (("x", first), ("y", second))
-    }
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        ([1, 1, 1, 1], [2, 2, 2, 2], "supported"),
-        ([1, 1, 1, 3], [2, 2, 2, 2], "in part"),
-        ([3, 3, 3, 3], [2, 2, 2, 2], "contradicted"),
-        ([3, 3, 3, 3], [None, None, None, None], "supported"),
-        ([None, 1, 1, 1], [2, 2, 2, 2], "in part"),
-    ],
-)
-def test_a_claim_holds_where_every_seed_has_its_order(
-    first: list[float | None], second: list[float | None], expected: str
-) -> None:
-    runs = runs_ending(first, second)
-    assert claims.verdict(TRIED, runs) == expected
-    ended = claims.ending(TRIED, "b", runs)
-    if None not in second:
-        assert (ended.mean, ended.spread) == (2, (2, 2))
-
-
-def test_every_claim_speaks_of_variants_that_were_run() -> None:
-    for claim in CLAIMS:
-        assert set(claim.variants.values()) <= variants.recipes().keys()
-        assert {name for pair in claim.better for name in pair} <= claim.variants.keys()
-
-
 def test_a_command_that_was_stopped_goes_on_with_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[tuple[str, int]] = []
 
-    def run(variant: str, seed: int) -> list[experiments.VariantScores]:
+    def run(variant: str, seed: int) -> list[claims.VariantScores]:
         begun.append((variant, seed))
         return [{"step": 0.0, "held_out_loss": 1.0}]
 
     monkeypatch.setattr(experiments, "run", run)
-    file = tmp_path / "runs" / experiments.RUNS
-    seeds = experiments.files()[experiments.RUNS]
-    every = [(name, seed) for seed in experiments.SEEDS for name in variants.recipes()]
+    file = tmp_path / "runs" / claims.RUNS
+    seeds = experiments.files()[claims.RUNS]
+    every = [(name, seed) for seed in claims.SEEDS for name in variants.recipes()]
     stopped = experiments.run_all(file, seeds, resume=False)
     assert [next(stopped) for _ in range(3)] == [f"{name}, seed 0" for name, _ in every[:3]]
     assert len(list(experiments.run_all(file, seeds, resume=True))) == len(every) - 3
     assert begun == every
-    assert json.loads(file.read_text("utf-8")) == experiments.read(file)
+    assert json.loads(file.read_text("utf-8")) == claims.read(file)

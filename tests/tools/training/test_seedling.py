@@ -7,8 +7,9 @@ import torch
 
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
-from model.training import seedling, trainer
+from model.training import trainer
 from model.training.recipe import Recipe
+from tools.training import runs, seedling
 
 LARGE = TransformerConfig(
     shape="decoder", d_vocab=100, n_ctx=16, d_model=16, heads=2, decoder_layers=4, d_mlp=32
@@ -54,6 +55,6 @@ def test_a_run_starts_as_its_recipe_says_and_goes_on_without_starting_anew(tmp_p
     recipe: Recipe = replace(seedling.recipe(LARGE), start=start, steps=3)
     run = trainer.begin(recipe)
     assert not run.module.embedding.positions.weight.any()
-    trainer.save(run, tmp_path)
-    trainer.resume(recipe, tmp_path)
+    runs.save(run, tmp_path)
+    runs.resume(recipe, tmp_path)
     assert len(started) == 1

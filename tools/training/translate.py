@@ -1,5 +1,7 @@
 """translate-en-fr: a small encoder–decoder of 2017, on a grammar whose word alignment is known."""
 
+import zlib
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,8 +12,9 @@ from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
 from model.nn.transformer import Transformer
 from model.run.tokenizers import WordTokenizer
-from model.training import grammar, head_scores
+from model.training import grammar
 from model.training.grammar import ADJECTIVES, NOUNS, VERBS, Phrase
+from model.training.induction import best
 from model.training.recipe import IGNORED, Batch, Evaluation, Gate, Random, Recipe
 
 _SPECIAL = ("<start>", "<end>")
@@ -19,18 +22,44 @@ _START, _END = 0, 1  # their ids
 _CONTEXT = 32
 _SENTENCES = 64  # a batch
 _EXAM_SENTENCES = 300
+_FUNCTION_WORDS = ". an and et do does not ne n' pas de d' cet is are est sont very très"
+
+
+def words() -> tuple[str, ...]:
+    """Every word of both languages, sorted."""
+    found = set(_FUNCTION_WORDS.split())
+    found |= {
+        form for english, forms in grammar.DETERMINERS.items() for form in (english, *forms) if form
+    }
+    found |= {
+        form for english, (french, _) in grammar.PRONOUNS.items() for form in (english, french)
+    }
+    found |= {form for pair in grammar.PREPOSITIONS.items() for form in pair}
+    for entry in (*NOUNS, *ADJECTIVES, *VERBS):
+        found |= {form for form in vars(entry).values() if isinstance(form, str)}
+    return tuple(sorted(found))
+
+
+def is_held_out_pair(adjective: str, noun: str) -> bool:
+    """One adjective–noun pair in ten is in no sentence for training."""
+    return zlib.crc32(f"{adjective} {noun}".encode()) % 10 == 0
+
+
+def is_held_out_sentence(phrase: Phrase) -> bool:
+    """One English sentence in ten is not for training."""
+    return zlib.crc32(" ".join(phrase.english).encode()) % 10 == 3
 
 
 class TranslateTask:
     """Random sentences of the grammar, except the held-out sentences and noun–adjective pairs."""
 
-    tokenizer = WordTokenizer((*_SPECIAL, *grammar.words()), start=_SPECIAL[0], end=_SPECIAL[1])
+    tokenizer = WordTokenizer((*_SPECIAL, *words()), start=_SPECIAL[0], end=_SPECIAL[1])
 
     def batch(self, random: Random, step: int) -> Batch:
         phrases: list[Phrase] = []
         while len(phrases) < _SENTENCES:
             phrase = grammar.sentence(random)
-            if not _has_unseen_pair(phrase) and not grammar.is_held_out_sentence(phrase):
+            if not _has_unseen_pair(phrase) and not is_held_out_sentence(phrase):
                 phrases.append(phrase)
         source, padding = self.sources(phrases)
         french = [[_START, *self.french_ids(phrase)] for phrase in phrases]
@@ -52,7 +81,7 @@ class TranslateTask:
         sentences = _drawn(random, new_pair=False)
         pairs = _drawn(random, new_pair=True)
         aligned = self.alignment(module, [p for p in sentences + pairs if p.swapped])
-        head, share = head_scores.best(aligned)
+        head, share = best(aligned)
         scores = {
             "exact_match": self.exact_match(module, sentences),
             "exact_match_new_pairs": self.exact_match(module, pairs),
@@ -107,7 +136,7 @@ class TranslateTask:
 
 
 def _has_unseen_pair(phrase: Phrase) -> bool:
-    return any(grammar.is_held_out_pair(*pair) for pair in phrase.pairs)
+    return any(is_held_out_pair(*pair) for pair in phrase.pairs)
 
 
 def _drawn(random: Random, *, new_pair: bool) -> list[Phrase]:
@@ -116,7 +145,7 @@ def _drawn(random: Random, *, new_pair: bool) -> list[Phrase]:
     while len(found) < _EXAM_SENTENCES:
         phrase = grammar.sentence(random)
         unseen = _has_unseen_pair(phrase)
-        if unseen if new_pair else grammar.is_held_out_sentence(phrase) and not unseen:
+        if unseen if new_pair else is_held_out_sentence(phrase) and not unseen:
             found.append(phrase)
     return found
 

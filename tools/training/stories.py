@@ -11,10 +11,9 @@ from torch.nn.utils.rnn import pad_sequence
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset, gpt2
-from model.training import micro_stories
-from model.training.bigrams import in_context_bigrams, repeated_lists
-from model.training.induction import repeat_evaluation
+from model.training.induction import in_context_bigrams, repeat_evaluation
 from model.training.recipe import IGNORED, Batch, Evaluation, Gate, Ids, Random, Recipe
+from tools.training import micro_stories
 
 _CONTEXT = 128
 _ROWS = 16
@@ -84,6 +83,19 @@ def story_row(tokenizer: GPT2Subset, random: Random, length: int) -> Ids:
         lines.append(micro_stories.story(random))
         ids = tokenizer.encode("\n".join(lines))
     return np.array(ids[skipped : skipped + length])
+
+
+def repeated_lists(random: Random, symbols: Ids, *, count: int, length: int) -> tuple[Ids, Ids]:
+    """Inputs and targets, both (count, length): a list of 4 to length / 2 symbols, repeated. Scored from the
+    second time on."""
+    rows, targets = [], []
+    for _ in range(count):
+        period = int(random.integers(4, max(5, length // 2)))
+        listed = random.choice(symbols, period, replace=period > len(symbols))
+        row = np.resize(listed, length + 1)
+        rows.append(row[:-1])
+        targets.append(np.where(np.arange(length) >= period, row[1:], IGNORED))
+    return np.stack(rows), np.stack(targets)
 
 
 def recipe() -> Recipe:

@@ -1,4 +1,4 @@
-"""Trains one of the shipped models, or all runs of the experiments: `python -m model.training NAME`."""
+"""Trains one of the shipped models, or all runs of the experiments: `python -m tools.training NAME`."""
 
 import argparse
 import shutil
@@ -10,12 +10,19 @@ from pathlib import Path
 import torch
 
 from model.loading.shipped import ASSETS
-from model.training import experiments, publishing, trainer
+from model.training import induction, trainer
 from model.training.recipe import Recipe
-from model.training.recipes import RECIPES
 from model.training.trainer import TrainingProgress, TrainingState
+from tools.training import experiments, house, publishing, recurrent, runs, stories, translate
 
 WORK = Path(".training")
+RECIPES = {
+    "induction": induction.recipe,
+    "stories": stories.recipe,
+    "translate-en-fr": translate.recipe,
+    "house-gpt": house.recipe,
+    "recurrent": recurrent.recipe,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -45,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m model.training", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.training", description=__doc__)
     parser.add_argument("name", choices=(*RECIPES, experiments.NAME))
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--resume", action="store_true", help="go on with the saved run")
@@ -73,22 +80,23 @@ def _run(recipe: Recipe, folder: Path, options: argparse.Namespace) -> TrainingS
     has_cuda = torch.cuda.is_available()
     device = ("cuda" if has_cuda else "cpu") if options.device == "auto" else options.device
     if options.resume or options.publish:
-        return trainer.resume(recipe, folder, device=device)
+        return runs.resume(recipe, folder, device=device)
     return trainer.begin(recipe, device=device)
 
 
 def _train(run: TrainingState, folder: Path, *, hours: float) -> None:
     until = time.monotonic() + hours * 3600
     shown = 0.0
-    for progress in trainer.train(run, folder=folder, until=until):
+    for progress in runs.train(run, folder, until=until):
         if progress.evaluation or time.monotonic() - shown > 5:
-            print(_line(progress), flush=True)
+            print(_line(run, progress), flush=True)
             shown = time.monotonic()
 
 
-def _line(progress: TrainingProgress) -> str:
-    minutes, seconds = divmod(round(progress.seconds_left), 60)
-    line = f"step {progress.step} of {progress.steps}, loss {progress.loss:.3f}, "
+def _line(run: TrainingState, progress: TrainingProgress) -> str:
+    left = (run.recipe.steps - run.step) * run.seconds / run.step
+    minutes, seconds = divmod(round(left), 60)
+    line = f"step {progress.step} of {run.recipe.steps}, loss {progress.loss:.3f}, "
     line += f"{minutes} min {seconds:02d} s left"
     if progress.evaluation is None:
         return line

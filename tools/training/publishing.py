@@ -1,15 +1,21 @@
-"""Gates and model cards: what a trained model needs before it is shipped."""
+"""Gates, model cards and files: what a trained model needs before it is shipped."""
 
 import copy
+import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors import torch as tensor_files
+from torch import Tensor
 
-from model.loading.shipped import save_asset
+from model.loading.shipped import CONFIG, HASHES, TOKENIZER, WEIGHTS, checkpoint_file
 from model.nn.transformer import Transformer
+from model.run.tokenizers import GPT2Subset, WordTokenizer
+from model.system.files import file_hash
 from model.trace.arrays import Wide
 from model.training import trainer
 from model.training.recipe import Evaluation, Ids, Recipe
@@ -43,6 +49,41 @@ def publish(run: TrainingState, assets: Path) -> Evaluation:
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
     return evaluation
+
+
+def save_asset(
+    folder: Path,
+    module: Transformer,
+    tokenizer: GPT2Subset | WordTokenizer,
+    *,
+    card: dict[str, object],
+    checkpoints: dict[int, dict[str, Tensor]] | None = None,
+) -> None:
+    """Writes all that is needed to load a model, weights as fp16. Raises ValueError for weights that
+    half precision cannot hold."""
+    states = {WEIGHTS: _half(module.state_dict())}
+    states |= {checkpoint_file(step): _half(state) for step, state in (checkpoints or {}).items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_json(folder / CONFIG, asdict(module.config))
+    _write_json(folder / TOKENIZER, tokenizer.description())
+    _write_json(folder / "card.json", card)
+    for name, state in states.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        tensor_files.save_file(state, folder / name)
+    hashes = {name: file_hash(folder / name) for name in sorted([CONFIG, TOKENIZER, *states])}
+    _write_json(folder / HASHES, hashes)
+
+
+def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    halves = {name: value.to("cpu", torch.float16).contiguous() for name, value in state.items()}
+    for name, half in halves.items():
+        if not half.isfinite().all():
+            raise ValueError(f"The weights {name} hold values that half precision cannot.")
+    return halves
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def shipped(module: Transformer) -> Transformer:
@@ -100,7 +141,7 @@ def card_text(card: dict[str, Any], recipe: Recipe) -> str:
         f"- Data: {recipe.data}\n"
         f"- Training: AdamW, rate {recipe.rate:g} ({recipe.schedule}), {card['steps']} steps, seed "
         f"{recipe.seed}, {card['minutes']} minutes on {MACHINE}.\n"
-        f"- Made again with: `python -m model.training {recipe.name}`\n\n"
+        f"- Made again with: `python -m tools.training {recipe.name}`\n\n"
         f"## Scores on fresh data of another seed, of the shipped weights\n\n"
         f"| score | value | gate |\n| --- | --- | --- |\n{rows}\n\n## Heads\n\n{named}"
     )

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from model.loading.shipped import checkpoint_file, load_asset
-from model.training import __main__ as command
-from model.training import induction, publishing, trainer
-from model.training.publishing import GateError
+from model.training import induction, trainer
 from model.training.recipe import Gate, Recipe
 from model.training.trainer import TrainingState
+from tools.training import __main__ as command
+from tools.training import publishing
+from tools.training.publishing import GateError
 
 
 def short_recipe(*gates: Gate) -> Recipe:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from model.run.tokenizers import WordTokenizer, gpt2
-from model.training import grammar, micro_stories
-from model.training.bigrams import in_context_bigrams, repeated_lists
+from model.training import grammar
 from model.training.grammar import ADJECTIVES, NOUNS, Phrase
-from model.training.induction import InductionTask
+from model.training.induction import InductionTask, in_context_bigrams
 from model.training.recipe import IGNORED, Random, Task
-from model.training.stories import StoriesTask
-from model.training.translate import TranslateTask
+from tools.training import micro_stories, translate
+from tools.training.stories import StoriesTask, repeated_lists
+from tools.training.translate import TranslateTask
 
 
 def seeded(seed: int) -> Random:
@@ -132,7 +132,7 @@ def test_swapped_words_stand_the_other_way_round_in_french() -> None:
 
 
 def test_every_word_of_the_grammar_is_one_token_and_reads_back() -> None:
-    tokenizer = WordTokenizer(grammar.words())
+    tokenizer = WordTokenizer(translate.words())
     for phrase in sentences(500):
         for said in (phrase.english, phrase.french):
             ids = tokenizer.encode(" ".join(said))
@@ -149,7 +149,7 @@ def test_the_translator_never_learns_what_is_held_out() -> None:
         assert batch.padding is not None
         for ids, real in zip(batch.source, batch.padding, strict=True):
             english = tuple(task.tokenizer.words[id_] for id_ in ids[real].tolist())
-            assert not grammar.is_held_out_sentence(Phrase(english, (), ()))
+            assert not translate.is_held_out_sentence(Phrase(english, (), ()))
             for adjective, noun in pairwise(english):
                 described = adjective in adjectives and noun in nouns
-                assert not (described and grammar.is_held_out_pair(adjective, noun))
+                assert not (described and translate.is_held_out_pair(adjective, noun))
