@@ -76,12 +76,13 @@ class HeadClaim:
 @dataclass(frozen=True)
 class Hero:
     """What the screen of the main job shows beside a layer: what is changed, in words, how sure the model was
-    of each token, a share from 0 to 1 or None, and the loss of the sentence. `before` is None where nothing
-    is changed. opens: nobody asked for a cell, so it opens on the largest weight of the last token."""
+    of each token, a share from 0 to 1 or None, and the loss of the sentence as it is printed. `before` is
+    None where nothing is changed. opens: nobody asked for a cell, so it opens on the largest weight of the
+    last token."""
 
     change: str
     sure: Mapping[Run, Sequence[float | None] | None] | None = None
-    loss: Mapping[Run, float | None] | None = None
+    loss: Mapping[Run, str | None] | None = None
     opens: bool = False
 
 

@@ -25,7 +25,7 @@ def logits_and_tokens(intervention: Intervention) -> tuple[torch.Tensor, torch.T
 def shown() -> str:
     """The rows and the loss, as the page has them, without markup."""
     app = visit("home", mask="none")
-    (drawn,) = [one.value for one in app.get("html") if 'class="outcome"' in one.value]
+    drawn = " ".join(one.value for one in app.get("html") if 'class="outcome"' in one.value)
     return re.sub(r"<style>.*</style>|<[^>]+>", " ", drawn, flags=re.DOTALL)
 
 

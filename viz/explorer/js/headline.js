@@ -47,7 +47,8 @@ export function changeInWords({ layer, derived, before, cell, queries, keys, her
   const gives = `${queries.short[cell.query]} gives ${keys.short[cell.key]} ${now} of its attention`;
   const words = `${hero.change}: ${gives}${was === now ? ", as before" : `, not ${was}`}`;
   if (!hero.loss) return `${words}.`;
-  const [first, then] = [hero.loss.before, hero.loss.after].map((loss) => loss.toFixed(2));
+  const { before: first, after: then } = hero.loss;
   if (first === then) return `${words}; the loss stays at ${first}.`;
-  return `${words}; the loss ${then - first > 0 ? "rises" : "falls"} from ${first} to ${then}.`;
+  const [old, now] = [first, then].map((loss) => Number(loss.replace("<", "")));
+  return `${words}; the loss ${now > old ? "rises" : "falls"} from ${first} to ${then}.`;
 }

@@ -30,7 +30,8 @@ def hero_of(look: Look) -> Hero:
     runs: dict[Run, Trace | None] = {"before": look.baseline, "after": look.trace}
     lost = {name: None if run is None else _losses(run) for name, run in runs.items()}
     sure = {name: None if loss is None else _sureness(loss) for name, loss in lost.items()}
-    mean = {name: None if loss is None else float(loss.mean()) for name, loss in lost.items()}
+    error = max(_error(look), 5e-4)
+    mean = {name: None if loss is None else nats(loss.mean(), error) for name, loss in lost.items()}
     has_loss, view, first = lost["after"] is not None, current(), View()
     reads = look.attention.kind != "cross" and look.attention.place.stack == "decoder"
     return Hero(
@@ -61,19 +62,25 @@ def outcome(look: Look, hero: Hero) -> None:
         _vectors(look)
         return
     likely = expectation((before or after).after(-1), after.after(-1), LISTED)
-    error = max(rounding(run) for run in (look.trace, look.baseline) if run is not None)
-    decimals = min(settled(error), 3)
+    decimals = min(settled(_error(look)), 3)
     tokens = [token.text for token in look.model.tokenizer.named(likely.ids)]
     rows = "".join(
         _row(token, after, before if look.baseline else None, decimals)
         for token, before, after in zip(tokens, likely.before, likely.after, strict=True)
     )
     last = html.escape(token_label(look.trace.tokens_of("decoder")[-1].text))
-    lost = "" if hero.loss is None else _loss(hero.loss["before"], hero.loss["after"] or 0.0, error)
     st.html(
         f'<style>{_STYLE}</style><table class="outcome"><caption>Next after <code>{last}</code></caption>'
-        f"<tbody>{rows}</tbody></table>{lost}"
+        f"<tbody>{rows}</tbody></table>"
     )
+    if hero.loss is not None:
+        words = " → ".join(html.escape(loss) for loss in hero.loss.values() if loss is not None)
+        st.html(f'<p class="outcome" title="{LOSS}">Loss of the sentence <b>{words}</b> nats</p>')
+
+
+def _error(look: Look) -> float:
+    """How far rounding may move a log probability of either run."""
+    return max(rounding(run) for run in (look.trace, look.baseline) if run is not None)
 
 
 def _vectors(look: Look) -> None:
@@ -99,12 +106,3 @@ def _row(token: str, after: float, before: float | None, decimals: int) -> str:
         f'<tr><th scope="row">{html.escape(token_label(token, LABEL))}</th><td class="bar">{ghost}'
         f'<i style="--share:{after:.4f}"></i></td><td>{fixed(after, decimals)}</td><td>{was}</td></tr>'
     )
-
-
-def _loss(before: float | None, after: float, error: float) -> str:
-    """The loss of the sentence, before and after."""
-    now, was = (
-        nats(loss, max(error, 5e-4)) for loss in (after, after if before is None else before)
-    )
-    words = now if before is None else f"{was} → {now}"
-    return f'<p class="outcome" title="{LOSS}">Loss of the sentence <b>{words}</b> nats</p>'
