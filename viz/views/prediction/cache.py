@@ -225,8 +225,8 @@ def _latent_bytes(run: Trace, written: WrittenToken, width: int) -> Panel:
             Caption(
                 f"Each layer keeps of every token one **latent vector** of {latent} numbers and one "
                 f"rotated key of {turned}, which all heads share. At each step it rebuilds the keys "
-                f"({keys} numbers a token) and values ({values}) of all tokens from them. Kept themselves, these would "
-                f"take {plain * len(written.kept):,} bytes."
+                f"({keys} numbers a token) and values ({values}) of all tokens from them. Kept themselves, "
+                f"these would take {plain * len(written.kept):,} bytes."
             )
         ],
         check=Check(
