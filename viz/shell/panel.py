@@ -81,6 +81,7 @@ class Table:
     formats: Mapping[str, str] | None = None
 
     def draw(self, name: str) -> None:
+        """name: of its panel."""
         frame = pd.DataFrame(self.columns)
         if self.index is not None:
             frame = frame.rename_axis(self.index)
@@ -119,6 +120,7 @@ class Code:
     reads: Sequence[str] | None
 
     def draw(self, name: str) -> None:
+        """name: of its panel."""
         style = one_of(
             "Style", list(STYLES), f"code-style-{name}", named=STYLES.__getitem__, quiet=True
         )
