@@ -80,10 +80,8 @@ def tables(app: AppTest) -> list[pd.DataFrame]:
         app.session_state[box.key] = True
     if behind():
         app.run()
-    last = {table.proto.id for box in behind() for table in box.dataframe}
-    return [
-        table.value for table in sorted(app.dataframe, key=lambda table: table.proto.id in last)
-    ]
+    last = {id(table) for box in behind() for table in box.dataframe}
+    return [table.value for table in sorted(app.dataframe, key=lambda table: id(table) in last)]
 
 
 def drawn(app: AppTest, kind: str = "heatmap", axis: str = "z", at: int = 0) -> np.ndarray:
