@@ -72,7 +72,7 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
     expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
     expect(page.get_by_text("Loss of the sentence")).to_be_visible()
     page.keyboard.press("Escape")
-    behind = more(page, "laboratory-losses-loss")
+    behind = more(page, "laboratory-losses-probability")
     expect(behind.get_by_text("Check: PyTorch's cross-entropy")).to_be_visible()
     page.keyboard.press("Escape")
     expect(behind).to_have_count(0)
