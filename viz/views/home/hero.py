@@ -16,7 +16,6 @@ from viz.figures.heatmap import weights_of_head
 from viz.figures.svg import WIDTHS, arc_line
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.saving.save import save_figure
 from viz.shell.downloads import entry_to_fetch, fetch_behind, fetching
 from viz.shell.model_picker import open_entry
 from viz.shell.panel import Caption, Panel
@@ -56,7 +55,8 @@ def hero(look: Look) -> Panel:
     return Panel(
         "home",
         picture=partial(drawing, drawings, "home-arcs"),
-        below=[Caption(words), numbers, partial(save_figure, heatmap, "home")],
+        below=[Caption(words), numbers],
+        saved=heatmap,
     )
 
 
