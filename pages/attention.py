@@ -1,10 +1,12 @@
 """Attention, step by step: one head from queries, keys and values to its output."""
 
+from functools import partial
+
 import streamlit as st
 
 from viz.notation.formulas import ATTENTION, ATTENTION_WITHOUT_MASK
 from viz.shell import page
-from viz.shell.panel import PanelView
+from viz.shell.panel import Panel, PanelView
 from viz.state.look import Look
 from viz.tour.card import beside_questions
 from viz.views.attention.edges import edges
@@ -18,10 +20,13 @@ page.open_page("pages/attention.py")
 look = page.look(changed=True, head=True)
 
 
-def step_by_step(look: Look) -> None:
+def step_by_step(look: Look) -> Panel:
     """The explorer, and below it what a change does to the prediction."""
-    page.explore(look, layers=True)
-    effect_on_prediction(look)
+    return Panel(
+        "step-by-step",
+        picture=partial(page.explore, look, layers=True),
+        below=[partial(effect_on_prediction, look)],
+    )
 
 
 VIEWS: dict[str, PanelView] = {

@@ -1,9 +1,12 @@
 """Laboratory: masks, scaling and other changes on the trained model, beside the unchanged run."""
 
+from functools import partial
+
 import streamlit as st
 
 from viz.shell import page
-from viz.shell.panel import PanelView, draw_view
+from viz.shell.panel import Panel, PanelView, draw_view
+from viz.state.look import Look
 from viz.state.presets import HEADS, NEXT, PATCH, POSITIONS, ROWS, STREAM
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
@@ -22,8 +25,13 @@ from viz.views.laboratory.patch import patch
 page.open_page("pages/laboratory.py")
 look = page.look(changed=True, head=True)
 
+
+def head_by_head(look: Look) -> Panel:
+    return Panel("head-by-head", picture=partial(page.explore, look))
+
+
 VIEWS: dict[str, PanelView] = {
-    HEADS: page.explore,
+    HEADS: head_by_head,
     NEXT: next_token_effect,
     POSITIONS: every_position,
     ROWS: rows_effect,

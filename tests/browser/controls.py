@@ -20,6 +20,12 @@ def show(page: Page, name: str) -> None:
     page.get_by_role("radio", name=name, exact=True).click()
 
 
+def more(page: Page, panel: str) -> Locator:
+    """What stands behind ⋯ at the upper right of a panel's picture, opened."""
+    page.locator(f".st-key-more-{panel}").get_by_role("button").click()
+    return page.get_by_role("dialog", name=re.compile("^More: "))
+
+
 def each_shows(
     page: Page,
     words: Mapping[str, str | re.Pattern[str]],

@@ -11,6 +11,7 @@ from tests.browser.controls import (
     BARS,
     click_mark,
     close_heads,
+    more,
     pick_head,
     show,
 )
@@ -160,14 +161,15 @@ def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
 ) -> None:
     page = open_page("/attention", show="Why this score?")
     expect(page.get_by_text("16.99, is what L0H1 wrote at ·Tom")).to_be_visible()
-    expect(page.get_by_text("all 144 parts add up to 42.5195")).to_be_visible()
+    expect(more(page, "why")).to_contain_text("all 144 parts add up to 42.5195")
+    page.keyboard.press("Escape")
     click_head(page, 12 * 3 + 4)  # what L0H1 wrote, times what L0H2 wrote
     expect(page.get_by_text("L0H2 · ·Hill → Tom", exact=True)).to_be_visible()
     expect(page.get_by_text("is the position of ·Hill")).to_be_visible()
     expect(page.get_by_test_id("head-picker")).to_contain_text("L0H2")
     assert parse_qs(urlsplit(page.url).query)["place"] == ["decoder.0.self"]
     page.get_by_role("button", name="← L1H7").click()
-    expect(page.get_by_text("all 144 parts add up to 42.5195")).to_be_visible()
+    expect(page.get_by_text("16.99, is what L0H1 wrote at ·Tom")).to_be_visible()
     page.locator(".st-key-why-query-1").get_by_role("button", name="L0H1 →").click()
     expect(page.get_by_text("L0H1 · ·Tom → ·Tom", exact=True)).to_be_visible()
     page.get_by_role("button", name="← L1H7").click()

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from model import Intervention, load_model
 from model.trace.trace_file import read_trace
-from tests.browser.controls import MARKS, click_mark, pick_head
+from tests.browser.controls import MARKS, click_mark, more, pick_head
 from tests.csv_reading import read_matrix_csv
 
 TEXT = "Tom Hill saw a red ball"
@@ -71,8 +71,11 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
     click_cell(page, 3, 1)
     expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
     expect(page.get_by_text("Loss of the sentence")).to_be_visible()
-    expect(page.get_by_text("Check: PyTorch's cross-entropy")).to_be_visible()
     page.keyboard.press("Escape")
+    behind = more(page, "laboratory-losses-probability")
+    expect(behind.get_by_text("Check: PyTorch's cross-entropy")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(behind).to_have_count(0)
     page.get_by_role("radio", name="Stream", exact=True).click()
     expect(page.get_by_text("The first state that differs: L0 attention")).to_be_visible()
     page.get_by_role("radio", name="Patch", exact=True).click()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.controls import BARS, MARKS, click_mark, each_shows, show
@@ -26,3 +27,34 @@ def test_a_bar_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
     show(page, "Per token")
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     each_shows(page, SAID)
+
+
+@pytest.mark.parametrize(("width", "target"), [(1440, 24), (390, 44)])
+def test_behind_the_dots_code_and_table_are_made_when_opened_and_fit_the_screen(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page], width: int, target: int
+) -> None:
+    screen = {"width": width, "height": 844}
+    page = open_page("/layer_norm", on=fresh_page(viewport=screen), model="stories", text=TEXT)
+    dots = page.get_by_role("button", name="More: check, save, code, table", exact=True)
+    box = dots.bounding_box()
+    assert box is not None
+    assert min(box["width"], box["height"]) >= target
+    expect(page.get_by_text("✓ largest difference")).to_be_visible()
+    expect(page.get_by_test_id("stDataFrame")).to_have_count(0)
+    dots.press("Enter")
+    behind = page.get_by_role("dialog", name="More: ")
+    expect(behind.get_by_text("Check: recomputed in double precision")).to_be_visible()
+    with page.expect_download() as saved:
+        behind.get_by_role("button", name="Save picture").click()
+    assert saved.value.suggested_filename == "layer-norm-spread.html"
+    expect(behind.get_by_test_id("stCode")).to_be_visible()
+    expect(behind.get_by_test_id("stDataFrame")).to_be_attached()
+    box = behind.bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert behind.evaluate("behind => behind.scrollWidth <= behind.clientWidth")
+    behind.get_by_role("radio", name="einsum").click()
+    page.keyboard.press("Escape")
+    expect(dots).to_be_focused()
+    expect(page.get_by_test_id("stDataFrame")).to_have_count(0)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import plots, show
+from tests.browser.controls import more, plots, show
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 
@@ -33,7 +33,9 @@ def test_the_lens_shows_the_states_and_its_check(open_page: Callable[..., Page])
     page = open_page("/prediction", model="stories", text=TEXT)
     show(page, "Layer by layer")
     expect(plots(page).filter(has_text="L1 feed-forward")).to_have_count(1)
-    expect(page.get_by_text("differ from the model's own output by at most")).to_be_visible()
+    behind = more(page, "prediction-lens-table")
+    expect(behind.get_by_text("differ from the model's own output by at most")).to_be_visible()
+    page.keyboard.press("Escape")
     page.get_by_text("of the final token").click()
     expect(plots(page).filter(has_text="embedding")).to_have_count(1)
     show(page, "Which tokens made it?")

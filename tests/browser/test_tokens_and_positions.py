@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import show
+from tests.browser.controls import more, show
 
 
 def type_into(page: Page, label: str, text: str) -> None:
@@ -27,7 +27,9 @@ def test_from_tokens_to_two_sentences(open_page: Callable[..., Page]) -> None:
     show(page, "Two tokenizers")
     expect(page.get_by_text("The vocabulary has 50,257 tokens.")).to_be_visible()
     show(page, "Look-up")
-    expect(page.get_by_text("differs from the row by at most 0, and")).to_be_visible()
+    behind = more(page, "tokens-look-up-picture")
+    expect(behind.get_by_text("differs from the row by at most 0, and")).to_be_visible()
+    page.keyboard.press("Escape")
     show(page, "Nearest tokens")
     expect(page.locator(".js-plotly-plot .bars .point")).to_have_count(12)
     show(page, "Two sentences")
@@ -71,7 +73,7 @@ def test_every_kind_of_positions(open_page: Callable[..., Page]) -> None:
     expect(page.locator(".js-plotly-plot .heatmaplayer image")).to_be_visible()
     show(page, "Added to the tokens")
     expect(page.get_by_role("textbox", name="Your sentence")).to_be_visible()
-    expect(page.get_by_text("differs from the first state")).to_be_visible()
+    expect(more(page, "positions-sum-picture")).to_contain_text("differs from the first state")
 
 
 def test_the_examples_by_hand_are_chosen_by_their_titles(open_page: Callable[..., Page]) -> None:

@@ -70,11 +70,18 @@ def traces(app: AppTest) -> list[dict]:
 
 
 def tables(app: AppTest) -> list[pd.DataFrame]:
-    """The tables of the page; those that stand closed behind a picture are opened for it."""
-    closed = [row.key for row in app.expander if row.label == "The numbers as a table"]
-    for key in closed:
-        app.session_state[key] = True
-    return [table.value for table in (app.run() if closed else app).dataframe]
+    """The tables of the page, and after them those behind the ⋯ of pictures, which are opened for it."""
+
+    def behind() -> list[Any]:
+        named = "More: .*table"
+        return [box for box in app.get("popover") if re.match(named, box.proto.popover.label)]
+
+    for box in behind():
+        app.session_state[box.key] = True
+    if behind():
+        app.run()
+    last = {id(table) for box in behind() for table in box.dataframe}
+    return [table.value for table in sorted(app.dataframe, key=lambda table: id(table) in last)]
 
 
 def drawn(app: AppTest, kind: str = "heatmap", axis: str = "z", at: int = 0) -> np.ndarray:

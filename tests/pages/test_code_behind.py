@@ -24,7 +24,7 @@ TEXT = "the cat saw the dog"
 
 def assert_the_code_runs(app: AppTest, key: str, names: dict[str, Any], folder: Path) -> None:
     """Opens the code and runs what stands there, in every style; the script in a folder with its files."""
-    app.session_state[f"code-{key}"] = True
+    app.session_state[f"more-{key}"] = True
     app.run()
     assert not app.exception
     written = set()

@@ -190,7 +190,7 @@ def test_every_erratum_is_told_and_leads_to_its_step() -> None:
 def test_what_the_notes_have_otherwise_is_told_behind_the_step_and_the_example() -> None:
     app = visit("worked_examples", example="layer-norm-by-hand", step="5")
     kinds = [part.type for part in app.main if part.type in ("latex", "warning", "expander")]
-    assert kinds == ["latex", "latex", "expander", "warning", "expander", "expander"]
+    assert kinds == ["latex", "latex", "warning", "expander", "expander"]
     app.session_state["errata-layer-norm-by-hand"] = True
     app.run()
     assert not app.exception

@@ -4,22 +4,30 @@ A view is a function that first asks for its controls, which stand in one row ab
 returns the panel they ask for. It opens no containers: where a thing stands is decided here.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.snippets import Snippet, Style
+from model.snippets import STYLES, Snippet, Style, lone_script
+from model.snippets.script import TRACE_FILE
 from model.trace.unproven import NotShownError
 from viz.elements.error_boundary import error_boundary
+from viz.elements.one_of import one_of
 from viz.elements.plot import plot
+from viz.notation.csv_safe import sheltered_table
+from viz.notation.numbers import difference
 from viz.saving.save import save_figure
-from viz.shell.pictures import code_behind, look_for, table
+from viz.shell.pictures import lines_of, look_for, script_of
+
+TABLE_CELLS = 200_000  # of a table: a few megabytes
 
 
 @dataclass(frozen=True)
@@ -44,25 +52,87 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class Check:
+    """A comparison of the numbers with what the model itself computed.
+
+    Args:
+        words: what is compared, and how far apart the two are, in Markdown.
+        result: the largest difference; or what was compared, counted in a few words.
+    """
+
+    words: str
+    result: float | str
+
+
+@dataclass(frozen=True)
 class Table:
-    """The numbers behind a picture. index: what a row's number counts. formats: of columns that have other
-    digits than `decimals`."""
+    """The numbers behind a picture, for screen readers and for copying.
+
+    Args:
+        columns: by name, each as long as the table.
+        index: what a row's number counts.
+        decimals: of numbers that are not whole.
+        formats: of columns that have other digits than `decimals`.
+    """
 
     columns: pd.DataFrame | Mapping[str, object]
     index: str | None = None
     decimals: int = 4
     formats: Mapping[str, str] | None = None
 
+    def draw(self, name: str) -> None:
+        """name: of its panel."""
+        frame = pd.DataFrame(self.columns)
+        if self.index is not None:
+            frame = frame.rename_axis(self.index)
+        numbers, formats = frame.select_dtypes("number"), self.formats or {}
+        shown = {
+            str(column): st.column_config.NumberColumn(
+                format="%d" if whole else formats.get(str(column), f"%.{self.decimals}f")
+            )
+            for column, whole in (numbers.isna() | (numbers % 1 == 0)).all().items()
+        }
+        if (rows := max(1, TABLE_CELLS // max(1, frame.shape[1]))) < len(frame):
+            st.caption(f"The first {rows:,} of {len(frame):,} rows.")
+            frame = frame[:rows]
+        st.dataframe(sheltered_table(frame), key=f"table-{name}", column_config=shown)
+
+
+_FILES = re.compile(r'load\("([^"]+)"')
+
 
 @dataclass(frozen=True)
 class Code:
-    """The code behind the picture's number: see `code_behind`."""
+    """The code behind the picture's number, in the style that the reader chooses, and as a script.
+
+    Args:
+        snippets: the lines, by style.
+        given: what the lines read, with its shape or origin.
+        cell: the indices of the chosen number.
+        value: that number, as the page shows it.
+        reads: the lines of a script that read the given arrays from files; None where no file holds them.
+    """
 
     snippets: Mapping[Style, Snippet]
     given: Mapping[str, str]
     cell: Mapping[str, int]
     value: float
     reads: Sequence[str] | None
+
+    def draw(self, name: str) -> None:
+        """name: of its panel."""
+        style = one_of(
+            "Style", list(STYLES), f"code-style-{name}", named=STYLES.__getitem__, quiet=True
+        )
+        lines_of(self.snippets[style], given=self.given, cell=self.cell, value=self.value)
+        if self.reads is not None:
+            script = lone_script(self.snippets[style], self.reads, self.cell)
+            needs = ["PyTorch"] + [
+                f"{file} ({'Save: the whole trace' if file == TRACE_FILE else 'the page Code: weights'})"
+                for file in dict.fromkeys(_FILES.findall(script))
+            ]
+            words = f"It needs {' and '.join(needs)}, and prints the number in the last line."
+            script_of(script, words)
 
 
 @dataclass(frozen=True)
@@ -78,7 +148,7 @@ class Panel:
         alt: what the figure shows, in words; empty: the figure's own words.
         beside: Markdown, formulas and remarks to the right of the picture, under `look_for`.
         below: the same under the picture, over its whole width; and more panels.
-        check: the comparison that the numbers passed, with its largest difference.
+        saved: makes the figure that is saved, where the picture is none.
     """
 
     name: str
@@ -91,34 +161,32 @@ class Panel:
     below: "Sequence[Part]" = ()
     table: Table | None = None
     code: Code | None = None
-    check: str = ""
+    check: Check | None = None
+    saved: Callable[[], go.Figure] | None = None
 
 
 Part = (
     str | Formula | Caption | Columns | Panel | Callable[[], object]
 )  # a function draws what is no text
-PanelView = Callable[..., Panel | None]  # None: it has drawn all of it by itself
+PanelView = Callable[..., Panel]
 
 
 def draw_view(view: PanelView, *arguments: object, beside: DeltaGenerator | None = None) -> None:
     """The view's controls in one row, and below them its panel. beside: a row in which they stand too, where
     there is room."""
-    is_data = getattr(view, "__annotations__", {}).get("return") is Panel
-    place, key = (st, None) if beside is None or not is_data else (beside, "controls-of-view")
-    row = place.container(
-        horizontal=is_data,
+    row = (beside or st).container(
+        horizontal=True,
         vertical_alignment="bottom",
         gap="small",
-        width="content" if is_data else "stretch",
-        key=key,
+        width="content",
+        key=None if beside is None else "controls-of-view",
     )
     below = _below_row.set(st.container())
     try:
         with error_boundary():
             with row:
                 panel = view(*arguments)
-            if panel is not None:
-                draw_panel(panel)
+            draw_panel(panel)
     finally:
         _below_row.reset(below)
 
@@ -144,7 +212,7 @@ def refusals() -> Iterator[None]:
 
 
 def draw_panel(panel: Panel) -> None:
-    """Picture and words, and below them check, code and table."""
+    """Picture and words; above the picture its check and, at the right, all that can be had of it."""
     if panel.picture is not None and panel.beside:
         picture, words = st.columns([3, 2], gap="large")
         with picture:
@@ -155,25 +223,6 @@ def draw_panel(panel: Panel) -> None:
         _draw_words(panel)
         _draw_picture(panel)
     _draw_parts(panel.below)
-    if panel.check:
-        st.caption(panel.check)
-    if (code := panel.code) is not None:
-        code_behind(
-            code.snippets,
-            panel.name,
-            given=code.given,
-            cell=code.cell,
-            value=code.value,
-            reads=code.reads,
-        )
-    if (numbers := panel.table) is not None:
-        table(
-            numbers.columns,
-            panel.name,
-            index=numbers.index,
-            decimals=numbers.decimals,
-            formats=numbers.formats,
-        )
 
 
 def _draw_words(panel: Panel) -> None:
@@ -183,13 +232,62 @@ def _draw_words(panel: Panel) -> None:
 
 
 def _draw_picture(panel: Panel) -> None:
-    figure = panel.picture
+    figure, saved = panel.picture, panel.saved
+    if isinstance(figure, go.Figure):
+        saved = partial(go.Figure, figure)
+    if panel.check or saved or panel.code or panel.table:
+        _draw_above(panel.name, panel.check, saved, panel.code, panel.table)
     if isinstance(figure, go.Figure):
         key = panel.name if panel.chosen is None else f"{panel.name}-{panel.chosen}"
         plot(figure, key, alt=panel.alt, clicked=panel.clicked)
-        save_figure(lambda: figure, panel.name)
     elif figure is not None:
         _draw_parts([figure])
+
+
+@st.fragment
+def _draw_above(
+    name: str,
+    check: Check | None,
+    saved: Callable[[], go.Figure] | None,
+    code: Code | None,
+    table: Table | None,
+) -> None:
+    """The result of the check; at the right ⋯, with its words, the picture to save, code and table.
+
+    Code and table are made when it is opened. An open page keeps the arguments: they hold no trace.
+    """
+    parts = {"check": check, "save": saved, "code": code, "table": table}
+    label = f"More: {', '.join(part for part, given in parts.items() if given is not None)}"
+    with st.container(
+        horizontal=True,
+        horizontal_alignment="right",
+        vertical_alignment="center",
+        gap="small",
+        key=f"above-{name}",
+    ):
+        if check is not None:
+            result = check.result
+            if not isinstance(result, str):
+                result = f"largest difference {difference(result)}"
+            st.caption(f"✓ {result}", width="content")
+        more = st.popover(
+            label,
+            type="tertiary",
+            icon=":material/more_horiz:",
+            key=f"more-{name}",
+            on_change="rerun",
+        )
+    with more:
+        if check is not None:
+            st.caption(check.words)
+        if saved is not None:
+            save_figure(saved, name)
+        if more.open and code is not None:
+            st.markdown("**The code behind it**")
+            code.draw(name)
+        if more.open and table is not None:
+            st.markdown("**The numbers as a table**")
+            table.draw(name)
 
 
 def _draw_parts(parts: "Sequence[Part]") -> None:

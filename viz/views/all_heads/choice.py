@@ -75,20 +75,18 @@ def of_heads(panel: Panel, look: Look, heads: Sequence[Head], title: str = "") -
         title: of the weights.
     """
     words: list[Part] = [partial(look_for, panel.look_for)] if panel.look_for else []
-    picture = Panel(
-        panel.name,
-        picture=panel.picture,
+    picture = replace(
+        panel,
+        look_for="",
+        beside=(),
         clicked=(lambda place: open_head(heads[place])) if heads else None,
         chosen=f"{panel.chosen or ''}{current().place}-{current().head}",
-        alt=panel.alt,
         below=[*words, *panel.beside, *panel.below],
     )
     return Panel(
         panel.name,
         picture=partial(draw_panel, picture),
         beside=[chosen_head(look, title)],
-        check=panel.check,
-        table=panel.table,
     )
 
 

@@ -30,7 +30,17 @@ from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import difference, leaders
 from viz.shell.model_picker import model_title
-from viz.shell.panel import Caption, Columns, Formula, Panel, Part, Table, below_controls, refusals
+from viz.shell.panel import (
+    Caption,
+    Check,
+    Columns,
+    Formula,
+    Panel,
+    Part,
+    Table,
+    below_controls,
+    refusals,
+)
 from viz.shell.pictures import TABLED, look_for, of_all_pairs, readout_of
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, is_loaded, labels_of, loaded, traced
@@ -219,7 +229,10 @@ def means_and_rollout(look: Look) -> Panel:
             Formula(ROLLOUT if kind == ROLLED else MEAN),
             _MEANING[kind],
         ],
-        check=f"Check: every row{taken if sinks.any() else ''} sums to 1, to within {difference(off)}.",
+        check=Check(
+            f"Check: every row{taken if sinks.any() else ''} sums to 1, to within {difference(off)}.",
+            off,
+        ),
         table=table,
     )
 

@@ -38,7 +38,7 @@ from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import difference, signed
 from viz.shell.background import Offer, Passes, passes_or_offer
-from viz.shell.panel import Caption, Formula, Panel, Part, Table, refusals
+from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, refusals
 from viz.shell.pictures import TABLED, of_all_pairs
 from viz.state.engine import engine
 from viz.state.look import Look, loaded, traced
@@ -103,6 +103,7 @@ def _queries_and_keys(look: Look) -> Panel:
         if matrices.turns
         else "Positions are left out."
     )
+    apart = scores_check(model, trace, matrices)
     panel = _over_tokens(scores, Axis("query token", queries), Axis("key token", keys), LOOKS)
     return replace(
         panel,
@@ -114,9 +115,11 @@ def _queries_and_keys(look: Look) -> Panel:
             ),
             *_over_vocabulary(look, LOOKS, distance),
         ],
-        check="Check: the same maps, with their biases and positions, give the recorded scores of this "
-        "head from the recorded states; the largest difference is "
-        f"{difference(scores_check(model, trace, matrices))}.",
+        check=Check(
+            "Check: the same maps, with their biases and positions, give the recorded scores of this head "
+            f"from the recorded states; the largest difference is {difference(apart)}.",
+            apart,
+        ),
     )
 
 

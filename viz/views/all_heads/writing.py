@@ -39,7 +39,7 @@ from viz.notation.names import ADDED_BY
 from viz.notation.numbers import difference, led_by, probability, sign_of_sum, signed
 from viz.shell.controls import LISTED
 from viz.shell.model_picker import say_encoder
-from viz.shell.panel import Caption, Code, Formula, Panel, Part, Table
+from viz.shell.panel import Caption, Check, Code, Formula, Panel, Part, Table
 from viz.state.look import Look, loaded, traced
 from viz.state.navigation import view_link
 from viz.state.session import current
@@ -119,9 +119,12 @@ def _map_of_lengths(look: Look, more: Part) -> Panel:
         ),
         alt="Mean length of what each head writes.",
         below=[Formula(concatenation(config)), more],
-        check="Check: what the heads write, each through its rows of W_O"
-        f"{', together with the bias,' if config.output_bias else ''} adds up to what the "
-        f"stream received; the largest difference is {difference(apart)}.",
+        check=Check(
+            "Check: what the heads write, each through its rows of W_O"
+            f"{', together with the bias,' if config.output_bias else ''} adds up to what the "
+            f"stream received; the largest difference is {difference(apart)}.",
+            apart,
+        ),
         table=Table({"head": names, "mean length": means}),
     )
     return of_heads(panel, look, heads)
@@ -176,8 +179,11 @@ def _effects(look: Look, of: Logit, edges: Part, *, every_part: bool) -> Panel:
         chosen=f"{of.position}-{of.token}-",
         alt="" if every_part else "What each head adds to the logit.",
         below=[*below, edges],
-        check="Check: the sum of all parts, each passed through the norms with their recorded "
-        f"{config.norm_law.taken}, differs from the model's own logit by {difference(apart)}.",
+        check=Check(
+            "Check: the sum of all parts, each passed through the norms with their recorded "
+            f"{config.norm_law.taken}, differs from the model's own logit by {difference(apart)}.",
+            apart,
+        ),
         table=Table(
             {
                 "part": names,
@@ -288,9 +294,12 @@ def through_output(look: Look) -> Panel:
             Formula(concatenation(look.model.config)),
             Caption(_shapes(look, own, groups)),
         ],
-        check="Check: the heads' outputs side by side, times "
-        f"W_O{', plus its bias' if own.bias.any() else ''}, differ from what this sub-layer "
-        f"added to the stream by at most {difference(own.check)}.",
+        check=Check(
+            "Check: the heads' outputs side by side, times "
+            f"W_O{', plus its bias' if own.bias.any() else ''}, differ from what this sub-layer "
+            f"added to the stream by at most {difference(own.check)}.",
+            own.check,
+        ),
         code=_code(look, own, 0 if whole else token),
         table=Table(columns, index="dimension"),
     )

@@ -21,7 +21,7 @@ from viz.notation.numbers import agreeing, counted, difference, sign_of_sum, sig
 from viz.shell.controls import LISTED
 from viz.shell.frame import frame
 from viz.shell.model_picker import say_encoder
-from viz.shell.panel import Caption, Formula, Panel, Part, Table
+from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.shell.pictures import of_all_pairs, readout_of
 from viz.state.look import Look
 from viz.state.session import change_view, control, current
@@ -209,7 +209,7 @@ def _check_of_logit(
     value: float,
     added: EdgeRow,
     count: int,
-) -> str:
+) -> Check:
     """What the head's edges add, the other heads and everything else; their sum beside the model's own.
 
     Args:
@@ -230,12 +230,14 @@ def _check_of_logit(
     together, recorded = agreeing(total, value)
     decimals = len(recorded.partition(".")[2])
     parts = [_number(one, "+", decimals) for one in (added.sum(), sums["heads"], sums["rest"])]
-    return (
+    apart, own_apart = abs(total - value), abs(float(added.sum()) - sums["this"])
+    return Check(
         f"Check: {counted(count, 'edge')} {parts[0]}, all other heads {parts[1]}, everything else "
         f"{parts[2]}: together {sign_of_sum(parts, together)} {together}. The model's own is {recorded}, a "
-        f"difference of {difference(abs(total - value))}. The edges differ from their head's part by "
-        f"{difference(abs(float(added.sum()) - sums['this']))}. All pass through the norms with their "
-        "recorded statistics; what an edge changes in later layers is counted there."
+        f"difference of {difference(apart)}. The edges differ from their head's part by "
+        f"{difference(own_apart)}. All pass through the norms with their recorded statistics; what an edge "
+        "changes in later layers is counted there.",
+        max(apart, own_apart),
     )
 
 
@@ -290,7 +292,7 @@ def _allowed(look: Look, cell: ScoreCell) -> NDArray[np.bool_]:
     return np.ones(count, np.bool_) if mask is None else mask[cell.query]
 
 
-def _check_of_row(look: Look, cell: ScoreCell, edge: "EdgeValues") -> str:
+def _check_of_row(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Check:
     total = edge.weights[cell.query] @ edge.written
     if look.has_output:
         wrote, what = look.model.head_output(look.attention, cell.head), "what the head wrote there"
@@ -299,10 +301,12 @@ def _check_of_row(look: Look, cell: ScoreCell, edge: "EdgeValues") -> str:
         wrote = wrote * (cell.head not in look.attention.ablated)
     wrote = wrote[cell.query]
     added, recorded = agreeing(*(float(np.linalg.norm(one)) for one in (total, wrote)))
-    return (
+    apart = float(np.abs(total - wrote).max())
+    return Check(
         f"Check: the edges of this row add up to a vector of length {added}; {what} "
-        f"has length {recorded}. The two vectors differ by at most "
-        f"{difference(float(np.abs(total - wrote).max()))} in any of their numbers."
+        f"has length {recorded}. The two vectors differ by at most {difference(apart)} in any of their "
+        "numbers.",
+        apart,
     )
 
 

@@ -13,7 +13,7 @@ from viz.notation.labels import numbered_labels
 from viz.notation.numbers import difference
 from viz.notation.numbers import number as written
 from viz.shell.controls import LISTED
-from viz.shell.panel import Formula, Panel, Table, refusals
+from viz.shell.panel import Check, Formula, Panel, Table, refusals
 from viz.state.look import Look
 from viz.state.session import current
 
@@ -130,9 +130,10 @@ def _rest(vector: Projected, side: Side, dimension: int) -> str:
     return f"{' '.join(steps)} This entry becomes {written(after)}. {compared}"
 
 
-def _check(vector: Projected, side: Side) -> str:
+def _check(vector: Projected, side: Side) -> Check:
     apart = float(np.abs(vector.after - vector.recorded).max())
-    return (
+    return Check(
         f"Check: computed so, the {len(vector.bias)} entries of this {side} differ from the recorded ones "
-        f"by at most {difference(apart)}."
+        f"by at most {difference(apart)}.",
+        apart,
     )

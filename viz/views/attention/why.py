@@ -27,7 +27,7 @@ from viz.notation.markdown import plain
 from viz.notation.names import part_name
 from viz.notation.numbers import agreeing, difference, signed
 from viz.shell.frame import frame
-from viz.shell.panel import Formula, Panel, Table, refusals
+from viz.shell.panel import Check, Formula, Panel, Table, refusals
 from viz.shell.pictures import readout_of
 from viz.state.look import Look, labels_of, loaded, traced
 from viz.state.session import change_view, current
@@ -111,8 +111,11 @@ def why_this_score(look: Look) -> Panel:
             Formula(SCORE_PARTS),
             _why_parts_add_up(look),
         ],
-        check=f"Check: all {sum_.values.size:,} parts add up to {added}; the model's own score{lies} "
-        f"{recorded}, a difference of {difference(abs(total - sum_.recorded))}.",
+        check=Check(
+            f"Check: all {sum_.values.size:,} parts add up to {added}; the model's own score{lies} "
+            f"{recorded}, a difference of {difference(abs(total - sum_.recorded))}.",
+            abs(total - sum_.recorded),
+        ),
         table=Table(
             {
                 "query": [part_name(parts.query_parts[row]) for row, _ in order],

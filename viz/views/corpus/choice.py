@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from model.system.settings import settings
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.shell.background import Passes
+from viz.shell.panel import Panel
 from viz.state.engine import engine, visitor
 from viz.state.look import Look, loaded
 from viz.state.session import change_view, current
@@ -267,7 +268,12 @@ EVERY = 0.5  # seconds between two looks at a run
 MINUTE = 60.0
 
 
-def own_text(look: Look) -> None:
+def own_text(look: Look) -> Panel:
+    """A text of the visitor's, of which a profile is made."""
+    return Panel("corpus-own", picture=partial(_own_text, look))
+
+
+def _own_text(look: Look) -> None:
     """The text, how long its profile will take, and the run; and the box for a folder on this computer, where
     its owner sits before it."""
     dropped = ", or drop a small file" if settings().trace_files else ""

@@ -36,7 +36,7 @@ from viz.notation.markdown import bold_token, plain
 from viz.notation.names import sublayer_name
 from viz.notation.numbers import counted, difference, signed
 from viz.shell.controls import HINT, LISTED
-from viz.shell.panel import Caption, Formula, Panel, Part, Table
+from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
 
@@ -125,6 +125,7 @@ def neurons(look: Look) -> Panel:
         f"the {len(listed)} of {count:,} neurons with the largest<br>"
         "|activation| on any token, largest first"
     )
+    check = _check(config.activation, record)
     return Panel(
         "feed-forward-neurons",
         look_for="Which neurons have large activations, and on which tokens? The largest here is that of "
@@ -149,8 +150,8 @@ def neurons(look: Look) -> Panel:
             f"{counted(len(tokens), 'token')} is {signed(f'{statistics.mean_before:.3f}')}, and "
             f"**{statistics.below_zero:.1%}** of the values lie below 0.",
         ],
-        below=[Caption(HINT)] if len(tokens) <= MARKED else (),
-        check=_check(config.activation, record),
+        below=[*([Caption(HINT)] if len(tokens) <= MARKED else []), *_gated(check)],
+        check=check,
         table=Table(
             {"token": numbered_labels(tokens)}
             | {f"neuron {n}": record.hidden[:, n] for n in listed}
@@ -158,23 +159,34 @@ def neurons(look: Look) -> Panel:
     )
 
 
-def _check(activation: Activation, record: FeedForwardRecord) -> str:
+def _check(activation: Activation, record: FeedForwardRecord) -> Check | None:
     apart = activation_check(activation, record.before, record.hidden)
     if apart is None:
-        return (
+        return None
+    return Check(
+        f"Check: the activation of all {record.before.size:,} recorded values, recomputed in double "
+        f"precision, differs from the recorded one by at most {difference(apart)}.",
+        apart,
+    )
+
+
+def _gated(check: Check | None) -> list[Part]:
+    """Why there is no check of the activation alone."""
+    if check is not None:
+        return []
+    return [
+        Caption(
             "The value of the gate is multiplied by that of a second map; the view “Contributions” "
             "checks both."
         )
-    return (
-        f"Check: the activation of all {record.before.size:,} recorded values, recomputed in double "
-        f"precision, differs from the recorded one by at most {difference(apart)}."
-    )
+    ]
 
 
 def on_the_curve(look: Look) -> Panel:
     """The model's own activation over the values it met in this sentence."""
     record, activation = choose_neurons(look), look.model.config.activation
     curve, met = CURVES[activation], histogram(record.before)
+    check = _check(activation, record)
     return Panel(
         "feed-forward-curve",
         look_for=f"{neuron_statistics(record).below_zero:.1%} of the values arrive below 0, where "
@@ -185,7 +197,8 @@ def on_the_curve(look: Look) -> Panel:
             "Where the slope is near 0, hardly any gradient comes back. The slope lies between −0.05 "
             f"and 0.05 at **{flat_share(activation, record.before):.1%}** of the values.",
         ],
-        check=_check(activation, record),
+        below=_gated(check),
+        check=check,
         table=Table(
             {
                 "from": met.edges[:-1],

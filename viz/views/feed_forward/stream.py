@@ -16,7 +16,7 @@ from viz.notation.markdown import plain
 from viz.notation.names import state_names
 from viz.notation.numbers import difference, power_of_ten
 from viz.shell.controls import LISTED
-from viz.shell.panel import Caption, Formula, Panel, Part, Table
+from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.shell.pictures import without_sentence
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
@@ -76,25 +76,29 @@ _HOW = {
 }
 
 
-def _check(look: Look, stack: Stack, parts: tuple[Contribution, ...]) -> tuple[str, list[Part]]:
+def _check(
+    look: Look, stack: Stack, parts: tuple[Contribution, ...]
+) -> tuple[Check | None, list[Part]]:
     """The comparisons of the contributions, and what cannot be compared."""
-    states, compared, refused = look.trace.residual[stack], [], list[Part]()
+    states, compared, refused = look.trace.residual[stack], dict[str, float](), list[Part]()
     try:
         apart = contribution_check(look.model, look.trace, parts)
-        compared.append(
+        compared[
             "what the stream received differs from what the sub-layers wrote, recomputed through their "
-            f"own last maps, by at most {difference(apart)}"
-        )
+            "own last maps, by at most"
+        ] = apart
     except NotShownError as refusal:
         words = f"What the sub-layers wrote cannot be recomputed here. {refusal}"
         refused.append(Caption(plain(words)))
     if not look.model.config.norms_sum:
         total = states[0] + sum(part.added for part in parts)
-        whole = difference(float(np.abs(total - states[-1]).max()))
-        compared.append(
-            f"the first state and all contributions differ from the last state by at most {whole}"
+        compared["the first state and all contributions differ from the last state by at most"] = (
+            float(np.abs(total - states[-1]).max())
         )
-    return f"Check: {'; '.join(compared)}." if compared else "", refused
+    if not compared:
+        return None, refused
+    words = "; ".join(f"{what} {difference(apart)}" for what, apart in compared.items())
+    return Check(f"Check: {words}.", max(compared.values())), refused
 
 
 NORMS: dict["Norms", str] = {"none": "none", "pre": "pre-norm", "post": "post-norm"}

@@ -62,7 +62,7 @@ def _part(sentence: str = "", opens: Mapping[str, str] | None = None, **said: An
     )
 
 
-def lesson(*given: object) -> None:
+def lesson() -> None:
     """The parts with the minutes at which they begin, and the list as a page to print."""
     known = parts()
     links = (address(page_address(entry(part.page).address or "./"), part.link) for part in known)
@@ -100,7 +100,7 @@ def lesson_page(addresses: tuple[str, ...]) -> bytes:
 FIRST = "pages/attention.py"  # the page that a class is shown first
 
 
-def share(*given: object) -> None:
+def share() -> None:
     """A button that begins a class; then its link."""
     if class_bar.is_late():
         st.rerun()

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from model.analysis.run_comparison import (
@@ -37,9 +38,8 @@ from viz.notation.markdown import bold_token, plain
 from viz.notation.names import state_names
 from viz.notation.numbers import counted, difference, fixed, nats, probability, settled, significant
 from viz.notation.theme import MORE, WEIGHT, rgba
-from viz.saving.save import save_figure
 from viz.shell.model_picker import say_encoder
-from viz.shell.panel import Caption, Formula, Panel, Table, draw_panel
+from viz.shell.panel import Caption, Check, Formula, Panel, Table, draw_panel
 from viz.state.look import Look, traced
 
 DIVERGENCE = r"D_{\mathrm{KL}}(p \,\|\, q) = \sum_v p_v \ln \frac{p_v}{q_v}"
@@ -72,13 +72,13 @@ def effect_on_prediction(look: Look) -> None:
     st.header("The next token, before and after", anchor=False)
     last = bold_token(after.tokens_of("decoder")[-1].text)
     ours, theirs = before.prediction.after(-1), after.prediction.after(-1)
-    bars, apart, first, then = _expected(look, ours, theirs, "next-tokens")
+    bars, figure, apart, (first, then) = _expected(look, ours, theirs)
     words = (
         f"What the model expects after {last}. The tokens that are not listed have {first} "
         f"together before the change and {then} after it. The KL divergence of the two "
         f"distributions, over the whole vocabulary, is **{apart}** nats."
     )
-    draw_panel(Panel("next-tokens", picture=bars, beside=[words]))
+    draw_panel(Panel("next-tokens", picture=bars, beside=[words], saved=figure))
 
 
 def _what_leaks(before: Trace, after: Trace) -> Panel:
@@ -88,13 +88,11 @@ def _what_leaks(before: Trace, after: Trace) -> Panel:
     digits = settled(_error(before, after))
     decimals = min(digits, 2)
 
-    def bars() -> None:
-        unit = "loss in nats"
-        paired_bars(tokens[1:], old.tolist(), new.tolist(), unit=unit, decimals=digits)
-        figure = before_and_after(
-            tokens, old, new, unit=unit, colour=WEIGHT, first=1, decimals=digits
-        )
-        save_figure(lambda: figure, "what-leaks")
+    unit = "loss in nats"
+    bars = partial(paired_bars, tokens[1:], old.tolist(), new.tolist(), unit=unit, decimals=digits)
+    figure = partial(
+        before_and_after, tokens, old, new, unit=unit, colour=WEIGHT, first=1, decimals=digits
+    )
 
     words = (
         "Without the mask a token may attend to the very token that it must predict. The mean "
@@ -112,7 +110,12 @@ def _what_leaks(before: Trace, after: Trace) -> Panel:
         "The last token has no next token in the sentence, so the prediction after it, below, "
         "shows no leak."
     )
-    return Panel("what-leaks", picture=bars, beside=[Formula(LOSS), words, Caption(remark)])
+    return Panel(
+        "what-leaks",
+        picture=bars,
+        beside=[Formula(LOSS), words, Caption(remark)],
+        saved=figure,
+    )
 
 
 def next_token_effect(look: Look) -> Panel:
@@ -128,7 +131,7 @@ def next_token_effect(look: Look) -> Panel:
         first=len(tokens) - 1,
     )
     ours, theirs = before.prediction.after(at), after.prediction.after(at)
-    bars, apart, first, then = _expected(look, ours, theirs, "laboratory-next")
+    bars, figure, apart, (first, then) = _expected(look, ours, theirs)
     ranks = ranked(ours, theirs, LISTED)
     named = look.model.tokenizer.named([one.id for one in ranks])
     listed = {
@@ -153,34 +156,30 @@ def next_token_effect(look: Look) -> Panel:
             ),
         ],
         below=[Caption(f"All other tokens have {first} together before and {then} after.")],
+        saved=figure,
     )
 
 
 def _expected(
-    look: Look, ours: Array, theirs: Array, name: str
-) -> tuple[Callable[[], None], str, str, str]:
-    """The likeliest next tokens of both runs: what draws them, the divergence of the runs in nats, and what
-    all other tokens share in each.
+    look: Look, ours: Array, theirs: Array
+) -> tuple[Callable[[], None], Callable[[], go.Figure], str, list[str]]:
+    """The likeliest next tokens of both runs: what draws them, as bars and as a figure, the divergence of the
+    runs in nats, and what all other tokens share in each.
 
     Args:
         look: the changed run.
         ours: logits of the unchanged one.
         theirs: logits of the changed one.
-        name: of the file that is saved.
     """
     error = _error(*runs(look))
     likely, decimals = expectation(ours, theirs, LISTED), settled(error)
     tokens = [token.text for token in look.model.tokenizer.named(likely.ids)]
-
-    def draw() -> None:
-        pair = likely.before, likely.after
-        paired_bars(tokens, *pair, unit="probability", decimals=decimals, end=1.0)
-        labels = list(map(token_label, tokens))
-        save_figure(lambda: next_tokens(labels, *pair, decimals=decimals), name)
-
-    first, then = (fixed(share, min(decimals, 3)) for share in likely.others)
+    pair = likely.before, likely.after
+    bars = partial(paired_bars, tokens, *pair, unit="probability", decimals=decimals, end=1.0)
+    figure = partial(next_tokens, list(map(token_label, tokens)), *pair, decimals=decimals)
+    others = [fixed(share, min(decimals, 3)) for share in likely.others]
     apart = float(divergence(ours, theirs))
-    return draw, nats(apart, divergence_rounding(apart, 2 * error)), first, then
+    return bars, figure, nats(apart, divergence_rounding(apart, 2 * error)), others
 
 
 def _error(before: Trace, after: Trace) -> float:
@@ -240,7 +239,7 @@ def _moved_most(tokens: Sequence[str], apart: np.ndarray, error: float) -> str:
     return f"The predictions moved most after {bold_token(tokens[at], at)}: {moved}"
 
 
-def _check(look: Look, loss: float) -> str:
+def _check(look: Look, loss: float) -> Check:
     """The loss of the unchanged run, computed once more by PyTorch."""
     import torch  # the model has loaded it already
 
@@ -248,9 +247,10 @@ def _check(look: Look, loss: float) -> str:
     following = [token.id for token in trace.tokens_of("decoder")][1:]
     logits = torch.tensor(trace.logits)[: len(following)]
     again = float(torch.nn.functional.cross_entropy(logits, torch.tensor(following)))
-    return (
-        f"Check: PyTorch's cross-entropy of the unchanged run differs from the mean above by "
-        f"{difference(abs(again - loss))}."
+    return Check(
+        "Check: PyTorch's cross-entropy of the unchanged run differs from the mean beside the picture by "
+        f"{difference(abs(again - loss))}.",
+        abs(again - loss),
     )
 
 

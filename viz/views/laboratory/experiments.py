@@ -31,7 +31,7 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference, power_of_ten
 from viz.notation.theme import WEIGHT, QuantityName
-from viz.shell.panel import Caption, Columns, Formula, Panel, Part, Table
+from viz.shell.panel import Caption, Check, Columns, Formula, Panel, Part, Table
 from viz.shell.pictures import of_all_pairs
 from viz.state.intervention_words import MASK_VALUES, mask_value_name
 from viz.state.look import Look
@@ -128,9 +128,16 @@ def why_scale(look: Look) -> Panel:
             WIDTHS, drawn, axis="width of a head, dₖ", unit=unit, logarithmic=law, mark=own
         ),
         beside=[Formula(VARIANCE)],
-        check=f"Sampled: 400 rows of {keys} keys at each width, independent standard normal numbers, "
-        f"seed {seed}. Dotted line: dₖ = {own}, the width of this model's heads. Check: the scaled "
-        f"variance differs from 1 by at most {off:.1%}, by chance.",
+        below=[
+            Caption(
+                f"Sampled: 400 rows of {keys} keys at each width, independent standard normal numbers, "
+                f"seed {seed}. Dotted line: dₖ = {own}, the width of this model's heads."
+            )
+        ],
+        check=Check(
+            f"Check: the scaled variance differs from 1 by at most {off:.1%}, by chance.",
+            f"largest difference {off:.1%}",
+        ),
         table=Table({"dₖ": WIDTHS, **columns}),
     )
 
@@ -167,8 +174,12 @@ def _by_spread() -> Panel:
             f"The notes call a mean of {_CLAIMED} frequent. With {keys} keys that holds {holds} "
             "Where scores are far apart the slope is nearly 0: the softmax is saturated.",
         ],
-        check=f"The exact mean for {keys} independent normal scores with each standard deviation. Blue "
-        f"band: {_CLAIMED}, which “{TWO_LAYERS.title}” calls frequent.",
+        below=[
+            Caption(
+                f"The exact mean for {keys} independent normal scores with each standard deviation. Blue "
+                f"band: {_CLAIMED}, which “{TWO_LAYERS.title}” calls frequent."
+            )
+        ],
         table=Table({"standard deviation": DEVIATIONS, unit: means}),
     )
 
@@ -194,9 +205,15 @@ def _one_row() -> Panel:
             decimals=4 if len(names) <= ROOMY else 2,
             square=True,
         ),
-        beside=[Formula(SLOPE)],
-        check=f"Weights {weights}. A row of derivatives adds up to 0: what one key gains the others lose. "
-        f"Check: PyTorch's autograd differs by at most {difference(row.check)}.",
+        beside=[
+            Formula(SLOPE),
+            Caption(
+                f"Weights {weights}. A row of derivatives adds up to 0: what one key gains the others lose."
+            ),
+        ],
+        check=Check(
+            f"Check: PyTorch's autograd differs by at most {difference(row.check)}.", row.check
+        ),
         table=Table({f"score {name}": row.jacobian[:, int(name)] for name in names}),
     )
 
@@ -323,9 +340,14 @@ def mask_values_compared(look: Look) -> Panel:
         "They differ only in a row with every key masked: −∞ gives 0/0, a finite mask value "
         "gives a uniform row. float16 cannot represent −1e9.",
         picture=partial(st.dataframe, pd.DataFrame(rows), hide_index=True),
-        below=[*remarks, Formula(MASK_VALUE)],
-        check="Computed now by PyTorch on this head's scores. The app itself sets a row with every key "
-        "masked to 0 and never divides 0 by 0.",
+        below=[
+            *remarks,
+            Formula(MASK_VALUE),
+            Caption(
+                "Computed now by PyTorch on this head's scores. The app itself sets a row with every key "
+                "masked to 0 and never divides 0 by 0."
+            ),
+        ],
     )
 
 

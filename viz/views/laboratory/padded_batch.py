@@ -13,7 +13,7 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
 from viz.shell.model_picker import offer_model
-from viz.shell.panel import Caption, Columns, Formula, Panel, Table
+from viz.shell.panel import Caption, Check, Columns, Formula, Panel, Table
 from viz.state.engine import engine
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look
@@ -69,19 +69,27 @@ def padded_pair(look: Look) -> Panel:
     )
     apart, apart_open = (max(getattr(one, gap) for one in pair) for gap in ("apart", "apart_open"))
     openly = difference(apart_open) if apart_open < 0.01 else f"{apart_open:.2f}"
-    masks_panel = Panel("laboratory-batch-masks", picture=tables, below=[Formula(formula)])
+    weights_apart = max(one.weights_apart() for one in pair)
+    masks_panel = Panel(
+        "laboratory-batch-masks",
+        picture=tables,
+        below=[
+            Formula(formula),
+            Caption("In the masks 1 is a key that may be read; hatched is 0, masked."),
+        ],
+    )
     return Panel(
         "laboratory-batch-weights",
         look_for=_look(look, short),
         picture=weights,
-        beside=[Caption(_filled_up(short))],
+        beside=[Caption(f"{_filled_up(short)} This view runs the unchanged model.")],
         below=[masks_panel if len(masks) > 1 else Columns([masks_panel, ""])],
-        check="In the masks 1 is a key that may be read; hatched is 0, masked. "
-        "This view runs the unchanged model. Check: in the batch with the padding mask each sentence's "
-        "results differ from those that it gives alone by at most "
-        f"{difference(apart)}, all weights by at most "
-        f"{difference(max(one.weights_apart() for one in pair))}; without the padding mask the results "
-        f"differ by at most {openly}.",
+        check=Check(
+            "Check: in the batch with the padding mask each sentence's results differ from those that it "
+            f"gives alone by at most {difference(apart)}, all weights by at most "
+            f"{difference(weights_apart)}; without the padding mask the results differ by at most {openly}.",
+            max(apart, weights_apart),
+        ),
         table=Table(
             {
                 "token": labels[: short.count],

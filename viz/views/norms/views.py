@@ -33,7 +33,16 @@ from viz.notation.names import norm_name
 from viz.notation.numbers import difference, signed
 from viz.notation.theme import QuantityName
 from viz.shell.controls import HINT, LISTED
-from viz.shell.panel import Caption, Code, Formula, Panel, PanelView, Part, Table
+from viz.shell.panel import (
+    Caption,
+    Check,
+    Code,
+    Formula,
+    Panel,
+    PanelView,
+    Part,
+    Table,
+)
 from viz.state.look import Look
 from viz.views.norms import formulas
 
@@ -113,7 +122,7 @@ def _hint(look: NormLook) -> list[Part]:
     return [Caption(HINT)] if len(look.tokens) <= MARKED else []
 
 
-def norm_check(norm: NormRecord) -> str:
+def norm_check(norm: NormRecord) -> Check:
     check = kernel_check(norm)
     words = (
         "Check: recomputed in double precision from the recorded input, "
@@ -122,7 +131,8 @@ def norm_check(norm: NormRecord) -> str:
     )
     if check.output is not None:
         words += f", the recorded output by at most {difference(check.output)}"
-    return f"{words}."
+    largest = max(check.mean, check.inverse_deviation, check.output or 0.0)
+    return Check(f"{words}.", largest)
 
 
 def this_norm(look: Look) -> Panel:
@@ -322,8 +332,11 @@ def where(look: Look) -> Panel:
             f"**{_title(look, norm.name)}.** {_reads(config, norm.name)}",
             NORM_PLACES[config.norm_place].words,
         ],
-        check="Check: the norm's recorded input differs from that sum, recomputed from the stream and the "
-        f"sub-layers, by at most {difference(apart)}.",
+        check=Check(
+            "Check: the norm's recorded input differs from that sum, recomputed from the stream and the "
+            f"sub-layers, by at most {difference(apart)}.",
+            apart,
+        ),
     )
 
 

@@ -21,7 +21,7 @@ from viz.elements.one_of import one_listed
 from viz.figures.cells import panels
 from viz.figures.curves import bias_curves
 from viz.notation.numbers import difference
-from viz.shell.panel import Caption, Formula, Panel, Part, Table
+from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.state.look import Look, labels_of
 
 DRAWN = 12  # curves in one picture
@@ -64,11 +64,11 @@ def _by_distance(bias: DistanceBias, head: int, remarks: Sequence[Part]) -> Pane
     drawn = bias.values[first : first + DRAWN]
     apart = f"differ from what the model added by at most {difference(bias.check)}"
     same = "equal what the model added"
-    check = f"Check: over all pairs of your sentence these {apart if bias.check else same}."
-    check += law.remark
+    words = f"Check: over all pairs of your sentence these {apart if bias.check else same}."
+    remark = law.remark.lstrip()
     if len(bias.values) > DRAWN:
         last = first + len(drawn) - 1
-        check += f" The picture shows heads {first} to {last} of {len(bias.values)}."
+        remark += f" The picture shows heads {first} to {last} of {len(bias.values)}."
     columns: dict[str, object] = {"distance": bias.distances}
     if bias.buckets is not None:
         columns["bucket"] = bias.buckets
@@ -89,8 +89,9 @@ def _by_distance(bias: DistanceBias, head: int, remarks: Sequence[Part]) -> Pane
             Formula(settled(cell)),
             *slopes,
             *remarks,
+            *([Caption(remark)] if remark else []),
         ],
-        check=check,
+        check=Check(words, bias.check),
         table=Table(columns),
     )
 
@@ -125,12 +126,12 @@ def _of_terms(attention: Attention, terms: BiasTerms, tokens: list[str], head: i
     drawn = {name: term[:count, :count] for name, term in terms.terms.items()}
     mask = attention.mask_of(head)
     hidden = np.zeros((count, count), bool) if mask is None else ~mask[:count, :count]
-    check = (
-        "Check: over all pairs the terms add up to what the model added, up to "
-        f"{difference(terms.check)}."
+    words = (
+        f"δ is the bucket of a distance, r its learned vector, mapped to a key or a query; t counts "
+        f"the terms. The factor is {attention.scale:.4g}."
     )
     if count < len(tokens):
-        check += f" The picture shows the first {count} of {len(tokens)} tokens."
+        words += f" The picture shows the first {count} of {len(tokens)} tokens."
     columns: dict[str, object] = {
         "query": np.repeat(tokens[:count], count),
         "key": np.tile(tokens[:count], count),
@@ -147,11 +148,12 @@ def _of_terms(attention: Attention, terms: BiasTerms, tokens: list[str], head: i
                 r" {}+{} & q_i \cdot r^{K}_{\delta(i - j)} + k_j \cdot r^{Q}_{\delta(j - i)} \big)"
                 r" \end{aligned}"
             ),
-            Caption(
-                f"δ is the bucket of a distance, r its learned vector, mapped to a key or a query; t counts "
-                f"the terms. The factor is {attention.scale:.4g}."
-            ),
+            Caption(words),
         ],
-        check=check,
+        check=Check(
+            "Check: over all pairs the terms add up to what the model added, up to "
+            f"{difference(terms.check)}.",
+            terms.check,
+        ),
         table=Table(columns | {name: term.ravel() for name, term in drawn.items()}),
     )

@@ -6,7 +6,7 @@ from model.analysis.stream.positions import summed
 from viz.figures.vectors import NAMES, summands
 from viz.notation.numbers import difference
 from viz.shell.controls import pick_token
-from viz.shell.panel import Caption, Formula, Panel, Table
+from viz.shell.panel import Caption, Check, Formula, Panel, Table
 from viz.state.look import Look
 
 _WORDS = {
@@ -41,8 +41,11 @@ def position_sum(look: Look) -> Panel:
             Formula(sum_of(tuple(parts), scaled=config.scaled_embedding)),
             Caption(f"Lengths: {lengths}, the sum {np.linalg.norm(total):.3f}."),
         ],
-        check="Check: over all tokens and dimensions the recomputed sum differs from "
-        f"{where}, as recorded in this pass, by at most {difference(whole.check())}.",
+        check=Check(
+            "Check: over all tokens and dimensions the recomputed sum differs from "
+            f"{where}, as recorded in this pass, by at most {difference(whole.check())}.",
+            whole.check(),
+        ),
         table=Table(
             {NAMES[name]: vector for name, vector in parts.items()} | {"= sum": total},
             index="dimension",

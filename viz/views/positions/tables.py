@@ -19,7 +19,7 @@ from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
 from viz.notation.theme import CURVES
 from viz.shell.model_picker import offer_model
-from viz.shell.panel import Caption, Code, Formula, Panel, Table
+from viz.shell.panel import Caption, Check, Code, Formula, Panel, Table
 from viz.shell.pictures import without_sentence
 from viz.state.look import Look
 
@@ -61,7 +61,7 @@ def position_table(look: Look) -> Panel:
         "positions-drawn",
         look_for=law.look,
         picture=figure,
-        beside=[Formula(law.formula(config)), Formula(settled(cell))],
+        beside=[Formula(law.formula(config)), Formula(settled(cell)), _whose(look, whole)],
         check=_check(look, whole),
         code=Code(
             positions(law.code, rows, made_for, base=config.rotary_base),
@@ -88,7 +88,11 @@ def position_likeness(look: Look) -> Panel:
         "positions-likeness",
         look_for=law.alike,
         picture=likeness_map(alike),
-        beside=[Formula(law.likeness), *([] if law.turns else [Caption(scale)])],
+        beside=[
+            Formula(law.likeness),
+            *([] if law.turns else [Caption(scale)]),
+            _whose(look, whole),
+        ],
         check=_check(look, whole),
         table=Table({str(at): row for at, row in enumerate(alike.T)}, index="position"),
     )
@@ -170,16 +174,26 @@ def _reads(look: Look) -> tuple[str, ...] | None:
     return (f'table = load("{stem(look.model)}.safetensors", "{name}")[""]',)
 
 
-def _check(look: Look, whole: PositionTable) -> str:
-    """Whose positions these are; where they are the model's, how far the table is from the pass."""
-    config, law, used = look.model.config, whole.law, look.trace.positions
-    if not whole.own or used is None:
-        return plain(
+def _whose(look: Look, whole: PositionTable) -> Caption:
+    """Whose positions these are."""
+    config, law = look.model.config, whole.law
+    words = f"These are the positions of {look.title}."
+    if not whole.own or look.trace.positions is None:
+        words = (
             f"{look.title} has {config.position_law.words}. This picture shows the formula, for "
             f"its {law.of_width} of {law.width(config)}."
         )
+    return Caption(plain(words))
+
+
+def _check(look: Look, whole: PositionTable) -> Check | None:
+    """How far the table is from the pass, where it is the model's."""
+    used = look.trace.positions
+    if not whole.own or used is None:
+        return None
     largest = float(np.abs(whole.values[: len(used)] - used).max())
-    return plain(
-        f"These are the positions of {look.title}. Check: over the {counted(len(used), 'token')} of "
-        f"your sentence they differ from what the model used by at most {difference(largest)}."
+    return Check(
+        f"Check: over the {counted(len(used), 'token')} of your sentence these positions differ from what "
+        f"the model used by at most {difference(largest)}.",
+        largest,
     )

@@ -35,6 +35,7 @@ from viz.notation.theme import HEADS, KEY
 from viz.shell.background import Offer, passes_or_offer
 from viz.shell.panel import (
     Caption,
+    Check,
     Columns,
     Formula,
     Panel,
@@ -220,10 +221,18 @@ def _latent_bytes(run: Trace, written: WrittenToken, width: int) -> Panel:
     return Panel(
         "prediction-kept-bytes",
         beside=[Formula(_LATENT % numbers + f"{total:,}".replace(",", "{,}"))],
-        check=f"Check: the tensors that the running model keeps take {total:,} bytes. Each layer keeps of "
-        f"every token one **latent vector** of {latent} numbers and one rotated key of {turned}, which all "
-        f"heads share. At each step it rebuilds the keys ({keys} numbers a token) and values ({values}) of "
-        f"all tokens from them. Kept themselves, these would take {plain * len(written.kept):,} bytes.",
+        below=[
+            Caption(
+                f"Each layer keeps of every token one **latent vector** of {latent} numbers and one "
+                f"rotated key of {turned}, which all heads share. At each step it rebuilds the keys "
+                f"({keys} numbers a token) and values ({values}) of all tokens from them. Kept themselves, "
+                f"these would take {plain * len(written.kept):,} bytes."
+            )
+        ],
+        check=Check(
+            f"Check: the tensors that the running model keeps take {total:,} bytes.",
+            f"{total:,} bytes, as the running model keeps them",
+        ),
     )
 
 
@@ -245,26 +254,26 @@ def _bytes(look: Look, run: Trace, last: WritingStep, written: WrittenToken, sou
     measured = sum(one.nbytes for one in caches.values())
     each = " and ".join(f"{size:,} in the {kind}" for kind, size in sizes.items())
     alike = len({one.nbytes for one in caches.values()}) == len(sizes)
-    check = (
+    words = (
         f"Check: the tensors of keys and values that the running model keeps take {measured:,} bytes"
         + f": {each} of each of {counted(config.decoder_layers, 'layer')}" * alike
         + f", {width} bytes a number."
     )
     if any(one.tokens < last.tokens for name, one in caches.items() if not name.endswith("cross")):
-        check += (
+        words += (
             " That is less than the formula gives: layers with a sliding window drop what the next token "
             "cannot read."
         )
     elif measured != total:
-        check += " The formula differs: here keys and values are not as wide as its numbers say."
+        words += " The formula differs: here keys and values are not as wide as its numbers say."
     if config.groups_keys:
         group = config.heads // config.key_head_count
-        check += (
+        words += (
             f" {group} heads share one head of keys and values; with one for each head the cache would "
             f"take {group * measured:,} bytes."
         )
     if source:
-        check += (
+        words += (
             f" The keys and values of the {source} source tokens, for cross-attention, are kept whole from "
             "the first step: the encoder has read its text by then, and nothing is added to it."
         )
@@ -277,7 +286,7 @@ def _bytes(look: Look, run: Trace, last: WritingStep, written: WrittenToken, sou
     return Panel(
         "prediction-kept-bytes",
         beside=[Formula(formula + f"{total:,}".replace(",", "{,}"))],
-        check=check,
+        check=Check(words, f"{measured:,} bytes, as the running model keeps them"),
         table=Table(
             {
                 "sub-layer": [sublayer_name(name, stacks=stacks) for name in caches],

@@ -3,8 +3,10 @@ lens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from model.analysis.heads.statistics import entropy
@@ -22,6 +24,7 @@ from model.trace.arrays import Array
 from model.trace.trace import Trace
 from model.worked.equality import sign
 from viz.elements.one_of import one_listed
+from viz.elements.plot import plot
 from viz.figures.bars import Bars, distribution
 from viz.figures.cells import lens_table
 from viz.notation.labels import numbered_labels, token_label
@@ -37,8 +40,7 @@ from viz.notation.numbers import (
     sign_of_sum,
     significant,
 )
-from viz.shell.panel import Caption, Formula, Panel, Part, Table
-from viz.shell.pictures import chart
+from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.state.look import Look
 
 UNCHANGED = Sampling()
@@ -331,20 +333,24 @@ def logit_lens(look: Look) -> Panel:
     def scrolling() -> None:
         with st.container(key="prediction-lens-scrolls"):
             st.html(SCROLLING % figure.layout.width)
-            chart(figure, "prediction-lens-table")
+            plot(figure, "prediction-lens-table")
 
     share, width = f"%.{significant(error)}g", last - first
     return Panel(
         "prediction-lens-table",
         picture=scrolling,
+        saved=partial(go.Figure, figure),
         below=[
             "Each state of the stream is turned into a prediction by the model's own last step, as if "
             "no layer came after it. **What to look for.** Go down a column: where does the model's "
             "final prediction, in bold, appear for the first time?",
             Formula(LENS if not look.model.config.norms_sum else LENS_WITHOUT_NORM),
         ],
-        check="Check: the logits read from the last state differ from the model's own output by at most "
-        f"{difference(read.difference)}, over {counted(width, 'position')}.",
+        check=Check(
+            "Check: the logits read from the last state differ from the model's own output by at most "
+            f"{difference(read.difference)}, over {counted(width, 'position')}.",
+            read.difference,
+        ),
         table=Table(
             {
                 "state": np.repeat(names, width),

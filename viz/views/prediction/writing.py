@@ -49,7 +49,15 @@ from viz.notation.theme import KEY, MASKED, WEIGHT, rgba
 from viz.shell import page
 from viz.shell.background import Offer, Passes, is_stopped, passes_or_offer
 from viz.shell.controls import choose_layer_and_head
-from viz.shell.panel import Caption, Columns, Formula, Panel, Table, below_controls
+from viz.shell.panel import (
+    Caption,
+    Check,
+    Columns,
+    Formula,
+    Panel,
+    Table,
+    below_controls,
+)
 from viz.state.look import Look, labels_of, traced
 from viz.state.session import current
 from viz.views.prediction.next_token import bars_of, listed_ids, row_of, sampling_controls
@@ -242,22 +250,28 @@ def step_times(look: Look, choice: Choice, count: int) -> Panel:
     tokens = [token.text for token in look.model.tokenizer.named(text.ids)]
     lines = (TokenLine(WITHOUT, again, MASKED, "dash"), TokenLine(WITH, cached, KEY))
     apart = max(step.apart or 0.0 for step in text.steps)
-    check = (
-        f"Check: both ways give the same logits; over {counted(len(cached), 'step')} they differ by at most "
-        f"{difference(apart)}. "
-    )
+    words = ""
     if len(cached) > 1:
-        check += (
+        words = (
             f"The first step reads the whole text in both. The {counted(len(cached) - 1, 'step')} after it "
             f"take {sum(cached[1:]):,.0f} ms with the cache and {sum(again[1:]):,.0f} ms without it. "
         )
     return Panel(
         "prediction-step-times",
         picture=token_lines(tokens, lines, unit="milliseconds of the step", zero=True),
-        check=check
-        + plain(
-            f"Each pass ran once, on {machine()}, which others may be using, so single times vary. Waiting "
-            "for a turn is not counted."
+        below=[
+            Caption(
+                words
+                + plain(
+                    f"Each pass ran once, on {machine()}, which others may be using, so single times vary. "
+                    "Waiting for a turn is not counted."
+                )
+            )
+        ],
+        check=Check(
+            f"Check: both ways give the same logits; over {counted(len(cached), 'step')} they differ by at "
+            f"most {difference(apart)}.",
+            apart,
         ),
         table=Table(
             {
@@ -333,9 +347,16 @@ def _reading(run: Trace, ids: tuple[int, ...]) -> Panel:
     return Panel(
         "prediction-step-reading",
         picture=weights_row(weights, texts, written=written),
-        check=f"The row of the last token: its weights on {counted(len(texts), 'token')} sum to "
-        f"{total}. Check: attention outputs and norms of this pass, recomputed, "
-        f"differ from the model's own by at most {difference(run.check())}.",
+        below=[
+            Caption(
+                f"The row of the last token: its weights on {counted(len(texts), 'token')} sum to {total}."
+            )
+        ],
+        check=Check(
+            "Check: attention outputs and norms of this pass, recomputed, differ from the model's own by at "
+            f"most {difference(run.check())}.",
+            run.check(),
+        ),
         table=Table({"query": last, "key": keys, "weight": weights}),
     )
 

@@ -33,7 +33,7 @@ from viz.notation.markdown import plain
 from viz.notation.names import state_names
 from viz.notation.numbers import counted, difference, signed
 from viz.shell.controls import LISTED, pick_token
-from viz.shell.panel import Caption, Formula, Panel, Part, Table, refusals
+from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, refusals
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
 
@@ -52,6 +52,10 @@ def vector_look_up(look: Look) -> Panel:
     factor = np.float32(width**0.5 if look.model.config.scaled_embedding else 1)
     used = look.trace.embeddings[place]
     times = f", times √{width}," if factor != 1 else ""
+    copied, moved = (
+        float(np.abs(one - other).max())
+        for one, other in ((product, matrix[id_]), (product * factor, used))
+    )
     return Panel(
         "tokens-look-up-picture",
         look_for="Every row is multiplied by 0, except the framed one, which is multiplied by 1. So the sum "
@@ -67,9 +71,12 @@ def vector_look_up(look: Look) -> Panel:
                 rf" \underset{{1 \times {width}}}{{E_{{{id_}}}}}"
             ),
         ],
-        check=f"Check: the product over all {vocabulary:,} rows differs from the row by "
-        f"at most {difference(float(np.abs(product - matrix[id_]).max()))}, and{times} from the vector "
-        f"that the model used in this pass by {difference(float(np.abs(product * factor - used).max()))}.",
+        check=Check(
+            f"Check: the product over all {vocabulary:,} rows differs from the row by "
+            f"at most {difference(copied)}, and{times} from the vector "
+            f"that the model used in this pass by {difference(moved)}.",
+            copied,
+        ),
         table=Table({"one-hot × matrix": product, f"row {id_}": matrix[id_]}, index="dimension"),
     )
 

@@ -20,7 +20,16 @@ from viz.notation.markdown import plain
 from viz.notation.numbers import difference
 from viz.notation.theme import CURVES
 from viz.shell.frame import frame
-from viz.shell.panel import Caption, Columns, Formula, Panel, Part, Table, draw_panel
+from viz.shell.panel import (
+    Caption,
+    Check,
+    Columns,
+    Formula,
+    Panel,
+    Part,
+    Table,
+    draw_panel,
+)
 from viz.shell.pictures import readout_of
 from viz.state.engine import engine
 from viz.state.presets import EXAMPLES
@@ -85,8 +94,12 @@ def _curves() -> Panel:
     return Panel(
         "training-idea",
         picture=training_curves({"loss": losses}, scores),
-        check="Each loss is the mean of the 100 steps before it. The scores are for new lists, each "
-        "repeated once.",
+        below=[
+            Caption(
+                "Each loss is the mean of the 100 steps before it. The scores are for new lists, each "
+                "repeated once."
+            )
+        ],
         table=Table({"step": steps, "loss": [None, *losses.values], **columns}),
     )
 
@@ -125,7 +138,8 @@ def watch() -> Panel:
         "training-watch",
         look_for=_look_for(chosen),
         picture=partial(player, data, mount="training-player"),
-        below=[*unread(chosen.traces), Caption(check_of(chosen.traces)), formulas(chosen)],
+        below=[*unread(chosen.traces), formulas(chosen)],
+        check=check_of(chosen.traces),
     )
 
 
@@ -187,10 +201,11 @@ def unread(traces: CheckpointTraces) -> list[Part]:
     return [partial(st.warning, words)]
 
 
-def check_of(traces: CheckpointTraces) -> str:
-    return (
+def check_of(traces: CheckpointTraces) -> Check:
+    return Check(
         f"Check: at all {len(traces.steps)} checkpoints, attention outputs and norms recomputed from "
-        f"what was recorded differ from the model's own by at most {difference(traces.check)}."
+        f"what was recorded differ from the model's own by at most {difference(traces.check)}.",
+        traces.check,
     )
 
 
@@ -407,8 +422,11 @@ def beside_recurrent() -> Panel:
             Columns([Panel(name, below=list(map(Formula, lines))) for name, lines in GRU.items()]),
             Formula(GRADIENT),
         ],
-        check="Check: the states of the GRU, computed with this formula one step after the other, differ "
-        f"from PyTorch's by at most {difference(both.difference)}. Both networks learned from the same rows.",
+        check=Check(
+            "Check: the states of the GRU, computed with this formula one step after the other, differ from "
+            f"PyTorch's by at most {difference(both.difference)}. Both networks learned from the same rows.",
+            both.difference,
+        ),
         table=Table(
             {"token": numbered_labels(labels)}
             | {f"gradient, {name}": lengths for name, lengths in gradients.items()}

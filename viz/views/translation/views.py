@@ -43,7 +43,7 @@ from viz.notation.numbers import (
 from viz.notation.theme import KEY, QUERY, VALUE, WEIGHT, rgba
 from viz.shell.controls import choose_layer
 from viz.shell.page import explore
-from viz.shell.panel import Caption, Formula, Panel, Part, Table, draw_view
+from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, draw_view
 from viz.shell.pictures import checked, readout_of
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, labels_of, traced
@@ -160,7 +160,7 @@ _LINE = "font-size:1.15rem; line-height:1.7; overflow-wrap:anywhere; margin:0"
 _NEW = f"background:{rgba(WEIGHT, 0.22)};color:inherit;border-radius:3px;padding:0 3px"
 
 
-def translate(look: Look) -> None:
+def translate(look: Look) -> Panel:
     """The French comes out word by word, by itself or step by step."""
     own = with_target(look, None)
     if st.session_state.get(_READ) != own.request or _STEP not in st.session_state:
@@ -168,7 +168,8 @@ def translate(look: Look) -> None:
         opening = crossed[0][1] + 1 if crossed else 1  # the first two words have changed places
         st.session_state.update({_READ: own.request, _STEP: opening, _PLAYING: False})
     playing = bool(st.session_state.get(_PLAYING))
-    st.fragment(draw_view, run_every=SECONDS if playing else None)(_step, own, playing)
+    drawn = st.fragment(draw_view, run_every=SECONDS if playing else None)
+    return Panel("encoder-translate", below=[partial(drawn, _step, own, playing)])
 
 
 def _step(look: Look, timed: bool) -> Panel:
@@ -218,7 +219,7 @@ def _step(look: Look, timed: bool) -> Panel:
             _readout(trace, attention, head, step - 1),
             Caption(f"To write {read}: weight {weights[-1][most]:.4f} of {weights[-1].sum():.4f}."),
         ],
-        check=_alike(look, ids[: step - 1]) if look.model.runs else "",
+        check=_alike(look, ids[: step - 1]) if look.model.runs else None,
         table=Table({"to write": new, "it reads": named, "weight": weights[-1]}),
     )
 
@@ -247,18 +248,19 @@ def _play() -> None:
         st.session_state[_STEP] = 0  # the first step follows at once
 
 
-def _alike(look: Look, before: tuple[int, ...]) -> str:
+def _alike(look: Look, before: tuple[int, ...]) -> Check | None:
     """The check of a step: reading only the words before it gives the same row."""
     run = traced(replace(look.request, target="", continued=before))
     same_words = run.target_tokens == look.trace.target_tokens[: len(before) + 1]
     whole, alone = look.trace.prediction, run.prediction
     if whole is None or alone is None or not same_words:
-        return ""
+        return None
     apart = float(np.abs(whole.after(len(before)) - alone.after(-1)).max())
-    return (
+    return Check(
         "Check: the decoder ran once over the whole target. Run only over the words "
         f"before this one, it gives the same logits, to within {difference(apart)}. The masked "
-        "self-attention ensures this: no word sees a later one."
+        "self-attention ensures this: no word sees a later one.",
+        apart,
     )
 
 

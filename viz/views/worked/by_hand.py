@@ -16,12 +16,13 @@ from model.worked.code import given_to, script, snippet
 from model.worked.example import Example, Step
 from model.worked.notes import NOTHING
 from viz.elements.one_of import one_listed
+from viz.elements.plot import plot
 from viz.figures.cells import labels, worked_step
 from viz.notation.markdown import plain
 from viz.notation.numbers import DECIMALS, number, numbers
 from viz.notation.theme import ERRATUM, rgba
 from viz.shell.panel import Caption, Formula, Panel, Part, Table, draw_panel
-from viz.shell.pictures import chart, lines_of, script_of
+from viz.shell.pictures import lines_of, script_of
 from viz.state.navigation import page_link
 
 Option = TypeVar("Option")
@@ -96,6 +97,7 @@ def work_through(example: Example, moved: Callable[[int], None] | None = None) -
         Panel(
             f"result-{key}",
             picture=partial(_result, step, key),
+            saved=None if step.result.ndim == 0 else partial(worked_step, step),
             beside=[
                 f"**{plain(example.title)}{stop}** {plain(example.idea)}",
                 *reading,
@@ -231,7 +233,7 @@ def _result(step: Step, key: str) -> None:
         figure = worked_step(step)
         with st.container(key=f"scrolls-{key}"):
             st.html(SCROLLING % ((f"scrolls-{key}",) * 2 + (figure.layout.width or 0,)))
-            chart(figure, f"result-{key}")
+            plot(figure, f"result-{key}")
 
 
 def _verdict(step: Step) -> None:
