@@ -23,7 +23,7 @@ PICTURE = ", ".join(
     f".st-key-page {picture}"
     for picture in (
         ".js-plotly-plot",
-        ".explorer .strip",
+        ":is(.explorer.hero .headline, .explorer:not(.hero) .strip)",
         ".player",
         "[data-testid=stDataFrame]",
         "[data-testid=stHtml]",  # the tokens in boxes
