@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import sentencepiece
@@ -14,6 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from model import Intervention, Model, Trace, load_model
 from model.hub.inline_attention import reference_mended
 from model.nn.intervention import UNCHANGED
+from tests.folders import new_folder
 from tests.model.hub_families import ADDING, FAMILIES, ODD, PARTLY, REFUSED, SPECIAL, WORDS
 
 TEXT = "the cat saw the dog and the cat saw the mat"
@@ -74,7 +74,7 @@ def train_pieces(prefix: Path, sentences: list[str], *symbols: str) -> Path:
 @cache
 def saved(family: str) -> Path:
     """The folder of a tiny model, made once."""
-    folder = Path(mkdtemp(prefix=f"{family}-"))
+    folder = new_folder(family)
     kind, settings, choices = (FAMILIES | PARTLY | ODD | REFUSED)[family][:3]
     return save(folder, build(kind, settings, choices), adds=family in ADDING)
 

@@ -2,7 +2,6 @@
 
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import transformers
 
 from model import Trace, load_model
 from model.trace.unproven import UnprovenError
+from tests.folders import new_folder
 from tests.model.hub_families import FAMILIES
 from tests.model.hub_models import TEXT, build, save
 
@@ -28,7 +28,7 @@ HEADS = {
 
 @cache
 def saved(kind: str) -> Path:
-    folder = Path(mkdtemp(prefix=f"{kind}-"))
+    folder = new_folder(kind)
     family = HEADS[kind]
     choices = {**FAMILIES[family][2], "pad_token_id": 0}
     return save(folder, build(kind, FAMILIES[family][1], choices), adds=family in ("bert", "bart"))

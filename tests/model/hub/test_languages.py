@@ -4,7 +4,6 @@ import json
 import shutil
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from transformers import (
 )
 
 from model import Model, load_model
+from tests.folders import new_folder
 from tests.model.hub_families import FAMILIES
 from tests.model.hub_models import build, train_pieces
 
@@ -57,7 +57,7 @@ def tokenizer_of(kind: str, folder: Path) -> Any:
 
 @cache
 def saved(kind: str) -> Path:
-    folder = Path(mkdtemp(prefix=f"{kind}-"))
+    folder = new_folder(kind)
     tokenizer = tokenizer_of(kind, folder)
     tokenizer.save_pretrained(folder)
     of_mbart = kind.startswith("mbart")

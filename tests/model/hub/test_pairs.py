@@ -2,7 +2,6 @@
 
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 from model import load_model
 from model.code import listing
 from model.nn.layers import segments_of
+from tests.folders import new_folder
 from tests.model.hub_families import FAMILIES, WORDS
 from tests.model.hub_models import build, loaded, train_pieces
 
@@ -28,7 +28,7 @@ KINDS = {
 @cache
 def saved(kind: str) -> Path:
     """A tiny encoder with BERT's tokenizer."""
-    folder = Path(mkdtemp(prefix=kind))
+    folder = new_folder(kind)
     choices = {**FAMILIES["bert"][2], "vocab_size": 64, "embedding_size": 48}
     build(*KINDS[kind], choices).save_pretrained(folder)
     if kind == "albert":
