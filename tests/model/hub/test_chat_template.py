@@ -13,9 +13,10 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from model import load_model
 from model.download.wheel import cache_folder
 from model.hub import template_process
-from model.hub.tokenizer import LONGEST, chat_template, wrapped
-from tests.model.hub_models import saved
-from tests.model.tiny import loaded
+from model.hub.tokenizer import LONGEST, HubTokenizer, chat_template, wrapped
+from tests.cases import each
+from tests.model.hub_families import GROUPED
+from tests.model.hub_models import build, saved
 
 SMOLLM = "smollm2-135m-instruct"
 TEXTS = (
@@ -41,16 +42,28 @@ HARMFUL = {
 }
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_sentence_is_wrapped_as_the_library_wraps_it(text: str) -> None:
+@pytest.fixture(scope="module")
+def smollm(tmp_path_factory: pytest.TempPathFactory) -> HubTokenizer:
+    """SmolLM2's tokenizer and template beside a small body."""
+    folder = tmp_path_factory.mktemp("smollm")
+    build("LlamaForCausalLM", "LlamaConfig", GROUPED | {"vocab_size": 49_152}).save_pretrained(
+        folder
+    )
+    for file in cache_folder(SMOLLM).iterdir():
+        if not (folder / file.name).exists() and file.suffix != ".safetensors":
+            shutil.copy(file, folder)
+    return load_model(str(folder), device="cpu").tokenizer
+
+
+@each("text", TEXTS)
+def test_a_sentence_is_wrapped_as_the_library_wraps_it(text: str, smollm: HubTokenizer) -> None:
     library = AutoTokenizer.from_pretrained(cache_folder(SMOLLM), trust_remote_code=False)
     message = [{"role": "user", "content": text}]
     expected = library.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
-    tokenizer = loaded(SMOLLM).tokenizer
-    assert tokenizer.wrapped(text) == expected
+    assert smollm.wrapped(text) == expected
     ids = library(expected, add_special_tokens=False)["input_ids"]
-    assert [token.id for token in tokenizer.tokens(expected)] == ids
-    marked = [token.text for token in tokenizer.marked(tokenizer.tokens(expected)) if token.special]
+    assert [token.id for token in smollm.tokens(expected)] == ids
+    marked = [token.text for token in smollm.marked(smollm.tokens(expected)) if token.special]
     assert marked[:2] == ["<|im_start|>", "<|im_end|>"]
     for template in TEMPLATES:
         (rendered,), _ = render_jinja_template(
@@ -59,7 +72,7 @@ def test_a_sentence_is_wrapped_as_the_library_wraps_it(text: str) -> None:
         assert wrapped(template, text) == rendered
 
 
-@pytest.mark.parametrize("template", HARMFUL)
+@each("template", HARMFUL)
 def test_a_harmful_template_is_ended_with_a_sentence(template: str) -> None:
     with pytest.raises(ValueError, match=HARMFUL[template]) as refused:
         wrapped(template, "hello")

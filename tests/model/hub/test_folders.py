@@ -205,16 +205,12 @@ def token_before(folder: Path) -> None:
     described.save(str(folder / "tokenizer.json"))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [None, own_output_matrix, space_before, token_before],
-    ids=lambda change: change and change.__name__,
-)
+@pytest.mark.parametrize("changes", [(), (own_output_matrix, space_before, token_before)])
 def test_gpt2_has_the_librarys_ids_and_logits_whatever_its_files_add(
-    change: Callable[[Path], None] | None, gpt2_folder: Path, tmp_path: Path
+    changes: tuple[Callable[[Path], None], ...], gpt2_folder: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(gpt2_folder, tmp_path / "gpt2")
-    if change is not None:
+    for change in changes:
         change(folder)
     trace = load_model(str(folder), device="cpu").trace("The cat sat on the mat. 😀")
     ids = AutoTokenizer.from_pretrained(folder)(trace.text)["input_ids"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from model import Intervention, Model, load_model
+from model import Intervention, Model
 from model.analysis.heads.ranking import scores
 from model.analysis.heads.statistics import at_offset, families, induction, on_first
 from model.analysis.run_comparison import losses, rounding
@@ -17,15 +17,16 @@ from model.loading.registry import models
 from model.nn.places import head_label
 from model.nn.recorder import Recorder, recording
 from model.serving.engine import model_size
+from tests.model.tiny import loaded
 from viz.notation.numbers import nats, settled
 
 pytestmark = pytest.mark.xdist_group("smollm2")  # one worker, one copy in memory
 NAME = "smollm2-135m-instruct"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def smollm2() -> Model:
-    return load_model(NAME, device="cpu")
+    return loaded(NAME)
 
 
 @contextmanager
@@ -48,12 +49,6 @@ def in_double_precision(model: Model) -> Iterator[torch.nn.Module]:
     module.float()
     for hook in hooks:
         hook.remove()
-
-
-def test_it_completes_a_fact(smollm2: Model) -> None:
-    assert [token.text for token in smollm2.generate("The capital of France is", limit=1)] == [
-        " Paris"
-    ]
 
 
 def test_it_has_an_induction_head_and_a_previous_token_head(smollm2: Model) -> None:
@@ -110,15 +105,9 @@ def test_the_ranking_finds_its_induction_head(smollm2: Model) -> None:
 
 
 def test_the_digits_of_a_loss_hold_in_double_precision(smollm2: Model) -> None:
-    texts = (
-        "The capital of France is Paris, and the capital of Italy is",
-        "The animal didn't cross the street because it was too tired.",
-        "Tom Hill saw a red ball. Anna gave the ball to Tom",
-    )
+    text = "The animal didn't cross the street because it was too tired."
     changes = [Intervention(scale=factor) for factor in (None, 1.0, 10.0)]
-    runs = [
-        (smollm2.trace(text, intervention=change), change) for text in texts for change in changes
-    ]
+    runs = [(smollm2.trace(text, intervention=change), change) for change in changes]
     outputs = []
     with in_double_precision(smollm2) as module, torch.inference_mode():
         for run, change in runs:
@@ -142,7 +131,7 @@ def test_digits_that_hold_are_not_thrown_away(smollm2: Model) -> None:
     assert settled(rounding(smollm2.trace(text))) == 2
     unscaled = smollm2.trace(text, intervention=Intervention(scale=1.0))
     assert settled(rounding(unscaled)) == 1
-    assert settled(rounding(load_model("stories", device="cpu").trace(text))) >= 3
+    assert settled(rounding(loaded("stories").trace(text))) >= 3
 
 
 def test_a_copy_unpacked_from_4_bits_has_at_most_16_values_in_each_block(smollm2: Model) -> None:
