@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from model import load_model
 from model.loading.shipped import ASSETS, HASHES, WEIGHTS, DamagedError, load_asset
 from model.system.files import file_hash
+from tests.cases import each
 from tests.faults.conftest import TYPED, told, typed
 from tests.harm import change_one_bit, cut_short, remove
 
@@ -26,8 +27,8 @@ def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("file", [WEIGHTS, "config.json", "tokenizer.json"])
-@pytest.mark.parametrize("harm", [remove, cut_short, change_one_bit])
+@each("file", [WEIGHTS, "config.json", "tokenizer.json"])
+@each("harm", [remove, cut_short, change_one_bit])
 def test_a_harmed_file_is_named_and_never_used(
     assets: Path, file: str, harm: Callable[[Path], None]
 ) -> None:
@@ -36,8 +37,8 @@ def test_a_harmed_file_is_named_and_never_used(
         load_model("induction")
 
 
-@pytest.mark.parametrize("file", [HASHES, "card.json"])
-@pytest.mark.parametrize("harm", [remove, cut_short])
+@each("file", [HASHES, "card.json"])
+@each("harm", [remove, cut_short])
 def test_a_harmed_list_is_named(assets: Path, file: str, harm: Callable[[Path], None]) -> None:
     harm(assets / "induction" / file)
     with pytest.raises(DamagedError, match=rf"{file} of induction is"):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each
 from tests.server import REPOSITORY, serving
 
 SECONDS = 120
@@ -39,7 +40,7 @@ def said(**settings: str) -> str:
     return (ended.stdout + ended.stderr).strip()
 
 
-@pytest.mark.parametrize(
+@each(
     ("variable", "value", "names"),
     [
         ("STREAMLIT_SERVER_PORT", "abc", "--server.port"),

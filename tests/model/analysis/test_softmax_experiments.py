@@ -17,7 +17,7 @@ from tests.cases import each
 from tests.model.tiny import TINY, loaded, run
 
 
-@pytest.mark.parametrize("width", [4, 64, 512])
+@each("width", [4, 64, 512])
 def test_the_variance_of_scores_is_their_width_and_dividing_brings_it_to_one(width: int) -> None:
     for seed in range(3):
         sampled = spread(width, keys=16, seed=seed)

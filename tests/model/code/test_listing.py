@@ -17,6 +17,7 @@ from model.code import lines, listing, model_script
 from model.code.__main__ import main
 from model.code.script import SHOWN, lengths, printed, weights_file
 from model.trace.trace import Trace
+from tests.cases import each
 from tests.model.code.code_models import CLOSE, HUB, OWN, opened, variant
 from tests.model.hub_models import TEXT, loaded, saved
 from viz.notation.model_map import rails
@@ -84,7 +85,7 @@ def pairs(model: Model, trace: Trace) -> Iterator[tuple[str, torch.Tensor, np.nd
     yield "result", final, own
 
 
-@pytest.mark.parametrize("name", [*OWN, *HUB])
+@each("name", [*OWN, *HUB])
 def test_every_result_of_the_listing_is_the_traces(name: str) -> None:
     model, trace = opened(name)
     off = {}
@@ -106,7 +107,7 @@ def run_watched(watch: Callable[..., Any], text: str, model: Model, trace: Trace
         sys.settrace(before)
 
 
-@pytest.mark.parametrize("name", [*OWN, *HUB])
+@each("name", [*OWN, *HUB])
 def test_the_listing_is_short_and_has_no_line_that_never_runs(name: str) -> None:
     model, trace = opened(name)
     text = listing(model)
@@ -129,7 +130,7 @@ def test_the_listing_is_short_and_has_no_line_that_never_runs(name: str) -> None
     assert never == []
 
 
-@pytest.mark.parametrize("name", [*OWN, "gpt_neox", "phi", "qwen3", "gemma", "bart"])
+@each("name", [*OWN, "gpt_neox", "phi", "qwen3", "gemma", "bart"])
 def test_the_shape_beside_a_line_is_that_of_its_result(name: str) -> None:
     model, trace = opened(name)
     for record in {attention.kind: attention for attention in trace.attention}.values():
@@ -171,7 +172,7 @@ def shapes(text: str, model: Model, trace: Trace) -> dict[int, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", [*OWN, "gpt_neox", "phi"])
+@each("name", [*OWN, "gpt_neox", "phi"])
 def test_every_line_belongs_to_a_block_of_the_map(name: str) -> None:
     model, _ = opened(name)
     blocks = {block.kind for rail in rails(model.config) for block in rail.blocks}

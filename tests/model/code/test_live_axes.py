@@ -1,14 +1,14 @@
 """Operations on axes of a model's own tensors give the recorded numbers."""
 
 import numpy as np
-import pytest
 import torch
 
 from model.code.live_axes import MOST_TOKENS, queries_by_head, softmax_over
+from tests.cases import each
 from tests.model.tiny import loaded, sentence
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["stories", "house-gpt", "minilm", "translate-en-fr", "smollm2-135m-instruct", "induction"],
 )

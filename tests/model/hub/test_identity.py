@@ -28,9 +28,7 @@ from tests.model.hub_models import (
 )
 
 
-@pytest.fixture(params=FAMILIES)
-def model(request: pytest.FixtureRequest) -> Model:
-    return loaded(request.param)
+pytestmark = pytest.mark.models(FAMILIES, of=lambda family, device: loaded(family))
 
 
 def run(model: Model, intervention: Intervention | None = None, **kind: Any) -> Trace:
@@ -170,7 +168,7 @@ def test_records_hold_every_token_of_both_stacks(model: Model) -> None:
     assert all(np.isfinite(entropy(a.weights(0))).all() for a in trace.attention)
 
 
-@pytest.mark.parametrize("family", REFUSED)
+@each("family", REFUSED)
 def test_what_cannot_be_shown_truly_is_refused_with_its_reason(family: str) -> None:
     with pytest.raises(ValueError, match=f"cannot be shown: .*{REFUSED[family][3]}"):
         load_model(str(saved(family)), device="cpu")
@@ -212,7 +210,7 @@ def test_two_visitors_with_other_interventions_on_one_model_do_not_see_each_othe
             np.testing.assert_allclose(trace.residual[stack][-1], states[-1], atol=1e-5)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_the_listed_parameters_are_all_that_the_tensors_hold(family: str) -> None:
     model = loaded(family)
     listed = parameter_parts(model.config) | model.module.extra_parameters()
@@ -240,7 +238,7 @@ def test_what_does_not_follow_from_the_sizes_is_named() -> None:
         assert loaded(family).module.extra_parameters() == beyond, family
 
 
-@pytest.mark.parametrize(
+@each(
     ("family", "pairs", "width"),
     [
         ("llama", "halves", 8),

@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from model import Model, load_model
+from tests.cases import each
 from tests.folders import new_folder
 from tests.model.hub_families import FAMILIES
 from tests.model.hub_models import build, train_pieces
@@ -99,14 +100,14 @@ def fed_by_the_library(kind: str, source: str, target: str) -> tuple[list[int], 
     return read["encoder"], [start, *(id_ for id_ in rest if id_ != 2)]
 
 
-@pytest.mark.parametrize("kind", LANGUAGES)
+@each("kind", LANGUAGES)
 def test_a_target_gets_the_code_of_its_own_language(kind: str) -> None:
     trace = loaded(kind).trace(TEXT, TARGET)
     read = [token.id for token in trace.tokens], [token.id for token in trace.target_tokens]
     assert read == fed_by_the_library(kind, *LANGUAGES[kind][:2])
 
 
-@pytest.mark.parametrize("kind", LANGUAGES)
+@each("kind", LANGUAGES)
 def test_chosen_languages_are_read_and_written_as_in_the_library(kind: str) -> None:
     _, source, target = LANGUAGES[kind]
     model = loaded(kind).translating(source, target)

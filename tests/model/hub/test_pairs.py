@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 import transformers
 from transformers import AutoModel, AutoTokenizer
@@ -13,6 +12,7 @@ from transformers import AutoModel, AutoTokenizer
 from model import load_model
 from model.code import listing
 from model.nn.layers import segments_of
+from tests.cases import each
 from tests.folders import new_folder
 from tests.model.hub_families import FAMILIES, WORDS
 from tests.model.hub_models import build, loaded, train_pieces
@@ -40,7 +40,7 @@ def saved(kind: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_a_pair_has_the_ids_the_token_types_and_the_weights_of_the_librarys(kind: str) -> None:
     library = AutoTokenizer.from_pretrained(saved(kind))
     model = load_model(str(saved(kind)), device="cpu")

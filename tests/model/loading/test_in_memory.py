@@ -11,6 +11,7 @@ import transformers
 from model import load_model
 from model.hub.library import OLDEST
 from model.loading.in_memory import opened, trace
+from tests.cases import each
 from tests.model.hub_models import TARGET, TEXT, loaded, saved, traced
 from tests.model.loading.loaded_models import differences, own, snapshot, target_of
 
@@ -29,7 +30,7 @@ SHOWN = (
 )
 
 
-@pytest.mark.parametrize("family", SHOWN)
+@each("family", SHOWN)
 def test_it_is_shown_as_its_files_are(family: str) -> None:
     model, tokenizer = own(family)
     found = trace(model, tokenizer, TEXT, target=target_of(family))
@@ -58,7 +59,7 @@ def test_it_is_proven_once_and_again_after_a_change(monkeypatch: pytest.MonkeyPa
     assert np.abs(changed.logits - own_logits).max() < 1e-5
 
 
-@pytest.mark.parametrize("changed", ["scaling", "eps", "forward"])
+@each("changed", ["scaling", "eps", "forward"])
 def test_it_is_proven_again_after_a_part_was_changed(changed: str) -> None:
     model, tokenizer = own("llama")
     before = opened(model, tokenizer).trace(TEXT)
@@ -99,7 +100,7 @@ def test_a_hook_that_changes_the_model_is_part_of_it() -> None:
     assert set(differences(trace(model, tokenizer, TEXT), plain).values()) == {0.0}
 
 
-@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16, torch.float64])
+@each("precision", [torch.bfloat16, torch.float16, torch.float64])
 def test_other_precisions_are_shown_in_their_own(precision: torch.dtype) -> None:
     model, tokenizer = own("llama", dtype=precision)
     before = snapshot(model)
@@ -124,7 +125,7 @@ def test_without_a_tokenizer_ids_are_read() -> None:
     assert set(differences(found, named).values()) == {0.0}
 
 
-@pytest.mark.parametrize(
+@each(
     ("ids", "sentence"),
     [
         ([[4, 5], [5, 4]], "One text"),
@@ -149,7 +150,7 @@ def test_an_id_below_zero_is_refused_with_its_reason() -> None:
             trace(model, reads, [4, -100, 5])
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "family", "names"),
     [
         ("BertForMaskedLM", "bert", "encoder.0.self"),

@@ -12,11 +12,12 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from model import Trace
 from model.loading.in_memory import opened, trace
+from tests.cases import each
 from tests.model.hub_models import TEXT, loaded, traced
 from tests.model.loading.loaded_models import differences, logits, own, snapshot, target_of
 
 
-@pytest.mark.parametrize(
+@each(
     ("family", "implementation"),
     [
         ("llama", "sdpa"),

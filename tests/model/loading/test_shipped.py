@@ -15,6 +15,7 @@ from model.loading.shipped import DamagedError, checkpoint_file, load_asset, sav
 from model.run import tokenizers
 from model.run.tokenizers import GPT2Subset, tokenizer_from
 from model.system.files import file_hash
+from tests.cases import each
 from tests.harm import change_one_bit, cut_short
 from tests.model.tiny import SENTENCE, TINY, build
 
@@ -158,9 +159,7 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path) -> None:
         save_asset(tmp_path / "x", model.module, model.tokenizer, card={})
 
 
-@pytest.mark.parametrize(
-    "name", ["gpt5", "", " ", "a\x00b", "x" * 5000, "\ud800", "<script>", "stories/.."]
-)
+@each("name", ["gpt5", "", " ", "a\x00b", "x" * 5000, "\ud800", "<script>", "stories/.."])
 def test_an_unknown_model_is_refused_with_the_names_there_are(name: str) -> None:
     with pytest.raises(ValueError, match=r"There is no model") as refusal:
         load_model(name)

@@ -18,6 +18,7 @@ from model.nn.patches import Patch, PatchPart
 from model.nn.recorder import AttentionCall, Recorder, recording
 from model.run.model import from_other_run
 from model.trace.collect import words_of
+from tests.cases import each
 from tests.model import hub_models as families
 from tests.model.conftest import DEVICES
 from tests.model.hub.test_identity import TEXT as HUB_TEXT
@@ -183,8 +184,8 @@ def test_a_tensor_left_on_the_cpu_is_noticed(
         pass_on_meta(name, Recorder())
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["gpt", "house-gpt", "hub llama", "hub bart"])
+@each("device", DEVICES)
+@each("name", ["gpt", "house-gpt", "hub llama", "hub bart"])
 def test_a_trace_says_which_device_its_pass_ran_on(name: str, device: str) -> None:
     if name.startswith("hub "):
         model = load_model(str(families.saved(name.removeprefix("hub "))), device=device)

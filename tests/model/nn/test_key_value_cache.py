@@ -14,6 +14,7 @@ from model.analysis.tokens.prediction import Sampling
 from model.nn.key_value_cache import Eviction, KeyValueCache
 from model.nn.masks import causal_mask
 from model.nn.recorder import Recorder, recording
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.hub_families import FAMILIES
 from tests.model.tiny import loaded, of_shape, sentence
@@ -81,7 +82,7 @@ def read_whole(model: Model, text: str, read: Sequence[int], eviction: Eviction)
     return passed(model, text, read, Recorder(changed, source=model.config.source))
 
 
-@pytest.mark.parametrize("name", [*OWN, *HUB, *MODERN, *STAGES, SMOLLM2])
+@each("name", [*OWN, *HUB, *MODERN, *STAGES, SMOLLM2])
 def test_each_step_gives_the_logits_of_a_pass_over_all_that_was_read(name: str) -> None:
     """With everything kept, and with what an eviction leaves."""
     model, text = opened(name)
@@ -94,7 +95,7 @@ def test_each_step_gives_the_logits_of_a_pass_over_all_that_was_read(name: str) 
         assert (found - whole).abs().max() <= near * whole.abs().max().clamp(min=1.0), eviction
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "translator"])
+@each("name", ["gpt", "llama", "translator"])
 def test_an_eviction_changes_what_is_written(name: str) -> None:
     model, text = opened(name)
     _, whole, _ = written(model, text, Eviction())
@@ -102,7 +103,7 @@ def test_an_eviction_changes_what_is_written(name: str) -> None:
     assert (whole - short).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("name", [*OWN, *HUB])
+@each("name", [*OWN, *HUB])
 def test_what_can_be_read_no_more_is_dropped_and_all_else_is_kept(name: str) -> None:
     model, text = opened(name)
     own = 4 if name == "mistral" else None  # its own sliding window

@@ -48,7 +48,7 @@ def test_the_cell_has_its_weight_and_the_others_keep_their_proportions(
     assert after.check() < NEAR
 
 
-@pytest.mark.parametrize("name", of_shape("decoder", among=("gpt", "llama", "attention-only")))
+@each("name", of_shape("decoder", among=("gpt", "llama", "attention-only")))
 def test_zero_is_an_edge_cut_in_one_head_and_one_takes_the_whole_row(name: str) -> None:
     model = loaded(name)
     place = last_place(model)

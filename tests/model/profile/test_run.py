@@ -22,6 +22,7 @@ from model.profile.tables import ProfileScope
 from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
 from model.system.memory import OutOfMemoryError
+from tests.cases import each
 
 TEXT = "ab ba. " * 8
 WINDOW = 8
@@ -106,7 +107,7 @@ def test_without_memory_the_run_ends_and_no_window_counts_as_done(
         profile(name, corpus)
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), 2.0**40])
+@each("number", [float("nan"), float("inf"), -float("inf"), 2.0**40])
 def test_numbers_that_int64_cannot_hold_are_refused(number: float) -> None:
     with pytest.raises(ValueError, match="not finite, or too large"):
         whole(torch.tensor([1.0, number]), 30)

@@ -20,6 +20,7 @@ from model.profile.shipped import (
 )
 from model.profile.window import Profiled, window_sums
 from model.training.profiles import PLANS, model_of
+from tests.cases import each
 from tools import profiles_card
 
 WINDOWS = 2  # of a profile that are computed again
@@ -52,7 +53,7 @@ def test_the_texts_are_made_again_byte_for_byte(tmp_path: Path) -> None:
         assert (how.text, how.source) == (plan.text, plan.source)
 
 
-@pytest.mark.parametrize("name", [name for name in SHIPPED if model_and_step(name)[0] in models])
+@each("name", [name for name in SHIPPED if model_and_step(name)[0] in models])
 def test_windows_computed_again_have_the_examples_of_the_profile(name: str) -> None:
     model = model_of(name)
     found = open_profile(shipped_profiles()[name])

@@ -10,6 +10,7 @@ from tokenizers import models, normalizers, pre_tokenizers
 from model.hub.tokenizer_process import _words as words_and_places
 from model.run.tokenizers import gpt2
 from model.run.word_cuts import LONGEST, longest_first, merged, whole_gpt2, word_cut, words_of
+from tests.cases import each
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.words import KINDS
 from tests.model.tiny import loaded
@@ -25,7 +26,7 @@ TEXTS = (
 MODELS = ("house-gpt", "stories", "minilm", "smollm2-135m-instruct")
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_the_last_row_is_the_tokenizers_own_and_the_words_make_its_text(name: str) -> None:
     tokenizer, tried = loaded(name).tokenizer, 0
     for text in filter(str.strip, TEXTS):
@@ -83,7 +84,7 @@ def test_a_list_of_whole_words_cuts_none_and_a_long_word_is_refused() -> None:
         word_cut(whole_gpt2(), "x" * 60, 0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "places"),
     [("我爱 cats dog", [(0, 1), (1, 2), (3, 7), (8, 11)]), ("cafe\u0301 Cats", [(0, 4), (6, 10)])],
 )

@@ -31,7 +31,7 @@ def test_every_sentence_of_the_grammar_is_read_back_as_it_was_made() -> None:
         assert reference_phrase(phrase.english) == phrase
 
 
-@pytest.mark.parametrize(
+@each(
     ("english", "french"),
     [
         ("the house reads .", "la maison lit ."),  # no sense, but a sentence

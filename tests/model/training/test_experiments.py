@@ -12,6 +12,7 @@ from model.nn.layers import Norm
 from model.nn.transformer import Transformer
 from model.training import claims, experiments, trainer, variants
 from model.training.claims import CLAIMS, Claim
+from tests.cases import each
 
 
 @pytest.mark.parametrize("variant", ["width 16", "one head, no scaling", "few rows, dropout 0.2"])
@@ -110,7 +111,7 @@ def runs_ending(first: list[float | None], second: list[float | None]) -> experi
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("first", "second", "expected"),
     [
         ([1, 1, 1, 1], [2, 2, 2, 2], "supported"),

@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import numpy as np
-import pytest
 
 from model.run.tokenizers import WordTokenizer, gpt2
 from model.training import grammar, micro_stories
@@ -13,13 +12,14 @@ from model.training.induction import InductionTask
 from model.training.recipe import IGNORED, Random, Task
 from model.training.stories import StoriesTask
 from model.training.translate import TranslateTask
+from tests.cases import each
 
 
 def seeded(seed: int) -> Random:
     return np.random.default_rng(seed)
 
 
-@pytest.mark.parametrize("task", [InductionTask(), StoriesTask(), TranslateTask()])
+@each("task", [InductionTask(), StoriesTask(), TranslateTask()])
 def test_a_seed_gives_the_same_batch_and_another_seed_another(task: Task) -> None:
     first, again, other = (task.batch(seeded(seed), 0) for seed in (3, 3, 4))
     assert first.inputs.equal(again.inputs)
@@ -27,7 +27,7 @@ def test_a_seed_gives_the_same_batch_and_another_seed_another(task: Task) -> Non
     assert not (first.inputs.shape == other.inputs.shape and first.inputs.equal(other.inputs))
 
 
-@pytest.mark.parametrize("task", [InductionTask(), StoriesTask(), TranslateTask()])
+@each("task", [InductionTask(), StoriesTask(), TranslateTask()])
 def test_targets_are_the_inputs_shifted_by_one(task: Task) -> None:
     batch = task.batch(seeded(0), 0)
     scored = batch.targets[:, :-1] != IGNORED

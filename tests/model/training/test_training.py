@@ -13,6 +13,7 @@ from model.nn.transformer import Transformer
 from model.training import induction, trainer, translate
 from model.training.recipe import IGNORED, Evaluation, Random, Recipe, learning_rate
 from model.training.trainer import TrainingState, batch_loss
+from tests.cases import each
 
 
 def tiny_decoder(*, width: int = 16, seed: int = 0) -> Recipe:
@@ -159,7 +160,7 @@ def test_the_loss_of_an_encoder_decoder_does_not_see_padding() -> None:
     torch.testing.assert_close(batch_loss(module, batch), batch_loss(module, refilled))
 
 
-@pytest.mark.parametrize("schedule", ["constant", "cosine", "trapezoid"])
+@each("schedule", ["constant", "cosine", "trapezoid"])
 def test_the_rate_warms_up_and_then_follows_its_schedule(schedule: str) -> None:
     recipe = replace(
         induction.recipe(), steps=1000, warm_up=100, rate=1.0, schedule=schedule, checkpoints=()

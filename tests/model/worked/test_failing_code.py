@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from model.worked.failing_code import FailingCode, failing_code
+from tests.cases import each
 
 PIECES = tuple(failing_code().values())
 X = torch.zeros(2, 6, 8)
@@ -46,7 +47,7 @@ CAUSES: dict[str, tuple[Callable[[], object], tuple[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CAUSES)
+@each("name", CAUSES)
 def test_the_message_is_the_one_that_the_cause_gives(name: str) -> None:
     cause, (here, there) = CAUSES[name]
     with pytest.raises(Exception) as told:  # noqa: PT011 - which one it is, is the question
@@ -82,7 +83,7 @@ def test_every_piece_is_tried_here() -> None:
     }
 
 
-@pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
+@each("piece", PIECES)
 def test_the_mended_code_runs_at_every_corner_of_the_sizes(piece: FailingCode) -> None:
     opened = piece.run(piece.mended)
     assert not opened.failed
@@ -121,7 +122,7 @@ def test_what_is_shown_is_what_runs() -> None:
     assert torch.equal(names["result"], ran)
 
 
-@pytest.mark.parametrize("heads", [0, 65, -1, 2.5, "7; import os", True, None])
+@each("heads", [0, 65, -1, 2.5, "7; import os", True, None])
 def test_only_whole_numbers_within_the_bounds_are_run(heads: object) -> None:
     piece = failing_code()["heads-that-do-not-divide"]
     with pytest.raises(ValueError, match="must be a whole number from 1 to 64"):

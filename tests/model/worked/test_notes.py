@@ -25,6 +25,7 @@ from torch.nn import functional
 from model.arithmetic import attention
 from model.worked import DOCUMENTS, Erratum, Step, errata, examples
 from model.worked.notes import Printed, printed_steps
+from tests.cases import each
 
 QUOTATIONS: dict[tuple[str, str], dict[str, Any]] = {
     (entry["example"], entry["step"]): entry
@@ -68,7 +69,7 @@ def test_a_step_says_that_the_notes_print_something_just_where_they_do() -> None
     assert printed_steps().keys() == QUOTATIONS.keys()
 
 
-@pytest.mark.parametrize("key", BOTH)
+@each("key", BOTH)
 def test_figures_source_and_verdict_are_those_of_the_quotation(key: tuple[str, str]) -> None:
     entry, step = QUOTATIONS[key], STEPS[key]
     figures, notes = figures_of(entry["quoted"]), step.notes
@@ -169,7 +170,7 @@ def test_the_notes_differ_in_exactly_these_steps() -> None:
     assert {(e.name, s.title) for e, s in ALL_STEPS if s.agrees is False} == DISAGREEING
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "result", "agrees"),
     [
         (".12", 0.1249, True),
@@ -231,7 +232,7 @@ def test_the_notes_figures_are_there_whether_they_agree_or_not() -> None:
     assert sum(step.agrees is True for _, step in JUDGED) >= 30
 
 
-@pytest.mark.parametrize("name", ["the-cat-sat", "softmax-of-three", "layer-norm-by-hand"])
+@each("name", ["the-cat-sat", "softmax-of-three", "layer-norm-by-hand"])
 def test_what_the_notes_print_goes_with_their_inputs_only(name: str) -> None:
     given = next(example for example in examples() if example.name == name)
     first = given.inputs[0]

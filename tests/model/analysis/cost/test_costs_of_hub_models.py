@@ -17,6 +17,7 @@ from model.analysis.cost.operations import (
 )
 from model.arithmetic.sizes import parameter_parts, parameters_read
 from model.nn.recorder import Recorder, recording
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import is_product, loaded
 
@@ -53,14 +54,14 @@ def one_expert_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(body.config, "_experts_implementation_internal", "eager")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_operations_of_hub_models_are_those_that_pytorch_counts(family: str) -> None:
     model = hub_models.loaded(family)
     lengths = Lengths(1, 9, 5 if model.config.shape == "encoder-decoder" else 0)
     assert counted_products(model, lengths) == products(model, lengths)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_shapes_of_hub_models_are_those_of_the_recorded_arrays(family: str) -> None:
     model = hub_models.loaded(family)
     trace = hub_models.traced(model, record="full")
@@ -70,7 +71,7 @@ def test_shapes_of_hub_models_are_those_of_the_recorded_arrays(family: str) -> N
     assert {f"{name}, heads first" for name in "QKV"} <= same
 
 
-@pytest.mark.parametrize("family", GROUPED)
+@each("family", GROUPED)
 def test_keys_and_values_are_as_wide_as_their_real_projections(family: str) -> None:
     model = hub_models.loaded(family)
     attention = next(
@@ -95,7 +96,7 @@ def test_keys_and_values_are_as_wide_as_their_real_projections(family: str) -> N
     assert both.numbers == prod(seen["k"]) + prod(seen["v"])
 
 
-@pytest.mark.parametrize("family", EXPERTS)
+@each("family", EXPERTS)
 def test_a_token_meets_the_parameters_of_the_experts_that_read_it(family: str) -> None:
     """Counted by leaving out the weights of the experts that the router did not choose for one token."""
     model = hub_models.loaded(family)
@@ -110,7 +111,7 @@ def test_a_token_meets_the_parameters_of_the_experts_that_read_it(family: str) -
     assert sum(parameter_parts(model.config).values()) == model.parameter_count
 
 
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "deepseek_v3"])
+@each("family", [name for name in FAMILIES if name != "deepseek_v3"])
 def test_the_cache_of_hub_models_is_what_the_library_keeps(family: str) -> None:
     model = hub_models.loaded(family)
     trace = hub_models.traced(model)

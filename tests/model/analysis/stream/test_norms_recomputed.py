@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import torch
 import torch.nn.functional as F
 
@@ -15,6 +14,7 @@ from model.analysis.stream.stream import (
     token_statistics,
 )
 from model.nn.norms import NORMS
+from tests.cases import each
 from tests.model.tiny import loaded, sentence
 
 
@@ -46,7 +46,7 @@ def test_the_two_norms_agree_exactly_where_the_mean_is_zero() -> None:
     assert apart.max() > 0.1
 
 
-@pytest.mark.parametrize("width", [4, 512])
+@each("width", [4, 512])
 def test_the_unbiased_norm_is_smaller_by_the_root_of_the_widths(width: int) -> None:
     rows = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
     biased = layer_normalized(rows, 0.0)

@@ -31,7 +31,7 @@ def traced_logits(model: Model, text: str, ids: tuple[int, ...]) -> np.ndarray:
     return logits[-1]
 
 
-@pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder", "encoder-decoder"))
 def test_greedy_steps_over_traces_are_the_argmax_of_fresh_passes(model: Model) -> None:
     text, end = sentence(model), model.tokenizer.end
     by_hand: list[int] = []
@@ -44,7 +44,7 @@ def test_greedy_steps_over_traces_are_the_argmax_of_fresh_passes(model: Model) -
     assert [token.id for token in model.generate(text, limit=4)] == by_hand
 
 
-@pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder", "encoder-decoder"))
 def test_a_continued_trace_reads_exactly_the_ids_that_were_written(model: Model) -> None:
     text = sentence(model)
     ids = tuple(int(id_) for id_ in np.random.default_rng(0).integers(2, model.tokenizer.size, 3))

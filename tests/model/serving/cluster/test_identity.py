@@ -18,6 +18,7 @@ from model.serving.cluster.far_trace import FarTrace
 from model.serving.engine import Request
 from model.system.elsewhere import Elsewhere
 from model.trace.blocks import of_query
+from tests.cases import each
 from tests.model.hub_models import loaded, saved
 from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.model.serving.cluster.questions import Asked, arguments, asked_names
@@ -92,7 +93,7 @@ def test_a_model_is_told_as_it_is(two: tuple[Asked, Asked]) -> None:
         assert one.tokenizer.named(ids) == other.tokenizer.named(ids)
 
 
-@pytest.mark.parametrize("full", [False, True])
+@each("full", [False, True])
 def test_a_trace_is_the_same_bits(two: tuple[Asked, Asked], full: bool) -> None:
     record: Any = "full" if full else "attention"
     one, other = (each.model.trace(each.text, record=record) for each in two)
@@ -109,7 +110,7 @@ def test_changed_traces_are_the_same_bits(two: tuple[Asked, Asked]) -> None:
         assert list(differences(*runs)) == [], name
 
 
-@pytest.mark.parametrize("family", HUB)
+@each("family", HUB)
 def test_a_model_of_the_hub_reads_writes_and_is_the_same_bits(
     in_parts: ClusterEngine, family: str
 ) -> None:
