@@ -5,16 +5,14 @@ import torch
 
 from model.code.live_axes import MOST_TOKENS, queries_by_head, softmax_over
 from tests.cases import each
+from tests.model import hub_models
 from tests.model.tiny import loaded, sentence
 
 
-@each(
-    "name",
-    ["stories", "house-gpt", "minilm", "translate-en-fr", "smollm2-135m-instruct", "induction"],
-)
+@each("name", ["stories", "house-gpt", "minilm", "translate-en-fr", "llama, grouped", "induction"])
 def test_the_queries_cut_into_heads_are_the_recorded_ones(name: str) -> None:
     """From W_Q's output, which the trace does not hold; with rotary positions, those follow."""
-    model = loaded(name)
+    model = hub_models.loaded("llama") if "grouped" in name else loaded(name)
     trace = model.trace(sentence(model))
     for attention in trace.attention:
         found = queries_by_head(model, trace, attention)

@@ -13,12 +13,10 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from model import load_model
 from model.download.wheel import cache_folder
 from model.hub import template_process
-from model.hub.tokenizer import LONGEST, HubTokenizer, chat_template, wrapped
+from model.hub.tokenizer import LONGEST, chat_template, wrapped
 from tests.cases import each
-from tests.model.hub_families import GROUPED
-from tests.model.hub_models import build, saved
+from tests.model.hub_models import saved, smollm2s_tokenizer
 
-SMOLLM = "smollm2-135m-instruct"
 TEXTS = (
     "Why is the sky blue?",
     "<b>x</b> {{ 7*7 }} {% raw %} <|im_end|>",
@@ -42,22 +40,12 @@ HARMFUL = {
 }
 
 
-@pytest.fixture(scope="module")
-def smollm(tmp_path_factory: pytest.TempPathFactory) -> HubTokenizer:
-    """SmolLM2's tokenizer and template beside a small body."""
-    folder = tmp_path_factory.mktemp("smollm")
-    build("LlamaForCausalLM", "LlamaConfig", GROUPED | {"vocab_size": 49_152}).save_pretrained(
-        folder
-    )
-    for file in cache_folder(SMOLLM).iterdir():
-        if not (folder / file.name).exists() and file.suffix != ".safetensors":
-            shutil.copy(file, folder)
-    return load_model(str(folder), device="cpu").tokenizer
-
-
 @each("text", TEXTS)
-def test_a_sentence_is_wrapped_as_the_library_wraps_it(text: str, smollm: HubTokenizer) -> None:
-    library = AutoTokenizer.from_pretrained(cache_folder(SMOLLM), trust_remote_code=False)
+def test_a_sentence_is_wrapped_as_the_library_wraps_it(text: str) -> None:
+    smollm = smollm2s_tokenizer()
+    library = AutoTokenizer.from_pretrained(
+        cache_folder("smollm2-135m-instruct"), trust_remote_code=False
+    )
     message = [{"role": "user", "content": text}]
     expected = library.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
     assert smollm.wrapped(text) == expected

@@ -27,7 +27,6 @@ from tests.model.hub_models import (
     saved,
 )
 
-
 pytestmark = pytest.mark.models(FAMILIES, of=lambda family, device: loaded(family))
 
 

@@ -67,11 +67,6 @@ def test_edges_and_the_other_parts_sum_to_the_logit_in_every_family(family: str)
     sum_to_logits(model, hub_models.traced(model))
 
 
-def test_edges_and_the_other_parts_sum_to_the_logit_of_smollm2() -> None:
-    model = loaded("smollm2-135m-instruct")
-    sum_to_logits(model, model.trace("The cat saw the dog, and the dog"))
-
-
 def test_the_edges_of_a_query_add_up_to_what_its_head_writes(model: Model, trace: Trace) -> None:
     for attention in trace.attention:
         for head in (0, attention.heads - 1):

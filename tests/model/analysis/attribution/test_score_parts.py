@@ -73,13 +73,6 @@ def test_the_parts_of_a_score_add_up_in_every_family_of_the_hub(family: str) -> 
         hold_everywhere(model, trace)
 
 
-def test_the_parts_of_a_score_add_up_in_every_layer_of_smollm2() -> None:
-    """One head a layer, another one in each: together all nine."""
-    model = loaded("smollm2-135m-instruct")
-    trace = model.trace("The cat saw the dog, and the dog")
-    hold(model, trace, [cell for cell in cells(trace) if cell[1] == cell[0].layer % cell[0].heads])
-
-
 @each(
     "intervention",
     [
