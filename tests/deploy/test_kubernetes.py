@@ -6,7 +6,6 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from model.system.settings import VARIABLES, read
@@ -163,7 +162,7 @@ def test_the_settings_are_the_app_s_and_the_host_is_one_and_the_same(size: str) 
     assert app["envFrom"] == [{"configMapRef": {"name": held}}]
 
 
-@pytest.mark.parametrize("size", ["school", "gpu"])
+@each("size", ["school", "gpu"])
 def test_other_names_are_taken_everywhere(size: str, tmp_path: Path) -> None:
     place = Path(shutil.copytree(PLACE, tmp_path / "kubernetes"))
     (place / size / "settings.env").write_text(

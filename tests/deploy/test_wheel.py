@@ -215,7 +215,7 @@ def test_the_wheel_says_what_it_is(told: Metadata, wheel: Path) -> None:
     assert "in this repository so is `python -m viz.command`" in description
 
 
-@pytest.mark.parametrize("name", ["notes.txt", ".DS_Store", "old.py.orig"])
+@each("name", ["notes.txt", ".DS_Store", "old.py.orig"])
 def test_a_file_of_no_kind_of_ours_is_left_out(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

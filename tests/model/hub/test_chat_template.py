@@ -107,7 +107,7 @@ def test_a_template_is_read_from_an_ordinary_file_of_some_length(tmp_path: Path)
     assert chat_template(tmp_path) is None
 
 
-@pytest.mark.parametrize("begins", [True, False], ids=["it begins each text", "it adds nothing"])
+@each("begins", [True, False])
 def test_the_first_token_is_read_once_though_the_template_writes_it_too(
     begins: bool, tmp_path: Path
 ) -> None:

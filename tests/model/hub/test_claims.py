@@ -65,7 +65,7 @@ def claiming(folder: Path, family: str, **claims: object) -> Path:
     return copy
 
 
-@pytest.mark.parametrize(
+@each(
     ("family", "claims"),
     [
         ("qwen2", {"max_window_layers": HUGE}),

@@ -28,6 +28,7 @@ from transformers.tokenization_utils_tokenizers import generate_merges
 
 from model import load_model
 from model.run.tokenizers import gpt2
+from tests.cases import each
 from tests.model.hub_families import FAMILIES
 from tests.model.hub_models import build, loaded, saved, train_pieces
 
@@ -54,10 +55,14 @@ def test_the_library_makes_one_model_at_a_time(monkeypatch: pytest.MonkeyPatch) 
     assert len({model.parameter_count for model in models}) == 1
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def copied(tmp_path: Path) -> Path:
     """A copy of a tiny Llama that a test may damage."""
     return shutil.copytree(saved("llama"), tmp_path / "copy")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return copied(tmp_path)
 
 
 def change_config(folder: Path, **settings: object) -> None:
@@ -128,9 +133,11 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("kind", DAMAGE)
-def test_a_folder_that_cannot_be_shown_is_refused_with_a_sentence(kind: str, folder: Path) -> None:
-    damage, reason = DAMAGE[kind]
+@each("kind", DAMAGE)
+def test_a_folder_that_cannot_be_shown_is_refused_with_a_sentence(
+    kind: str, tmp_path: Path
+) -> None:
+    folder, (damage, reason) = copied(tmp_path), DAMAGE[kind]
     damage(folder)
     with pytest.raises(ValueError, match=reason) as refused:
         load_model(str(folder), device="cpu")

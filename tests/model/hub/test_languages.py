@@ -131,7 +131,7 @@ def test_a_language_that_a_model_does_not_know_is_refused_by_its_code() -> None:
         loaded("nllb").translating("eng_Latn", "xx")
 
 
-@pytest.mark.parametrize("kind", ["nllb", "mbart"])
+@each("kind", ["nllb", "mbart"])
 def test_without_a_language_of_its_own_a_target_has_the_one_that_the_model_writes(
     kind: str, tmp_path: Path
 ) -> None:

@@ -46,7 +46,7 @@ def rehash(folder: Path) -> None:
     (folder / "sha256.json").write_text(json.dumps(hashes))
 
 
-@pytest.mark.parametrize("name", TINY)
+@each("name", TINY)
 def test_what_is_saved_comes_back_in_half_precision(name: str, tmp_path: Path) -> None:
     folder = str(saved(name, tmp_path / "copy"))
     before, after = build(name), load_model(folder, device="cpu")
@@ -129,16 +129,18 @@ def assert_refused(folder: Path) -> None:
     assert "tiny" in str(refusal.value)
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_model_is_refused_with_a_sentence(folder: Path, damage: str) -> None:
+@each("damage", DAMAGES)
+def test_a_damaged_model_is_refused_with_a_sentence(tmp_path: Path, damage: str) -> None:
+    folder = saved("gpt", tmp_path / "tiny")
     DAMAGES[damage](folder)
     assert_refused(folder)
 
 
-@pytest.mark.parametrize("lie", UNTRUE)
+@each("lie", UNTRUE)
 def test_files_that_do_not_fit_each_other_are_refused_with_a_sentence(
-    folder: Path, lie: str
+    tmp_path: Path, lie: str
 ) -> None:
+    folder = saved("gpt", tmp_path / "tiny")
     UNTRUE[lie](folder)
     rehash(folder)
     assert_refused(folder)
@@ -174,7 +176,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
         load_model(str(tmp_path))
 
 
-@pytest.mark.parametrize("damage", [change_one_bit, Path.unlink], ids=["tampered", "missing"])
+@each("damage", [change_one_bit, Path.unlink])
 def test_a_damaged_vocabulary_is_refused_with_a_sentence(
     damage: Damage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

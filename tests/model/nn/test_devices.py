@@ -163,8 +163,8 @@ def assert_on_meta(model: Model) -> None:
         assert module.output_matrix.device == META
 
 
-@pytest.mark.parametrize("name", ["gpt", "hub llama"])
-@pytest.mark.parametrize("planted", ["query", "mask"])
+@each("name", ["gpt", "hub llama"])
+@each("planted", ["query", "mask"])
 def test_a_tensor_left_on_the_cpu_is_noticed(
     name: str, planted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,7 +199,7 @@ def test_a_trace_says_which_device_its_pass_ran_on(name: str, device: str) -> No
     assert (trace.device == "the CPU") is (device == "cpu")
 
 
-@pytest.mark.parametrize(("kind", "other"), [("cuda", "cuda:1"), ("mps", "mps")])
+@each(("kind", "other"), [("cuda", "cuda:1"), ("mps", "mps")])
 def test_auto_takes_the_graphics_processor_where_there_is_one_and_else_the_cpu(
     kind: str, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,7 +231,7 @@ def test_auto_takes_the_graphics_processor_where_there_is_one_and_else_the_cpu(
             monkeypatch.delenv("ATTENTION_DEVICE")
 
 
-@pytest.mark.parametrize("kind", ["cuda", "mps"])
+@each("kind", ["cuda", "mps"])
 def test_a_device_that_is_named_and_not_there_is_refused(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -238,9 +238,9 @@ def test_every_stage_runs_where_the_model_is(names: tuple[str, ...], explicit: b
         assert {x.device for x in kept if isinstance(x, Tensor)} == {meta}
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("shape", BIASES.values(), ids=[*BIASES])
-@pytest.mark.parametrize("names", [(), ("cap",), ("sinks",)], ids=["bias", "cap", "sinks"])
+@each("masked", [False, True])
+@each("shape", BIASES.values())
+@each("names", [(), ("cap",), ("sinks",)])
 def test_a_long_text_is_computed_some_queries_at_a_time(
     names: tuple[str, ...],
     shape: tuple[int, ...],

@@ -62,7 +62,7 @@ def test_a_worker_refuses_a_model_that_changed_since_the_run_began(tmp_path: Pat
         of_weights(name, "0" * 64)
 
 
-@pytest.mark.parametrize("written", [0, 11])  # 1 token or 12: the start and so many words
+@each("written", [0, 11])  # 1 token or 12: the start and so many words
 def test_a_window_is_left_out_where_the_decoder_writes_too_little_or_too_much(
     written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,7 +194,7 @@ def test_who_leaves_the_queue_does_not_hold_it_up(how: str) -> None:
         assert queue.waiting == 0
 
 
-@pytest.mark.parametrize("request_", [REQUEST, TRANSLATION], ids=lambda one: one.model)
+@each("request_", [REQUEST, TRANSLATION])
 def test_a_pass_ends_between_any_two_sub_layers_and_leaves_nothing(
     request_: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:

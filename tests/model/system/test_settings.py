@@ -63,7 +63,7 @@ def test_nonsense_is_refused_with_the_variables_name(variable: str, value: str) 
         read({variable: value})
 
 
-@pytest.mark.parametrize(
+@each(
     ("variable", "value"),
     [
         ("ATTENTION_CACHE", __file__),

@@ -10,6 +10,7 @@ from model import Model, Trace
 from model.analysis.run_comparison import losses
 from model.nn.intervention import Intervention
 from model.serving.engine import Engine, Request, model_size
+from tests.cases import each
 from tests.model.tiny import TINY, build, loaded, quiet, sentence, target
 
 PREDICTING = [name for name in TINY if build(name).config.shape != "encoder"]
@@ -35,7 +36,7 @@ def both_ways(model: Model, monkeypatch: pytest.MonkeyPatch) -> tuple[Trace, Tra
     return kept, model.trace(sentence(model), target(model), record="full")
 
 
-@pytest.mark.parametrize("name", PREDICTING)
+@each("name", PREDICTING)
 def test_they_are_those_that_the_pass_would_have_ended_with(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,8 +68,8 @@ def test_what_else_is_recorded_does_not_depend_on_it(monkeypatch: pytest.MonkeyP
     assert deferred.check() < 1e-5
 
 
-@pytest.mark.parametrize("positions", [True, False])
-@pytest.mark.parametrize("name", TINY)
+@each("positions", [True, False])
+@each("name", TINY)
 def test_the_summands_are_read_from_the_tables(
     name: str, positions: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

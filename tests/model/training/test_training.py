@@ -49,7 +49,7 @@ def assert_same_weights(one: Transformer, other: Transformer) -> None:
         assert value.equal(others[name]), name
 
 
-@pytest.mark.parametrize("recipe", [tiny_decoder(), tiny_translator()], ids=lambda r: r.name)
+@each("recipe", [tiny_decoder(), tiny_translator()])
 def test_a_run_taken_up_again_ends_exactly_where_an_unbroken_one_does(
     recipe: Recipe, tmp_path: Path
 ) -> None:

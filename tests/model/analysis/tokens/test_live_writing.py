@@ -110,7 +110,7 @@ def test_a_bias_of_the_logits_counts() -> None:
     np.testing.assert_allclose(at_once, [step.log_probability for step in found.steps], atol=1e-4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("choices", "level"),
     [({"compared": True}, "nothing"), ({"rows": False}, "nothing"), ({}, "attention")],
 )
