@@ -101,7 +101,6 @@ def test_the_version_of_ray_and_the_images_are_those_of_the_project() -> None:
     (pin,) = requirements(REPOSITORY / "requirements-cluster.txt")
     assert str(pin.specifier) == f"=={one('gpu', 'RayCluster')['spec']['rayVersion']}"
     version = re.search(r'^version = "(.*)"', (REPOSITORY / "pyproject.toml").read_text(), re.M)
-    assert version is not None
     for size in SIZES:
         ours = {container["image"] for pod in every_pod(size) for container in containers(pod)} - {
             "redis:7.4-alpine"

@@ -63,7 +63,6 @@ def said() -> Iterator[Callable[..., str]]:
         text=True,
     ) as process:
         assert process.stdin is not None
-        assert process.stdout is not None
 
         def said(**settings: str) -> str:
             print(json.dumps(settings), file=process.stdin, flush=True)

@@ -94,10 +94,8 @@ def test_the_stages_are_read_off_the_steps() -> None:
     assert capture(OwnAttention(annotated_transformer), x).attention[0].mask_value == -1e9
     assert capture(OwnAttention(capped), x).attention[0].cap == pytest.approx(3)
     (alibi,) = capture(OwnAttention(distances), x).attention
-    assert alibi.bias is not None
     assert alibi.bias[0, 0].tolist() == [0, -0.5, -1, -1.5, -2]
     sunk = capture(OwnAttention(sinks), x).attention[0].sinks
-    assert sunk is not None
     assert sunk.tolist() == [0.5, 1, -1, 2]
     assert len(capture(OwnAttention(one_key_head), x).attention[0].vectors[1]) == 1
 

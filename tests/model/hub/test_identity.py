@@ -66,10 +66,8 @@ def test_an_explicit_pass_gives_the_same_weights(model: Model) -> None:
 def test_a_window_shorter_than_the_text_hides_what_lies_further_back() -> None:
     trace = run(loaded("mistral"))
     mask = trace.attention[0].mask
-    assert mask is not None
     assert mask[10].nonzero()[0].tolist() == [7, 8, 9, 10]
     full = run(loaded("llama")).attention[0].mask
-    assert full is not None
     assert full[10].all()
 
 

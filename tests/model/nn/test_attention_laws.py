@@ -93,7 +93,6 @@ def test_a_mask_is_given_wherever_something_may_not_look(trace: Trace) -> None:
     for attention in trace.attention:
         expected = may_look(attention).numpy()
         if attention.kind == "causal":
-            assert attention.mask is not None
             assert attention.mask.dtype == np.bool_
             np.testing.assert_array_equal(attention.mask, expected)
         else:
@@ -110,7 +109,6 @@ def test_a_later_word_leaves_earlier_rows_alone(model: Model) -> None:
 @pytest.mark.models(TRANSLATORS)
 def test_a_later_target_word_leaves_earlier_rows_alone(model: Model) -> None:
     longer = target(model)
-    assert longer is not None
     shorter = longer.rsplit(maxsplit=1)[0]
     text = sentence(model)
     _assert_same_beginning(model.trace(text, shorter), model.trace(text, longer))
@@ -128,7 +126,6 @@ def _assert_same_beginning(shorter: Trace, longer: Trace) -> None:
             before.output, after.output[:, : before.output.shape[1]], atol=NEAR
         )
     assert shorter.logits is not None
-    assert longer.logits is not None
     np.testing.assert_allclose(shorter.logits, longer.logits[:length], atol=1e-4, rtol=1e-4)
 
 

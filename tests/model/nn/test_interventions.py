@@ -219,7 +219,6 @@ def test_generation_runs_with_the_intervention(model: Model) -> None:
         Intervention(ablated=SET((model.attention_names[0], head) for head in range(2))),
     ):
         predicted = model.trace(text, target_so_far, intervention).logits
-        assert predicted is not None
         written = model.generate(text, limit=1, intervention=intervention)
         assert written[0].id == predicted[-1].argmax()
 

@@ -108,5 +108,4 @@ def test_what_cannot_be_set_is_refused_in_a_sentence() -> None:
 def test_a_gradient_goes_through_a_row_that_has_no_other_key() -> None:
     weights = torch.tensor([[[1.0, 0.0], [0.4, 0.6]]], requires_grad=True)  # (H, T, S)
     with_weights_set(weights, [(0, 0, 0, 0.5), (0, 1, 0, 0.5)])[0, :, :].square().sum().backward()
-    assert weights.grad is not None
     assert weights.grad.isfinite().all()

@@ -157,7 +157,6 @@ def test_where_the_command_is_killed_the_next_one_goes_on_from_what_it_saved(
     model, corpus = whole.about.model, Path(whole.about.model).with_name("corpus.txt")
     command = [sys.executable, "-c", DRIVER, model, str(corpus), str(tmp_path), cluster]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) as driver:
-        assert driver.stdout is not None
         assert driver.stdout.readline() == b"two\n"
         driver.kill()
     assert open_profile(tmp_path).sums.windows == 2

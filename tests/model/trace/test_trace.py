@@ -242,7 +242,6 @@ def test_layers_with_equal_masks_keep_one() -> None:
     masks = {id(one.own_mask): one.own_mask for one in trace.attention}
     assert (len(trace.attention), len(masks)) == (4, 1)
     (mask,) = masks.values()
-    assert mask is not None
     bare = replace(trace, attention=tuple(replace(one, own_mask=None) for one in trace.attention))
     assert trace.nbytes == bare.nbytes + mask.nbytes
     own = model.trace("the " * 9 + "cat").attention  # longer than the window of every other layer

@@ -17,7 +17,6 @@ PREDICTING = of_shape("decoder", "encoder-decoder")
 
 
 def sum_to_logits(model: Model, trace: Trace) -> None:
-    assert trace.logits is not None
     last = trace.logits[-1].astype(float)
     token, other = int(last.argmax()), int(last.argmin())
     edges = [

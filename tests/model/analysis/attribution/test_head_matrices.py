@@ -50,7 +50,6 @@ def parts(model: Model) -> tuple[torch.nn.Module, torch.nn.Module, list[Tensor],
     outputs, the token table and the output matrix."""
     module = model.module
     if isinstance(module, Transformer):
-        assert module.decoder is not None
         block, last = module.decoder.blocks[1], module.decoder.final_norm
         attention, names = block.self_attention, ("query", "key", "value", "output")
         table = module.embedding.tokens.weight
@@ -106,7 +105,6 @@ def test_a_key_some_tokens_before_is_turned_by_as_many() -> None:
     width = model.config.head_width
     query, key = (read @ rows(weight, model.config.heads, width).T for weight in weights[:2])
     angles = model.module.embedding.angles(len(trace.tokens), torch.device("cpu"))
-    assert angles is not None
     made = head_matrices(model, trace, NAME, HEAD)
     assert made.turns
     for distance in (0, 3):

@@ -111,7 +111,6 @@ def test_a_path_is_the_receiver_fed_with_the_senders_difference_alone(
     start, end = runs.answers(ANSWER)
     module = model.module
     assert isinstance(module, Transformer)
-    assert module.decoder is not None
     block = module.decoder.blocks[1]
     stream = torch.tensor(a.residual["decoder"][2])  # before layer 1
     for sender in range(3):

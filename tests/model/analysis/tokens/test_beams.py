@@ -88,7 +88,6 @@ def separate(model: Model, text: str, before: tuple[int, ...], id_: int) -> floa
     """The log-probability of a token, by a recorded pass of its own."""
     target = "" if model.config.shape == "encoder-decoder" else None
     logits = model.trace(text, target, continued=before).logits
-    assert logits is not None
     return float(torch.tensor(logits[-1]).double().log_softmax(-1)[id_])
 
 

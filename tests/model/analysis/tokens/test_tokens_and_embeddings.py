@@ -68,7 +68,6 @@ def test_a_replacement_character_that_was_typed_is_a_whole_one() -> None:
 
 def test_word_pieces_are_those_of_the_model() -> None:
     found = word_pieces()
-    assert found is not None
     assert found.tokens("embeddings") == loaded("minilm").tokens("embeddings")
     assert all(piece.spelled == piece.token.text for piece in pieces(found.tokens("embeddings")))
 
@@ -148,7 +147,6 @@ def test_a_token_in_identical_sentences_is_alike_at_every_state(model: Model) ->
     found = likeness(one, other, (place, place))
     np.testing.assert_allclose(found.word, 1, atol=1e-6)
     assert len(found.word) == 1 + len(one.residual[one.source])
-    assert found.others is not None
     assert (found.others < 0.999).all()
 
 
