@@ -22,7 +22,7 @@ TEXTS = (
     "   \n\n\t  x  \r\n y   ",
     "Donaudampfschifffahrtsgesellschaft antidisestablishmentarianism zzzzxq'll",
     *ATTACKS,
-    *(writer(random.Random(seed))[:400] for seed in range(2) for writer, _ in KINDS.values()),
+    *(writer(random.Random(0))[:200] for writer, _ in KINDS.values()),
 )
 MODELS = ("house-gpt", "stories", "minilm", "smollm2")
 
