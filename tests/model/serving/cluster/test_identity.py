@@ -46,13 +46,6 @@ SMALL = {"whole": 1e9, "in parts": 0}  # bytes of a trace that travels whole
 HUB = ("gpt2", "llama", "t5", "bert")  # tiny models with a tokenizer of the library
 
 
-@pytest.fixture(scope="module", params=SMALL)
-def engine(request: pytest.FixtureRequest) -> Iterator[ClusterEngine]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(far_trace, "SMALL", SMALL[request.param])
-        yield engine_beside(HOSTS, patch)
-
-
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> ClusterEngine:
     monkeypatch.setattr(far_trace, "SMALL", 0)
@@ -64,11 +57,18 @@ def here(name: str) -> Asked:
     return Asked(load_model(name), *TEXTS[name])
 
 
-@pytest.fixture(params=TEXTS)
-def two(request: pytest.FixtureRequest, engine: ClusterEngine) -> tuple[Asked, Asked]:
+WAYS = [("in parts", name) for name in TEXTS] + [
+    ("whole", "house-gpt"),
+    ("whole", "translate-en-fr"),
+]
+
+
+@pytest.fixture(params=WAYS, ids=lambda way: "-".join(way))
+def two(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[Asked, Asked]:
     """A shipped model here and there."""
-    name = request.param
-    there = engine.model(name, silent)
+    small, name = request.param
+    monkeypatch.setattr(far_trace, "SMALL", SMALL[small])
+    there = engine_beside(HOSTS, monkeypatch).model(name, silent)
     assert isinstance(there, FarModel)
     return here(name), Asked(there, *TEXTS[name])
 
