@@ -12,8 +12,6 @@ import pytest
 import torch
 
 from model import Intervention, Model, load_model, models
-from model.download.entries import is_on_disk
-from model.loading.registry import hub_models
 from model.nn.patches import Patch, PatchPart
 from model.nn.recorder import AttentionCall, Recorder, recording
 from model.run.model import from_other_run
@@ -26,21 +24,11 @@ from tests.model.tiny import SHAPES, loaded, sentence, target
 
 META = torch.device("meta")
 INF = float("inf")
-SMOLLM = [
-    name for name in hub_models if name.startswith("smollm2") and is_on_disk(hub_models[name])
-]
 HUB = [f"hub {family}" for family in (*families.FAMILIES, *families.PARTLY)]
-MODELS = [*SHAPES, *HUB, *SMOLLM]
+MODELS = [*SHAPES, *HUB]
 # Every intervention and explicit passes: in our tiny models, and in one of the library's for each shape. Its
-# other families and the large models go through the same `attend`, so for them: what their own modules do.
-FEW = (
-    "none",
-    "hidden",
-    "positions off",
-    "window in one",
-    "no cap, bias or sinks",
-    "parts of another run",
-)
+# other families go through the same `attend`, so for them: what their own modules do.
+FEW = ("none", "positions off", "no cap, bias or sinks", "parts of another run")
 THOROUGH = {*SHAPES} - {*models} | {"hub bert", "hub llama", "hub bart", "all-stages"}
 
 
