@@ -21,7 +21,6 @@ from tests.model.hub_models import (
     TEXT,
     build,
     eager,
-    eager_weights,
     loaded,
     save,
     saved,
@@ -35,22 +34,15 @@ def run(model: Model, intervention: Intervention | None = None, **kind: Any) -> 
     return model.trace(TEXT, target, intervention or Intervention(), **kind)
 
 
-def test_weights_logits_and_states_are_those_of_eager_attention(model: Model) -> None:
+def test_states_and_their_reading_as_logits_are_those_of_eager_attention(model: Model) -> None:
+    """Its weights and logits are held against the library's by the table of families."""
     trace = run(model, record="full")
-    theirs = eager(model, trace)
-    layers = eager_weights(model, theirs)
-    assert len(layers) == len(trace.attention)
-    for attention, weights in zip(trace.attention, layers, strict=True):
-        assert attention.heads == weights.shape[1]
-        for head in range(attention.heads):
-            np.testing.assert_allclose(attention.weights(head), weights[0, head], atol=1e-5)
     if trace.logits is None:
-        last = theirs.hidden_states[-1]
+        last = eager(model, trace).hidden_states[-1]
         final = [norm.output for norm in trace.norms if norm.name == "encoder.final.norm"]
         ended = final[0] if final else trace.residual["encoder"][-1]
         np.testing.assert_allclose(ended, last[0], atol=1e-4)
     else:
-        np.testing.assert_allclose(trace.logits, theirs.logits[0], atol=1e-4)
         lens = model.unembed(trace.residual["decoder"][-1])
         np.testing.assert_allclose(lens, trace.logits, atol=1e-3)
     assert trace.check() < 1e-4
