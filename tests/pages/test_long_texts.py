@@ -7,8 +7,6 @@ matrix of all pairs, with its mask, is 16 MB.
 import tracemalloc
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
-from tempfile import mkdtemp
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from model import load_model
 from model.trace.trace import Trace
+from tests.folders import new_folder
 from tests.model.hub_families import SPECIAL, WORDS
 from tests.model.hub_models import build, save
 from tests.pages.laboratory import linked
@@ -50,7 +49,7 @@ DEEPER = (  # choices within a view, each of which draws another matrix
 @cache
 def model_of(kind: str) -> str:
     """A small model that reads long texts, by the name that pages open it by."""
-    folder = Path(mkdtemp(prefix=f"long-{kind}-"))
+    folder = new_folder(f"long-{kind}")
     if kind == "llama":
         sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
         heads = {"num_attention_heads": 8, "num_key_value_heads": 2}
