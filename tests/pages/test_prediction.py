@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 import viz.shell.background as background
 import viz.views.prediction.relevance as relevance_view
+from model.analysis import run_comparison
 from model.analysis.attribution.relevance import rank_correlation, relevances
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import Sampling, probabilities
@@ -211,11 +212,15 @@ def test_no_digit_is_shown_that_single_precision_does_not_settle() -> None:
             assert 10.0**-places >= error * min(share, 1 - share)
 
 
-def test_the_digits_of_a_large_vocabulary_are_those_of_its_errors() -> None:
-    """A wide model of the hub settles two decimals of a logit."""
-    trace = engine().model("smollm2-135m-instruct", lambda *news: None).trace(TEXT)
-    assert 1e-3 < rounding(trace) < 1e-2
-    app = opened(model="smollm2-135m-instruct")
+def test_a_run_of_lower_precision_shows_the_digits_that_its_errors_leave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    coarse = 40 * float(np.finfo(np.float32).eps)
+    monkeypatch.setattr(run_comparison, "epsilon", lambda trace: coarse)
+    assert (
+        2e-3 < rounding(engine().model("house-gpt", lambda *news: None).trace("Anna gave")) < 5e-3
+    )
+    app = opened(model="house-gpt", text="Anna gave")
     words = said(app)
     assert max(decimals("Entropy N nats", words)) <= 2
     assert max(decimals("Listed N . other N", words)) <= 3
@@ -223,13 +228,13 @@ def test_the_digits_of_a_large_vocabulary_are_those_of_its_errors() -> None:
     assert set(decimals(r"e\^\{\\,\(-?N - \(?-?N", formula)) == {2}
     (chart,) = [e for e in app.get("plotly_chart") if "probability" in e.proto.spec]
     assert json.loads(chart.proto.spec)["data"][0]["hovertemplate"].startswith("logit %{x:.2f}")
-    lens = opened("Layer by layer", model="smollm2-135m-instruct")
+    lens = opened("Layer by layer", model="house-gpt", text="Anna gave")
     (chart,) = [e for e in lens.get("plotly_chart") if "with probability" in e.proto.spec]
     table = json.loads(chart.proto.spec)["data"][-1]
     shares, texts = numbers(table["z"]).ravel(), np.array(table["hovertext"]).ravel()
     for share, text in zip(shares, texts, strict=True):
         (places,) = decimals("probability N$", str(text))
-        assert places <= (2 if 0.3 < share < 0.7 else 4)
+        assert places <= (3 if 0.3 < share < 0.7 else 4)
 
 
 def test_the_tokens_that_made_a_logit_are_told_with_their_numbers(

@@ -37,7 +37,7 @@ def test_an_encoder_ends_in_vectors_and_adds_a_norm_after_each_sum():
 
 
 def test_turned_positions_are_no_block_and_stand_in_the_formula_of_attention():
-    (rail,) = rails(loaded("smollm2-135m-instruct").config)
+    (rail,) = rails(loaded("llama").config)
     assert kinds(rail)[0] == ["tokens"]
     attention = next(block for block in rail.layer if block.kind == "attention")
     assert "rotated by position" in attention.formula

@@ -102,9 +102,9 @@ def test_every_file_of_a_picture_holds_the_numbers_of_the_trace(name: str, stage
     after = run(model, Intervention(scale=1.0, hidden=frozenset({1})))
     picture = pictured(after, before, place, stage)
     read = read_matrix_csv(picture_csv(picture))
-    page = standalone("x", "", picture_figures(picture))
+    pictures = drawn(standalone("x", "", picture_figures(picture)))
     for trace, run_name, shown in zip(
-        (before, after), ("baseline", "changed"), drawn(page), strict=False
+        (before, after), ("baseline", "changed"), pictures, strict=False
     ):
         attention = trace.find(place)
         values = getattr(attention, stage)
@@ -115,7 +115,7 @@ def test_every_file_of_a_picture_holds_the_numbers_of_the_trace(name: str, stage
         for given in (shown, read[run_name].values):
             np.testing.assert_array_equal(given[~hidden], expected[~hidden])
             assert np.isnan(given[hidden]).all()
-    assert len(drawn(page)) == 3
+    assert len(pictures) == 3
 
 
 @pytest.mark.parametrize("name", ["gpt", "llama", "bert", "translator"])
