@@ -1,6 +1,7 @@
 """All heads: every view on every model, its numbers, its clicks, and texts that could break it."""
 
 import json
+import re
 from contextlib import nullcontext
 
 import numpy as np
@@ -18,19 +19,34 @@ from model.analysis.attribution.head_matrices import (
 )
 from model.analysis.heads import contributions
 from model.analysis.heads.contributions import Merged, ablate_each
-from model.analysis.heads.statistics import heads_of
+from model.analysis.heads.statistics import families, heads_of
 from model.analysis.run_comparison import rounding
 from model.serving.engine import Request
+from tests.model.tiny import sentence
 from tests.pages.kinds import name_of
-from tests.pages.reading import control, numbers, own, said, tables, traces, visit
+from tests.pages.reading import control, numbers, own, said, tables, traces, visit, walk
 from viz.shell import background
 from viz.views.all_heads.matrices import compare_one
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+MISSING = re.compile(r"\b(nan|inf)\b")
 
 
 def opened(show: str, **parameters: str) -> AppTest:
     return visit("all_heads", **{"model": "stories", "text": TEXT, "show": show} | parameters)
+
+
+def test_every_view_draws_the_heads_of_each_kind_of_sublayer() -> None:
+    """The first kind: test_every_view.py."""
+    translator = own("translate-en-fr")
+    text = sentence(translator)
+    for family in families(translator.trace(text))[1:]:
+        grid = opened("Grid", model=translator.name, text=text)
+        control(grid, "Heads of").set_value(family).run()
+        for view, app in walk(grid):
+            kinds = [one.value for one in app.segmented_control if one.label == "Heads of"]
+            assert kinds in ([], [family]), view
+            assert not MISSING.search(said(app)), view
 
 
 def test_the_ranking_names_the_head_with_the_highest_score() -> None:

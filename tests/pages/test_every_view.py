@@ -28,7 +28,7 @@ WALKS = [
 ]
 CHANGED = {"laboratory": {"scale": "1.0"}}  # without a change there is little to see
 # Choices between few within a view: each is made once.
-INNER = ("Picture", "Show as", "Stream", "Values", "Stage", "Heads of")
+INNER = ("Picture", "Show as", "Stream", "Values", "Stage")
 LAST = ("Norm", "Layer", "Part of the model")  # choices in a list: the last one is made
 SAYS_WHERE_TO_LOOK = ("tokens", "positions", "feed_forward", "prediction", "shapes_and_cost")
 CHECKED = {  # views that hold their numbers against the model's own
