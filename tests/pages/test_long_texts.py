@@ -26,7 +26,8 @@ from viz.state.navigation import PAGES
 TOKENS = 800
 MESSAGE = 3_000_000  # bytes of one element; Streamlit refuses 20 MB, and shows its own error
 COMPUTED = 31_000_000  # bytes that one run of a page allocates: 12 matrices of all pairs in single precision
-VOCABULARIES = 140_000_000  # of a view that multiplies all pairs of House GPT's vocabulary
+MULTIPLIED = 60_000_000  # where matrices are multiplied in blocks of four million numbers
+VOCABULARIES = 140_000_000  # where all pairs of House GPT's vocabulary are
 VOCABULARY = len(SPECIAL) + len(WORDS)
 SMALL = {"vocab_size": VOCABULARY, "max_position_embeddings": 4096}
 PAIRS = {  # the views that draw pairs of tokens
@@ -133,7 +134,8 @@ def opened(kind: str, page: str, most: int = COMPUTED, **more: str) -> AppTest:
 
 
 def chosen(app: AppTest, label: str, option: str) -> None:
-    bounded(lambda: control(app, label).set_value(option).run())
+    most = MULTIPLIED if option.startswith("W_V") else COMPUTED
+    bounded(lambda: control(app, label).set_value(option).run(), most)
 
 
 @pytest.mark.parametrize(("kind", "page"), WALKS)
