@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 from model.analysis import score_parts
 from model.analysis.attribution.score_parts import EdgeValues, edge_values
 from model.loading.registry import models
+from tests.cases import each
 from tests.model.tiny import sentence
 from tests.pages.reading import choose, control, numbers, own, said, traces, visit
 
@@ -38,7 +39,7 @@ def totals(app: AppTest, check: re.Pattern[str] = CHECK) -> tuple[float, float, 
     return sum_, recorded, apart
 
 
-@pytest.mark.parametrize("model", sorted(models))
+@each("model", sorted(models))
 def test_the_parts_of_a_score_add_up_on_every_model(model: str) -> None:
     text = sentence(own(model))
     place = own(model).attention_names[-1]
@@ -94,7 +95,7 @@ def test_what_cannot_be_split_is_refused_in_a_sentence(monkeypatch: pytest.Monke
     assert "rotates its queries" in said(app)
 
 
-@pytest.mark.parametrize("model", sorted(models))
+@each("model", sorted(models))
 def test_a_number_of_a_vector_is_the_sum_of_its_products_on_every_model(model: str) -> None:
     text, place = sentence(own(model)), own(model).attention_names[-1]
     app = visit(
@@ -137,7 +138,7 @@ def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
     assert "cannot be split" in said(visit("attention", show="A sum of products"))
 
 
-@pytest.mark.parametrize("model", sorted(models))
+@each("model", sorted(models))
 def test_edges_and_all_else_add_up_to_the_logit_on_every_model(model: str) -> None:
     text = sentence(own(model))
     for place in own(model).attention_names[:: max(1, len(own(model).attention_names) - 1)]:
@@ -202,7 +203,7 @@ def test_a_logit_that_cannot_be_split_is_refused_in_a_sentence(
     assert "Parts of another sentence" in " ".join(info.value for info in app.info)
 
 
-@pytest.mark.parametrize(("window", "leaks"), [("", True), ("2", False), ("3", True)])
+@each(("window", "leaks"), [("", True), ("2", False), ("3", True)])
 def test_what_leaks_is_told_only_where_a_token_sees_the_next_one(window: str, leaks: bool) -> None:
     narrow = {"window": window} if window else {}
     app = visit("attention", model="stories", text="Tom Hill saw a ball", mask="none", **narrow)

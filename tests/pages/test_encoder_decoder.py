@@ -5,12 +5,12 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import load_model
 from model.training import grammar
 from model.training.alignment import reference_phrase, source_words, target_words
+from tests.cases import each
 from tests.pages.reading import choose, said, tables, visit
 from viz.figures.bars import GivenWord
 from viz.state.engine import engine
@@ -45,7 +45,7 @@ def press(app: AppTest, label: str) -> AppTest:
     return button.click().run()
 
 
-@pytest.mark.parametrize("text", ["door", "the cat " * 40, "LE CHAT noir."])
+@each("text", ["door", "the cat " * 40, "LE CHAT noir."])
 def test_every_view_is_drawn(text: str) -> None:
     app = opened(text=text)
     for show in VIEWS:

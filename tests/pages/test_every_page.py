@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from model.trace.trace import Logits
+from tests.cases import each
 from tests.pages.reading import visit
 from viz.state.navigation import PAGES
 
@@ -13,7 +14,7 @@ TRANSLATOR = "pages/encoder_decoder.py"  # shows each row of a model that reads 
 TOO_MUCH = ["", "long words " * 700]  # tests/hostile opens every page on tokens that are attacks
 
 
-@pytest.mark.parametrize("text", TOO_MUCH, ids=("nothing", "long"))
+@each("text", TOO_MUCH)
 def test_no_text_breaks_a_page_and_what_was_typed_stays(text: str) -> None:
     for file in FILES:
         # That page lends its own sentence to visitors of other models; theirs is kept for other pages.

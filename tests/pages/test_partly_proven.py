@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.cases import each
 from tests.model.hub_families import GROUPED
 from tests.model.hub_models import build, loaded, save, saved, traced
 from tests.pages.reading import said, visit
@@ -33,7 +34,7 @@ def map_of(app: AppTest) -> str:
     return next(one.value for one in app.get("html") if "The parts of the model" in one.value)
 
 
-@pytest.mark.parametrize("page", ["home", "attention", "all_heads", "laboratory"])
+@each("page", ["home", "attention", "all_heads", "laboratory"])
 def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(
     page: str, hybrid: str
 ) -> None:
@@ -44,7 +45,7 @@ def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(
     assert 'data-kind="add"' not in map_of(app)
 
 
-@pytest.mark.parametrize(
+@each(
     ("page", "view", "part"),
     [
         ("layer_norm", {}, "the norms, because "),

@@ -13,6 +13,7 @@ from model.analysis import run_comparison
 from model.analysis.attribution.relevance import rank_correlation, relevances
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import Sampling, probabilities
+from tests.cases import each
 from tests.pages.reading import control, numbers, said, visit
 from viz.state.engine import engine
 
@@ -54,7 +55,7 @@ def test_the_bars_are_the_models_own_probabilities_and_sum_to_one() -> None:
     assert shares.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("label", "value", "sampling"),
     [
         ("Temperature", 2.0, Sampling(2.0)),
@@ -95,7 +96,7 @@ def test_a_link_reopens_the_view_with_its_choices() -> None:
     assert len(bars(app)) == 2
 
 
-@pytest.mark.parametrize("written", ["abc", "-1", "99", "nan", ""])
+@each("written", ["abc", "-1", "99", "nan", ""])
 def test_a_choice_of_a_link_that_cannot_be_is_left_out(written: str) -> None:
     names = ("temperature", "top-k", "top-p", "seed", "view", "how")
     app = opened(**{f"prediction-{name}": written for name in names if name != "top-k"})

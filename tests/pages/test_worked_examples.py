@@ -1,7 +1,6 @@
 """Worked examples and glossary as pages: all open, numbers can be changed, links lead to a step."""
 
 import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.worked import DOCUMENTS, errata, examples
@@ -151,7 +150,7 @@ def test_a_table_of_inputs_gives_back_what_it_shows(name: str) -> None:
             assert np.isnan(values(frame(item, values(shown, item)), item).flat[0])
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "said"),
     [({"example": "no *such* one"}, "There is no worked example"), ({"example": "houses"}, "")],
 )

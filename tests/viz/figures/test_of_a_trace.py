@@ -10,6 +10,7 @@ import pytest
 
 from model import Intervention, Trace, load_model
 from model.arithmetic.attention import softmax
+from tests.cases import each
 from viz import figures
 
 TEXT = "the cat sat on the mat and the cat sat"
@@ -41,7 +42,7 @@ def test_weights_are_softmax_of_queries_and_keys(trace: Trace) -> None:
     np.testing.assert_allclose(np.nan_to_num(drawn), softmax(scores), atol=1e-6)
 
 
-@pytest.mark.parametrize("which", ["query", "key", "value", "output"])
+@each("which", ["query", "key", "value", "output"])
 def test_vectors_are_the_recorded_ones(trace: Trace, which: str) -> None:
     drawn = figures.token_vectors(trace, PLACE, 3, which)  # type: ignore[arg-type]
     np.testing.assert_array_equal(drawn.data[-1].z, getattr(trace.find(PLACE), which)[3])
@@ -69,7 +70,7 @@ def test_a_statistic_is_a_number_for_each_head(trace: Trace) -> None:
     assert cells[0, 1] == pytest.approx(np.diagonal(weights, -1).mean(), abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("draw", "said"),
     [
         (lambda trace: figures.weights(trace, PLACE, 8), "has heads 0 to 7, not 8"),

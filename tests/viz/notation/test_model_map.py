@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from model import models
 from model.nn.config import TransformerConfig
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.hub_models import TEXT
 from tests.model.tiny import loaded
@@ -61,7 +60,7 @@ def test_parallel_blocks_share_one_sum():
     assert "f(x) + g(x)" in rail.layer[-1].formula
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text"),
     [
         ("house-gpt", "the cat sat"),

@@ -12,6 +12,7 @@ from model import Intervention, Model, Trace
 from model.analysis.stream.around_heads import AroundHeads
 from model.nn.patches import Patch
 from model.trace.blocks import largest_of_blocks
+from tests.cases import each
 from tests.csv_reading import read_matrix_csv
 from tests.model.snippets.snippet_cases import around
 from tests.model.tiny import loaded, run, sentence
@@ -93,8 +94,8 @@ def drawn(page: bytes) -> list[np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "bert", "translator"])
-@pytest.mark.parametrize("stage", STAGES)
+@each("name", ["gpt", "llama", "bert", "translator"])
+@each("stage", STAGES)
 def test_every_file_of_a_picture_holds_the_numbers_of_the_trace(name: str, stage: str) -> None:
     model = loaded(name)
     place = model.attention_names[-1]
@@ -118,8 +119,8 @@ def test_every_file_of_a_picture_holds_the_numbers_of_the_trace(name: str, stage
     assert len(pictures) == 3
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "bert", "translator"])
-@pytest.mark.parametrize("stage", ["positions", "norm", "concatenated", "written"])
+@each("name", ["gpt", "llama", "bert", "translator"])
+@each("stage", ["positions", "norm", "concatenated", "written"])
 def test_the_files_of_a_stage_around_the_heads_hold_the_numbers_of_the_trace(
     name: str, stage: str
 ) -> None:
