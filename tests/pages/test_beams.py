@@ -20,7 +20,6 @@ SOURCE = "the black cat sees the dog"
 def opened(model: str = "stories", text: str = TEXT, steps: int = 4) -> AppTest:
     asked = {"prediction-how": "the best beams", "prediction-beam-steps": str(steps)}
     app = visit("prediction", model=model, text=text, show="Token by token", **asked)
-    assert not app.exception
     return app
 
 

@@ -78,7 +78,6 @@ def test_one_token_alone_is_compared_with_none(
     model: str, text: str, place: str, refused: str
 ) -> None:
     app = visit("all_heads", model=model, text=text, place=place, show=VIEW)
-    assert not app.exception
     assert refused in app.info[0].value
 
 

@@ -14,7 +14,7 @@ from model.analysis.attribution.relevance import rank_correlation, relevances
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import Sampling, probabilities
 from tests.cases import each
-from tests.pages.reading import control, numbers, said, visit
+from tests.pages.reading import choose, control, numbers, said, visit
 from viz.state.engine import engine
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -100,10 +100,8 @@ def test_a_link_reopens_the_view_with_its_choices() -> None:
 def test_a_choice_of_a_link_that_cannot_be_is_left_out(written: str) -> None:
     names = ("temperature", "top-k", "top-p", "seed", "view", "how")
     app = opened(**{f"prediction-{name}": written for name in names if name != "top-k"})
-    assert not app.exception
     assert len(bars(app)) == 1
     app = opened(**{"prediction-top-k": written})
-    assert not app.exception
 
 
 def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:
@@ -119,16 +117,14 @@ def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:
 def test_the_lens_prints_its_check_and_colours_by_the_final_token_too() -> None:
     app = opened("Layer by layer")
     assert "differ from the model's own output by at most" in said(app)
-    control(app, "Colour: probability").set_value("of the final token").run()
-    assert not app.exception
+    choose(app, "Colour: probability", "of the final token")
 
 
 def test_steps_go_forward_and_back_and_write_what_the_model_writes() -> None:
     app = opened("Token by token")
     written = engine().model("stories", lambda *news: None).generate(TEXT, limit=16)
     for step in (1, 2, 3, 2, 16):
-        control(app, "Step").set_value(step).run()
-        assert not app.exception
+        choose(app, "Step", step)
         (html,) = [e.proto.body for e in app.get("html") if "<mark" in e.proto.body]
         assert f"<b><u>{written[step - 1].text}</u></b>" in html
 
@@ -140,8 +136,7 @@ def test_another_seed_writes_another_text() -> None:
     control(app, "Step").set_value(6).run()
     texts = set()
     for seed in (0, 1, 2):
-        control(app, "Seed").set_value(seed).run()
-        assert not app.exception
+        choose(app, "Seed", seed)
         texts |= {e.proto.body for e in app.get("html") if "<mark" in e.proto.body}
     assert len(texts) == 3
 
@@ -267,8 +262,7 @@ def test_the_tokens_that_made_a_logit_are_told_with_their_numbers(
     assert finer.incomplete < found.incomplete
     assert f"With 128 steps the difference is {finer.incomplete:.2g}" in said(app)
     monkeypatch.setattr(relevance_view, "FEW_STEPS", 0.0)
-    control(app, "Logit of").set_value(1).run()
-    assert not app.exception
+    choose(app, "Logit of", 1)
     assert "Take more steps" in said(app)
     assert f"The logit of **·Hill** is {found.logit:.2f}" not in said(app)
 
