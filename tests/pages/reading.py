@@ -47,6 +47,14 @@ def choose(app: AppTest, label: str, value: object) -> None:
     assert not app.exception
 
 
+def press(app: AppTest, label: str) -> AppTest:
+    """Clicks the one button of this label."""
+    (button,) = [one for one in app.button if one.label == label]
+    button.click().run()
+    assert not app.exception
+    return app
+
+
 def walk(app: AppTest) -> Iterator[tuple[str, AppTest]]:
     """The view that a page opens on, then each of the others, by name; "" where a page is one view."""
     (row,) = [row for row in app.segmented_control if row.label == "Show"] or [None]

@@ -8,7 +8,7 @@ import pytest
 from model.profile import open_profile
 from model.profile.shipped import shipped_profiles
 from tests.model.profile.synthetic import small_profile
-from tests.pages.reading import choose, control, own, said, visit
+from tests.pages.reading import choose, control, own, press, said, visit
 from viz.views.corpus.views import OWN
 
 FOLDER = "Open a folder that the command has written"
@@ -89,10 +89,8 @@ def test_a_box_for_files_stands_only_where_files_may_be_sent(
 
 def test_an_own_text_is_refused_in_a_sentence_or_measured() -> None:
     app = visit("corpus", model="stories", show=OWN)
-    button = next(one for one in app.button if one.label == "How long will it take?")
-    button.click().run()
+    press(app, "How long will it take?")
     assert "There is no text yet." in said(app)
     control(app, "Your text").set_value("The cat sat on the mat. " * 50).run()
-    next(one for one in app.button if one.label == "How long will it take?").click().run()
-    assert not app.exception
+    press(app, "How long will it take?")
     assert "measured on the first windows" in said(app)

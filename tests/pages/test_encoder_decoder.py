@@ -10,8 +10,7 @@ from streamlit.testing.v1 import AppTest
 from model import load_model
 from model.training import grammar
 from model.training.alignment import reference_phrase, source_words, target_words
-from tests.cases import each
-from tests.pages.reading import choose, said, tables, visit
+from tests.pages.reading import press, said, tables, visit
 from viz.figures.bars import GivenWord
 from viz.state.engine import engine
 from viz.views.translation.sentences import (
@@ -38,20 +37,6 @@ def marked(app: AppTest) -> str:
     """The French that is written so far."""
     (html,) = [e.proto.body for e in app.get("html") if "<mark" in e.proto.body]
     return re.sub(r"<[^>]*>", "", html)
-
-
-def press(app: AppTest, label: str) -> AppTest:
-    (button,) = [button for button in app.button if button.label == label]
-    return button.click().run()
-
-
-@each("text", ["door", "the cat " * 40, "LE CHAT noir."])
-def test_every_view_is_drawn(text: str) -> None:
-    app = opened(text=text)
-    for show in VIEWS:
-        choose(app, "Show", show)
-        assert not app.error
-        assert app.get("plotly_chart") or len(app.get("bidi_component")) > 1  # one: the head picker
 
 
 def test_the_french_comes_out_word_by_word() -> None:

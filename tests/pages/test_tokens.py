@@ -7,8 +7,11 @@ from streamlit.testing.v1 import AppTest
 
 from model.analysis.tokens.embeddings import neighbours
 from tests.cases import each
+from tests.model.hub.test_pairs import FIRST, SECOND
+from tests.model.hub.test_pairs import saved as saved_pairs
+from tests.model.hub_models import saved
 from tests.model.tiny import sentence
-from tests.pages.reading import control, drawn, numbers, own, said, tables, traces
+from tests.pages.reading import control, drawn, numbers, own, said, tables, traces, visit
 from tests.pages.tokens_and_positions import opened
 
 
@@ -206,3 +209,12 @@ def test_sentences_without_a_common_word_are_told_so() -> None:
     assert "No token occurs in both" in said(app)
     control(app, "Second sentence").set_value(" ").run()
     assert "There is no text yet" in said(app)
+
+
+def test_the_page_of_tokens_says_how_a_pair_is_written_where_a_model_reads_them() -> None:
+    hint = "Write [SEP] between two sentences"
+    app = visit("tokens", model=str(saved_pairs("bert")), text=f"{FIRST} [SEP] {SECOND}")
+    assert hint in said(app)
+    assert "between two sentences" not in said(
+        visit("tokens", model=str(saved("roberta")), text=FIRST)
+    )

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.training.checkpoints import shipped_training_run, shipped_training_runs
 from tests.cases import each
-from tests.pages.reading import ODD_TEXTS, choose, control, said, visit
+from tests.pages.reading import ODD_TEXTS, choose, control, press, said, visit
 from viz.views.training.choice import CHARACTERS, LIST, workshop
 
 TITLES = {"induction": "Induction", "stories": "Stories", "translate-en-fr": "Translator"}
@@ -28,12 +28,6 @@ def its(app: AppTest) -> Any:
     """The box of the sentence, or of the list."""
     (found,) = [box for box in app.text_input if box.label.startswith(("List", "Text"))]
     return found
-
-
-def press(app: AppTest, label: str) -> None:
-    (button,) = [button for button in app.button if button.label == label]
-    button.click().run()
-    assert not app.exception
 
 
 def sent(app: AppTest) -> dict:
