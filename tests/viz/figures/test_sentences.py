@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from tests.cases import each
 from viz.figures import alignment as drawing
 from viz.figures.alignment import alignment
 from viz.figures.bars import GivenWord, word_probabilities
@@ -126,7 +127,7 @@ def test_the_chosen_tokens_arcs_are_shown_and_told():
     assert groups[-1].get("aria-label") == "Token 2, ·c&d, attends to: a 0.50, ·c&d 0.50"
 
 
-@pytest.mark.parametrize("width", WIDTHS.values())
+@each("width", WIDTHS.values())
 def test_a_long_sentence_wraps(width):
     count = 40
     svg = ElementTree.fromstring(
