@@ -11,9 +11,21 @@ import torch
 Test = Callable[..., None]
 
 
+def anew(fixtures: dict[str, Any], number: int, patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The fixtures of a test for one of its cases."""
+    own: dict[str, Any] = {}
+    if "monkeypatch" in fixtures:
+        own["monkeypatch"] = patch
+    if "tmp_path" in fixtures:
+        own["tmp_path"] = fixtures["tmp_path"] / str(number)
+        own["tmp_path"].mkdir()
+    return fixtures | own
+
+
 def each(names: str | Sequence[str], values: Iterable[Any]) -> Callable[[Test], Test]:
     """A decorator that calls a test with each of the values; an error says with which. Fixtures are made once
-    for all of them; what is drawn by chance begins anew.
+    for all of them, but for `tmp_path`, which is another empty folder each time, and `monkeypatch`, which is
+    undone after each; what is drawn by chance begins anew.
 
     Args:
         names: of the test's parameters, as pytest takes them.
@@ -27,10 +39,11 @@ def each(names: str | Sequence[str], values: Iterable[Any]) -> Callable[[Test], 
 
     def in_one(test: Test) -> Test:
         def run(**fixtures: Any) -> None:
-            for case in cases:
+            for number, case in enumerate(cases):
                 torch.manual_seed(0)
                 try:
-                    test(**fixtures, **case)
+                    with pytest.MonkeyPatch.context() as patch:
+                        test(**anew(fixtures, number, patch), **case)
                 except (Exception, pytest.fail.Exception) as error:
                     error.add_note(f"where {case}")
                     raise

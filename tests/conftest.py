@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when the hub's library is first imported
 os.environ["ATTENTION_FETCH"] = "none"  # a server that starts downloads nothing
@@ -22,7 +23,7 @@ import torch
 from streamlit.components.v2 import manifest_scanner
 
 from deploy.wheel import build_wheel
-from tests import worker_memory
+from tests import scheduling, worker_memory
 from tests.once import once
 from viz.shell import background
 
@@ -32,9 +33,9 @@ hypothesis.settings.load_profile("house")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests first, so that at the end no worker waits for one of them. Leave out, by name, the
-    tests that need a device this machine does not have."""
-    items.sort(key=longest_time, reverse=True)
+    """The longest tests first, so that at the end no worker waits for one of them: those that share a cluster
+    or a large model. Leave out, by name, the tests that need a device this machine does not have."""
+    items.sort(key=lambda item: (not item.get_closest_marker("xdist_group"), -longest_time(item)))
     if torch.cuda.is_available():
         return
     for item in items:
@@ -45,6 +46,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def longest_time(item: pytest.Item) -> float:
     """The seconds that a test asks for beyond the usual; 0 where it asks for none."""
     return max((mark.args[0] for mark in item.iter_markers("timeout")), default=0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.ByFile | None:
+    """A file to one process. In the order of the items, not of the number of tests in a file."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    config.option.loadscopereorder = False
+    return scheduling.ByFile(config, log)
 
 
 @pytest.fixture(autouse=True, scope="session")

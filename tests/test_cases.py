@@ -1,5 +1,8 @@
 """Cases in a loop fail as items of their own would."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from tests.cases import each
@@ -25,6 +28,20 @@ def test_a_skipped_case_hides_no_other() -> None:
 
     with pytest.raises(AssertionError, match="all after it"):
         skipped()
+
+
+def test_what_a_case_leaves_is_gone_in_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @each("name", ["one", "other"])
+    def alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert list(tmp_path.iterdir()) == []
+        assert "CASE" not in os.environ
+        (tmp_path / name).touch()
+        monkeypatch.setenv("CASE", name)
+
+    alone(tmp_path=tmp_path, monkeypatch=monkeypatch)
+    assert "CASE" not in os.environ
 
 
 @each("second", "ab")

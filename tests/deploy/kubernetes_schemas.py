@@ -1,11 +1,14 @@
 """Manifests for Kubernetes, held against the schemas of their kinds.
 
 Kubernetes' own kinds: the schemas of its releases (`kubernetes-validate`), in which no unknown field passes.
-Of the two kinds that operators add, the fields that are used here: KubeRay's RayCluster (ray.io/v1, as of
-its release 1.7) and the Prometheus Operator's PodMonitor. The pods in a RayCluster are Kubernetes' own again.
+Of the two kinds that operators add: KubeRay's own schema of a RayCluster, whose pods are Kubernetes' own,
+and of the Prometheus Operator's PodMonitor the fields that are used here.
 """
 
+import json
+import lzma
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -14,10 +17,11 @@ from referencing import Registry, Resource
 
 from tests.deploy.manifests import Document, pods
 
-VERSIONS = (
-    "1.30",
-    "1.37",
-)  # of Kubernetes: the oldest that the manifests are for, and the newest known here
+# Of Kubernetes the oldest that the manifests are for, and the newest known here; of KubeRay the oldest.
+VERSIONS = "1.30", "1.37"
+KUBERAY = "1.5.1"
+# The openAPIV3Schema of KubeRay's ray-operator/config/crd/bases/ray.io_rayclusters.yaml (Apache 2.0).
+SCHEMA = Path(__file__).with_name(f"raycluster-{KUBERAY}.json.xz")
 
 
 def problems(document: Document) -> list[str]:
@@ -54,89 +58,40 @@ def _folder(version: str) -> str:
     return f"kubernetes-json-schema/v{version}.0-local-strict"
 
 
-def _strict(required: str = "", **fields: Document) -> Document:
-    """An object that has these fields and no others."""
-    return {
-        "type": "object",
-        "properties": fields,
-        "required": required.split(),
-        "additionalProperties": False,
-    }
-
-
-def _one_of(*values: str) -> Document:
-    return {"enum": list(values)}
-
-
-_TEXT: Document = {"type": "string"}
-_YES: Document = {"type": "boolean"}
-_COUNT: Document = {"type": "integer", "minimum": 0}
-_OBJECT: Document = {"type": "object"}  # looked at elsewhere: it is one of Kubernetes' own
-_LIST: Document = {"type": "array", "items": _OBJECT}
-_TEXTS: Document = {"type": "object", "additionalProperties": _TEXT}
-_HEAD = {
-    "headService": _OBJECT,
-    "labels": _TEXTS,
-    "rayStartParams": _TEXTS,
-    "serviceType": _one_of("ClusterIP", "NodePort", "LoadBalancer"),
-    "template": _OBJECT,
-}
-_WORKERS = {
-    "groupName": _TEXT,
-    "idleTimeoutSeconds": _COUNT,
-    "labels": _TEXTS,
-    "maxReplicas": _COUNT,
-    "minReplicas": _COUNT,
-    "rayStartParams": _TEXTS,
-    "replicas": _COUNT,
-    "template": _OBJECT,
-}
-_RAY_CLUSTER = _strict(
-    "headGroupSpec",
-    authOptions=_strict(mode=_one_of("disabled", "token"), secretName=_TEXT),
-    autoscalerOptions=_strict(
-        env=_LIST,
-        idleTimeoutSeconds=_COUNT,
-        image=_TEXT,
-        resources=_OBJECT,
-        securityContext=_OBJECT,
-        upscalingMode=_one_of("Default", "Aggressive", "Conservative"),
-        version=_one_of("v1", "v2"),
-        volumeMounts=_LIST,
-    ),
-    enableInTreeAutoscaling=_YES,
-    gcsFaultToleranceOptions=_strict(
-        externalStorageNamespace=_TEXT,
-        redisAddress=_TEXT,
-        redisPassword=_OBJECT,
-        redisUsername=_OBJECT,
-    ),
-    headGroupSpec=_strict("template rayStartParams", **_HEAD),
-    rayVersion=_TEXT,
-    suspend=_YES,
-    upgradeStrategy=_strict(type=_one_of("Recreate", "None")),
-    workerGroupSpecs={
-        "type": "array",
-        "items": _strict("groupName template rayStartParams", **_WORKERS),
-    },
-)
-_POD_MONITOR = _strict(
-    "selector podMetricsEndpoints",
-    podMetricsEndpoints={
-        "type": "array",
-        "items": _strict("port", port=_TEXT, path=_TEXT, interval=_TEXT),
-    },
-    selector=_strict(matchLabels=_TEXTS),
-)
-
-
-def _kind(spec: Document) -> Document:
-    return _strict(
-        "apiVersion kind metadata spec", apiVersion=_TEXT, kind=_TEXT, metadata=_OBJECT, spec=spec
+def closed(schema: Any) -> Any:
+    """A schema of Kubernetes that takes no unknown names, as `kubectl apply` does not."""
+    if isinstance(schema, list):
+        return [closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {name: closed(one) for name, one in schema.items()}
+    return (
+        made | {"additionalProperties": False}
+        if isinstance(schema.get("properties"), dict)
+        else made
     )
 
 
-OPERATORS = {
-    ("ray.io/v1", "RayCluster"): _kind(_RAY_CLUSTER),
-    ("monitoring.coreos.com/v1", "PodMonitor"): _kind(_POD_MONITOR),
+def _strict(required: str, **fields: Document) -> Document:
+    """An object that has these fields and no others."""
+    return closed({"type": "object", "properties": fields, "required": required.split()})
+
+
+_TEXT: Document = {"type": "string"}
+_TEXTS: Document = {"type": "object", "additionalProperties": _TEXT}
+_ENDPOINT = _strict("port", port=_TEXT, path=_TEXT, interval=_TEXT)
+_POD_MONITOR = _strict(
+    "selector podMetricsEndpoints",
+    podMetricsEndpoints={"type": "array", "items": _ENDPOINT},
+    selector=_strict("", matchLabels=_TEXTS),
+)
+OPERATORS: dict[tuple[str, str], Document] = {
+    ("ray.io/v1", "RayCluster"): closed(json.loads(lzma.decompress(SCHEMA.read_bytes()))),
+    ("monitoring.coreos.com/v1", "PodMonitor"): _strict(
+        "apiVersion kind metadata spec",
+        apiVersion=_TEXT,
+        kind=_TEXT,
+        metadata={"type": "object"},
+        spec=_POD_MONITOR,
+    ),
 }

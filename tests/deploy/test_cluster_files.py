@@ -1,16 +1,14 @@
 """The files for clusters are what their readers take: Ray's launcher, Ray's reader of manifests, KubeRay."""
 
-import json
-import lzma
 import re
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 import yaml
 
+from tests.deploy.kubernetes_schemas import KUBERAY, OPERATORS
 from tests.deploy.lock import requirements
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -18,10 +16,6 @@ FILES = REPOSITORY / "deploy" / "ray"
 pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore")]
 LAUNCHER = yaml.safe_load((FILES / "cluster.yaml").read_text())
 VOLUME, MANIFEST = yaml.safe_load_all((FILES / "profile.yaml").read_text())
-# The openAPIV3Schema of KubeRay's ray-operator/config/crd/bases/ray.io_rayclusters.yaml (Apache 2.0), in the
-# oldest version that the manifest is for.
-KUBERAY = "1.5.1"
-SCHEMA = Path(__file__).with_name(f"raycluster-{KUBERAY}.json.xz")
 
 
 def test_ray_s_launcher_takes_the_cluster_file_and_no_mistyped_one() -> None:
@@ -49,7 +43,7 @@ def test_ray_reads_the_workers_of_the_manifest_with_their_gpu() -> None:
 def test_kuberay_s_operator_takes_the_manifest_and_no_mistyped_one() -> None:
     assert f"KubeRay {KUBERAY} or newer" in (FILES / "profile.yaml").read_text()
     assert (MANIFEST["apiVersion"], MANIFEST["kind"]) == ("ray.io/v1", "RayCluster")
-    operator = jsonschema.Draft7Validator(closed(json.loads(lzma.decompress(SCHEMA.read_bytes()))))
+    operator = jsonschema.Draft7Validator(OPERATORS["ray.io/v1", "RayCluster"])
     operator.validate(MANIFEST)
     for wrong, refused in (
         ({"authOptions": {"mode": "tokens"}}, "'tokens' is not one of"),
@@ -60,20 +54,6 @@ def test_kuberay_s_operator_takes_the_manifest_and_no_mistyped_one() -> None:
         mistyped["spec"] |= wrong
         with pytest.raises(jsonschema.ValidationError, match=refused):
             operator.validate(mistyped)
-
-
-def closed(schema: Any) -> Any:
-    """A schema of Kubernetes that takes no unknown names, as `kubectl apply` does not."""
-    if isinstance(schema, list):
-        return [closed(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made = {name: closed(one) for name, one in schema.items()}
-    return (
-        made | {"additionalProperties": False}
-        if isinstance(schema.get("properties"), dict)
-        else made
-    )
 
 
 def test_both_ask_for_a_token_have_no_dashboard_and_the_pinned_version_of_ray() -> None:

@@ -6,10 +6,10 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from model.system.settings import VARIABLES, read
+from tests.cases import each
 from tests.deploy.kubernetes_schemas import problems
 from tests.deploy.manifests import (
     PLACE,
@@ -33,7 +33,7 @@ BARE = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_all_manifests_fit_the_schemas(size: str) -> None:
     assert [problem for document in rendered(size) for problem in problems(document)] == []
 
@@ -60,7 +60,7 @@ def test_a_mistake_is_planted_in_every_kind() -> None:
     assert kinds == set(MISTAKES)
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "place"),
     [
         *MISTAKES.items(),
@@ -83,7 +83,7 @@ def test_a_misspelt_name_and_a_wrong_type_are_found(kind: str, place: str) -> No
         assert problems(document), wrong
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_no_pod_has_rights_it_does_not_need(size: str) -> None:
     (namespace,) = of(size, "Namespace")
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
@@ -103,7 +103,7 @@ def test_no_pod_has_rights_it_does_not_need(size: str) -> None:
         assert cluster["spec"]["autoscalerOptions"]["securityContext"] == BARE
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_names_point_at_something(size: str) -> None:
     known = {(document["kind"], document["metadata"]["name"]) for document in rendered(size)}
     labels = [pod["metadata"]["labels"] for pod in every_pod(size)]
@@ -137,7 +137,7 @@ def test_names_point_at_something(size: str) -> None:
             assert claim is None or ("PersistentVolumeClaim", claim) in known
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_the_settings_are_the_app_s_and_the_host_is_one_and_the_same(size: str) -> None:
     settings = one(size, "ConfigMap")["data"]
     app = one(size, "Deployment")["spec"]["template"]["spec"]["containers"][0]
@@ -162,7 +162,7 @@ def test_the_settings_are_the_app_s_and_the_host_is_one_and_the_same(size: str) 
     assert app["envFrom"] == [{"configMapRef": {"name": held}}]
 
 
-@pytest.mark.parametrize("size", ["school", "gpu"])
+@each("size", ["school", "gpu"])
 def test_other_names_are_taken_everywhere(size: str, tmp_path: Path) -> None:
     place = Path(shutil.copytree(PLACE, tmp_path / "kubernetes"))
     (place / size / "settings.env").write_text(
@@ -175,7 +175,7 @@ def test_other_names_are_taken_everywhere(size: str, tmp_path: Path) -> None:
     assert [made.count(name) for name in ("lab.example.edu", "doors", "models-b")] == [3, 2, 3]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_an_update_takes_no_replica_before_another_is_ready(size: str) -> None:
     deployment = one(size, "Deployment")["spec"]
     assert deployment["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
@@ -211,7 +211,7 @@ def test_visitors_stay_with_a_replica_and_their_sentences_out_of_the_log_and_the
     assert "selector" not in nowhere["spec"]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_what_is_not_allowed_is_refused_by_the_network(size: str) -> None:
     policies = {policy["metadata"]["name"]: policy["spec"] for policy in of(size, "NetworkPolicy")}
     assert policies["nothing"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
@@ -248,7 +248,7 @@ def test_the_autoscaler_asks_for_a_number_that_the_app_s_metrics_give() -> None:
                 assert endpoint["port"] in ports
 
 
-@pytest.mark.parametrize("part", sorted(place.name for place in (PLACE / "parts").iterdir()))
+@each("part", sorted(place.name for place in (PLACE / "parts").iterdir()))
 def test_every_part_is_used(part: str) -> None:
     named = [(PLACE / size / "kustomization.yaml").read_text() for size in SIZES]
     assert any(f"../parts/{part}" in text for text in named)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each
 from tests.deploy.lock import requirements
 from tests.deploy.manifests import SIZES, Document, containers, every_pod, of, one
 
@@ -19,7 +20,7 @@ def parameters(cluster: Document) -> list[dict[str, str]]:
     return [group["rayStartParams"] for group in groups]
 
 
-@pytest.mark.parametrize("size", ["school", "gpu"])
+@each("size", ["school", "gpu"])
 def test_ray_listens_where_its_members_may_reach_it_and_nowhere_else(size: str) -> None:
     policies = {policy["metadata"]["name"]: policy["spec"] for policy in of(size, "NetworkPolicy")}
     allowed = {
@@ -47,7 +48,7 @@ def test_ray_listens_where_its_members_may_reach_it_and_nowhere_else(size: str) 
     assert not any(ports[0][name] in allowed for name in local)
 
 
-@pytest.mark.parametrize("size", ["school", "gpu"])
+@each("size", ["school", "gpu"])
 def test_replicas_and_head_hold_no_models_and_workers_less_than_their_memory(size: str) -> None:
     from ray.autoscaler._private.kuberay.autoscaling_config import (
         _derive_autoscaling_config_from_ray_cr as read_cluster,
@@ -76,7 +77,7 @@ def test_replicas_and_head_hold_no_models_and_workers_less_than_their_memory(siz
         )  # none is ended for another's sake
 
 
-@pytest.mark.parametrize("size", ["school", "gpu"])
+@each("size", ["school", "gpu"])
 def test_a_token_is_asked_for_and_lies_in_no_file_of_ours(size: str) -> None:
     cluster = one(size, "RayCluster")
     assert cluster["spec"]["authOptions"] == {"mode": "token"}
@@ -100,7 +101,6 @@ def test_the_version_of_ray_and_the_images_are_those_of_the_project() -> None:
     (pin,) = requirements(REPOSITORY / "requirements-cluster.txt")
     assert str(pin.specifier) == f"=={one('gpu', 'RayCluster')['spec']['rayVersion']}"
     version = re.search(r'^version = "(.*)"', (REPOSITORY / "pyproject.toml").read_text(), re.M)
-    assert version is not None
     for size in SIZES:
         ours = {container["image"] for pod in every_pod(size) for container in containers(pod)} - {
             "redis:7.4-alpine"

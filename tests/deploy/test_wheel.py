@@ -23,6 +23,7 @@ from deploy.wheel import LEFT_OUT, ROOT, TREE, _tree, build_wheel, module
 from model.hub.library import OLDEST
 from model.loading.shipped import is_packed, unpacked
 from model.system.version import VERSION
+from tests.cases import each
 from tests.deploy.lock import requirements as pinned
 
 TEXTS = (".py", ".toml", ".md", ".html", ".css")
@@ -104,7 +105,7 @@ def test_each_line_is_that_of_the_tree_but_for_the_name_of_the_package(
             assert plain.splitlines() == tree.read_text(encoding="utf-8").splitlines(), file
 
 
-@pytest.mark.parametrize(
+@each(
     ("tree", "wheel"),
     [
         ("from model.nn import attention", "from attention_lens.model.nn import attention"),
@@ -131,7 +132,7 @@ def test_a_source_is_rewritten(tree: str, wheel: str) -> None:
     assert rewritten(tree, {"model", "model.run.model", "viz"}, NAMES) == wheel
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "import model",
@@ -154,7 +155,7 @@ def test_the_face_has_the_public_names_of_the_tree() -> None:
         assert hasattr(home, name) or import_module(f"{home.__name__}.{name}"), name
 
 
-@pytest.mark.parametrize("module", ["model", "model.analysis", "viz.figures", "viz.notebook"])
+@each("module", ["model", "model.analysis", "viz.figures", "viz.notebook"])
 def test_public_names_are_listed_before_they_are_used(module: str) -> None:
     listed = import_module(module)
     assert {*listed.__all__} <= {*dir(listed)}
@@ -214,7 +215,7 @@ def test_the_wheel_says_what_it_is(told: Metadata, wheel: Path) -> None:
     assert "in this repository so is `python -m viz.command`" in description
 
 
-@pytest.mark.parametrize("name", ["notes.txt", ".DS_Store", "old.py.orig"])
+@each("name", ["notes.txt", ".DS_Store", "old.py.orig"])
 def test_a_file_of_no_kind_of_ours_is_left_out(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

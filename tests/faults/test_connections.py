@@ -263,7 +263,6 @@ def test_a_process_that_does_not_end_by_itself_is_ended() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", deaf], cwd=REPOSITORY, stdout=subprocess.PIPE
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == b"deaf\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 128 + signal.SIGTERM

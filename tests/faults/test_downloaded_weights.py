@@ -19,6 +19,7 @@ from model.download.wheel import Wheel, cache_folder
 from model.loading.registry import models
 from model.run.model import Model
 from model.system.files import NotReadError, file_hash
+from tests.cases import each
 from tests.harm import cut_short, remove
 from tests.model.hub_models import TEXT, saved
 from tests.model.tiny import quiet
@@ -100,7 +101,7 @@ def test_what_cannot_be_removed_is_not_said_to_be(
         check_hashes(folder, "tiny")
 
 
-@pytest.mark.parametrize("harm", [remove, cut_short, garble])
+@each("harm", [remove, cut_short, garble])
 def test_a_harmed_conversion_is_found_and_offered_anew(
     harm: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +116,7 @@ def test_a_harmed_conversion_is_found_and_offered_anew(
     assert not place.exists()
 
 
-@pytest.mark.parametrize("family", ["llama", "gpt2", "bert"])
+@each("family", ["llama", "gpt2", "bert"])
 def test_a_file_that_is_cut_short_or_deleted_under_the_app_does_not_end_it(
     family: str, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 import safetensors.torch
@@ -13,39 +14,53 @@ from streamlit.testing.v1 import AppTest
 from model import load_model
 from model.loading.shipped import ASSETS, HASHES, WEIGHTS, DamagedError, load_asset
 from model.system.files import file_hash
+from tests.cases import each
 from tests.faults.conftest import TYPED, told, typed
 from tests.harm import change_one_bit, cut_short, remove
 
 
 @pytest.fixture
-def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the shipped models, in use instead of them."""
-    copy = tmp_path / "assets"
-    shutil.copytree(ASSETS, copy, ignore=shutil.ignore_patterns("checkpoints"))
-    monkeypatch.setattr("model.loading.loading.ASSETS", copy)
-    return copy
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Call it with names: a folder with copies of these shipped models, in use instead of all."""
+
+    def copied_(*names: str) -> Path:
+        copy = Path(mkdtemp(dir=tmp_path))
+        for name in names:
+            shutil.copytree(
+                ASSETS / name, copy / name, ignore=shutil.ignore_patterns("checkpoints")
+            )
+        monkeypatch.setattr("model.loading.loading.ASSETS", copy)
+        return copy
+
+    return copied_
 
 
-@pytest.mark.parametrize("file", [WEIGHTS, "config.json", "tokenizer.json"])
-@pytest.mark.parametrize("harm", [remove, cut_short, change_one_bit])
+def assert_named(folder: Path, file: str, harm: Callable[[Path], None]) -> None:
+    harm(folder / file)
+    with pytest.raises(DamagedError, match=rf"{file} of induction is .*Reinstall the app"):
+        load_model("induction")
+
+
+@each("file", [WEIGHTS, "config.json", "tokenizer.json"])
+@each("harm", [remove, cut_short, change_one_bit])
 def test_a_harmed_file_is_named_and_never_used(
-    assets: Path, file: str, harm: Callable[[Path], None]
+    copied: Callable[..., Path], file: str, harm: Callable[[Path], None]
 ) -> None:
-    harm(assets / "induction" / file)
-    with pytest.raises(DamagedError, match=rf"The file {file} of induction is .*Reinstall the app"):
-        load_model("induction")
+    assert_named(copied("induction") / "induction", file, harm)
 
 
-@pytest.mark.parametrize("file", [HASHES, "card.json"])
-@pytest.mark.parametrize("harm", [remove, cut_short])
-def test_a_harmed_list_is_named(assets: Path, file: str, harm: Callable[[Path], None]) -> None:
-    harm(assets / "induction" / file)
-    with pytest.raises(DamagedError, match=rf"{file} of induction is"):
-        load_model("induction")
+@each("file", [HASHES, "card.json"])
+@each("harm", [remove, cut_short])
+def test_a_harmed_list_is_named(
+    copied: Callable[..., Path], file: str, harm: Callable[[Path], None]
+) -> None:
+    assert_named(copied("induction") / "induction", file, harm)
 
 
-def test_weights_of_another_shape_are_refused_even_with_a_fitting_hash(assets: Path) -> None:
-    folder = assets / "induction"
+def test_weights_of_another_shape_are_refused_even_with_a_fitting_hash(
+    copied: Callable[..., Path],
+) -> None:
+    folder = copied("induction") / "induction"
     weights = safetensors.torch.load_file(folder / WEIGHTS)
     name = next(name for name, value in weights.items() if value.ndim == 2)
     weights[name] = torch.zeros(3, 5, dtype=torch.float16)
@@ -58,9 +73,9 @@ def test_weights_of_another_shape_are_refused_even_with_a_fitting_hash(assets: P
 
 
 def test_the_page_says_so_keeps_the_sentence_and_opens_other_models(
-    assets: Path, opened: Callable[..., AppTest]
+    copied: Callable[..., Path], opened: Callable[..., AppTest]
 ) -> None:
-    cut_short(assets / "stories" / WEIGHTS)
+    cut_short(copied("stories", "house-gpt") / "stories" / WEIGHTS)
     app = opened("pages/attention.py", model="stories")
     assert "model.safetensors of stories is damaged" in told(app)
     assert "the other models still work" in told(app)

@@ -1,17 +1,45 @@
 """Settings that make no sense, and an output without room: one sentence, or none needed."""
 
+import json
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cases import each
 from tests.server import REPOSITORY, serving
 
-SECONDS = 120
+# Starts the server with the settings of each line, in a process that has what takes long to import.
+STARTS = """
+import json, os, signal, sys, traceback
+import streamlit.web.cli, model.run.model
+from viz.server.starting import run_server
+
+for line in sys.stdin:
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        os.environ |= json.loads(line)
+        os.dup2(write, 1), os.dup2(write, 2), os.close(read), signal.alarm(120)
+        status = 0
+        try:
+            run_server()
+        except SystemExit as ended:
+            status = int(bool(ended.code))
+            print(ended.code if isinstance(ended.code, str) else "", flush=True)
+        except BaseException:
+            status = 1
+            traceback.print_exc()
+        os._exit(status)
+    os.close(write)
+    with os.fdopen(read) as written:
+        text = written.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(json.dumps([status, text]), flush=True)
+"""
 
 
 @pytest.fixture
@@ -23,23 +51,29 @@ def taken_port() -> Iterator[int]:
         yield int(other.getsockname()[1])
 
 
-def said(**settings: str) -> str:
-    """What a start with these settings, which must fail, writes."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "viz.server"],
+@pytest.fixture(scope="module")
+def said() -> Iterator[Callable[..., str]]:
+    """Call it with settings: what a start with these, which must fail, writes."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTS],
         cwd=REPOSITORY,
-        env=os.environ | {"STREAMLIT_SERVER_HEADLESS": "true"} | settings,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
+        env=os.environ | {"STREAMLIT_SERVER_HEADLESS": "true"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert ended.returncode not in (0, None)
-    return (ended.stdout + ended.stderr).strip()
+    ) as process:
+        assert process.stdin is not None
+
+        def said(**settings: str) -> str:
+            print(json.dumps(settings), file=process.stdin, flush=True)
+            status, written = json.loads(process.stdout.readline())
+            assert status not in (0, None)
+            return str(written).strip()
+
+        yield said
 
 
-@pytest.mark.parametrize(
+@each(
     ("variable", "value", "names"),
     [
         ("STREAMLIT_SERVER_PORT", "abc", "--server.port"),
@@ -54,7 +88,7 @@ def said(**settings: str) -> str:
     ],
 )
 def test_a_setting_that_makes_no_sense_ends_the_start_with_one_sentence(
-    variable: str, value: str, names: str
+    said: Callable[..., str], variable: str, value: str, names: str
 ) -> None:
     told = said(**{variable: value})
     assert names in told
@@ -62,7 +96,9 @@ def test_a_setting_that_makes_no_sense_ends_the_start_with_one_sentence(
     assert "\n" not in told
 
 
-def test_a_port_that_is_taken_is_told_in_one_line(taken_port: int) -> None:
+def test_a_port_that_is_taken_is_told_in_one_line(
+    said: Callable[..., str], taken_port: int
+) -> None:
     told = said(STREAMLIT_SERVER_ADDRESS="127.0.0.1", STREAMLIT_SERVER_PORT=str(taken_port))
     assert str(taken_port) in told
     assert "Traceback" not in told

@@ -44,7 +44,6 @@ def test_one_waits_while_another_fetches_and_takes_over_when_that_one_dies(
     other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
     told: list[str] = []
     try:
-        assert other.stdout is not None
         assert other.stdout.readline() == "half\n"
 
         def hear(sentence: str, share: float | None) -> None:

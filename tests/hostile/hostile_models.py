@@ -5,12 +5,12 @@ What a real vocabulary tears into harmless pieces stands here in one label, one 
 
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import transformers
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
+from tests.folders import new_folder
 from tests.hostile.attacks import ATTACKS
 from tests.model.hub_models import FAMILIES, SPECIAL, WORDS, build, save_tokenizer
 
@@ -28,7 +28,7 @@ def hostile_folder(family: str) -> Path:
         "vocab_size": len(spelled) + len(ATTACKS),
         "max_position_embeddings": PLACES,
     }
-    folder = Path(mkdtemp(prefix=f"hostile-{family}-"))
+    folder = new_folder(f"hostile-{family}")
     build(kind, settings, sizes).save_pretrained(folder)
     tokenizer = Tokenizer(
         models.WordLevel({word: id_ for id_, word in enumerate(spelled)}, unk_token="<unk>")

@@ -2,8 +2,7 @@
 
 from pathlib import PurePath
 
-import pytest
-
+from tests.cases import each
 from tests.hostile.attacks import SHORT
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.sinks import escaped_wrongly, sent, unsafe_cells
@@ -14,7 +13,7 @@ TEXT = " ".join(SHORT) + " the cat"
 WITHOUT = ("worked_examples", "glossary", "training", "examples", "for_a_class", "corpus")
 
 
-@pytest.mark.parametrize("page", [PurePath(page.file).stem for page in PAGES])
+@each("page", [PurePath(page.file).stem for page in PAGES])
 def test_a_page_shows_attacks_as_text(page: str) -> None:
     family = "bart" if page == "encoder_decoder" else "llama"
     given = {"text": TEXT, "model": str(hostile_folder(family)), "hidden": "3,5"}

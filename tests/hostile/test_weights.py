@@ -14,6 +14,7 @@ import pytest
 from model import load_model
 from model.hub import isolated_tokenizer
 from model.loading.shipped import ASSETS
+from tests.cases import each
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.lies import LIES, Lie, claims, device, multiplying, pipe, tokenizer
 from tests.model.hub_models import saved
@@ -21,15 +22,19 @@ from tests.model.hub_models import saved
 ENOUGH = 64_000_000  # bytes of Python's own memory that refusing may take
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def copied(tmp_path: Path) -> Path:
     """A copy of a tiny Llama that a test may damage."""
     return shutil.copytree(saved("llama"), tmp_path / "copy")
 
 
-@pytest.mark.parametrize("kind", LIES)
-def test_files_that_lie_are_refused_in_a_sentence(kind: str, folder: Path) -> None:
-    lie, reason = LIES[kind]
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return copied(tmp_path)
+
+
+@each("kind", LIES)
+def test_files_that_lie_are_refused_in_a_sentence(kind: str, tmp_path: Path) -> None:
+    folder, (lie, reason) = copied(tmp_path), LIES[kind]
     lie(folder)
     tracemalloc.start()
     try:
@@ -107,10 +112,8 @@ def test_a_tokenizer_that_nobody_asked_for_a_while_is_started_anew(folder: Path)
     assert len(model.tokens("the cat saw")) == 3
 
 
-@pytest.mark.parametrize(
-    "name", ["config.json", "tokenizer.json", "sha256.json", "model.safetensors"]
-)
-@pytest.mark.parametrize("kind", [pipe, device])
+@each("name", ["config.json", "tokenizer.json", "sha256.json", "model.safetensors"])
+@each("kind", [pipe, device])
 def test_an_own_folder_with_a_file_that_never_ends_is_refused(
     kind: Callable[[str], Lie], name: str, tmp_path: Path
 ) -> None:

@@ -1,9 +1,12 @@
 """The models that the laws are held on: tiny ones of every shape, and two trained ones."""
 
+from functools import cache
+from itertools import product
+
 import pytest
 import torch
 
-from model import Model, Trace
+from model import Trace
 from tests.model.tiny import MODELS, loaded, sentence, target
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -16,13 +19,39 @@ def device(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(params=MODELS)
-def model(request: pytest.FixtureRequest, device: str) -> Model:
-    """Every model, or those that a test names with `indirect=True`."""
-    return loaded(request.param, device)
+@pytest.fixture
+def model() -> None:
+    """Every model, or those of the mark `models`, one after the other (below)."""
 
 
 @pytest.fixture
-def trace(model: Model) -> Trace:
-    """Everything that one unchanged pass leaves behind."""
-    return model.trace(sentence(model), target(model), record="full")
+def trace() -> None:
+    """Everything that one unchanged pass of each of these models leaves behind."""
+
+
+@cache
+def traced(name: str, device: str) -> Trace:
+    one = loaded(name, device)
+    return one.trace(sentence(one), target(one), record="full")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Calls a test of models with each of them. So it is one item, and all share the passes."""
+    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    wanted = [name for name in ("model", "trace") if given.get(name, "") is None]
+    if not wanted:
+        return None
+    mark = pyfuncitem.get_closest_marker("models")
+    names, load = (mark.args[0], mark.kwargs.get("of", loaded)) if mark else (MODELS, loaded)
+    assert names
+    for name, place in product(names, DEVICES):
+        torch.manual_seed(0)
+        try:
+            made = {"model": load(name, place)} if "model" in wanted else {}
+            made |= {"trace": traced(name, place)} if "trace" in wanted else {}
+            pyfuncitem.obj(**given | made)
+        except (Exception, pytest.fail.Exception) as error:
+            error.add_note(f"where the model is {name!r} on {place!r}")
+            raise
+    return True

@@ -1,9 +1,9 @@
 """Tiny random models of Hugging Face's families, saved as the hub lays them out."""
 
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import sentencepiece
@@ -12,9 +12,11 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from model import Intervention, Model, Trace, load_model
+from model.download.wheel import cache_folder
 from model.hub.inline_attention import reference_mended
 from model.nn.intervention import UNCHANGED
-from tests.model.hub_families import ADDING, FAMILIES, ODD, PARTLY, REFUSED, SPECIAL, WORDS
+from tests.folders import new_folder
+from tests.model.hub_families import ADDING, FAMILIES, GROUPED, ODD, PARTLY, REFUSED, SPECIAL, WORDS
 
 TEXT = "the cat saw the dog and the cat saw the mat"
 TARGET = "the lion kills the tiger"
@@ -74,7 +76,7 @@ def train_pieces(prefix: Path, sentences: list[str], *symbols: str) -> Path:
 @cache
 def saved(family: str) -> Path:
     """The folder of a tiny model, made once."""
-    folder = Path(mkdtemp(prefix=f"{family}-"))
+    folder = new_folder(family)
     kind, settings, choices = (FAMILIES | PARTLY | ODD | REFUSED)[family][:3]
     return save(folder, build(kind, settings, choices), adds=family in ADDING)
 
@@ -83,6 +85,18 @@ def saved(family: str) -> Path:
 def loaded(family: str) -> Model:
     """A tiny model as the app loads it."""
     return load_model(str(saved(family)), device="cpu")
+
+
+@cache
+def smollm2s_tokenizer() -> Any:
+    """Of SmolLM2, with its template, as the app opens it beside a small body."""
+    folder = new_folder("smollm2")
+    sizes = GROUPED | {"vocab_size": 49_152}
+    build("LlamaForCausalLM", "LlamaConfig", sizes).save_pretrained(folder)
+    for file in cache_folder("smollm2-135m-instruct").iterdir():
+        if "token" in file.name or "template" in file.name:
+            shutil.copy(file, folder)
+    return load_model(str(folder), device="cpu").tokenizer
 
 
 def eager(model: Model, trace: Trace, change: Callable[[Any], None] = lambda stock: None) -> Any:

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,23 @@ def control(app: AppTest, label: str) -> Any:
 def choose(app: AppTest, label: str, value: object) -> None:
     control(app, label).set_value(value).run()
     assert not app.exception
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    """Clicks the one button of this label."""
+    (button,) = [one for one in app.button if one.label == label]
+    button.click().run()
+    assert not app.exception
+    return app
+
+
+def walk(app: AppTest) -> Iterator[tuple[str, AppTest]]:
+    """The view that a page opens on, then each of the others, by name; "" where a page is one view."""
+    (row,) = [row for row in app.segmented_control if row.label == "Show"] or [None]
+    yield row.value if row else "", app
+    for view in [view for view in (row.options if row else ()) if view != row.value]:
+        choose(app, "Show", view)
+        yield view, app
 
 
 def said(app: AppTest) -> str:

@@ -21,17 +21,16 @@ from model.analysis.heads import contributions
 from model.analysis.heads.contributions import Merged, ablate_each
 from model.analysis.heads.statistics import families, heads_of
 from model.analysis.run_comparison import rounding
+from model.profile.shipped import shipped_profile
 from model.serving.engine import Request
 from tests.model.tiny import sentence
 from tests.pages.kinds import name_of
-from tests.pages.reading import control, numbers, own, said, tables, traces, visit
-from tools.words import shows
+from tests.pages.reading import control, numbers, own, said, tables, traces, visit, walk
 from viz.shell import background
 from viz.views.all_heads.matrices import compare_one
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 MISSING = re.compile(r"\b(nan|inf)\b")
-TRANSLATOR = "translate-en-fr"
 
 
 def opened(show: str, **parameters: str) -> AppTest:
@@ -39,15 +38,16 @@ def opened(show: str, **parameters: str) -> AppTest:
 
 
 def test_every_view_draws_the_heads_of_each_kind_of_sublayer() -> None:
-    text = sentence(own(TRANSLATOR))
-    (views,) = shows(visit("all_heads"))
-    for view in views.options:
-        app = opened(view, model=TRANSLATOR, text=text)
-        if "Heads of" in {widget.label for widget in app.segmented_control}:
-            for family in families(own(TRANSLATOR).trace(text)):
-                control(app, "Heads of").set_value(family).run()
-                assert not app.exception, view
-                assert not MISSING.search(said(app)), view
+    """The first kind: test_every_view.py."""
+    translator = own("translate-en-fr")
+    text = sentence(translator)
+    for family in families(translator.trace(text))[1:]:
+        grid = opened("Grid", model=translator.name, text=text)
+        control(grid, "Heads of").set_value(family).run()
+        for view, app in walk(grid):
+            kinds = [one.value for one in app.segmented_control if one.label == "Heads of"]
+            assert kinds in ([], [family]), view
+            assert not MISSING.search(said(app)), view
 
 
 def test_the_ranking_names_the_head_with_the_highest_score() -> None:
@@ -190,7 +190,6 @@ def test_the_second_sentence_and_the_second_model_join_the_link() -> None:
     app = opened("Two sentences or models", second_model="minilm")
     assert "of minilm" in said(app)
     app = opened("Two sentences or models", second_text="   ")
-    assert not app.exception
 
 
 def test_means_and_rollout_are_said_not_to_be_the_models_own() -> None:
@@ -259,6 +258,39 @@ def test_a_head_of_an_encoder_has_no_matrix_to_the_logits_and_says_so() -> None:
     app = opened("A head as matrices", model="minilm", text="the cat saw a dog")
     control(app, "Picture").set_value("W_V · W_O").run()
     assert "is an encoder" in app.info[-1].value
+
+
+def test_the_labels_of_the_shipped_profile_are_said_and_framed() -> None:
+    app = opened("Grid")
+    found = shipped_profile("stories")
+    assert found is not None
+    given = found.labels[found.labels["given"]]
+    assert f"{found.sums.tokens:,} tokens of new micro-stories" in said(app)
+    words, frames = labelled_tiles(app)
+    assert sum(one.count("label: ") for one in words) == len(given)
+    assert frames == 0
+    control(app, "Heads with a label").set_value("previous").run()
+    mine = given[given["label"] == "previous"]
+    assert labelled_tiles(app)[1] == len(mine) > 0
+    for row in mine.itertuples():
+        assert f"L{row.layer.split('.')[1]}H{row.head} {row.score:.2f} (control" in said(app)
+
+
+def labelled_tiles(app: AppTest) -> tuple[list[str], int]:
+    """What hovering over each tile of the grid says, and how many have a dotted frame."""
+    for picture in app.get("plotly_chart"):
+        figure = json.loads(picture.proto.spec)
+        for trace in figure["data"]:
+            if trace.get("name") == "heads":
+                shapes = figure["layout"].get("shapes", ())
+                return trace["text"], sum(one["line"].get("dash") == "dot" for one in shapes)
+    raise AssertionError("no grid")
+
+
+def test_a_model_of_other_weights_has_no_labels() -> None:
+    app = opened("Grid", model="notes-second-class", text="A cat")
+    assert "Heads with a label" not in [box.label for box in app.selectbox]
+    assert "label" not in said(app).lower()
 
 
 def heads_made(model: Model, trace: Trace) -> list[HeadMatrices]:

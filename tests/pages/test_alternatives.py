@@ -4,6 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.download.entries import ENTRIES, HUB_ENTRIES
+from tests.cases import each
 from tests.pages.reading import named, visit
 from viz.state.engine import engine
 
@@ -17,8 +18,8 @@ def offers(app: AppTest) -> list[str]:
     return [label for label in labels if label.startswith("Read it with")]
 
 
-@pytest.mark.parametrize("page", ["prediction", "attention"])
-@pytest.mark.parametrize(
+@each("page", ["prediction", "attention"])
+@each(
     ("model", "text", "offered"),
     [
         ("stories", ANIMAL, HOUSE),
@@ -41,7 +42,7 @@ def test_an_encoder_that_lacks_a_word_says_so_and_offers_one_that_has_it() -> No
     assert SMOLLM2 in offer
 
 
-@pytest.mark.parametrize(("text", "offered"), [(ANIMAL, HOUSE), (ZEBRA, SMOLLM2)])
+@each(("text", "offered"), [(ANIMAL, HOUSE), (ZEBRA, SMOLLM2)])
 def test_a_page_of_predictions_offers_an_encoders_reader_a_model_that_predicts(
     text: str, offered: str
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from model import Intervention
+from tests.cases import each
 from tests.pages.reading import control, said, visit
 from viz.explorer import Selection
 from viz.explorer.component import explorer
@@ -20,7 +21,7 @@ CLAIMS = [
 ]
 
 
-@pytest.mark.parametrize(
+@each(
     "page",
     [
         *("all_heads", "tokens", "positions"),
@@ -36,7 +37,7 @@ def test_a_page_that_shows_the_unchanged_model_says_so(page: str) -> None:
     assert UNCHANGED not in said(app)
 
 
-@pytest.mark.parametrize("page", ["home", "attention", "laboratory"])
+@each("page", ["home", "attention", "laboratory"])
 def test_a_page_that_shows_the_intervention_does_not_say_that_it_shows_none(page: str) -> None:
     assert "unchanged** model, without" not in said(visit(page, positions="0"))
 

@@ -8,7 +8,7 @@ import pytest
 from model.profile import open_profile
 from model.profile.shipped import shipped_profiles
 from tests.model.profile.synthetic import small_profile
-from tests.pages.reading import control, own, said, visit
+from tests.pages.reading import choose, control, own, press, said, visit
 from viz.views.corpus.views import OWN
 
 FOLDER = "Open a folder that the command has written"
@@ -23,8 +23,7 @@ def test_a_folder_is_opened_and_a_sentence_has_its_place_among_all_weights(tmp_p
     assert "`python -m model.profile MODEL TEXT.txt -o FOLDER`" in said(app)
     control(app, FOLDER).set_value(str(tmp_path / "none")).run()
     assert "There is no folder none here." in said(app)
-    control(app, FOLDER).set_value(str(tmp_path / "mine")).run()
-    assert not app.exception
+    choose(app, FOLDER, str(tmp_path / "mine"))
     assert control(app, "Profile").value == "folder mine"
     words = said(app)
     head, text = ("decoder.1.self", 3), app.text_area[0].value
@@ -49,11 +48,9 @@ def test_a_row_that_attends_to_one_key_has_no_entropy_and_more_than_no_other_row
 def test_heads_form_between_two_checkpoints_whose_examples_the_explorer_does_not_show() -> None:
     early = "Induction after 200 steps"
     app = visit("corpus", model="induction", text="a b c d a b c")
-    control(app, "Beside it").set_value(early).run()
-    assert not app.exception
+    choose(app, "Beside it", early)
     assert "of other weights" not in said(app)
-    control(app, "Profile").set_value(early).run()
-    assert not app.exception
+    choose(app, "Profile", early)
     assert "of other weights than the model of this name has now" in said(app)
     assert "they cannot be compared" in said(app)
     assert "All arcs of each row" not in [one.label for one in app.toggle]
@@ -64,8 +61,7 @@ def test_heads_form_between_two_checkpoints_whose_examples_the_explorer_does_not
 
 def test_a_profile_is_shown_where_its_model_cannot_read_the_sentence() -> None:
     app = visit("corpus", model="house-gpt")
-    control(app, "Profile").set_value("Induction").run()
-    assert not app.exception
+    choose(app, "Profile", "Induction")
     assert not app.error
     assert control(app, "Profile").value == "Induction"
     assert control(app, "Model").value == "house-gpt"
@@ -93,10 +89,8 @@ def test_a_box_for_files_stands_only_where_files_may_be_sent(
 
 def test_an_own_text_is_refused_in_a_sentence_or_measured() -> None:
     app = visit("corpus", model="stories", show=OWN)
-    button = next(one for one in app.button if one.label == "How long will it take?")
-    button.click().run()
+    press(app, "How long will it take?")
     assert "There is no text yet." in said(app)
     control(app, "Your text").set_value("The cat sat on the mat. " * 50).run()
-    next(one for one in app.button if one.label == "How long will it take?").click().run()
-    assert not app.exception
+    press(app, "How long will it take?")
     assert "measured on the first windows" in said(app)

@@ -5,12 +5,11 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import load_model
 from model.training.alignment import reference_phrase, source_words, target_words
-from tests.pages.reading import choose, said, tables, visit
+from tests.pages.reading import press, said, tables, visit
 from tools.training.translate import words
 from viz.figures.bars import GivenWord
 from viz.state.engine import engine
@@ -38,20 +37,6 @@ def marked(app: AppTest) -> str:
     """The French that is written so far."""
     (html,) = [e.proto.body for e in app.get("html") if "<mark" in e.proto.body]
     return re.sub(r"<[^>]*>", "", html)
-
-
-def press(app: AppTest, label: str) -> AppTest:
-    (button,) = [button for button in app.button if button.label == label]
-    return button.click().run()
-
-
-@pytest.mark.parametrize("text", ["door", "the cat " * 40, "LE CHAT noir."])
-def test_every_view_is_drawn(text: str) -> None:
-    app = opened(text=text)
-    for show in VIEWS:
-        choose(app, "Show", show)
-        assert not app.error
-        assert app.get("plotly_chart") or len(app.get("bidi_component")) > 1  # one: the head picker
 
 
 def test_the_french_comes_out_word_by_word() -> None:
@@ -135,7 +120,6 @@ def test_a_link_brings_the_target_and_the_other_views_show_it() -> None:
 
 def test_unknown_words_are_named_with_words_like_them_and_a_way_on() -> None:
     app = opened(text="the hungry doctr <b>x</b> $y$ *z*")
-    assert not app.exception
     assert "“hungry”" in app.error[0].value
     assert "for “doctr”, perhaps “doctor”" in said(app)
     assert "**Adjectives:** old, young" in said(app)

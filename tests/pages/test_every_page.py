@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from model.trace.trace import Logits
+from tests.cases import each
 from tests.pages.reading import visit
 from viz.state.navigation import PAGES
 
@@ -13,16 +14,7 @@ TRANSLATOR = "pages/encoder_decoder.py"  # shows each row of a model that reads 
 TOO_MUCH = ["", "long words " * 700]  # tests/hostile opens every page on tokens that are attacks
 
 
-def test_a_page_runs_where_only_the_shipped_models_may_be_opened(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("ATTENTION_OTHER_MODELS", "off")
-    monkeypatch.setenv("ATTENTION_FETCH", "none")
-    for file in FILES:
-        assert not visit(file, model="stories", text="Tom saw a red ball.").error, file
-
-
-@pytest.mark.parametrize("text", TOO_MUCH, ids=("nothing", "long"))
+@each("text", TOO_MUCH)
 def test_no_text_breaks_a_page_and_what_was_typed_stays(text: str) -> None:
     for file in FILES:
         # That page lends its own sentence to visitors of other models; theirs is kept for other pages.
@@ -31,18 +23,20 @@ def test_no_text_breaks_a_page_and_what_was_typed_stays(text: str) -> None:
         assert all(box.value == text for box in boxes), file
 
 
-def test_no_page_makes_all_logits_before_its_first_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_only_shipped_models_open_no_page_makes_all_logits_before_its_first_picture(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def all_logits(late: Logits) -> None:
         raise AssertionError(f"{late.shape} are made")
 
+    monkeypatch.setenv("ATTENTION_OTHER_MODELS", "off")
+    assert not visit(TRANSLATOR, model="stories", text="Tom saw a red ball.").error
     monkeypatch.setattr("model.run.model.DEFER_FROM", 0)
     monkeypatch.setattr(Logits, "all", property(all_logits))
     for file in FILES:
         if file != TRANSLATOR:
-            text = (
-                f"Tom Hill saw a red ball. Anna gave the ball to {Path(file).stem}"  # its own pass
-            )
-            visit(file, model="stories", text=text, mask="none")
+            text = f"Tom Hill saw a red ball. Anna saw {Path(file).stem}"  # its own pass
+            assert not visit(file, model="stories", text=text, mask="none").error, file
 
 
 def test_a_malformed_link_is_named_in_a_sentence() -> None:

@@ -146,20 +146,24 @@ def in_formulas(app: AppTest) -> Iterator[tuple[str, str, bool]]:
                     yield line, sign, fits
 
 
-def troubles(app: AppTest, *, alone: bool) -> Iterator[str]:
-    """What breaks a law of all views. alone: the text is a single token."""
-    yield from (f"breaks: {one.value}" for one in app.exception)
+def troubles(app: AppTest, *, alone: bool) -> tuple[list[str], int]:
+    """What breaks a law of all views, and how many equations were read. alone: the text is one token."""
+    wrong = [f"breaks: {one.value}" for one in app.exception]
+    wrong += [error.value for error in app.error]
     if not any(app.get(kind) for kind in DRAWN):
-        yield "draws nothing"
-    formulas, read = list(in_formulas(app)), list(written(app))
-    yield from (line for line, sign, fits in formulas if (sign == "=") != fits)
+        wrong.append("draws nothing")
+    read = dict.fromkeys(written(app))
+    equations = [*in_formulas(app)]
+    wrong += [line for line, sign, fits in equations if (sign == "=") != fits]
     for text in read:
-        yield from (line for line, sign, fits in in_words(text) if sign == "=" and not fits)
+        told = [*in_words(text)]
+        equations += told
+        wrong += [line for line, sign, fits in told if sign == "=" and not fits]
         if MISSING.search(text) or HYPHEN.search(text) or NEGATIVE_ZERO.search(text):
-            yield text
+            wrong.append(text)
         if alone and COMPARED.search(text):
-            yield text
-    yield from clipped(app)
+            wrong.append(text)
+    return [*wrong, *clipped(app)], len(equations)
 
 
 @pytest.mark.parametrize(("page", "model", "text"), WALKS)
@@ -168,7 +172,8 @@ def test_every_view_is_drawn_and_what_it_prints_is_true(page: str, model: str, t
     wrong, worked = dict[str, list[str]](), 0
     for view, app in views(page, **given):
         words = said(app)
-        found = list(troubles(app, alone=text == "a")) + [error.value for error in app.error]
+        found, count = troubles(app, alone=text == "a")
+        worked += count
         if page in SAYS_WHERE_TO_LOOK and not app.info and "What to look for" not in words:
             found.append("does not say what to look for")
         if (
@@ -179,9 +184,6 @@ def test_every_view_is_drawn_and_what_it_prints_is_true(page: str, model: str, t
             found.append("has no check")
         if page != "encoder_decoder" or model == LENT:
             found += [word for word in contradictions(facts(name_of(model))) if word in words]
-        worked += len(list(in_formulas(app))) + sum(
-            len(list(in_words(one))) for one in written(app)
-        )
         if found:
             wrong[view] = found
     heading = next(

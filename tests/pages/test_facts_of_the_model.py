@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from torch import Tensor
 
 from model.nn.positions import ROTARY
+from tests.cases import each
 from tests.pages.kinds import KINDS, name_of
 from tests.pages.module_facts import Facts, facts
 from tests.pages.reading import own
@@ -102,7 +103,7 @@ def test_what_is_worked_by_hand_opens_by_its_title_and_speaks_of_no_open_model(
             assert "this model" not in said(app).lower()
 
 
-@pytest.mark.parametrize("file", GENERAL)
+@each("file", GENERAL)
 def test_a_page_of_no_model_claims_nothing_of_the_open_one(file: str) -> None:
     text = said(page("llama", file))
     assert "this model" not in text.lower()
@@ -114,7 +115,7 @@ def test_no_term_gives_every_head_keys_of_its_own() -> None:
     assert "shared with" in head
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_what_the_idea_writes_of_the_open_model_is_what_its_modules_have(name: str) -> None:
     known, config = facts(name_of(name)), own(name_of(name)).config
     assert ("b_1" in feed_forward(config)) == (known.hidden_bias or not known.feed_forward)
@@ -124,7 +125,7 @@ def test_what_the_idea_writes_of_the_open_model_is_what_its_modules_have(name: s
     assert ("b_Q" in projections("X", "X", bias=config.qkv_bias)) == known.vector_bias
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_explorer_writes_what_the_modules_have(name: str) -> None:
     model, known = own(name_of(name)), facts(name_of(name))
     trace = model.trace(KINDS[name])

@@ -11,6 +11,7 @@ from model.analysis.stream.feed_forward import bends, strongest
 from model.analysis.stream.stream import DeepStack, contributions, gradient_sizes, lengths
 from model.loading.registry import models
 from model.trace.trace import Trace
+from tests.cases import each
 from tests.model.tiny import sentence
 from tests.pages.kinds import name_of
 from tests.pages.reading import choose, control, drawn, numbers, own, said, visit
@@ -36,7 +37,7 @@ def test_a_model_without_feed_forward_layers_says_so() -> None:
     assert not app.get("plotly_chart")
 
 
-@pytest.mark.parametrize("model", sorted({*models} - {WITHOUT}))
+@each("model", sorted({*models} - {WITHOUT}))
 def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(model: str) -> None:
     records, app = traced(model).feed_forward, opened(model=model)
     for record in (records[0], records[-1]):
@@ -58,7 +59,7 @@ def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
     assert right_side(app, 0) == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
 
 
-@pytest.mark.parametrize("model", ["house-gpt", "stories", "minilm", "llama"])
+@each("model", ["house-gpt", "stories", "minilm", "llama"])
 def test_it_opens_on_a_neuron_that_the_activation_really_bends(model: str) -> None:
     """Of the neurons drawn, none is bent more on any token; both values stand on the curve."""
     app, record = opened(model=model), traced(model).feed_forward[0]
@@ -91,7 +92,7 @@ def pictures(app: AppTest) -> list[dict]:
     return [next((one for one in spec if one["type"] == "heatmap"), spec[-1]) for spec in specs]
 
 
-@pytest.mark.parametrize("model", sorted(models))
+@each("model", sorted(models))
 def test_the_bars_are_the_lengths_of_the_contributions(model: str) -> None:
     trace, config = traced(model), own(model).config
     app = opened("Contributions", model)
@@ -136,7 +137,7 @@ def test_dropout_changes_the_weights_in_training_and_nothing_in_evaluation() -> 
     assert "Nothing changes" in said(app)
 
 
-@pytest.mark.parametrize("model", ["stories", "minilm", "translate-en-fr", "llama"])
+@each("model", ["stories", "minilm", "translate-en-fr", "llama"])
 def test_dropout_has_four_places_each_with_what_it_changes(model: str) -> None:
     app = opened("Dropout", model)
     for place in ("Embedding", "Attention weights", "Sub-layer output", "Neurons"):

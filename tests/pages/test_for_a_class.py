@@ -1,7 +1,6 @@
 """For a class: what a teacher chooses, what is refused in a sentence, an answer hidden at first."""
 
-import pytest
-
+from tests.cases import each
 from tests.pages.reading import choose, control, said, visit
 
 
@@ -26,7 +25,7 @@ def test_fewer_pupils_leave_the_chosen_sheet_within_the_class() -> None:
     assert control(app, "Sheet").value <= 3
 
 
-@pytest.mark.parametrize("text", ["a", "the cat"])
+@each("text", ["a", "the cat"])
 def test_a_sentence_too_short_is_refused_in_a_sentence_and_stays(text: str) -> None:
     app = visit("for_a_class", show="Exercises", text=text)
     assert ["Type a longer sentence" in info.value for info in app.info] == [True]

@@ -13,6 +13,7 @@ from model import load_model
 from model.analysis.tokens.live_writing import Choice, Writing, live_writing
 from model.analysis.tokens.prediction import Sampling
 from model.serving.engine import Request
+from tests.cases import each
 from tests.pages.reading import control, numbers, said, visit
 from viz.shell import background
 from viz.views.prediction.writing import key_of
@@ -42,7 +43,7 @@ def under_way(name: str, text: str, place: str) -> None:
     growing(look, tokens, run)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text", "place"),
     [
         ("house-gpt", TEXT, "decoder.2.self"),

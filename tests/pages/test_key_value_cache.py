@@ -3,13 +3,13 @@
 import json
 
 import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Trace
 from model.analysis.tokens.live_writing import Choice, shorter_caches
 from model.analysis.tokens.prediction import Sampling
 from model.serving.engine import Request
+from tests.cases import each
 from tests.pages.kinds import name_of
 from tests.pages.reading import control, numbers, said, visit
 from viz.notation.numbers import difference
@@ -37,10 +37,7 @@ def passes(app: AppTest, model: str) -> list[Trace]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("model", "text"),
-    [("stories", TEXT), ("translate-en-fr", SOURCE), ("llama", "the cat saw")],
-)
+@each(("model", "text"), [("stories", TEXT), ("translate-en-fr", SOURCE), ("llama", "the cat saw")])
 def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
     model: str, text: str
 ) -> None:

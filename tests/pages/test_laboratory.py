@@ -3,9 +3,8 @@
 import math
 from dataclasses import fields, replace
 
-import pytest
-
 from model import Intervention
+from tests.cases import each
 from tests.pages.laboratory import (
     TEXT,
     assert_sound,
@@ -42,7 +41,7 @@ CONTROLS = [
 STAGES = ("cap", "bias", "sinks")
 
 
-@pytest.mark.parametrize(("edit", "key", "value", "expected"), CONTROLS)
+@each(("edit", "key", "value", "expected"), CONTROLS)
 def test_each_control_changes_its_field_and_no_other(
     edit: str | None, key: str, value: object, expected: dict[str, object]
 ) -> None:
@@ -55,7 +54,7 @@ def test_each_control_changes_its_field_and_no_other(
     assert ("counterfactual" in said(app)) == intervention(app).changes
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@each("stage", STAGES)
 def test_a_stage_of_attention_has_a_switch_where_the_model_has_it(stage: str) -> None:
     app = opened(model="all-stages")
     assert widget(app, "laboratory-positions").disabled  # they are in the biases
@@ -83,7 +82,7 @@ def test_a_window_says_where_it_hides_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize("width", ["0", "-3", "two", "1.5", "1" * 30])
+@each("width", ["0", "-3", "two", "1.5", "1" * 30])
 def test_a_link_with_an_impossible_window_opens_without_it_and_says_so(width: str) -> None:
     app = linked({"model": "stories", "text": TEXT, "window": width})
     assert not app.exception

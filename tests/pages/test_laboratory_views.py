@@ -9,6 +9,7 @@ from model import Intervention
 from model.analysis.run_comparison import divergences, losses, movement
 from model.analysis.tokens.prediction import probabilities
 from model.loading.registry import models
+from tests.cases import each
 from tests.model.tiny import sentence
 from tests.pages.laboratory import (
     TEXT,
@@ -29,7 +30,7 @@ from viz.views.laboratory.editors import EDITORS
 VIEWS = (HEADS, NEXT, POSITIONS, ROWS, STREAM, PATCH)
 
 
-@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.title)
+@each("preset", PRESETS)
 def test_a_preset_opens_its_view_and_says_what_to_look_for(preset) -> None:
     app = opened()
     card = app.button(key=f"laboratory-card-{PRESETS.index(preset)}")
@@ -50,7 +51,7 @@ def test_a_preset_opens_its_view_and_says_what_to_look_for(preset) -> None:
     assert "What to look for." in said(link)
 
 
-@pytest.mark.parametrize("model", sorted(models))
+@each("model", sorted(models))
 def test_every_editor_of_every_model_is_drawn(model: str) -> None:
     loaded = engine().model(model, lambda *news: None)
     app = opened(model=model, text=sentence(loaded), scale="1.0")

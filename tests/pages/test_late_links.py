@@ -9,7 +9,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 from model.nn.intervention import Intervention
-from tests.pages.reading import named, visit
+from tests.pages.reading import named, press, visit
 from viz.state import url
 
 
@@ -53,7 +53,7 @@ def test_a_link_that_was_never_written_is_taken_at_once() -> None:
 
 def test_a_late_request_does_not_take_the_tour_back() -> None:
     app = visit("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
-    next(button for button in app.button if button.label == "Skip this step").click().run()
+    press(app, "Skip this step")
     assert app.query_params["tour"] == "mask"
     asked_late(app, tour="scaling")
     assert app.query_params["tour"] == "mask"

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from model import Trace
 from model.loading.registry import models
+from tests.cases import each
 from tests.model.tiny import sentence
 from tests.pages.kinds import name_of
 from tests.pages.reading import choose, control, drawn, own, said, tables, visit
@@ -24,7 +25,7 @@ def traced(name: str) -> Trace:
     return own(name).trace(sentence(own(name)), record="full")
 
 
-@pytest.mark.parametrize("model", sorted(models))
+@each("model", sorted(models))
 def test_each_stage_draws_the_recorded_values(model: str) -> None:
     trace = traced(model)
     app, norm = opened(model=model, text=trace.text), trace.norms[1]
@@ -40,7 +41,7 @@ def test_each_stage_draws_the_recorded_values(model: str) -> None:
     np.testing.assert_allclose(frame["output: deviation"], norm.output.std(-1), rtol=1e-4)
 
 
-@pytest.mark.parametrize(("model", "kind"), [("stories", "layer"), ("llama", "rms")])
+@each(("model", "kind"), [("stories", "layer"), ("llama", "rms")])
 def test_it_opens_on_the_spread_of_each_token_before_and_after(model: str, kind: str) -> None:
     """A bar from mean − deviation to mean + deviation; of an RMS norm, the root mean square around 0."""
     trace = traced(name_of(model))
@@ -81,9 +82,7 @@ def test_an_rms_norm_of_the_input_and_the_difference_are_drawn() -> None:
     np.testing.assert_allclose(drawn(app), expected - norm.normalized, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("model", "words"), [("stories", "**pre-norm**"), ("minilm", "**post-norm**")]
-)
+@each(("model", "words"), [("stories", "**pre-norm**"), ("minilm", "**post-norm**")])
 def test_the_page_says_where_this_models_norms_stand(model: str, words: str) -> None:
     assert words in said(opened("Where it stands", model=model))
 

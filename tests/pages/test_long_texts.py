@@ -5,10 +5,9 @@ matrix of all pairs, with its mask, is 16 MB.
 """
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
-from tempfile import mkdtemp
+from pathlib import PurePath
 
 import numpy as np
 import pytest
@@ -16,10 +15,11 @@ from streamlit.testing.v1 import AppTest
 
 from model import load_model
 from model.trace.trace import Trace
+from tests.folders import new_folder
 from tests.model.hub_families import SPECIAL, WORDS
 from tests.model.hub_models import build, save
 from tests.pages.laboratory import linked
-from tests.pages.reading import choose, visit
+from tests.pages.reading import control, visit
 from tests.pages.test_measured_points import DISTANCES, POINTS, points_page
 from viz.state.navigation import PAGES
 
@@ -28,29 +28,29 @@ MESSAGE = 8_000_000  # bytes of one element; Streamlit refuses 20 MB, and shows 
 COMPUTED = 70_000_000  # bytes that one run of a page allocates: 12 matrices of all pairs in single precision
 VOCABULARY = len(SPECIAL) + len(WORDS)
 SMALL = {"vocab_size": VOCABULARY, "max_position_embeddings": 4096}
-READING = [page.file for page in PAGES if page.reads and not page.lends]
-# Every view on grouped keys; of another mask, of two stacks and of a whole vocabulary those that draw pairs.
-OF_PAIRS = ("pages/attention.py", "pages/all_heads.py", "pages/laboratory.py")
-WALKS = [("llama", file) for file in READING] + [
-    (kind, file)
-    for kind in ("house-gpt", "encoder", "encoder-decoder", "file")
-    for file in OF_PAIRS
-]
-WALKS.append(("encoder-decoder", "pages/prediction.py"))
-DEEPER = (  # choices within a view, each of which draws another matrix
-    ("attention", "Edges", "Picture", "The whole head"),
-    ("all_heads", "Why the first token?", "Picture", "When it is hidden"),
-    ("all_heads", "Averages and rollout", "Picture", "Mean of all heads"),
-    ("all_heads", "Averages and rollout", "Picture", "Rollout"),
-    ("all_heads", "A head as matrices", "Picture", "W_V · W_O"),
-    ("feed_forward", "Dropout", "Dropout on", "Attention weights"),
-)
+PAIRS = {  # the views that draw pairs of tokens
+    "attention": ("Step by step", "Edges"),
+    "all_heads": ("Grid", "Why the first token?", "A head as matrices", "Two sentences or models",
+                  "Averages and rollout"),
+    "laboratory": ("Head by head", "Padded batch"),
+}  # fmt: skip
+# Every view on grouped keys; of another mask, of two stacks and of a file those that draw pairs.
+WALKS = [("llama", PurePath(page.file).stem) for page in PAGES if page.reads and not page.lends]
+WALKS += [(kind, page) for kind in ("encoder", "translator", "file") for page in PAIRS]
+WALKS += [("translator", "prediction"), ("translator", "encoder_decoder")]
+WITHIN = {  # choices within a view, each of which draws another matrix
+    "Edges": ("Picture", "The whole head"),
+    "Why the first token?": ("Picture", "When it is hidden"),
+    "Averages and rollout": ("Picture", "Mean of all heads", "Rollout"),
+    "A head as matrices": ("Picture", "W_V · W_O"),
+    "Dropout": ("Dropout on", "Attention weights"),
+}
 
 
 @cache
 def model_of(kind: str) -> str:
     """A small model that reads long texts, by the name that pages open it by."""
-    folder = Path(mkdtemp(prefix=f"long-{kind}-"))
+    folder = new_folder(f"long-{kind}")
     if kind == "llama":
         sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
         heads = {"num_attention_heads": 8, "num_key_value_heads": 2}
@@ -60,7 +60,7 @@ def model_of(kind: str) -> str:
         sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
         body = build("BertForMaskedLM", "BertConfig", SMALL | sizes | {"num_attention_heads": 4})
         return str(save(folder, body, adds=True))
-    if kind in ("encoder-decoder", "translator"):
+    if kind == "translator":
         sizes = {f"{stack}_layers": 2 for stack in ("encoder", "decoder")}
         sizes |= {f"{stack}_attention_heads": 4 for stack in ("encoder", "decoder")}
         sizes |= {f"{stack}_ffn_dim": 64 for stack in ("encoder", "decoder")}
@@ -69,8 +69,7 @@ def model_of(kind: str) -> str:
         body = build(
             "BartForConditionalGeneration", "BartConfig", SMALL | sizes | ids | {"d_model": 32}
         )
-        if kind == "translator":  # it ends at once where it writes its own target
-            body.final_logits_bias[0, ids["eos_token_id"]] = 30
+        body.final_logits_bias[0, ids["eos_token_id"]] = 30  # what it writes itself ends at once
         return str(save(folder, body, adds=True))
     if kind == "file":
         dice = np.random.default_rng(0)
@@ -110,64 +109,58 @@ def counted() -> Iterator[None]:
     tracemalloc.stop()
 
 
-def opened(kind: str, page: str, show: str = "") -> AppTest:
-    given = {"model": model_of(kind), "text": text_of(kind)} | ({"show": show} if show else {})
-    if kind == "encoder-decoder":
-        given["target"] = " ".join(words(TOKENS - 2))
-    before = _reset()
-    app = visit(page, **given)
-    # A view of House GPT multiplies all pairs of its vocabulary, however long the text is.
-    check(app, before, most=2 * COMPUTED if kind == "house-gpt" else COMPUTED)
-    return app
-
-
-def _reset() -> int:
+def bounded(draw: Callable[[], AppTest], most: int = COMPUTED) -> AppTest:
+    """A page with a long text, drawn within the bounds."""
     tracemalloc.reset_peak()
-    return tracemalloc.get_traced_memory()[0]
-
-
-def check(app: AppTest, before: int, most: int = COMPUTED) -> None:
-    """The laws of a page with a long text."""
+    before = tracemalloc.get_traced_memory()[0]
+    app = draw()
     computed = tracemalloc.get_traced_memory()[1] - before
     assert not app.exception
     assert [error.value for error in app.error] == []
     for element in elements(app._tree):
         size = element.proto.ByteSize() if hasattr(element.proto, "ByteSize") else 0
         assert size <= MESSAGE, f"{element.type}: {size:,} bytes"
-        shown = str(getattr(element, "value", ""))
-        assert (
-            "This picture would send" not in shown
-        )  # the last resort: a view draws less of its own
+        # The last resort: a view draws less of its own.
+        assert "This picture would send" not in str(getattr(element, "value", ""))
     assert computed <= most, f"{computed:,} bytes"
+    return app
 
 
-@pytest.mark.parametrize(("kind", "file"), WALKS)
-def test_every_view_of_a_long_text_is_bounded(kind: str, file: str) -> None:
-    app = opened(kind, file)
-    shows = [one for one in app.segmented_control if one.label == "Show"]
-    for show in [one for row in shows for one in row.options if one != row.value]:
-        opened(kind, file, show)
+def opened(kind: str, page: str, most: int = COMPUTED, **more: str) -> AppTest:
+    given = {"model": model_of(kind), "text": text_of(kind)} | more
+    return bounded(lambda: visit(page, **given), most)
 
 
-@pytest.mark.parametrize(("page", "show", "label", "option"), DEEPER)
-def test_a_choice_within_a_view_is_bounded(page: str, show: str, label: str, option: str) -> None:
-    app = opened("llama", page, show)
-    before = _reset()
-    choose(app, label, option)
-    check(app, before)
+def chosen(app: AppTest, label: str, option: str) -> None:
+    bounded(lambda: control(app, label).set_value(option).run())
 
 
-@pytest.mark.parametrize("point", [*POINTS, DISTANCES])
-def test_a_measured_point_is_bounded(point: str) -> None:
-    before = _reset()
+@pytest.mark.parametrize(("kind", "page"), WALKS)
+def test_every_view_of_a_long_text_is_bounded(kind: str, page: str) -> None:
+    own = kind != "translator" or page == "encoder_decoder"
+    app = opened(kind, page, **({} if own else {"target": " ".join(words(TOKENS - 2))}))
+    (row,) = [row for row in app.segmented_control if row.label == "Show"] or [None]
+    views = row.options if row else []
+    for view in views if kind == "llama" or page not in PAIRS else PAIRS[page]:
+        if row and view != row.value:
+            chosen(app, "Show", view)
+        if kind == "llama" and view in WITHIN:
+            label, *options = WITHIN[view]
+            for option in options:
+                chosen(app, label, option)
+
+
+def test_all_pairs_of_a_vocabulary_are_bounded() -> None:
+    opened("house-gpt", "all_heads", most=2 * COMPUTED, show="A head as matrices")
+
+
+def test_a_measured_point_is_bounded() -> None:
+    app = AppTest.from_function(points_page, default_timeout=120)
     given = {"model": model_of("llama"), "text": text_of("llama")}
-    app = linked(given, AppTest.from_function(points_page, default_timeout=120))
-    app.segmented_control(key="laboratory-point").set_value(point).run()
-    check(app, before)
-
-
-def test_the_encoder_and_decoder_page_is_bounded() -> None:
-    opened("translator", "encoder_decoder")
+    bounded(lambda: linked(given, app))
+    for point in (*POINTS[1:], DISTANCES):
+        points = app.segmented_control(key="laboratory-point").set_value(point)
+        bounded(points.run)
 
 
 def test_a_picture_that_forgets_the_bound_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

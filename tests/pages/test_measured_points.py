@@ -3,10 +3,10 @@
 import json
 
 import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.loading.registry import models
+from tests.cases import each
 from tests.model.tiny import sentence
 from tests.pages.laboratory import assert_sound, intervention, linked
 from tests.pages.reading import numbers, said, tables, traces
@@ -26,7 +26,7 @@ def points_page() -> None:
     draw_view(measured_points, page.look(changed=True))
 
 
-@pytest.mark.parametrize("model", sorted(models))
+@each("model", sorted(models))
 def test_every_measured_point_is_traces(model: str) -> None:
     loaded = engine().model(model, lambda *news: None)
     page = AppTest.from_function(points_page, default_timeout=60)

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from model.code.script import printed
+from tests.cases import each
 from tests.model.hub_models import saved
 from tests.pages.reading import own, said, visit
 from viz.state.navigation import PAGES
@@ -53,7 +54,7 @@ def test_lines_lead_nowhere_where_a_link_cannot_carry_the_view() -> None:
     assert "leads to the page" in said(visit("model_as_code", text=TEXTS["house-gpt"]))
 
 
-@pytest.mark.parametrize("place", ["encoder.0.self", "decoder.1.self", "decoder.1.cross"])
+@each("place", ["encoder.0.self", "decoder.1.self", "decoder.1.cross"])
 def test_shapes_of_two_stacks_are_those_of_the_chosen_layer(place: str) -> None:
     text = TEXTS["translate-en-fr"]
     shown = page_html("translate-en-fr", text, place=place)
@@ -62,7 +63,7 @@ def test_shapes_of_two_stacks_are_those_of_the_chosen_layer(place: str) -> None:
     assert scores == str(attention.weights(0).shape).replace("(", "(4, ")
 
 
-@pytest.mark.parametrize("model", TEXTS)
+@each("model", TEXTS)
 def test_the_page_checks_the_listing_and_says_what_the_script_prints(model: str) -> None:
     app = visit("model_as_code", model=model, text=TEXTS[model])
     (off,) = re.findall(r"by at most (\S+) of the largest number", said(app))

@@ -157,5 +157,4 @@ def test_a_file_that_has_too_much_to_compute_is_refused(
     hours = count(step=3600).__next__
     monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=hours))
     app = visit("attention", model=str(file))
-    assert not app.exception
     assert "it took longer than" in said(app)

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.analysis.padded_batch import padded_batch
 from model.loading.registry import models
+from tests.cases import each
 from tests.model.tiny import SHAPES, sentence
 from tests.pages.reading import numbers, own, said, visit
 
@@ -53,7 +54,7 @@ def test_the_weights_are_those_of_the_batch_with_the_mask_and_without() -> None:
     assert np.array_equal(np.isnan(padding), np.isnan(masked))
 
 
-@pytest.mark.parametrize("model", sorted(models))
+@each("model", sorted(models))
 def test_each_model_shows_a_batch_or_says_why_not(model: str) -> None:
     app = opened(model=model, text=sentence(own(model)))
     if SHAPES[model] == "encoder-decoder":

@@ -1,12 +1,16 @@
-"""Models of which some parts are not proven: a page says which and why, and shows all the others."""
+"""Models of which some parts are not proven, or whose weights are in few bits: a page says which and why."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.cases import each
+from tests.model.hub.test_quantized import eight
 from tests.model.hub_families import GROUPED
+from tests.model.hub_models import TEXT as HUB_TEXT
 from tests.model.hub_models import build, loaded, save, saved, traced
 from tests.pages.reading import said, visit
 
@@ -33,7 +37,7 @@ def map_of(app: AppTest) -> str:
     return next(one.value for one in app.get("html") if "The parts of the model" in one.value)
 
 
-@pytest.mark.parametrize("page", ["home", "attention", "all_heads", "laboratory"])
+@each("page", ["home", "attention", "all_heads", "laboratory"])
 def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(
     page: str, hybrid: str
 ) -> None:
@@ -45,7 +49,7 @@ def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(
         assert 'data-kind="add"' not in map_of(app)
 
 
-@pytest.mark.parametrize(
+@each(
     ("page", "view", "part"),
     [
         ("layer_norm", {}, "the norms, because "),
@@ -73,3 +77,14 @@ def test_experts_are_shown_first_with_the_routers_weights() -> None:
     assert f"goes to expert {record.chosen[0, 0]} with weight **{most:.3f}**" in said(app)
     assert np.argmax(record.shares[0]) == record.chosen[0, 0]
     assert "4 experts" in map_of(app)
+
+
+def test_every_page_of_a_quantized_model_says_that_its_weights_are_dequantized(
+    tmp_path: Path,
+) -> None:
+    folder = shutil.copytree(saved("llama"), tmp_path / "copy")
+    eight(folder)
+    for page in ("attention", "all_heads"):
+        words = said(visit(page, model=str(folder), text=HUB_TEXT))
+        assert "Weights dequantized from 8 bits." in words
+    assert "dequantized" not in said(visit("attention", model=str(saved("llama")), text=HUB_TEXT))

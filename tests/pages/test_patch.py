@@ -3,12 +3,12 @@
 import json
 
 import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Intervention
 from model.analysis import patch_map
 from model.nn.patches import Patch
+from tests.cases import each
 from tests.pages.laboratory import assert_sound, intervention, linked, widget
 from tests.pages.reading import control, said
 from viz.state.engine import engine
@@ -31,7 +31,7 @@ def drawn(app: AppTest) -> np.ndarray:
     return np.array([float(word.split("<br>")[1].replace("−", "-")) for word in words])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_every_map_is_drawn_with_the_numbers_of_its_runs(kind: str) -> None:
     app = opened(kind)
     assert_sound(app)
@@ -50,7 +50,7 @@ def test_every_map_is_drawn_with_the_numbers_of_its_runs(kind: str) -> None:
         assert "Correlation with the exact map" in said(app)
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "text", "other"),
     [
         ("house-gpt", SURNAME, "Tom Reed saw a red ball. Anna gave the ball to Tom"),
@@ -66,7 +66,7 @@ def test_sentence_b_begins_as_sentence_a_with_one_word_exchanged(
     assert control(app, "Sentence B, of as many tokens").value == other
 
 
-@pytest.mark.parametrize("preset", PATCHES, ids=lambda preset: preset.title)
+@each("preset", PATCHES)
 def test_an_example_opens_its_map_and_its_link_opens_it_again(preset) -> None:
     app = opened()
     widget(app, f"laboratory-patch-card-{PATCHES.index(preset)}").click().run()

@@ -9,10 +9,12 @@ from streamlit.testing.v1 import AppTest
 
 import viz.shell.background as background
 import viz.views.prediction.relevance as relevance_view
+from model.analysis import run_comparison
 from model.analysis.attribution.relevance import rank_correlation, relevances
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import Sampling, probabilities
-from tests.pages.reading import control, numbers, said, visit
+from tests.cases import each
+from tests.pages.reading import choose, control, numbers, said, visit
 from viz.state.engine import engine
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -53,7 +55,7 @@ def test_the_bars_are_the_models_own_probabilities_and_sum_to_one() -> None:
     assert shares.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("label", "value", "sampling"),
     [
         ("Temperature", 2.0, Sampling(2.0)),
@@ -94,14 +96,12 @@ def test_a_link_reopens_the_view_with_its_choices() -> None:
     assert len(bars(app)) == 2
 
 
-@pytest.mark.parametrize("written", ["abc", "-1", "99", "nan", ""])
+@each("written", ["abc", "-1", "99", "nan", ""])
 def test_a_choice_of_a_link_that_cannot_be_is_left_out(written: str) -> None:
     names = ("temperature", "top-k", "top-p", "seed", "view", "how")
     app = opened(**{f"prediction-{name}": written for name in names if name != "top-k"})
-    assert not app.exception
     assert len(bars(app)) == 1
     app = opened(**{"prediction-top-k": written})
-    assert not app.exception
 
 
 def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:
@@ -117,16 +117,14 @@ def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:
 def test_the_lens_prints_its_check_and_colours_by_the_final_token_too() -> None:
     app = opened("Layer by layer")
     assert "differ from the model's own output by at most" in said(app)
-    control(app, "Colour: probability").set_value("of the final token").run()
-    assert not app.exception
+    choose(app, "Colour: probability", "of the final token")
 
 
 def test_steps_go_forward_and_back_and_write_what_the_model_writes() -> None:
     app = opened("Token by token")
     written = engine().model("stories", lambda *news: None).generate(TEXT, limit=16)
     for step in (1, 2, 3, 2, 16):
-        control(app, "Step").set_value(step).run()
-        assert not app.exception
+        choose(app, "Step", step)
         (html,) = [e.proto.body for e in app.get("html") if "<mark" in e.proto.body]
         assert f"<b><u>{written[step - 1].text}</u></b>" in html
 
@@ -138,8 +136,7 @@ def test_another_seed_writes_another_text() -> None:
     control(app, "Step").set_value(6).run()
     texts = set()
     for seed in (0, 1, 2):
-        control(app, "Seed").set_value(seed).run()
-        assert not app.exception
+        choose(app, "Seed", seed)
         texts |= {e.proto.body for e in app.get("html") if "<mark" in e.proto.body}
     assert len(texts) == 3
 
@@ -211,11 +208,15 @@ def test_no_digit_is_shown_that_single_precision_does_not_settle() -> None:
             assert 10.0**-places >= error * min(share, 1 - share)
 
 
-def test_the_digits_of_a_large_vocabulary_are_those_of_its_errors() -> None:
-    """A wide model of the hub settles two decimals of a logit."""
-    trace = engine().model("smollm2-135m-instruct", lambda *news: None).trace(TEXT)
-    assert 1e-3 < rounding(trace) < 1e-2
-    app = opened(model="smollm2-135m-instruct")
+def test_a_run_of_lower_precision_shows_the_digits_that_its_errors_leave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    coarse = 40 * float(np.finfo(np.float32).eps)
+    monkeypatch.setattr(run_comparison, "epsilon", lambda trace: coarse)
+    assert (
+        2e-3 < rounding(engine().model("house-gpt", lambda *news: None).trace("Anna gave")) < 5e-3
+    )
+    app = opened(model="house-gpt", text="Anna gave")
     words = said(app)
     assert max(decimals("Entropy N nats", words)) <= 2
     assert max(decimals("Listed N . other N", words)) <= 3
@@ -223,13 +224,13 @@ def test_the_digits_of_a_large_vocabulary_are_those_of_its_errors() -> None:
     assert set(decimals(r"e\^\{\\,\(-?N - \(?-?N", formula)) == {2}
     (chart,) = [e for e in app.get("plotly_chart") if "probability" in e.proto.spec]
     assert json.loads(chart.proto.spec)["data"][0]["hovertemplate"].startswith("logit %{x:.2f}")
-    lens = opened("Layer by layer", model="smollm2-135m-instruct")
+    lens = opened("Layer by layer", model="house-gpt", text="Anna gave")
     (chart,) = [e for e in lens.get("plotly_chart") if "with probability" in e.proto.spec]
     table = json.loads(chart.proto.spec)["data"][-1]
     shares, texts = numbers(table["z"]).ravel(), np.array(table["hovertext"]).ravel()
     for share, text in zip(shares, texts, strict=True):
         (places,) = decimals("probability N$", str(text))
-        assert places <= (2 if 0.3 < share < 0.7 else 4)
+        assert places <= (3 if 0.3 < share < 0.7 else 4)
 
 
 def test_the_tokens_that_made_a_logit_are_told_with_their_numbers(
@@ -261,8 +262,7 @@ def test_the_tokens_that_made_a_logit_are_told_with_their_numbers(
     assert finer.incomplete < found.incomplete
     assert f"With 128 steps the difference is {finer.incomplete:.2g}" in said(app)
     monkeypatch.setattr(relevance_view, "FEW_STEPS", 0.0)
-    control(app, "Logit of").set_value(1).run()
-    assert not app.exception
+    choose(app, "Logit of", 1)
     assert "Take more steps" in said(app)
     assert f"The logit of **·Hill** is {found.logit:.2f}" not in said(app)
 

@@ -4,7 +4,7 @@ missing."""
 from dataclasses import replace
 from functools import cache
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from model import Trace, load_model, load_trace
 from model.run.recorded import RecordedModel
 from model.trace.dropped import FORGOTTEN
 from model.trace.unproven import RECORDED, WORDS, NoWeightsError
-from tests.pages.reading import control, said, tables, visit
+from tests.pages.reading import control, said, tables, visit, walk
 from viz.shell.model_picker import SAID, TYPED
 from viz.state.engine import engine
 from viz.state.navigation import PAGES
@@ -43,6 +43,15 @@ SHOWN = {  # views that need no weights
     },
     "minilm": {"attention": ("Step by step",), "all_heads": ("Grid", "Ranking"), "tokens": ("Tokens",)},
 }  # fmt: skip
+NEEDS_WEIGHTS = {
+    "tokens": ("Look-up",),
+    "attention": ("Why this score?",),
+    "all_heads": ("A head as matrices", "Leave one out"),
+    "prediction": ("Layer by layer", "Token by token"),
+    "laboratory": ("",),
+    "model_as_code": ("",),
+    "shapes_and_cost": ("Parameters",),
+}
 
 
 @cache
@@ -63,55 +72,38 @@ def opened(page: str, file: Path, **view: str) -> AppTest:
     return visit(page, model=str(file), **view)
 
 
-def views_of(app: AppTest) -> list[str]:
-    found = [one for one in app.get("button_group") if getattr(one, "label", "") == "Show"]
-    return list(found[0].options) if found else [""]
-
-
 @pytest.mark.parametrize("page", [page.file for page in PAGES if page.reads])
-def test_every_view_of_a_page_works_or_says_what_is_missing(
+def test_every_view_of_a_run_works_or_says_what_is_missing(
     page: str, files: dict[str, Path]
 ) -> None:
-    for show in views_of(opened(page, files["house-gpt"])):
-        app = opened(page, files["house-gpt"], show=show)
-        assert BROKEN not in said(app), show
-        assert not app.error, show
+    name, views = PurePath(page).stem, list[str]()
+    whole, needy = SHOWN["house-gpt"].get(name, ()), NEEDS_WEIGHTS.get(name, ())
+    for view, app in walk(opened(page, files["house-gpt"])):
+        assert_shown(app, "house-gpt", whole=view in whole)
+        if view in needy:
+            assert any(RECORDED in info.value.replace("\\", "") for info in app.info), view
+        views.append(view)
+    assert {*whole, *needy} <= {*views}
 
 
-@pytest.mark.parametrize(
-    ("name", "page", "show"),
-    [(name, page, show) for name in SHOWN for page, shows in SHOWN[name].items() for show in shows],
-)
-def test_a_view_that_needs_no_weights_is_drawn(
-    name: str, page: str, show: str, files: dict[str, Path]
+@pytest.mark.parametrize("name", ["translate-en-fr", "minilm"])
+def test_a_view_of_another_model_that_needs_no_weights_is_drawn(
+    name: str, files: dict[str, Path]
 ) -> None:
-    app = opened(page, files[name], show=show)
-    words = said(app)
-    assert BROKEN not in words
-    assert not app.error
-    assert "Open the model itself" not in words
-    assert "cannot be shown here" not in words
-    assert f"The model is {name}" in words.replace("**", "")
+    for page, views in SHOWN[name].items():
+        for view in views:
+            assert_shown(opened(page, files[name], show=view), name, whole=True)
 
 
-@pytest.mark.parametrize(
-    ("page", "show"),
-    [
-        ("tokens", "Look-up"),
-        ("attention", "Why this score?"),
-        ("all_heads", "A head as matrices"),
-        ("all_heads", "Leave one out"),
-        ("prediction", "Layer by layer"),
-        ("prediction", "Token by token"),
-        ("laboratory", ""),
-        ("model_as_code", ""),
-        ("shapes_and_cost", "Parameters"),
-    ],
-)
-def test_a_view_that_needs_weights_says_so(page: str, show: str, files: dict[str, Path]) -> None:
-    app = opened(page, files["house-gpt"], show=show)
-    assert any(RECORDED in info.value.replace("\\", "") for info in app.info)
-    assert BROKEN not in said(app)
+def assert_shown(app: AppTest, name: str, *, whole: bool) -> None:
+    """whole: no part of the view needs weights."""
+    words, view = said(app), app.query_params.get("show")
+    assert BROKEN not in words, view
+    assert not app.error, view
+    if whole:
+        assert "Open the model itself" not in words, view
+        assert "cannot be shown here" not in words, view
+        assert f"The model is {name}" in words.replace("**", ""), view
 
 
 def test_the_numbers_are_those_of_the_live_model(files: dict[str, Path]) -> None:

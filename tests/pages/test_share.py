@@ -2,7 +2,7 @@
 
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import said, visit
+from tests.pages.reading import press, said, visit
 from viz.shell.class_bar import JOIN
 from viz.state.class_views import class_views
 
@@ -14,12 +14,6 @@ CHANGED = {
     "query": "3",
     "key": "2",
 }
-
-
-def press(app: AppTest, label: str) -> None:
-    (button,) = [one for one in app.button if one.label == label]
-    button.click().run()
-    assert not app.exception
 
 
 def code_of(lecturer: AppTest) -> str:

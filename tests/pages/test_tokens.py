@@ -3,12 +3,15 @@
 import re
 
 import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.analysis.tokens.embeddings import neighbours
+from tests.cases import each
+from tests.model.hub.test_pairs import FIRST, SECOND
+from tests.model.hub.test_pairs import saved as saved_pairs
+from tests.model.hub_models import saved
 from tests.model.tiny import sentence
-from tests.pages.reading import control, drawn, numbers, own, said, tables, traces
+from tests.pages.reading import control, drawn, numbers, own, said, tables, traces, visit
 from tests.pages.tokens_and_positions import opened
 
 
@@ -48,7 +51,7 @@ def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -
     assert len(re.findall(r"<li", strip(app))) < len(rows)
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "told"),
     [
         ("minilm", "the longest piece that the vocabulary has"),
@@ -97,7 +100,7 @@ def test_two_tokenizers_give_two_lists() -> None:
     assert "[CLS]" in strip(app)
 
 
-@pytest.mark.parametrize("model", ["stories", "minilm"])
+@each("model", ["stories", "minilm"])
 def test_the_bottom_row_is_the_framed_row(model: str) -> None:
     app = opened("tokens", "Look-up", model=model)
     rows = drawn(app)
@@ -138,7 +141,7 @@ def test_one_token_has_no_window_and_says_so() -> None:
     assert "at least two tokens" in said(opened("tokens", "Windows", text="a"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "text", "read"),
     [
         ("minilm", "The animal didn't cross", "the animal didn"),
@@ -158,7 +161,7 @@ def test_one_token_that_no_window_reaches_is_one() -> None:
     assert "The last token is not a target here: no whole window reaches it." in said(app)
 
 
-@pytest.mark.parametrize("model", ["stories", "minilm"])
+@each("model", ["stories", "minilm"])
 def test_the_same_sentence_twice_is_alike_at_every_state(model: str) -> None:
     app = opened("tokens", "Two sentences", model=model)
     control(app, "Second sentence").set_value("the cat saw the cat").run()
@@ -168,7 +171,7 @@ def test_the_same_sentence_twice_is_alike_at_every_state(model: str) -> None:
     assert ("only earlier tokens" in said(app)) == (model == "stories")
 
 
-@pytest.mark.parametrize("model", ["house-gpt", "stories", "minilm", "smollm2-135m-instruct"])
+@each("model", ["house-gpt", "stories", "minilm", "smollm2-135m-instruct"])
 def test_what_is_said_of_two_sentences_is_the_curve(model: str) -> None:
     """The position may do more than attention, which may draw the vectors together again."""
     text, second = "Tom Hill saw a red ball", "The dog found the ball near the river"
@@ -206,3 +209,12 @@ def test_sentences_without_a_common_word_are_told_so() -> None:
     assert "No token occurs in both" in said(app)
     control(app, "Second sentence").set_value(" ").run()
     assert "There is no text yet" in said(app)
+
+
+def test_the_page_of_tokens_says_how_a_pair_is_written_where_a_model_reads_them() -> None:
+    hint = "Write [SEP] between two sentences"
+    app = visit("tokens", model=str(saved_pairs("bert")), text=f"{FIRST} [SEP] {SECOND}")
+    assert hint in said(app)
+    assert "between two sentences" not in said(
+        visit("tokens", model=str(saved("roberta")), text=FIRST)
+    )

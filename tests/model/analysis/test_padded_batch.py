@@ -41,12 +41,12 @@ def test_each_sentence_of_the_batch_gives_what_it_gives_alone(name: str) -> None
     assert_each_is_as_alone(model, text, " ".join(text.split()[:3]))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_so_it_does_in_the_families_of_the_hub(family: str) -> None:
     assert_each_is_as_alone(hub_models.loaded(family), hub_models.TEXT, "the cat saw")
 
 
-@pytest.mark.parametrize("name", ["bert", "minilm"])
+@each("name", ["bert", "minilm"])
 def test_without_its_mask_padding_takes_weight_in_an_encoder(name: str) -> None:
     model = loaded(name)
     text = sentence(model)
@@ -58,7 +58,7 @@ def test_without_its_mask_padding_takes_weight_in_an_encoder(name: str) -> None:
     assert long.apart_open <= EXACT
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "stories"])
+@each("name", ["gpt", "llama", "stories"])
 def test_a_look_ahead_mask_hides_padding_at_the_end_by_itself(name: str) -> None:
     model = loaded(name)
     text = sentence(model)

@@ -31,7 +31,7 @@ def shuffled(model: Model) -> Intervention:
     return Intervention(scale=2.0, ablated=frozenset({(model.attention_names[0], 1)}))
 
 
-@pytest.mark.parametrize("model", PREDICTS, indirect=True)
+@pytest.mark.models(PREDICTS)
 def test_the_loss_is_pytorchs_cross_entropy_of_the_tokens_that_follow(model: Model) -> None:
     trace = run(model)
     ids = torch.tensor([token.id for token in predicted(trace)])
@@ -41,7 +41,7 @@ def test_the_loss_is_pytorchs_cross_entropy_of_the_tokens_that_follow(model: Mod
     assert [token.id for token in read[1:]] == ids.tolist()
 
 
-@pytest.mark.parametrize("model", PREDICTS, indirect=True)
+@pytest.mark.models(PREDICTS)
 def test_the_divergence_is_pytorchs_and_nothing_without_an_intervention(model: Model) -> None:
     before, after = run(model), run(model, shuffled(model))
     ours, theirs = (
@@ -67,11 +67,9 @@ def test_the_stream_moves_where_something_changed_and_nowhere_else(model: Model)
     assert largest_difference(before, run(model)) == 0
 
 
-@pytest.mark.parametrize("model", PREDICTS, indirect=True)
+@pytest.mark.models(PREDICTS)
 def test_top_tokens_keep_their_probability_and_their_place(model: Model) -> None:
     before, after = run(model).logits, run(model, shuffled(model)).logits
-    assert before is not None
-    assert after is not None
     rows = ranked(before[-1], after[-1], 6)
     for row in rows:
         for logits, share, place in (
@@ -84,7 +82,7 @@ def test_top_tokens_keep_their_probability_and_their_place(model: Model) -> None
     assert {1} <= {row.place_after for row in rows}
 
 
-@pytest.mark.parametrize("model", TINY, indirect=True)
+@pytest.mark.models(TINY)
 def test_rows_are_sharp_without_dividing_and_even_without_scores(model: Model) -> None:
     before = run(model)
     even = run(model, Intervention(scale=0.0))
@@ -97,7 +95,7 @@ def test_rows_are_sharp_without_dividing_and_even_without_scores(model: Model) -
         assert not rows.empty.any()
 
 
-@pytest.mark.parametrize("model", TINY, indirect=True)
+@pytest.mark.models(TINY)
 def test_a_row_with_every_key_masked_reads_nothing_and_is_no_nan(model: Model) -> None:
     keys = len(run(model).tokens)
     place = f"{'decoder' if model.config.shape == 'decoder' else 'encoder'}.0.self"

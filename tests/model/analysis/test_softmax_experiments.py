@@ -17,7 +17,7 @@ from tests.cases import each
 from tests.model.tiny import TINY, loaded, run
 
 
-@pytest.mark.parametrize("width", [4, 64, 512])
+@each("width", [4, 64, 512])
 def test_the_variance_of_scores_is_their_width_and_dividing_brings_it_to_one(width: int) -> None:
     for seed in range(3):
         sampled = spread(width, keys=16, seed=seed)
@@ -92,7 +92,6 @@ def test_a_row_that_the_second_route_loses_is_counted_and_is_no_nan() -> None:
 
 def test_mask_values_of_a_live_head() -> None:
     attention = run(loaded("stories")).find("decoder.1.self")
-    assert attention.mask is not None
     given = (attention.scores(2), attention.mask, attention.scale)
     keys = attention.mask.shape[-1]
     for early in (False, True):

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.capture import CaptureWarning, capture
+from tests.cases import each
 from tests.model.capture.own_modules import HEADS, WIDTH
 
 TOKENS, D = 7, WIDTH // HEADS
@@ -124,8 +125,8 @@ def _seed() -> None:
     torch.manual_seed(0)
 
 
-@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
-@pytest.mark.parametrize("step", LAST_STEPS.values(), ids=LAST_STEPS)
+@each("split", SPLITS.values())
+@each("step", LAST_STEPS.values())
 def test_no_head_is_lost_whatever_the_last_step_is(
     step: Callable[[Tensor], Tensor], split: Split
 ) -> None:
@@ -157,7 +158,7 @@ def test_where_the_steps_are_unknown_no_row_is_lost_and_a_doubt_is_said() -> Non
     assert "not known how its queries were made" in attention.doubt
 
 
-@pytest.mark.parametrize("attends", [by_hand, F.scaled_dot_product_attention])
+@each("attends", [by_hand, F.scaled_dot_product_attention])
 def test_attention_over_channels_is_no_attention_over_tokens(
     attends: Callable[..., Tensor],
 ) -> None:
@@ -219,8 +220,8 @@ def outside_maps(own: Maps, x: Tensor) -> Tensor:
     return by_hand(*((x @ one).unflatten(-1, (HEADS, -1)).transpose(1, 2) for one in maps))
 
 
-@pytest.mark.parametrize("texts", [1, 2])
-@pytest.mark.parametrize(
+@each("texts", [1, 2])
+@each(
     ("attend", "queries", "keys"),
     [
         (learned_keys, 7, 10), (zero_keys, 7, 8), (memory, 7, 14), (resampler, 3, 10), (fewer_keys, 7, 3),
@@ -258,7 +259,7 @@ def test_a_decoder_that_reads_the_same_text_as_its_encoder_crosses() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("texts", [1, 2])
+@each("texts", [1, 2])
 def test_a_window_says_that_it_is_one_of_many(texts: int) -> None:
     from transformers import SwinConfig, SwinModel
 
@@ -272,7 +273,7 @@ def test_a_window_says_that_it_is_one_of_many(texts: int) -> None:
         assert f"this is part {texts - 1}" in attention.doubt
 
 
-@pytest.mark.parametrize("size", [3, 5])
+@each("size", [3, 5])
 def test_queries_that_a_module_reads_in_pieces_are_one_record(size: int) -> None:
     def attend(own: Maps, x: Tensor) -> Tensor:
         q, k, v = own.heads(x)
@@ -307,7 +308,7 @@ def test_a_text_that_is_not_there_is_refused_with_how_many_there_are() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("compiles", [True, False])
+@each("compiles", [True, False])
 def test_flex_attention_is_read(compiles: bool) -> None:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
@@ -335,7 +336,7 @@ def test_flex_attention_is_read(compiles: bool) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", [torch.qint8, torch.float16])
+@each("kind", [torch.qint8, torch.float16])
 def test_a_quantized_module_is_read(kind: torch.dtype) -> None:
     from torch.ao.quantization import quantize_dynamic
 
@@ -354,7 +355,7 @@ def test_a_quantized_module_is_read(kind: torch.dtype) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
+@each(
     ("given", "sentence"),
     [
         (

@@ -9,11 +9,12 @@ from torch import nn
 from transformers import LongT5Config, LongT5ForConditionalGeneration
 
 from model.capture import capture
+from tests.cases import each
 from tests.model.capture.others_modules import MODULES, Made
 
 
 @pytest.mark.filterwarnings("ignore")  # of the packages themselves
-@pytest.mark.parametrize(("make", "count"), [entry[:2] for entry in MODULES])
+@each(("make", "count"), [entry[:2] for entry in MODULES])
 def test_its_outputs_come_out_of_the_record(make: Callable[[], Made], count: int) -> None:
     torch.manual_seed(0)
     module, inputs, keywords = make()
@@ -39,8 +40,8 @@ GIVE_WEIGHTS = [
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("texts", [1, 2])
-@pytest.mark.parametrize("make", GIVE_WEIGHTS)
+@each("texts", [1, 2])
+@each("make", GIVE_WEIGHTS)
 def test_weights_are_those_that_the_library_returns(make: Callable[[], Made], texts: int) -> None:
     torch.manual_seed(0)
     module, inputs, _ = make()

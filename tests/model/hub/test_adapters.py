@@ -4,7 +4,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 from transformers import T5Config
@@ -15,6 +14,7 @@ from model.hub.inline_attention import adapt, lead_inline, reference_mended
 from model.hub.twin import set_attention
 from model.nn.intervention import Intervention
 from model.nn.recorder import Recorder, recording
+from tests.cases import each
 from tests.model.hub_families import FAMILIES, VOCABULARY
 from tests.model.hub_models import build, loaded
 
@@ -81,7 +81,7 @@ def result(made: Any) -> Tensor:
     return made.logits if "logits" in made else made.last_hidden_state
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_weights_and_logits_are_those_of_eager_attention(case: str) -> None:
     body = built(case)
     with torch.inference_mode():
@@ -106,7 +106,7 @@ def test_falcon_adds_its_slopes_once_as_the_librarys_fused_attention_does() -> N
     assert not np.allclose(twice, fused, atol=1e-2)
 
 
-@pytest.mark.parametrize("case", ["bloom", "mpt", "falcon alibi", "deberta-v3"])
+@each("case", ["bloom", "mpt", "falcon alibi", "deberta-v3"])
 def test_without_biases_the_scores_are_those_of_content_alone(case: str) -> None:
     body = built(case)
     through_attend(body)
@@ -123,9 +123,7 @@ def test_without_biases_the_scores_are_those_of_content_alone(case: str) -> None
     np.testing.assert_allclose(call.steps["weights"], scores.softmax(-1), atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "case", ["bloom", "mpt", "falcon", "falcon alibi", "gpt-neo", "gpt-j", "codegen"]
-)
+@each("case", ["bloom", "mpt", "falcon", "falcon alibi", "gpt-neo", "gpt-j", "codegen"])
 def test_a_cache_gives_the_same_next_logits(case: str) -> None:
     body = built(case)
     through_attend(body)

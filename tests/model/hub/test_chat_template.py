@@ -14,10 +14,9 @@ from model import load_model
 from model.download.wheel import cache_folder
 from model.hub import template_process
 from model.hub.tokenizer import LONGEST, chat_template, wrapped
-from tests.model.hub_models import saved
-from tests.model.tiny import loaded
+from tests.cases import each
+from tests.model.hub_models import saved, smollm2s_tokenizer
 
-SMOLLM = "smollm2-135m-instruct"
 TEXTS = (
     "Why is the sky blue?",
     "<b>x</b> {{ 7*7 }} {% raw %} <|im_end|>",
@@ -41,16 +40,18 @@ HARMFUL = {
 }
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each("text", TEXTS)
 def test_a_sentence_is_wrapped_as_the_library_wraps_it(text: str) -> None:
-    library = AutoTokenizer.from_pretrained(cache_folder(SMOLLM), trust_remote_code=False)
+    smollm = smollm2s_tokenizer()
+    library = AutoTokenizer.from_pretrained(
+        cache_folder("smollm2-135m-instruct"), trust_remote_code=False
+    )
     message = [{"role": "user", "content": text}]
     expected = library.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
-    tokenizer = loaded(SMOLLM).tokenizer
-    assert tokenizer.wrapped(text) == expected
+    assert smollm.wrapped(text) == expected
     ids = library(expected, add_special_tokens=False)["input_ids"]
-    assert [token.id for token in tokenizer.tokens(expected)] == ids
-    marked = [token.text for token in tokenizer.marked(tokenizer.tokens(expected)) if token.special]
+    assert [token.id for token in smollm.tokens(expected)] == ids
+    marked = [token.text for token in smollm.marked(smollm.tokens(expected)) if token.special]
     assert marked[:2] == ["<|im_start|>", "<|im_end|>"]
     for template in TEMPLATES:
         (rendered,), _ = render_jinja_template(
@@ -59,7 +60,7 @@ def test_a_sentence_is_wrapped_as_the_library_wraps_it(text: str) -> None:
         assert wrapped(template, text) == rendered
 
 
-@pytest.mark.parametrize("template", HARMFUL)
+@each("template", HARMFUL)
 def test_a_harmful_template_is_ended_with_a_sentence(template: str) -> None:
     with pytest.raises(ValueError, match=HARMFUL[template]) as refused:
         wrapped(template, "hello")
@@ -106,7 +107,7 @@ def test_a_template_is_read_from_an_ordinary_file_of_some_length(tmp_path: Path)
     assert chat_template(tmp_path) is None
 
 
-@pytest.mark.parametrize("begins", [True, False], ids=["it begins each text", "it adds nothing"])
+@each("begins", [True, False])
 def test_the_first_token_is_read_once_though_the_template_writes_it_too(
     begins: bool, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import transformers
 
 from model import load_model
 from model.hub.claims import check_claims
+from tests.cases import each
 from tests.model.hub_models import ADDING, FAMILIES, REFUSED, TARGET, build, save, saved
 
 POSITIONS = ("max_position_embeddings", "n_positions")
@@ -27,9 +28,7 @@ def peak() -> Iterator[Callable[[], int]]:
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    ("family", "layers"), [(family, 1) for family in FAMILIES] + [("qwen2", 2), ("qwen3", 2)]
-)
+@each(("family", "layers"), [(family, 1) for family in FAMILIES] + [("qwen2", 2), ("qwen3", 2)])
 def test_a_small_model_with_the_librarys_own_defaults_is_shown(
     family: str, layers: int, tmp_path: Path
 ) -> None:
@@ -38,19 +37,23 @@ def test_a_small_model_with_the_librarys_own_defaults_is_shown(
     own = (*POSITIONS, "layer_types")
     chosen = {name: value for name, value in choices.items() if name not in own}
     chosen |= {name: layers for name in LAYERS if name in chosen}
-    folder = save(tmp_path / family, build(kind, settings, chosen), adds=family in ADDING)
+    folder = save(
+        tmp_path / f"{family} {layers}", build(kind, settings, chosen), adds=family in ADDING
+    )
     default = getattr(transformers, settings)()
     written = json.loads((folder / "config.json").read_text())
     if family in ("qwen2", "qwen3"):
         assert written["max_window_layers"] == default.max_window_layers == 28
     assert any(written.get(name) == getattr(default, name, None) for name in POSITIONS)
-    model = load_model(str(folder), device="cpu")
-    # Untrained, it would write its own target until nothing more fits.
-    target = TARGET if model.config.shape == "encoder-decoder" else None
-    assert model.trace("the cat saw", target).check() < 1e-4
+    check_claims(folder)
+    if family in ("qwen2", "gemma3", "gpt_neo", "modernbert", "marian", "t5"):
+        model = load_model(str(folder), device="cpu")
+        # Untrained, it would write its own target until nothing more fits.
+        target = TARGET if model.config.shape == "encoder-decoder" else None
+        assert model.trace("the cat saw", target).check() < 1e-4
 
 
-@pytest.mark.parametrize("family", REFUSED)
+@each("family", REFUSED)
 def test_what_is_refused_for_its_architecture_claims_nothing_false(family: str) -> None:
     check_claims(saved(family))
 
@@ -62,7 +65,7 @@ def claiming(folder: Path, family: str, **claims: object) -> Path:
     return copy
 
 
-@pytest.mark.parametrize(
+@each(
     ("family", "claims"),
     [
         ("qwen2", {"max_window_layers": HUGE}),

@@ -1,14 +1,14 @@
 """Which experts read each token: the router's own numbers, as the library hands them out."""
 
 import numpy as np
-import pytest
 
 from model.analysis.stream.stream import written
 from model.trace.arrays import softmax
+from tests.cases import each
 from tests.model.hub_models import eager_stock, loaded, traced
 
 
-@pytest.mark.parametrize("family", ["mixtral", "qwen3_moe", "gpt_oss"])
+@each("family", ["mixtral", "qwen3_moe", "gpt_oss"])
 def test_logits_of_the_router_are_the_librarys_and_chosen_experts_have_the_largest(
     family: str,
 ) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from model.analysis.stream.stream import contribution_check, contributions
 from model.trace.unproven import UnprovenError
+from tests.cases import each
 from tests.model.hub_models import FAMILIES, ODD, PARTLY, REFUSED, loaded, traced
 from tools.families_table import PAGE, measured
 
@@ -29,7 +30,7 @@ def test_a_family_opens_as_the_table_says_with_the_numbers_of_eager_attention(fa
     assert max(found.weights, found.result) < 1e-5
 
 
-@pytest.mark.parametrize("family", [*PARTLY, *ODD])
+@each("family", [*PARTLY, *ODD])
 def test_what_is_proven_holds_and_what_is_not_says_why(family: str) -> None:
     model = loaded(family)
     trace = traced(model, record="full")

@@ -28,6 +28,7 @@ from transformers.tokenization_utils_tokenizers import generate_merges
 
 from model import load_model
 from model.run.tokenizers import gpt2
+from tests.cases import each
 from tests.model.hub_families import FAMILIES
 from tests.model.hub_models import build, loaded, saved, train_pieces
 
@@ -54,10 +55,14 @@ def test_the_library_makes_one_model_at_a_time(monkeypatch: pytest.MonkeyPatch) 
     assert len({model.parameter_count for model in models}) == 1
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def copied(tmp_path: Path) -> Path:
     """A copy of a tiny Llama that a test may damage."""
     return shutil.copytree(saved("llama"), tmp_path / "copy")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return copied(tmp_path)
 
 
 def change_config(folder: Path, **settings: object) -> None:
@@ -128,9 +133,11 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("kind", DAMAGE)
-def test_a_folder_that_cannot_be_shown_is_refused_with_a_sentence(kind: str, folder: Path) -> None:
-    damage, reason = DAMAGE[kind]
+@each("kind", DAMAGE)
+def test_a_folder_that_cannot_be_shown_is_refused_with_a_sentence(
+    kind: str, tmp_path: Path
+) -> None:
+    folder, (damage, reason) = copied(tmp_path), DAMAGE[kind]
     damage(folder)
     with pytest.raises(ValueError, match=reason) as refused:
         load_model(str(folder), device="cpu")
@@ -160,7 +167,6 @@ def test_places_of_tokens_are_where_their_letters_stand() -> None:
             if token.special:
                 assert token.span is None
             else:
-                assert token.span is not None
                 word = text[slice(*token.span)]
                 assert word == (token.text if token.text != "<unk>" else "zebra")
         assert model.new_words(text) == ("zebra",)
@@ -205,16 +211,12 @@ def token_before(folder: Path) -> None:
     described.save(str(folder / "tokenizer.json"))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [None, own_output_matrix, space_before, token_before],
-    ids=lambda change: change and change.__name__,
-)
+@pytest.mark.parametrize("changes", [(), (own_output_matrix, space_before, token_before)])
 def test_gpt2_has_the_librarys_ids_and_logits_whatever_its_files_add(
-    change: Callable[[Path], None] | None, gpt2_folder: Path, tmp_path: Path
+    changes: tuple[Callable[[Path], None], ...], gpt2_folder: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(gpt2_folder, tmp_path / "gpt2")
-    if change is not None:
+    for change in changes:
         change(folder)
     trace = load_model(str(folder), device="cpu").trace("The cat sat on the mat. 😀")
     ids = AutoTokenizer.from_pretrained(folder)(trace.text)["input_ids"]

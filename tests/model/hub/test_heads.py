@@ -2,7 +2,6 @@
 
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,8 @@ import transformers
 
 from model import Trace, load_model
 from model.trace.unproven import UnprovenError
+from tests.cases import each
+from tests.folders import new_folder
 from tests.model.hub_families import FAMILIES
 from tests.model.hub_models import TEXT, build, save
 
@@ -28,7 +29,7 @@ HEADS = {
 
 @cache
 def saved(kind: str) -> Path:
-    folder = Path(mkdtemp(prefix=f"{kind}-"))
+    folder = new_folder(kind)
     family = HEADS[kind]
     choices = {**FAMILIES[family][2], "pad_token_id": 0}
     return save(folder, build(kind, FAMILIES[family][1], choices), adds=family in ("bert", "bart"))
@@ -43,7 +44,7 @@ def eager(kind: str, trace: Trace) -> Any:
     return made.decoder_attentions if "decoder_attentions" in made else made.attentions
 
 
-@pytest.mark.parametrize("kind", HEADS)
+@each("kind", HEADS)
 def test_a_model_without_logits_of_tokens_shows_its_layers_and_no_next_token(kind: str) -> None:
     model = load_model(str(saved(kind)), device="cpu")
     trace = model.trace(TEXT)

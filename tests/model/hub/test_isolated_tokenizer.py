@@ -15,7 +15,6 @@ def test_a_process_that_died_over_its_question_is_put_away_in_silence() -> None:
         [sys.executable, "-c", ""], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     process.wait()
-    assert process.stdin is not None
     process.stdin.write(b"a question that nobody reads")
     isolated_tokenizer._end(process)
     assert process.stdin.closed

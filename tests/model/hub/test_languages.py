@@ -4,7 +4,6 @@ import json
 import shutil
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -20,6 +19,8 @@ from transformers import (
 )
 
 from model import Model, load_model
+from tests.cases import each
+from tests.folders import new_folder
 from tests.model.hub_families import FAMILIES
 from tests.model.hub_models import build, train_pieces
 
@@ -57,7 +58,7 @@ def tokenizer_of(kind: str, folder: Path) -> Any:
 
 @cache
 def saved(kind: str) -> Path:
-    folder = Path(mkdtemp(prefix=f"{kind}-"))
+    folder = new_folder(kind)
     tokenizer = tokenizer_of(kind, folder)
     tokenizer.save_pretrained(folder)
     of_mbart = kind.startswith("mbart")
@@ -99,14 +100,14 @@ def fed_by_the_library(kind: str, source: str, target: str) -> tuple[list[int], 
     return read["encoder"], [start, *(id_ for id_ in rest if id_ != 2)]
 
 
-@pytest.mark.parametrize("kind", LANGUAGES)
+@each("kind", LANGUAGES)
 def test_a_target_gets_the_code_of_its_own_language(kind: str) -> None:
     trace = loaded(kind).trace(TEXT, TARGET)
     read = [token.id for token in trace.tokens], [token.id for token in trace.target_tokens]
     assert read == fed_by_the_library(kind, *LANGUAGES[kind][:2])
 
 
-@pytest.mark.parametrize("kind", LANGUAGES)
+@each("kind", LANGUAGES)
 def test_chosen_languages_are_read_and_written_as_in_the_library(kind: str) -> None:
     _, source, target = LANGUAGES[kind]
     model = loaded(kind).translating(source, target)
@@ -130,7 +131,7 @@ def test_a_language_that_a_model_does_not_know_is_refused_by_its_code() -> None:
         loaded("nllb").translating("eng_Latn", "xx")
 
 
-@pytest.mark.parametrize("kind", ["nllb", "mbart"])
+@each("kind", ["nllb", "mbart"])
 def test_without_a_language_of_its_own_a_target_has_the_one_that_the_model_writes(
     kind: str, tmp_path: Path
 ) -> None:

@@ -2,11 +2,9 @@
 
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 import transformers
 from transformers import AutoModel, AutoTokenizer
@@ -14,6 +12,8 @@ from transformers import AutoModel, AutoTokenizer
 from model import load_model
 from model.code import listing
 from model.nn.layers import segments_of
+from tests.cases import each
+from tests.folders import new_folder
 from tests.model.hub_families import FAMILIES, WORDS
 from tests.model.hub_models import build, loaded, train_pieces
 
@@ -28,7 +28,7 @@ KINDS = {
 @cache
 def saved(kind: str) -> Path:
     """A tiny encoder with BERT's tokenizer."""
-    folder = Path(mkdtemp(prefix=kind))
+    folder = new_folder(kind)
     choices = {**FAMILIES["bert"][2], "vocab_size": 64, "embedding_size": 48}
     build(*KINDS[kind], choices).save_pretrained(folder)
     if kind == "albert":
@@ -40,7 +40,7 @@ def saved(kind: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_a_pair_has_the_ids_the_token_types_and_the_weights_of_the_librarys(kind: str) -> None:
     library = AutoTokenizer.from_pretrained(saved(kind))
     model = load_model(str(saved(kind)), device="cpu")

@@ -14,6 +14,7 @@ from model.analysis.heads.statistics import families as families_of
 from model.analysis.stream.positions import bias_terms, biased, distance_bias
 from model.hub import loading
 from model.serving.engine import model_size
+from tests.cases import each
 from tests.model import hub_models as families
 
 HALVES = ("bfloat16", "float16")
@@ -24,8 +25,8 @@ def opened(family: str) -> Model:
     return load_model(str(families.saved(family)), device="cpu")
 
 
-@pytest.mark.parametrize("kind", HALVES)
-@pytest.mark.parametrize("family", FAMILIES)
+@each("kind", HALVES)
+@each("family", FAMILIES)
 def test_a_model_runs_in_half_precision_and_says_so(
     family: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,7 +81,7 @@ def test_models_of_our_own_stay_in_float32(monkeypatch: pytest.MonkeyPatch) -> N
     assert model.trace("a b c a b").device == "the CPU"
 
 
-@pytest.mark.parametrize(
+@each(
     ("asked", "there", "chosen"),
     [
         ("auto", (), "cpu"),
@@ -109,7 +110,7 @@ def test_the_device_is_the_one_that_is_asked_for_or_the_best_there_is(
         assert device_of(None) == torch.device(chosen)
 
 
-@pytest.mark.parametrize("family", ["t5", "deberta-v3"])
+@each("family", ["t5", "deberta-v3"])
 def test_biases_of_half_weights_are_told_in_numbers(
     family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +118,5 @@ def test_biases_of_half_weights_are_told_in_numbers(
     model = opened(family)
     (first, *_) = biased(families.traced(model))
     found = distance_bias(model, first) or bias_terms(model, first, 0)
-    assert found is not None
     check = found.check if isinstance(found.check, float) else found.check()
     assert check < 0.05

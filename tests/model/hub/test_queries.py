@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from model import load_model
 from model.analysis.stream.around_heads import AroundHeads
+from tests.cases import each
 from tests.model.hub_families import FAMILIES
 from tests.model.hub_models import build, loaded, save, traced
 
@@ -19,7 +19,7 @@ def test_dimensions_that_turn_behind_others_are_not_taken_for_the_first_ones() -
     assert AroundHeads(model, trace, trace.attention[0]).turn is None
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen3"])
+@each("family", ["llama", "qwen3"])
 def test_queries_are_turned_back_where_the_map_gives_them(family: str) -> None:
     model = loaded(family)
     trace, still = (traced(model, record="full") for _ in range(2))

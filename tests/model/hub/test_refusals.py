@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 
 from model import Model, load_model
 from model.loading.in_memory import trace
+from tests.cases import each
 from tests.model.hub_families import _BART, _GPT2, _LLAMA, _SMALL, _T5, GROUPED, VOCABULARY
 from tests.model.hub_models import build, save, saved
 
@@ -123,14 +124,14 @@ def hold(said: list[str]) -> None:
         assert not INTERNAL.search(ours), sentence
 
 
-@pytest.mark.parametrize("odd", _MADE)
+@each("odd", _MADE)
 def test_an_odd_model_is_opened_or_refused_in_a_sentence(odd: str, tmp_path: Path) -> None:
     kind, choices = _MADE[odd]
     settings = getattr(transformers, kind).config_class.__name__
     hold(sentences(save(tmp_path, build(kind, settings, choices), adds=False)))
 
 
-@pytest.mark.parametrize("odd", _CHANGED)
+@each("odd", _CHANGED)
 def test_an_odd_config_is_refused_in_a_sentence(odd: str, tmp_path: Path) -> None:
     family, changes = _CHANGED[odd]
     folder = shutil.copytree(saved(family), tmp_path / "copy")
@@ -139,7 +140,7 @@ def test_an_odd_config_is_refused_in_a_sentence(odd: str, tmp_path: Path) -> Non
     hold(sentences(folder))
 
 
-@pytest.mark.parametrize("family", ["llama", "gpt2"])
+@each("family", ["llama", "gpt2"])
 def test_an_adapter_beside_a_model_is_not_passed_over(family: str, tmp_path: Path) -> None:
     folder = shutil.copytree(saved(family), tmp_path / "copy")
     save_file({}, folder / "adapter_model.safetensors")

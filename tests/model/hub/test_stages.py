@@ -4,7 +4,6 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 from transformers.models.gemma2 import modeling_gemma2
@@ -16,6 +15,7 @@ from model.hub.attention import PLACE, hub_attention
 from model.nn.masks import causal_mask, window_mask
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
+from tests.cases import each
 
 HEADS, GROUPS, LENGTH, WIDTH = 4, 2, 7, 8
 LOWEST = torch.finfo(torch.float32).min
@@ -44,7 +44,7 @@ def module(groups: int, *, causal: bool = True) -> Any:
     return layer
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_each_stage_is_computed_as_the_library_does(case: str) -> None:
     source, given = CASES[case]
     groups = 1 if "bias" in case else GROUPS
@@ -61,15 +61,13 @@ def test_each_stage_is_computed_as_the_library_does(case: str) -> None:
         output, _ = hub_attention(layer, query, key, value, mask, scaling=scaling, **given)
     torch.testing.assert_close(output, expected, atol=1e-6, rtol=1e-5)
     (kept,) = recorder.attention
-    assert kept.mask is not None
     assert torch.equal(kept.mask[0, 0], causal_mask(LENGTH))
     assert kept.cap == given.get("softcap")
-    assert kept.bias is not None
     added = kept.bias.where(kept.mask, torch.zeros(())).expand(BIAS.shape)
     assert torch.equal(added, BIAS.where(causal_mask(LENGTH), 0) if "bias" in case else 0 * BIAS)
 
 
-@pytest.mark.parametrize("causal", [True, False])
+@each("causal", [True, False])
 def test_the_window_is_kept_as_the_number_of_keys_that_a_query_reads(causal: bool) -> None:
     layer = module(1, causal=causal)
     x = drawn(1, HEADS, LENGTH, WIDTH)

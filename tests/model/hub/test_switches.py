@@ -11,6 +11,7 @@ from model import Intervention, load_model
 from model.analysis.tokens.live_writing import Choice, live_writing, log_probabilities_of
 from model.analysis.tokens.prediction import Sampling
 from model.nn.key_value_cache import Eviction
+from tests.cases import each
 from tests.model.hub_models import FAMILIES, build, eager, eager_weights, loaded, save, traced
 
 
@@ -44,7 +45,7 @@ SWITCHES: dict[str, tuple[Intervention, Callable[[Any], None]]] = {
 STAGES = {"gemma2": "cap", "gpt_oss": "sinks", "t5": "bias", "mistral": "window"}
 
 
-@pytest.mark.parametrize("family", SWITCHES)
+@each("family", SWITCHES)
 def test_a_switch_gives_the_librarys_model_without_the_stage(family: str) -> None:
     model = loaded(family)
     intervention, change = SWITCHES[family]
@@ -84,7 +85,7 @@ def test_windows_that_look_both_ways_are_lifted_with_the_mask() -> None:
     assert [one.mask is None for one in only.attention] == [True, True, False]
 
 
-@pytest.mark.parametrize("family", ["mistral", "gemma2", "gemma3", "gpt_oss", "modernbert"])
+@each("family", ["mistral", "gemma2", "gemma3", "gpt_oss", "modernbert"])
 def test_each_layer_is_recorded_with_its_own_window(family: str) -> None:
     """The text is longer than every window. Layers without one read all that their mask allows."""
     trace = traced(loaded(family))

@@ -11,6 +11,7 @@ import transformers
 from model import load_model
 from model.hub.library import OLDEST
 from model.loading.in_memory import opened, trace
+from tests.cases import each
 from tests.model.hub_models import TARGET, TEXT, loaded, saved, traced
 from tests.model.loading.loaded_models import differences, own, snapshot, target_of
 
@@ -29,7 +30,7 @@ SHOWN = (
 )
 
 
-@pytest.mark.parametrize("family", SHOWN)
+@each("family", SHOWN)
 def test_it_is_shown_as_its_files_are(family: str) -> None:
     model, tokenizer = own(family)
     found = trace(model, tokenizer, TEXT, target=target_of(family))
@@ -49,8 +50,6 @@ def test_it_is_proven_once_and_again_after_a_change(monkeypatch: pytest.MonkeyPa
         model.model.layers[0].self_attn.q_proj.weight.mul_(1.5)
     assert opened(model, tokenizer) is not first
     changed = trace(model, tokenizer, TEXT)
-    assert changed.logits is not None
-    assert before is not None
     assert np.abs(changed.logits - before).max() > 1e-3
     with torch.no_grad():
         ids = torch.tensor([[token.id for token in changed.tokens]])
@@ -58,7 +57,7 @@ def test_it_is_proven_once_and_again_after_a_change(monkeypatch: pytest.MonkeyPa
     assert np.abs(changed.logits - own_logits).max() < 1e-5
 
 
-@pytest.mark.parametrize("changed", ["scaling", "eps", "forward"])
+@each("changed", ["scaling", "eps", "forward"])
 def test_it_is_proven_again_after_a_part_was_changed(changed: str) -> None:
     model, tokenizer = own("llama")
     before = opened(model, tokenizer).trace(TEXT)
@@ -71,8 +70,6 @@ def test_it_is_proven_again_after_a_part_was_changed(changed: str) -> None:
         case "forward":
             layer.mlp.forward = lambda x: 2 * x
     found = trace(model, tokenizer, TEXT)
-    assert before.logits is not None
-    assert found.logits is not None
     assert np.abs(found.logits - before.logits).max() > 1e-3
     ids = torch.tensor([[token.id for token in found.tokens]])
     with torch.no_grad():
@@ -99,7 +96,7 @@ def test_a_hook_that_changes_the_model_is_part_of_it() -> None:
     assert set(differences(trace(model, tokenizer, TEXT), plain).values()) == {0.0}
 
 
-@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16, torch.float64])
+@each("precision", [torch.bfloat16, torch.float16, torch.float64])
 def test_other_precisions_are_shown_in_their_own(precision: torch.dtype) -> None:
     model, tokenizer = own("llama", dtype=precision)
     before = snapshot(model)
@@ -109,7 +106,6 @@ def test_other_precisions_are_shown_in_their_own(precision: torch.dtype) -> None
     ids = torch.tensor([[token.id for token in found.tokens]])
     with torch.no_grad():
         exact = model.double()(ids).logits[0].numpy()
-    assert found.logits is not None
     assert np.abs(found.logits - exact).max() < 0.2
 
 
@@ -124,7 +120,7 @@ def test_without_a_tokenizer_ids_are_read() -> None:
     assert set(differences(found, named).values()) == {0.0}
 
 
-@pytest.mark.parametrize(
+@each(
     ("ids", "sentence"),
     [
         ([[4, 5], [5, 4]], "One text"),
@@ -149,7 +145,7 @@ def test_an_id_below_zero_is_refused_with_its_reason() -> None:
             trace(model, reads, [4, -100, 5])
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "family", "names"),
     [
         ("BertForMaskedLM", "bert", "encoder.0.self"),
@@ -217,7 +213,6 @@ def test_a_class_of_ones_own_with_adapters_is_shown_with_them() -> None:
     ids = torch.tensor([[token.id for token in found.tokens]])
     with torch.no_grad():
         given = model.eval()(ids).logits[0].numpy()
-    assert found.logits is not None
     assert np.abs(found.logits - given).max() < 1e-5
     assert not np.allclose(found.attention[0].query, traced(loaded("llama")).attention[0].query)
 

@@ -10,7 +10,7 @@ import transformers
 from model import load_trace
 from model.hub.layer_by_layer import LoadedLayers
 from model.loading.record import record, record_lines
-from tests.model.hub_models import TEXT, save, saved
+from tests.model.hub_models import TEXT, loaded, save, saved
 
 FAMILIES = ("llama", "gpt2", "qwen2", "bert", "t5", "gpt_neox", "bart", "gemma3", "bloom")
 
@@ -18,7 +18,7 @@ FAMILIES = ("llama", "gpt2", "qwen2", "bert", "t5", "gpt_neox", "bart", "gemma3"
 @pytest.mark.parametrize("family", FAMILIES)
 def test_layer_by_layer_the_file_is_the_same(family: str, tmp_path: Path) -> None:
     whole, layered = tmp_path / "whole.safetensors", tmp_path / "layered.safetensors"
-    record(str(saved(family)), TEXT, whole, full=True)
+    loaded(family).trace(TEXT, record="full").save(whole)
     record(str(saved(family)), TEXT, layered, full=True, by_layer=True)
     assert whole.read_bytes() == layered.read_bytes()
 

@@ -15,6 +15,7 @@ from model.loading.shipped import DamagedError, checkpoint_file, load_asset
 from model.run import tokenizers
 from model.run.tokenizers import GPT2Subset, tokenizer_from
 from model.system.files import file_hash
+from tests.cases import each
 from tests.harm import change_one_bit, cut_short
 from tests.model.tiny import SENTENCE, TINY, build
 from tools.training.publishing import save_asset
@@ -46,7 +47,7 @@ def rehash(folder: Path) -> None:
     (folder / "sha256.json").write_text(json.dumps(hashes))
 
 
-@pytest.mark.parametrize("name", TINY)
+@each("name", TINY)
 def test_what_is_saved_comes_back_in_half_precision(name: str, tmp_path: Path) -> None:
     folder = str(saved(name, tmp_path / "copy"))
     before, after = build(name), load_model(folder, device="cpu")
@@ -129,16 +130,18 @@ def assert_refused(folder: Path) -> None:
     assert "tiny" in str(refusal.value)
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_model_is_refused_with_a_sentence(folder: Path, damage: str) -> None:
+@each("damage", DAMAGES)
+def test_a_damaged_model_is_refused_with_a_sentence(tmp_path: Path, damage: str) -> None:
+    folder = saved("gpt", tmp_path / "tiny")
     DAMAGES[damage](folder)
     assert_refused(folder)
 
 
-@pytest.mark.parametrize("lie", UNTRUE)
+@each("lie", UNTRUE)
 def test_files_that_do_not_fit_each_other_are_refused_with_a_sentence(
-    folder: Path, lie: str
+    tmp_path: Path, lie: str
 ) -> None:
+    folder = saved("gpt", tmp_path / "tiny")
     UNTRUE[lie](folder)
     rehash(folder)
     assert_refused(folder)
@@ -159,9 +162,7 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path) -> None:
         save_asset(tmp_path / "x", model.module, model.tokenizer, card={})
 
 
-@pytest.mark.parametrize(
-    "name", ["gpt5", "", " ", "a\x00b", "x" * 5000, "\ud800", "<script>", "stories/.."]
-)
+@each("name", ["gpt5", "", " ", "a\x00b", "x" * 5000, "\ud800", "<script>", "stories/.."])
 def test_an_unknown_model_is_refused_with_the_names_there_are(name: str) -> None:
     with pytest.raises(ValueError, match=r"There is no model") as refusal:
         load_model(name)
@@ -176,7 +177,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
         load_model(str(tmp_path))
 
 
-@pytest.mark.parametrize("damage", [change_one_bit, Path.unlink], ids=["tampered", "missing"])
+@each("damage", [change_one_bit, Path.unlink])
 def test_a_damaged_vocabulary_is_refused_with_a_sentence(
     damage: Damage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

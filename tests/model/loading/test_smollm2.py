@@ -7,25 +7,32 @@ import numpy as np
 import pytest
 import torch
 
-from model import Intervention, Model, load_model
+from model import Intervention, Model
+from model.analysis.cost.cost import flops_by_part, growth, key_value_cache, memory, total_flops
+from model.analysis.cost.operations import Lengths, operations
 from model.analysis.heads.ranking import scores
 from model.analysis.heads.statistics import at_offset, families, induction, on_first
 from model.analysis.run_comparison import losses, rounding
+from model.arithmetic.sizes import parameter_parts
 from model.download.entries import folder_of, is_on_disk, is_unpacked
 from model.download.gguf import MANIFEST
 from model.loading.registry import models
 from model.nn.places import head_label
 from model.nn.recorder import Recorder, recording
 from model.serving.engine import model_size
+from tests.model.analysis.attribution.test_edge_values import sum_to_logits
+from tests.model.analysis.attribution.test_score_parts import cells, hold
+from tests.model.analysis.cost.test_costs_of_hub_models import counted_products, products
+from tests.model.tiny import loaded
 from viz.notation.numbers import nats, settled
 
 pytestmark = pytest.mark.xdist_group("smollm2")  # one worker, one copy in memory
 NAME = "smollm2-135m-instruct"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def smollm2() -> Model:
-    return load_model(NAME, device="cpu")
+    return loaded(NAME)
 
 
 @contextmanager
@@ -48,12 +55,6 @@ def in_double_precision(model: Model) -> Iterator[torch.nn.Module]:
     module.float()
     for hook in hooks:
         hook.remove()
-
-
-def test_it_completes_a_fact(smollm2: Model) -> None:
-    assert [token.text for token in smollm2.generate("The capital of France is", limit=1)] == [
-        " Paris"
-    ]
 
 
 def test_it_has_an_induction_head_and_a_previous_token_head(smollm2: Model) -> None:
@@ -110,15 +111,9 @@ def test_the_ranking_finds_its_induction_head(smollm2: Model) -> None:
 
 
 def test_the_digits_of_a_loss_hold_in_double_precision(smollm2: Model) -> None:
-    texts = (
-        "The capital of France is Paris, and the capital of Italy is",
-        "The animal didn't cross the street because it was too tired.",
-        "Tom Hill saw a red ball. Anna gave the ball to Tom",
-    )
+    text = "The animal didn't cross the street because it was too tired."
     changes = [Intervention(scale=factor) for factor in (None, 1.0, 10.0)]
-    runs = [
-        (smollm2.trace(text, intervention=change), change) for text in texts for change in changes
-    ]
+    runs = [(smollm2.trace(text, intervention=change), change) for change in changes]
     outputs = []
     with in_double_precision(smollm2) as module, torch.inference_mode():
         for run, change in runs:
@@ -142,7 +137,7 @@ def test_digits_that_hold_are_not_thrown_away(smollm2: Model) -> None:
     assert settled(rounding(smollm2.trace(text))) == 2
     unscaled = smollm2.trace(text, intervention=Intervention(scale=1.0))
     assert settled(rounding(unscaled)) == 1
-    assert settled(rounding(load_model("stories", device="cpu").trace(text))) >= 3
+    assert settled(rounding(loaded("stories").trace(text))) >= 3
 
 
 def test_a_copy_unpacked_from_4_bits_has_at_most_16_values_in_each_block(smollm2: Model) -> None:
@@ -164,3 +159,31 @@ def test_the_line_that_says_what_it_is_good_for_is_true(smollm2: Model) -> None:
     (token,) = smollm2.generate("The capital of France is", limit=1)
     assert token.text == " Paris"
     assert "continues “The capital of France is” with “Paris”" in said
+
+
+def test_the_parts_of_a_score_add_up_in_every_layer_and_those_of_a_logit(smollm2: Model) -> None:
+    """One head a layer, another one in each: together all nine. Of the logit all edges."""
+    trace = smollm2.trace("The cat saw the dog, and the dog")
+    every = [cell for cell in cells(trace) if cell[1] == cell[0].layer % cell[0].heads]
+    hold(smollm2, trace, every)
+    sum_to_logits(smollm2, trace)
+
+
+def test_its_costs_are_those_of_its_modules(smollm2: Model) -> None:
+    model, lengths = smollm2, Lengths(1, 13)
+    attention = model.module.body.model.layers[0].self_attn
+    weights = sum(weight.numel() for weight in attention.parameters())
+    parts, steps = parameter_parts(model.config), operations(model.config, lengths)
+    named = {step.name: step for step in steps if step.place == "decoder.self"}
+    assert parts["Attention"] == 30 * weights
+    assert sum(parts.values()) == model.parameter_count
+    assert named["Q"].numbers + named["K and V"].numbers == 12_480
+    assert (
+        flops_by_part(model.config, lengths)["projections"] == 2 * 13 * 30 * weights == 690_094_080
+    )
+    assert key_value_cache(model.config, lengths) == 149_760
+    assert memory(model.config, lengths).activations == 4_397_952
+    assert counted_products(model, lengths) == products(model, lengths)
+    assert total_flops(model.config, lengths) == pytest.approx(3.51e9, rel=2e-3)
+    crossing = growth(lambda lengths: total_flops(model.config, lengths), 1).crossing
+    assert crossing == pytest.approx(3_802, abs=1)

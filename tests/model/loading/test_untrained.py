@@ -23,6 +23,7 @@ from model.loading.untrained import (
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.system.settings import settings
+from tests.cases import each
 from tests.model.code.test_listing import run_listing
 from tests.model.nn.test_references import pytorchs_names, seeded_weights
 from tests.model.tiny import SENTENCE, TARGET, WORDS, closed_tokenizer
@@ -66,7 +67,7 @@ def read_by(model: Model, trace: Trace, name: str) -> Tensor:
     return torch.tensor(trace.residual[attention.stack][state])[None]
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@each("name", CLASSES)
 def test_each_attention_is_pytorchs_module_with_the_same_weights(name: str) -> None:
     model = shallow(name)
     trace, config = trace_of(model), model.config
@@ -105,7 +106,7 @@ def in_one(state: dict[str, Tensor], ours: str, width: int) -> dict[str, Tensor]
     }
 
 
-@pytest.mark.parametrize("name", WITH_FEED_FORWARD)
+@each("name", WITH_FEED_FORWARD)
 def test_each_stack_is_pytorchs_transformer_with_the_same_weights(name: str) -> None:
     model = shallow(name)
     trace = trace_of(model)
@@ -157,7 +158,7 @@ def fill_biases(theirs: nn.Module, state: dict[str, Tensor]) -> None:
     theirs.load_state_dict(missing | state)
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@each("name", CLASSES)
 def test_the_listing_is_the_model_and_the_check_line_holds(name: str) -> None:
     model = shallow(name)
     trace = trace_of(model)
@@ -220,7 +221,7 @@ def test_a_class_without_w_o_keeps_the_heads_as_they_are() -> None:
         assert torch.equal(weight, torch.eye(len(weight))) == model.keeps_heads
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_size_that_is_told_is_that_of_the_weights(name: str) -> None:
     config: TransformerConfig = UNTRAINED_BY_NAME[name].config
     with torch.device("meta"):

@@ -28,7 +28,7 @@ def test_an_ablated_head_is_recorded_as_it_was_and_writes_nothing(model: Model) 
         assert after.check() < 2e-5
 
 
-@pytest.mark.parametrize("model", [name for name in TINY if name != "bert"], indirect=True)
+@pytest.mark.models([name for name in TINY if name != "bert"])
 def test_the_stream_loses_exactly_what_the_ablated_heads_wrote(model: Model) -> None:
     before = run(model)
     for stack in model.stacks():
@@ -58,10 +58,9 @@ def test_ablation_holds_beside_an_intervention_of_another_sublayer() -> None:
     assert not np.array_equal(trace.residual["decoder"][1], run(model).residual["decoder"][1])
 
 
-@pytest.mark.parametrize("model", POSITIONED, indirect=True)
+@pytest.mark.models(POSITIONED)
 def test_without_positions_nothing_is_added_and_nothing_is_turned(model: Model) -> None:
     before, after = run(model), run(model, NO_POSITIONS)
-    assert before.positions is not None
     assert after.positions is not None
     assert np.abs(before.positions).max() > 0
     assert (after.positions == 0).all()
@@ -98,7 +97,7 @@ def by_word(model: Model, text: str, intervention: Intervention) -> dict[str, np
     }
 
 
-@pytest.mark.parametrize("model", of_shape("encoder", "encoder-decoder"), indirect=True)
+@pytest.mark.models(of_shape("encoder", "encoder-decoder"))
 def test_without_positions_an_encoder_cannot_tell_who_kills_whom(model: Model) -> None:
     if model.tokenizer.new_words(LION):
         words = list(dict.fromkeys(sentence(model).split()))[:3]

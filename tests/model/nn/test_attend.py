@@ -117,7 +117,7 @@ def test_a_kernel_that_leaves_nan_in_an_empty_row_does_no_harm(
 
 
 @PATHS
-@pytest.mark.parametrize("mask_value", [-1e9, -1e20])
+@each("mask_value", [-1e9, -1e20])
 def test_a_row_filled_with_a_large_number_only_is_uniform(
     explicit: bool, mask_value: float
 ) -> None:

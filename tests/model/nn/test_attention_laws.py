@@ -78,7 +78,7 @@ def test_rows_of_weights_sum_to_one(trace: Trace) -> None:
         assert (weights >= 0).all()
 
 
-@pytest.mark.parametrize("model", WITH_DECODER, indirect=True)
+@pytest.mark.models(WITH_DECODER)
 def test_a_causal_mask_lets_no_query_look_at_the_future(trace: Trace) -> None:
     causal = [pair for pair in every_head(trace) if pair[0].kind == "causal"]
     assert causal
@@ -93,24 +93,22 @@ def test_a_mask_is_given_wherever_something_may_not_look(trace: Trace) -> None:
     for attention in trace.attention:
         expected = may_look(attention).numpy()
         if attention.kind == "causal":
-            assert attention.mask is not None
             assert attention.mask.dtype == np.bool_
             np.testing.assert_array_equal(attention.mask, expected)
         else:
             assert attention.mask is None
 
 
-@pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder"))
 def test_a_later_word_leaves_earlier_rows_alone(model: Model) -> None:
     longer = sentence(model)
     shorter = longer.rsplit(maxsplit=1)[0]
     _assert_same_beginning(model.trace(shorter), model.trace(longer))
 
 
-@pytest.mark.parametrize("model", TRANSLATORS, indirect=True)
+@pytest.mark.models(TRANSLATORS)
 def test_a_later_target_word_leaves_earlier_rows_alone(model: Model) -> None:
     longer = target(model)
-    assert longer is not None
     shorter = longer.rsplit(maxsplit=1)[0]
     text = sentence(model)
     _assert_same_beginning(model.trace(text, shorter), model.trace(text, longer))
@@ -128,11 +126,10 @@ def _assert_same_beginning(shorter: Trace, longer: Trace) -> None:
             before.output, after.output[:, : before.output.shape[1]], atol=NEAR
         )
     assert shorter.logits is not None
-    assert longer.logits is not None
     np.testing.assert_allclose(shorter.logits, longer.logits[:length], atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("model", TRANSLATORS, indirect=True)
+@pytest.mark.models(TRANSLATORS)
 def test_cross_attention_joins_the_target_with_the_source(trace: Trace) -> None:
     crosses = [attention for attention in trace.attention if attention.kind == "cross"]
     assert crosses

@@ -36,7 +36,7 @@ INTERVENTIONS: dict[str, dict[str, Any]] = {
     },
 }
 EVERY_INTERVENTION = each("intervention", INTERVENTIONS)
-ON_TINY = pytest.mark.parametrize("model", TINY, indirect=True)
+ON_TINY = pytest.mark.models(TINY)
 
 
 def expected_mask(attention: Attention, intervention: Intervention, source: str) -> np.ndarray:
@@ -209,7 +209,7 @@ def test_dropout_falls_differently_in_each_sublayer_and_head() -> None:
     assert len(patterns) == 6
 
 
-@pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder", "encoder-decoder"))
 def test_generation_runs_with_the_intervention(model: Model) -> None:
     text = sentence(model)
     target_so_far = "" if model.config.shape == "encoder-decoder" else None
@@ -219,7 +219,6 @@ def test_generation_runs_with_the_intervention(model: Model) -> None:
         Intervention(ablated=SET((model.attention_names[0], head) for head in range(2))),
     ):
         predicted = model.trace(text, target_so_far, intervention).logits
-        assert predicted is not None
         written = model.generate(text, limit=1, intervention=intervention)
         assert written[0].id == predicted[-1].argmax()
 

@@ -164,7 +164,7 @@ def test_a_reads_another_sequence_as_our_cross_attention_does(x: Tensor) -> None
     torch.testing.assert_close(same(x, source), theirs(source, source, x, None))
 
 
-@pytest.mark.parametrize("bias", [False, True])
+@each("bias", [False, True])
 def test_b_the_single_head_class_is_our_attention_with_one_head(x: Tensor, bias: bool) -> None:
     theirs = SelfAttention(WIDTH, WIDTH, qkv_bias=bias)
     unchanged = nn.Linear(WIDTH, WIDTH, bias=False)

@@ -10,7 +10,7 @@ from tests.model.tiny import loaded, of_shape, run, sentence
 NEAR = 2e-5
 
 
-@pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder"))
 @each("mask_value", [-1e9, -1e20])
 def test_a_large_negative_mask_value_is_as_good_as_minus_infinity(
     model: Model, mask_value: float
@@ -22,7 +22,7 @@ def test_a_large_negative_mask_value_is_as_good_as_minus_infinity(
         assert (ours.weights(0)[0, 1:] == 0).all()
 
 
-@pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder"))
 def test_a_mask_value_of_zero_hides_nothing(model: Model) -> None:
     for attention in run(model, Intervention(fill=0.0)).attention:
         for head in range(attention.heads):
@@ -31,7 +31,7 @@ def test_a_mask_value_of_zero_hides_nothing(model: Model) -> None:
             assert (attention.weights(head)[future] > 0).all()
 
 
-@pytest.mark.parametrize("model", of_shape("encoder-decoder"), indirect=True)
+@pytest.mark.models(of_shape("encoder-decoder"))
 def test_hidden_source_words_are_hidden_wherever_the_source_is_read(model: Model) -> None:
     trace = run(model, Intervention(hidden=frozenset({2})))
     for attention in trace.attention:
@@ -54,7 +54,7 @@ def test_a_text_hidden_wholly_gives_zeros_and_never_nan(model: Model, explicit: 
     assert trace.logits is None or np.isfinite(trace.logits).all()
 
 
-@pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder"))
 @each("explicit", [False, True])
 def test_a_first_word_cut_from_itself_has_an_empty_row(model: Model, explicit: bool) -> None:
     trace = run(model, Intervention(blocked=frozenset({(0, 0)})), explicit=explicit)

@@ -12,6 +12,7 @@ from model.analysis.heads.contributions import ablate_each
 from model.code.origin import origin
 from model.nn.patches import Patch, PatchKind, PatchPart
 from model.nn.places import Place
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import TARGET, TINY, loaded
 
@@ -74,17 +75,17 @@ def give_the_other_run(model: Model) -> None:
 A_IDS, B_IDS = (2, 3, 4, 2, 5), (2, 6, 3, 2, 5)
 
 
-@pytest.mark.parametrize("name", TINY)
+@each("name", TINY)
 def test_everything_gives_the_other_run_and_ones_own_parts_change_nothing(name: str) -> None:
     give_the_other_run(loaded(name))
 
 
-@pytest.mark.parametrize("family", hub_models.FAMILIES)
+@each("family", hub_models.FAMILIES)
 def test_everything_gives_the_other_run_in_every_family(family: str) -> None:
     give_the_other_run(hub_models.loaded(family))
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "gpt-post"])
+@each("name", ["gpt", "llama", "gpt-post"])
 def test_a_head_is_the_other_runs_and_the_rest_is_recomputed(name: str) -> None:
     model = loaded(name)
     a, b = (model.trace(text) for text in (A, B))

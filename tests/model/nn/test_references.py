@@ -14,6 +14,7 @@ from model import Model, Trace
 from model.download.wheel import cache_folder
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
+from tests.cases import each
 from tests.model.tiny import SENTENCE, WORDS, build, closed_tokenizer, loaded, target
 
 THREE = ("query", "key", "value")
@@ -46,7 +47,7 @@ def bert() -> BertModel:
     return BertModel.from_pretrained(cache_folder("minilm"), attn_implementation="eager").eval()
 
 
-@pytest.mark.parametrize("text", SENTENCES)
+@each("text", SENTENCES)
 def test_minilm_is_hugging_faces_bert(bert: BertModel, text: str) -> None:
     model = loaded("minilm")
     trace = model.trace(text, record="full")
@@ -203,7 +204,7 @@ def _assert_same_decoder(model: Model, theirs: nn.Module) -> None:
     np.testing.assert_allclose(trace.logits, result.logits[0], atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["translator", "translator-pre"])
+@each("name", ["translator", "translator-pre"])
 def test_our_encoder_and_decoder_are_pytorchs_transformer(name: str) -> None:
     model = build(name)
     config = model.config

@@ -118,7 +118,7 @@ def test_every_combination_of_stages_is_the_formula(
         assert replace(attention, steps={}, **{name: None}).check() > 1e-3
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@each("dropout", [0.0, 0.5])
 def test_the_check_sees_one_wrong_number_in_any_step_of_an_explicit_pass(dropout: float) -> None:
     _, attention = recorded(
         CAUSAL, Intervention(dropout=dropout), explicit=True, **stages("cap", "bias", "sinks")
@@ -143,7 +143,6 @@ def test_a_bias_is_what_the_kernel_adds_in_a_float_mask(
     expected = F.scaled_dot_product_attention(query, key, value, attn_mask=added, enable_gqa=True)
     output, attention = recorded(place, bias=bias)
     torch.testing.assert_close(output, expected)
-    assert attention.bias is not None
     assert attention.bias.shape == ((1, 1, 1, *shape)[-3:] if shape[0] != 2 else shape[1:])
     assert attention.look_ahead is (place == CAUSAL)
     assert attention.check() < 1e-5
@@ -155,14 +154,13 @@ def test_a_repeated_bias_is_kept_once_and_one_of_zeros_is_none() -> None:
         (HEADS, 1, LENGTH): drawn(HEADS, 1, LENGTH).expand(HEADS, LENGTH, LENGTH),
     }.items():
         _, attention = recorded(bias=bias)
-        assert attention.bias is not None
         assert attention.bias.shape == kept
         assert attention.check() < 1e-5
     _, attention = recorded(bias=torch.zeros(1, HEADS, LENGTH, LENGTH))
     assert attention.bias is None
 
 
-@pytest.mark.parametrize("explicit", [False, True], ids=["shortest", "explicit"])
+@each("explicit", [False, True])
 def test_stages_that_a_layer_has_not_equal_the_one_before(explicit: bool) -> None:
     _, attention = recorded(CAUSAL, explicit=explicit)
     assert (attention.cap, attention.bias, attention.sinks, attention.window) == (None,) * 4
@@ -171,7 +169,7 @@ def test_stages_that_a_layer_has_not_equal_the_one_before(explicit: bool) -> Non
     np.testing.assert_array_equal(attention.sink_weights(1), np.zeros(LENGTH))
 
 
-@pytest.mark.parametrize("explicit", [False, True], ids=["shortest", "explicit"])
+@each("explicit", [False, True])
 def test_a_row_with_every_key_masked_is_zero_and_all_of_it_goes_to_the_sink(explicit: bool) -> None:
     mask = causal_mask(LENGTH)
     mask[2] = False
@@ -183,7 +181,7 @@ def test_a_row_with_every_key_masked_is_zero_and_all_of_it_goes_to_the_sink(expl
         assert attention.check() < 1e-5
 
 
-@pytest.mark.parametrize("name", ["cap", "bias", "sinks"])
+@each("name", ["cap", "bias", "sinks"])
 def test_a_stage_switched_off_is_the_formula_without_it(name: str) -> None:
     own, _ = recorded(CAUSAL, **stages("cap", "bias", "sinks"))
     others = {"cap", "bias", "sinks"} - {name}
@@ -200,7 +198,7 @@ def test_a_stage_switched_off_is_the_formula_without_it(name: str) -> None:
     assert torch.equal(recorded(CAUSAL, switched)[0], plain)
 
 
-@pytest.mark.parametrize("explicit", [False, True], ids=["shortest", "explicit"])
+@each("explicit", [False, True])
 def test_the_sink_and_the_others_share_what_a_weight_set_by_hand_leaves(explicit: bool) -> None:
     _, before = recorded(CAUSAL, **stages("cap", "bias", "sinks"))
     cell = ("decoder.0.self", 1, 3, 2, 0.25)
@@ -238,9 +236,9 @@ def test_every_stage_runs_where_the_model_is(names: tuple[str, ...], explicit: b
         assert {x.device for x in kept if isinstance(x, Tensor)} == {meta}
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("shape", BIASES.values(), ids=[*BIASES])
-@pytest.mark.parametrize("names", [(), ("cap",), ("sinks",)], ids=["bias", "cap", "sinks"])
+@each("masked", [False, True])
+@each("shape", BIASES.values())
+@each("names", [(), ("cap",), ("sinks",)])
 def test_a_long_text_is_computed_some_queries_at_a_time(
     names: tuple[str, ...],
     shape: tuple[int, ...],

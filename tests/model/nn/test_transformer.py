@@ -10,9 +10,8 @@ from model.nn.transformer import Transformer
 from tests.model.tiny import build, loaded, of_shape, sentence
 
 
-@pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder", "encoder-decoder"))
 def test_the_last_state_read_as_a_prediction_is_the_models_own(model: Model, trace: Trace) -> None:
-    assert trace.logits is not None
     read = model.unembed(trace.residual["decoder"][-1])
     np.testing.assert_allclose(read, trace.logits, atol=1e-4, rtol=1e-4)
     lens = model.unembed(trace.streams["decoder"])
@@ -20,7 +19,7 @@ def test_the_last_state_read_as_a_prediction_is_the_models_own(model: Model, tra
     np.testing.assert_allclose(lens[-1], trace.logits, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("model", of_shape("encoder"), indirect=True)
+@pytest.mark.models(of_shape("encoder"))
 def test_an_encoder_predicts_nothing(model: Model, trace: Trace) -> None:
     assert trace.logits is None
     with pytest.raises(ValueError, match="no next token"):
@@ -29,7 +28,7 @@ def test_an_encoder_predicts_nothing(model: Model, trace: Trace) -> None:
         model.generate(sentence(model))
 
 
-@pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder", "encoder-decoder"))
 def test_generation_takes_the_most_probable_token_again_and_again(model: Model) -> None:
     text = sentence(model)
     written = [token.id for token in model.generate(text, limit=3)]

@@ -30,5 +30,5 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(corpus: Path) -> Profile:
     """Of house-gpt over all sentences. No test changes it."""
     found = profile("house-gpt", corpus, by_line=True, window=WINDOW)
-    assert found.sums.windows == len(SENTENCES) == 204
+    assert found.sums.windows == len(SENTENCES) == 48
     return found

@@ -26,7 +26,7 @@ STRUCTURED = (
 )
 BOOK = lzma.decompress(Path("tools/training/books/austen.txt.xz").read_bytes()).decode()
 WRITTEN = re.findall(r"(?<=\. )[A-Z][a-z][^.!?\"_]{15,60}\.(?= )", " ".join(BOOK.split()))
-SENTENCES = (*STRUCTURED, *WRITTEN[:: len(WRITTEN) // 192][:192])
+SENTENCES = (*STRUCTURED, *WRITTEN[:: len(WRITTEN) // 36][:36])
 WINDOW = 32  # tokens: each sentence fits
 
 

@@ -3,12 +3,10 @@
 import contextlib
 import errno
 import os
-import shutil
 import signal
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +26,7 @@ from model.profile.engines import actors  # noqa: E402
 from model.profile.engines.actors import _Crew  # noqa: E402
 from model.profile.slices import ATTEMPTS  # noqa: E402
 from model.system.cluster_machine import Machine  # noqa: E402
+from tests.folders import new_folder  # noqa: E402
 from tests.model.profile.test_profile import assert_equal  # noqa: E402
 from tests.model.profile.test_run import saved  # noqa: E402
 
@@ -132,10 +131,8 @@ def test_a_machine_that_comes_helps_and_one_that_goes_loses_nothing(
     run: Callable[..., Profile],
     whole: Profile,
     monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
 ) -> None:
-    folder = tempfile.mkdtemp(prefix="ray-")  # the names of sockets must be short
-    request.addfinalizer(lambda: shutil.rmtree(folder, ignore_errors=True))
+    folder = str(new_folder("ray"))
     machines: list[Machine] = []
 
     def add(crew: _Crew) -> bool:
@@ -160,7 +157,6 @@ def test_where_the_command_is_killed_the_next_one_goes_on_from_what_it_saved(
     model, corpus = whole.about.model, Path(whole.about.model).with_name("corpus.txt")
     command = [sys.executable, "-c", DRIVER, model, str(corpus), str(tmp_path), cluster]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) as driver:
-        assert driver.stdout is not None
         assert driver.stdout.readline() == b"two\n"
         driver.kill()
     assert open_profile(tmp_path).sums.windows == 2

@@ -17,6 +17,7 @@ from model.profile.battery import KINDS, labels
 from model.profile.battery.asking import COLUMNS, Tally
 from model.profile.battery.prompts import NAMES, NOUNS, random_prompts, sentence_prompts
 from model.trace.records import Token
+from tests.cases import each
 
 ASSETS = Path(package.__file__).parent / "assets"
 Texts = list[str]
@@ -131,7 +132,7 @@ def asked() -> pd.DataFrame:
     return table.assign(head=np.array(list(heads))[table["head"]])
 
 
-@pytest.mark.parametrize("label", PLANTED)
+@each("label", PLANTED)
 def test_a_planted_head_gets_its_own_label_and_no_other(label: str, asked: pd.DataFrame) -> None:
     mine = asked[asked["head"] == label].set_index("label")
     assert mine.index[mine["given"]].tolist() == [label]
@@ -139,13 +140,13 @@ def test_a_planted_head_gets_its_own_label_and_no_other(label: str, asked: pd.Da
     assert mine["control"][label] < 0.25  # full stops are a fifth of their text
 
 
-@pytest.mark.parametrize("impostor", IMPOSTORS)
+@each("impostor", IMPOSTORS)
 def test_a_head_with_another_reason_gets_no_label(impostor: str, asked: pd.DataFrame) -> None:
     mine = asked[asked["head"] == impostor]
     assert not mine["given"].any(), mine[mine["given"]]
 
 
-@pytest.mark.parametrize("name", ["house-gpt", "induction"])
+@each("name", ["house-gpt", "induction"])
 def test_the_heads_that_training_found_get_their_labels(name: str) -> None:
     found = labels(load_model(name))
     given = set(

@@ -2,17 +2,16 @@
 
 from pathlib import Path
 
-import pytest
-
 from model.profile.corpus import PIECE, Corpus
 from model.profile.token_classes import CLASSES, token_classes
 from model.trace.records import Token
+from tests.cases import each
 
 LONG = "one line without an end " * 20_000
 
 
-@pytest.mark.parametrize("by_line", [False, True])
-@pytest.mark.parametrize("text", [LONG, "x" * len(LONG), " " * len(LONG), f"{LONG}\n\n{LONG}"])
+@each("by_line", [False, True])
+@each("text", [LONG, "x" * len(LONG), " " * len(LONG), f"{LONG}\n\n{LONG}"])
 def test_a_long_line_is_read_in_pieces_that_hold_all_of_it(
     text: str, by_line: bool, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from model.profile import open_profile
+from tests.cases import each
 
 Said = dict[str, Any]
 
@@ -27,12 +28,16 @@ def opened(folder: Path) -> tuple[Said, pa.Table]:
     return json.loads(heads.schema.metadata[b"profile"]), heads
 
 
-@pytest.fixture
-def folder(saved_profile: Path, tmp_path: Path) -> Path:
+def copied(saved_profile: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(saved_profile, tmp_path / "theirs"))
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def folder(saved_profile: Path, tmp_path: Path) -> Path:
+    return copied(saved_profile, tmp_path)
+
+
+@each(
     "changed",
     [
         {"version": 2},
@@ -52,7 +57,10 @@ def folder(saved_profile: Path, tmp_path: Path) -> Path:
         {"versions": ["x" * 10_000]},
     ],
 )
-def test_metadata_that_cannot_be_are_refused(changed: Said, folder: Path) -> None:
+def test_metadata_that_cannot_be_are_refused(
+    changed: Said, saved_profile: Path, tmp_path: Path
+) -> None:
+    folder = copied(saved_profile, tmp_path)
     said, heads = opened(folder)
     write(folder, said, heads)
     open_profile(folder)  # written again it is still one
@@ -76,7 +84,7 @@ def first(value: Any) -> Callable[[list[Any]], list[Any]]:
     return lambda values: [value, *values[1:]]
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         replaced("layer", first("no.place")),
@@ -93,15 +101,16 @@ def first(value: Any) -> Callable[[list[Any]], list[Any]]:
     ],
 )
 def test_heads_that_cannot_be_are_refused(
-    change: Callable[[pa.Table], pa.Table], folder: Path
+    change: Callable[[pa.Table], pa.Table], saved_profile: Path, tmp_path: Path
 ) -> None:
+    folder = copied(saved_profile, tmp_path)
     said, heads = opened(folder)
     write(folder, said, change(heads))
     with pytest.raises(ValueError, match="cannot be read"):
         open_profile(folder)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "change"),
     [
         ("examples", replaced("query", first(10**6))),
@@ -122,8 +131,9 @@ def test_heads_that_cannot_be_are_refused(
     ],
 )
 def test_other_files_that_cannot_be_are_refused(
-    name: str, change: Callable[[pa.Table], pa.Table], folder: Path
+    name: str, change: Callable[[pa.Table], pa.Table], saved_profile: Path, tmp_path: Path
 ) -> None:
+    folder = copied(saved_profile, tmp_path)
     said, heads = opened(folder)
     file = folder / f"{name}-{said['files'][name]}.parquet"
     pq.write_table(change(pq.read_table(file)), file)

@@ -14,6 +14,7 @@ from model.profile import Profile, profile
 from model.profile.examples import KEPT
 from model.profile.sums import MAP
 from model.profile.token_classes import CLASSES, DELIMITERS, token_classes
+from tests.cases import each
 from tests.model.profile.sentences import SENTENCES, WINDOW, rows, traces
 from tests.model.tiny import loaded
 
@@ -26,7 +27,7 @@ def mean(found: list[tuple[float, int]]) -> float:
     return sum(total for total, _ in found) / count if count else np.nan
 
 
-@pytest.mark.parametrize("name", ["house-gpt", "minilm"])
+@each("name", ["house-gpt", "minilm"])
 def test_shares_entropy_and_distance_are_those_of_a_plain_loop(
     name: str, whole: Profile, corpus: Path
 ) -> None:

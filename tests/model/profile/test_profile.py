@@ -19,6 +19,7 @@ from model.nn.places import Head
 from model.profile import Profile, open_profile, profile
 from model.profile.run import RunProgress
 from model.profile.sums import Sums
+from tests.cases import each
 from tests.model.profile.sentences import SENTENCES, WINDOW, traces
 from tests.model.profile.test_run import in_this_process, saved
 
@@ -113,7 +114,7 @@ def test_windows_are_counted_once(corpus: Path) -> None:
         part + part
 
 
-@pytest.mark.parametrize("head", [("decoder.1.self", 7), ("decoder.0.self", 2)])
+@each("head", [("decoder.1.self", 7), ("decoder.0.self", 2)])
 def test_a_percentile_holds_the_share_of_smaller_numbers(whole: Profile, head: Head) -> None:
     weights = [trace.find(head[0]).weights(head[1]) for trace in traces("house-gpt")]
     every = np.concatenate([one[np.tri(len(one), dtype=bool)] for one in weights])

@@ -21,6 +21,7 @@ from model.profile.tables import ProfileScope
 from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
 from model.system.memory import OutOfMemoryError
+from tests.cases import each
 from tools.training.publishing import save_asset
 
 TEXT = "ab ba. " * 8
@@ -61,7 +62,7 @@ def test_a_worker_refuses_a_model_that_changed_since_the_run_began(tmp_path: Pat
         of_weights(name, "0" * 64)
 
 
-@pytest.mark.parametrize("written", [0, 11])  # 1 token or 12: the start and so many words
+@each("written", [0, 11])  # 1 token or 12: the start and so many words
 def test_a_window_is_left_out_where_the_decoder_writes_too_little_or_too_much(
     written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +107,7 @@ def test_without_memory_the_run_ends_and_no_window_counts_as_done(
         profile(name, corpus)
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), 2.0**40])
+@each("number", [float("nan"), float("inf"), -float("inf"), 2.0**40])
 def test_numbers_that_int64_cannot_hold_are_refused(number: float) -> None:
     with pytest.raises(ValueError, match="not finite, or too large"):
         whole(torch.tensor([1.0, number]), 30)

@@ -19,6 +19,7 @@ from model.profile.shipped import (
     shipped_profiles,
 )
 from model.profile.window import Profiled, window_sums
+from tests.cases import each
 from tools import profiles_card
 from tools.training.profiles import PLANS, model_of
 
@@ -52,7 +53,7 @@ def test_the_texts_are_made_again_byte_for_byte(tmp_path: Path) -> None:
         assert (how.text, how.source) == (plan.text, plan.source)
 
 
-@pytest.mark.parametrize("name", [name for name in SHIPPED if model_and_step(name)[0] in models])
+@each("name", [name for name in SHIPPED if model_and_step(name)[0] in models])
 def test_windows_computed_again_have_the_examples_of_the_profile(name: str) -> None:
     model = model_of(name)
     found = open_profile(shipped_profiles()[name])
@@ -83,7 +84,6 @@ def assert_listed(found: Profile, again: np.ndarray, number: int) -> None:
 def test_other_weights_have_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     model = load_model("induction")
     found = shipped_profile("induction")
-    assert found is not None
     assert profile_of(model) is found
     assert weights_hash(model) == found.about.weights
     other = load_model("induction")

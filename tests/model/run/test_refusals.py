@@ -88,7 +88,7 @@ def test_an_edge_that_one_of_the_named_sublayers_has_is_accepted() -> None:
     assert trace.find("encoder.0.self").weights(0)[7, 7] == 0
 
 
-@pytest.mark.parametrize("name", ["gpt", "bert"])
+@each("name", ["gpt", "bert"])
 def test_a_target_without_a_second_stack_is_refused(name: str) -> None:
     assert_refused(lambda: loaded(name).trace(SENTENCE, "le chat"), "target")
 

@@ -10,8 +10,10 @@ from tokenizers import models, normalizers, pre_tokenizers
 from model.hub.tokenizer_process import _words as words_and_places
 from model.run.tokenizers import gpt2
 from model.run.word_cuts import LONGEST, longest_first, merged, whole_gpt2, word_cut, words_of
+from tests.cases import each
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.words import KINDS
+from tests.model.hub_models import smollm2s_tokenizer
 from tests.model.tiny import loaded
 
 TEXTS = (
@@ -20,14 +22,15 @@ TEXTS = (
     "   \n\n\t  x  \r\n y   ",
     "Donaudampfschifffahrtsgesellschaft antidisestablishmentarianism zzzzxq'll",
     *ATTACKS,
-    *(writer(random.Random(seed))[:400] for seed in range(2) for writer, _ in KINDS.values()),
+    *(writer(random.Random(0))[:200] for writer, _ in KINDS.values()),
 )
-MODELS = ("house-gpt", "stories", "minilm", "smollm2-135m-instruct")
+MODELS = ("house-gpt", "stories", "minilm", "smollm2")
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_the_last_row_is_the_tokenizers_own_and_the_words_make_its_text(name: str) -> None:
-    tokenizer, tried = loaded(name).tokenizer, 0
+    tokenizer = smollm2s_tokenizer() if name == "smollm2" else loaded(name).tokenizer
+    tried = 0
     for text in filter(str.strip, TEXTS):
         words = words_of(tokenizer, text)
         pieces = []
@@ -83,7 +86,7 @@ def test_a_list_of_whole_words_cuts_none_and_a_long_word_is_refused() -> None:
         word_cut(whole_gpt2(), "x" * 60, 0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "places"),
     [("我爱 cats dog", [(0, 1), (1, 2), (3, 7), (8, 11)]), ("cafe\u0301 Cats", [(0, 4), (6, 10)])],
 )

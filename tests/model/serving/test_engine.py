@@ -16,6 +16,7 @@ from model.run.protocols import check_record
 from model.serving import engine
 from model.serving.engine import CacheLookup, Engine, Event, Passed, Request, model_size
 from model.system.memory import OutOfMemoryError
+from tests.cases import each
 from tests.model.hub_models import saved
 from tests.model.tiny import quiet
 
@@ -198,7 +199,7 @@ def read(shared: Engine, path: Path, way: str) -> object:
     return shared.model(str(path), quiet)
 
 
-@pytest.mark.parametrize("way", ["by its path", "dropped"])
+@each("way", ["by its path", "dropped"])
 def test_a_trace_file_for_which_there_is_no_memory_is_refused(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,8 +238,8 @@ def test_a_trace_file_of_more_tokens_than_a_page_shows_is_refused(
     assert len(load_trace(path).tokens) == 3  # outside of pages nothing is bounded
 
 
-@pytest.mark.parametrize("name", ["stories", "llama"])
-@pytest.mark.parametrize(("full", "dropout"), [(False, False), (True, False), (False, True)])
+@each("name", ["stories", "llama"])
+@each(("full", "dropout"), [(False, False), (True, False), (False, True)])
 def test_a_pass_that_would_record_more_than_a_page_holds_is_refused_before_it_runs(
     name: str, full: bool, dropout: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

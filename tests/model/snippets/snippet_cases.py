@@ -44,9 +44,8 @@ TEXTS = {
     "notes-two-layers": "The cat sat on the mat",
     "all-stages": "Tom Hill saw a red ball. Anna gave the ball to Tom",
     "distance-buckets": "Tom Hill saw a red ball",
-    "smollm2-135m-instruct": "The animal was too tired to cross",
 }
-FAMILY_NAMES = ("mistral", "gpt_neox", "phi", "qwen3", "gemma", "bart", "opt")
+FAMILY_NAMES = ("llama", "mistral", "gpt_neox", "phi", "qwen3", "gemma", "bart", "opt")
 CHANGES: dict[str, dict[str, Any]] = {
     "not scaled": {"scale": 1.0},
     "a factor below zero": {"scale": -0.3},
@@ -98,15 +97,15 @@ def changed_cases() -> Iterator[tuple[str, Case]]:
                 continue
             trace = model.trace(TEXTS[name], intervention=Intervention(**fields))
             yield f"{name}, {change}", (model, trace, trace.attention[1])
-    grouped = tiny.loaded("smollm2-135m-instruct")
+    grouped = loaded("llama")
     later = tiny.loaded("all-stages")
     for name, fields in NEW_CHANGES.items():
         trace = later.trace(TEXTS["all-stages"], intervention=Intervention(**fields))
         yield f"all-stages, {name}", (later, trace, trace.attention[2])
     for change in ("dropout", "a mask value", "no positions", "padding"):
         intervention = Intervention(**CHANGES[change])
-        trace = grouped.trace(TEXTS["smollm2-135m-instruct"], intervention=intervention)
-        yield f"smollm2, {change}", (grouped, trace, trace.attention[1])
+        trace = grouped.trace(TEXT, intervention=intervention)
+        yield f"llama, {change}", (grouped, trace, trace.attention[1])
 
 
 def _layers(name: str, model: Model, trace: Trace) -> Iterator[tuple[str, Case]]:

@@ -11,6 +11,7 @@ from model.serving.engine import Engine, Event, Passed, Refused, Request
 from model.system import deadline
 from model.system.deadline import PassTooLongError
 from model.system.fair_queue import FairQueue, QueueFullError
+from tests.cases import each
 from tests.model.tiny import quiet
 
 REQUEST = Request("stories", "The cat sat on the mat")
@@ -179,7 +180,7 @@ def test_a_full_queue_says_so_at_once_and_takes_the_next_when_it_has_moved() -> 
         assert queue.waiting == 0
 
 
-@pytest.mark.parametrize("how", ["told the place", "asked whether it is wanted"])
+@each("how", ["told the place", "asked whether it is wanted"])
 def test_who_leaves_the_queue_does_not_hold_it_up(how: str) -> None:
     queue = FairQueue(1)
 
@@ -193,7 +194,7 @@ def test_who_leaves_the_queue_does_not_hold_it_up(how: str) -> None:
         assert queue.waiting == 0
 
 
-@pytest.mark.parametrize("request_", [REQUEST, TRANSLATION], ids=lambda one: one.model)
+@each("request_", [REQUEST, TRANSLATION])
 def test_a_pass_ends_between_any_two_sub_layers_and_leaves_nothing(
     request_: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,7 +37,6 @@ def still(tmp_path: Path) -> Path:
 
 def test_one_that_stands_still_is_killed_and_its_pipes_close(still: Path) -> None:
     with start_python([str(still)]) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == b"begun\n"
         process.send_signal(signal.SIGSTOP)
         with ended_after(process, 0):

@@ -63,7 +63,7 @@ def test_nonsense_is_refused_with_the_variables_name(variable: str, value: str) 
         read({variable: value})
 
 
-@pytest.mark.parametrize(
+@each(
     ("variable", "value"),
     [
         ("ATTENTION_CACHE", __file__),
@@ -88,7 +88,7 @@ def test_who_may_frame_the_app_is_a_list_of_origins() -> None:
     )
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.168.1.5", "class.example"])
+@each("address", ["0.0.0.0", "::", "192.168.1.5", "class.example"])
 def test_a_server_that_others_reach_opens_no_folder_and_downloads_nothing_unasked(
     address: str,
 ) -> None:
@@ -100,7 +100,7 @@ def test_a_server_that_others_reach_opens_no_folder_and_downloads_nothing_unaske
     assert asked.other_models
 
 
-@pytest.mark.parametrize("address", ["", "127.0.0.1", "localhost", "::1", "[::1]"])
+@each("address", ["", "127.0.0.1", "localhost", "::1", "[::1]"])
 def test_on_ones_own_computer_everything_is_open(address: str) -> None:
     found = read({ADDRESS: address})
     assert found.is_local

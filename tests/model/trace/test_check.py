@@ -46,7 +46,7 @@ def test_the_check_is_the_difference_from_the_context_head_by_head(
     assert attention.check() == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("row", [0, BLOCK, LONG - 1])
+@each("row", [0, BLOCK, LONG - 1])
 def test_one_wrong_number_is_seen_wherever_it_is(row: int) -> None:
     attention = record(LONG)
     assert attention.check() < 1e-5

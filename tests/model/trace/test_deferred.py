@@ -10,6 +10,7 @@ from model import Model, Trace
 from model.analysis.run_comparison import losses
 from model.nn.intervention import Intervention
 from model.serving.engine import Engine, Request, model_size
+from tests.cases import each
 from tests.model.tiny import TINY, build, loaded, quiet, sentence, target
 
 PREDICTING = [name for name in TINY if build(name).config.shape != "encoder"]
@@ -35,14 +36,12 @@ def both_ways(model: Model, monkeypatch: pytest.MonkeyPatch) -> tuple[Trace, Tra
     return kept, model.trace(sentence(model), target(model), record="full")
 
 
-@pytest.mark.parametrize("name", PREDICTING)
+@each("name", PREDICTING)
 def test_they_are_those_that_the_pass_would_have_ended_with(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept, deferred = both_ways(build(name), monkeypatch)
     ours, theirs = kept.prediction, deferred.prediction
-    assert ours is not None
-    assert theirs is not None
     assert ours.shape == theirs.shape == ours.all.shape
     for position in (0, -1):
         np.testing.assert_allclose(theirs.after(position), ours.all[position], atol=1e-5)
@@ -67,8 +66,8 @@ def test_what_else_is_recorded_does_not_depend_on_it(monkeypatch: pytest.MonkeyP
     assert deferred.check() < 1e-5
 
 
-@pytest.mark.parametrize("positions", [True, False])
-@pytest.mark.parametrize("name", TINY)
+@each("positions", [True, False])
+@each("name", TINY)
 def test_the_summands_are_read_from_the_tables(
     name: str, positions: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +86,6 @@ def test_the_summands_are_read_from_the_tables(
 def test_of_a_long_text_they_are_computed_when_they_are_read() -> None:
     model = loaded("house-gpt")
     trace = model.trace(model.kept(LONG))
-    assert trace.prediction is not None
     assert trace.prediction.nbytes >= 4 * 2**20
     assert not are_computed(trace)
     np.testing.assert_allclose(
@@ -105,7 +103,6 @@ def test_weights_that_were_changed_meanwhile_give_no_logits(
     kept, deferred = both_ways(model, monkeypatch)
     before = np.array(kept.logits)
     model.module.embedding.tokens.weight.add_(1.0)
-    assert deferred.prediction is not None
     with pytest.raises(ValueError, match="run it again"):
         deferred.prediction.after(-1)
     with pytest.raises(ValueError, match="run it again"):

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from model import Trace, load_trace
 from model.analysis.heads.statistics import families
+from tests.cases import each
 from viz.explorer.heads import all_heads
 
 LATEST = np.tri(2, 5, 3, dtype=bool)  # two tokens more, after three that were read before
@@ -23,7 +23,7 @@ def layers(*shapes: tuple[int, int]) -> dict[str, Any]:
     return {name: vectors(*shapes) for name in ("query", "key", "value")}
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "queries", "keys"),
     [
         (layers((2, 5)) | {"query": vectors((2, 2)), "mask": LATEST}, ["de"], ["abcde"]),
@@ -31,7 +31,6 @@ def layers(*shapes: tuple[int, int]) -> dict[str, Any]:
         (layers((2, 5), (2, 3)), ["abcde", "012"], ["abcde", "012"]),
         (layers((2, 5), (4, 5)), ["abcde"] * 2, ["abcde"] * 2),
     ],
-    ids=["more keys", "another text", "other lengths", "other heads"],
 )
 def test_it_comes_back_from_its_file_and_its_heads_stand_together(
     given: dict[str, Any], queries: list[str], keys: list[str], tmp_path: Path

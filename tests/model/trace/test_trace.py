@@ -203,7 +203,7 @@ def arrays_kept_in(record: Attention | NormRecord) -> list[np.ndarray]:
     return [part for part in parts(record) if isinstance(part, np.ndarray)]
 
 
-@pytest.mark.parametrize("model", ["gpt", "llama", "bert", "translator"], indirect=True)
+@pytest.mark.models(["gpt", "llama", "bert", "translator"])
 def test_threads_never_see_each_others_tensors_or_interventions(model: Model) -> None:
     """Two threads, a hundred traces each: other sentences, and an intervention in one of them only."""
     name = model.attention_names[0]
@@ -242,7 +242,6 @@ def test_layers_with_equal_masks_keep_one() -> None:
     masks = {id(one.own_mask): one.own_mask for one in trace.attention}
     assert (len(trace.attention), len(masks)) == (4, 1)
     (mask,) = masks.values()
-    assert mask is not None
     bare = replace(trace, attention=tuple(replace(one, own_mask=None) for one in trace.attention))
     assert trace.nbytes == bare.nbytes + mask.nbytes
     own = model.trace("the " * 9 + "cat").attention  # longer than the window of every other layer
@@ -250,7 +249,7 @@ def test_layers_with_equal_masks_keep_one() -> None:
     assert own[1].own_mask is None or not np.array_equal(own[0].own_mask, own[1].own_mask)
 
 
-@pytest.mark.parametrize("name", ["all-stages", "distance-buckets", "gpt", "bert", "translator"])
+@each("name", ["all-stages", "distance-buckets", "gpt", "bert", "translator"])
 def test_some_queries_have_the_rows_that_they_have_among_all(name: str) -> None:
     model = loaded(name)
     place = model.attention_names[0]

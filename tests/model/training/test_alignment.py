@@ -31,7 +31,7 @@ def test_every_sentence_of_the_grammar_is_read_back_as_it_was_made() -> None:
         assert reference_phrase(phrase.english) == phrase
 
 
-@pytest.mark.parametrize(
+@each(
     ("english", "french"),
     [
         ("the house reads .", "la maison lit ."),  # no sense, but a sentence
@@ -44,7 +44,6 @@ def test_every_sentence_of_the_grammar_is_read_back_as_it_was_made() -> None:
 )  # fmt: skip
 def test_a_sentence_typed_by_hand_has_its_reference_too(english: str, french: str) -> None:
     phrase = reference_phrase(tuple(english.split()))
-    assert phrase is not None
     assert " ".join(phrase.french) == french
 
 
@@ -59,7 +58,6 @@ def test_what_the_grammar_cannot_say_has_no_reference(english: str) -> None:
 
 def test_the_reference_follows_the_words_of_another_translation() -> None:
     phrase = reference_phrase(("the", "black", "cat", "sees", "the", "dog"))
-    assert phrase is not None
     assert reference_links(phrase, phrase.french) == phrase.links
     swapped = reference_links(phrase, ("le", "noir", "chat", "voit", "le", "grand", "chien"))
     assert swapped == ((0,), (1,), (2,), (3,), (4,), (), (5,))
@@ -96,7 +94,6 @@ def test_the_translator_is_right_and_its_best_head_reads_the_the_reference_words
     trace = translator.trace(english + stop)
     assert " ".join(target_words(trace)) == f"{french} {stop}".strip()
     links = links_of(trace)
-    assert links is not None
     ranked = heads_by_reference(trace, links)
     assert len(ranked) == 8
     assert [head.share for head in ranked] == sorted((h.share for h in ranked), reverse=True)

@@ -16,6 +16,7 @@ from model.training.checkpoints import (
     shipped_training_run,
     shipped_training_runs,
 )
+from tests.cases import each
 
 LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
 STORY_LIST = "cat dog mat hat cup ball book tree house car " * 2
@@ -31,7 +32,7 @@ def archive() -> Archive:
     return Archive()
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each("name", TEXTS)
 def test_a_player_holds_what_each_checkpoint_itself_computes(name: str, archive: Archive) -> None:
     training_run = shipped_training_run(name)
     traces = archive.traces(training_run, TEXTS[name])
@@ -57,7 +58,7 @@ def test_the_last_checkpoint_is_the_shipped_model_and_the_first_is_not(archive: 
             assert all(value.equal(shipped[key]) for key, value in state.items()) is same
 
 
-@pytest.mark.parametrize("name", ["induction", "stories"])
+@each("name", ["induction", "stories"])
 def test_the_stripe_of_the_head_that_matters_comes_from_nothing(
     name: str, archive: Archive
 ) -> None:

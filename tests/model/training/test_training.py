@@ -13,6 +13,7 @@ from model.nn.transformer import Transformer
 from model.training import induction, trainer
 from model.training.recipe import IGNORED, Evaluation, Random, Recipe, learning_rate
 from model.training.trainer import TrainingState, batch_loss
+from tests.cases import each
 from tools.training import runs, translate
 
 
@@ -49,7 +50,7 @@ def assert_same_weights(one: Transformer, other: Transformer) -> None:
         assert value.equal(others[name]), name
 
 
-@pytest.mark.parametrize("recipe", [tiny_decoder(), tiny_translator()], ids=lambda r: r.name)
+@each("recipe", [tiny_decoder(), tiny_translator()])
 def test_a_run_taken_up_again_ends_exactly_where_an_unbroken_one_does(
     recipe: Recipe, tmp_path: Path
 ) -> None:
@@ -151,7 +152,6 @@ def test_the_loss_of_an_encoder_decoder_does_not_see_padding() -> None:
     recipe = tiny_translator()
     batch = recipe.task.batch(np.random.default_rng(0), 0)
     module = trainer.begin(recipe).module.eval()
-    assert batch.source is not None
     assert batch.padding is not None
     other_filler = batch.source.masked_fill(~batch.padding, 7)
     refilled = replace(batch, source=other_filler)
@@ -159,7 +159,7 @@ def test_the_loss_of_an_encoder_decoder_does_not_see_padding() -> None:
     torch.testing.assert_close(batch_loss(module, batch), batch_loss(module, refilled))
 
 
-@pytest.mark.parametrize("schedule", ["constant", "cosine", "trapezoid"])
+@each("schedule", ["constant", "cosine", "trapezoid"])
 def test_the_rate_warms_up_and_then_follows_its_schedule(schedule: str) -> None:
     recipe = replace(
         induction.recipe(), steps=1000, warm_up=100, rate=1.0, schedule=schedule, checkpoints=()

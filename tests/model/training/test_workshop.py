@@ -18,6 +18,7 @@ from model.training.checkpoints import Archive
 from model.training.induction import short_recipe
 from model.training.recipe import Recipe
 from model.training.workshop import KEPT, PATIENCE, QUEUE_AT_MOST, Report, Workshop
+from tests.cases import each
 
 
 def tiny(steps: int = 6, seed: int = 1) -> Recipe:
@@ -53,7 +54,6 @@ def when(workshop: Workshop, ticket: int, holds: Callable[[Report], bool]) -> Re
     until = time.monotonic() + LONG
     while time.monotonic() < until:
         report = workshop.look(ticket)
-        assert report is not None
         if holds(report):
             return report
         time.sleep(0.005)
@@ -68,7 +68,6 @@ def test_a_run_here_gives_the_weights_and_scores_of_the_trainer(workshop: Worksh
         losses = [progress.loss for progress in trainer.train(run)]
     assert (report.state, report.step, report.seconds_left) == ("done", 6, 0)
     assert report.losses == ((6, pytest.approx(sum(losses) / 6)),)
-    assert report.training_run is not None
     assert report.training_run.steps == (0, 2, 6)
     assert [dict(record) for record in report.training_run.history] == run.history
     for name, weight in report.training_run.model(6).module.state_dict().items():
@@ -81,7 +80,6 @@ def test_one_trains_at_a_time_and_the_others_know_their_place(workshop: Workshop
     first, second, third = (workshop.ask(recipe) for recipe in (ENDLESS, ENDLESS, tiny()))
     report = when(workshop, first, lambda report: report.step > 2)
     assert report.state == "training"
-    assert report.seconds_left is not None
     assert report.seconds_left > 0
     assert [workshop.look(ticket).place for ticket in (first, second, third)] == [0, 1, 2]
     workshop.stop(second)
@@ -176,7 +174,7 @@ def test_gates_that_a_short_run_misses_are_said(workshop: Workshop) -> None:
     assert any(sentence.startswith("induction is 0.") for sentence in report.missed)
 
 
-@pytest.mark.parametrize(("seed", "steps"), [(-1, 100), (0, 49), (0, 1001)])
+@each(("seed", "steps"), [(-1, 100), (0, 49), (0, 1001)])
 def test_a_recipe_out_of_bounds_is_refused(seed: int, steps: int) -> None:
     with pytest.raises(ValueError, match=r"must be|requested"):
         short_recipe(seed, steps)

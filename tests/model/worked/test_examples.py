@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from model.worked import DOCUMENTS, Example, Input, Step, errata, examples
+from tests.cases import each
 
 ALL = examples()
 
@@ -31,7 +32,7 @@ def test_examples_are_made_once() -> None:
     assert examples() is examples()
 
 
-@pytest.mark.parametrize("example", ALL, ids=lambda example: example.name)
+@each("example", ALL)
 def test_an_example_says_what_it_is(example: Example) -> None:
     assert example.title
     assert example.idea.endswith(".")
@@ -47,7 +48,7 @@ def assert_labelled(values: np.ndarray, of: Input | Step) -> None:
     assert tuple(len(axis or ()) for axis in labels) == values.shape
 
 
-@pytest.mark.parametrize("example", ALL, ids=lambda example: example.name)
+@each("example", ALL)
 def test_a_result_is_finite_read_only_and_labelled(example: Example) -> None:
     for step in example.steps:
         assert step.result.dtype == np.float64
@@ -62,9 +63,10 @@ def test_a_result_is_finite_read_only_and_labelled(example: Example) -> None:
             assert step.blocked.dtype == np.bool_
 
 
-@pytest.mark.parametrize("example", ALL, ids=lambda example: example.name)
+@each("example", ALL)
 def test_formulas_are_latex_a_page_can_set(example: Example) -> None:
     for step in example.steps:
+        assert step.numbers
         for text in filter(None, (step.formula, step.numbers)):
             assert text.isascii(), text
             assert text.count("{") == text.count("}")
@@ -74,12 +76,6 @@ def test_formulas_are_latex_a_page_can_set(example: Example) -> None:
             assert "$" not in text
             for words in re.findall(r"\\text\{([^{}]*)\}", text):
                 assert not set(words) & set("_^&%#\\"), text
-
-
-@pytest.mark.parametrize("example", ALL, ids=lambda example: example.name)
-def test_every_step_shows_its_own_numbers(example: Example) -> None:
-    for step in example.steps:
-        assert step.numbers
 
 
 def test_weights_of_the_softmax_sum_to_one() -> None:
@@ -109,7 +105,7 @@ def test_every_step_that_differs_is_an_erratum_and_says_both_figures() -> None:
     assert {(erratum.example, erratum.step) for erratum in errata() if erratum.step} == differing
 
 
-@pytest.mark.parametrize(
+@each(
     ("says", "gives"),
     [
         ("(The, Cat): 1", "(The, Cat): 0"),
@@ -162,7 +158,7 @@ def another(example: Example, item: Input) -> Example:
     raise AssertionError(f"no change of {item.name} is allowed")
 
 
-@pytest.mark.parametrize("example", ALL, ids=lambda example: example.name)
+@each("example", ALL)
 def test_every_input_counts_within_its_own_rule(example: Example) -> None:
     for item in example.inputs:
         changed = another(example, item)
@@ -177,7 +173,7 @@ def test_every_input_counts_within_its_own_rule(example: Example) -> None:
         assert_labelled(item.value, item)
 
 
-@pytest.mark.parametrize("example", ALL, ids=lambda example: example.name)
+@each("example", ALL)
 def test_the_ends_of_the_allowed_range_give_numbers_or_a_sentence(example: Example) -> None:
     for item in example.inputs:
         for end in (item.lowest, item.highest):
@@ -191,7 +187,7 @@ def test_the_ends_of_the_allowed_range_give_numbers_or_a_sentence(example: Examp
             )
 
 
-@pytest.mark.parametrize("example", ALL, ids=lambda example: example.name)
+@each("example", ALL)
 def test_values_that_do_not_fit_are_refused_by_name(example: Example) -> None:
     for item in example.inputs:
         shape = item.value.shape

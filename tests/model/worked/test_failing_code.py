@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from model.worked.failing_code import FailingCode, failing_code
+from tests.cases import each
 
 PIECES = tuple(failing_code().values())
 X = torch.zeros(2, 6, 8)
@@ -46,7 +47,7 @@ CAUSES: dict[str, tuple[Callable[[], object], tuple[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CAUSES)
+@each("name", CAUSES)
 def test_the_message_is_the_one_that_the_cause_gives(name: str) -> None:
     cause, (here, there) = CAUSES[name]
     with pytest.raises(Exception) as told:  # noqa: PT011 - which one it is, is the question
@@ -69,7 +70,6 @@ def test_a_name_that_is_not_there_and_a_batch_of_pads_are_told_too() -> None:
     alone = failing_code()["only-pads-in-one-layer"]
     assert alone.run(alone.wrong).is_nan
     mended = alone.run(alone.mended)
-    assert mended.result is not None
     assert not mended.result.any()
 
 
@@ -82,7 +82,7 @@ def test_every_piece_is_tried_here() -> None:
     }
 
 
-@pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
+@each("piece", PIECES)
 def test_the_mended_code_runs_at_every_corner_of_the_sizes(piece: FailingCode) -> None:
     opened = piece.run(piece.mended)
     assert not opened.failed
@@ -116,12 +116,11 @@ def test_what_is_shown_is_what_runs() -> None:
     names: dict[str, torch.Tensor] = {}
     exec(piece.shown(piece.mended, {"heads": 12}), names)
     ran = piece.run(piece.mended, {"heads": 12}).result
-    assert ran is not None
     assert ran.shape == (1, 8, 6, 8)
     assert torch.equal(names["result"], ran)
 
 
-@pytest.mark.parametrize("heads", [0, 65, -1, 2.5, "7; import os", True, None])
+@each("heads", [0, 65, -1, 2.5, "7; import os", True, None])
 def test_only_whole_numbers_within_the_bounds_are_run(heads: object) -> None:
     piece = failing_code()["heads-that-do-not-divide"]
     with pytest.raises(ValueError, match="must be a whole number from 1 to 64"):

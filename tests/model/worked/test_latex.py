@@ -17,6 +17,7 @@ from torch.nn.functional import gelu, layer_norm
 from model.worked import Example, examples
 from model.worked.equality import settled
 from model.worked.latex import filled
+from tests.cases import each
 from tests.model.worked.test_code import shaken
 
 
@@ -31,7 +32,7 @@ def test_a_row_is_listed_and_words_are_left_as_they_are() -> None:
     assert line == r"\text{The: } 2\,[1,\allowbreak\ -0.5]"
 
 
-@pytest.mark.parametrize("values", [(), (1,), (1, 2, 3)])
+@each("values", [(), (1,), (1, 2, 3)])
 def test_as_many_values_as_places_are_needed(values: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="argument"):
         filled("@ = @", *values)
@@ -147,7 +148,7 @@ def worked_again(example: Example) -> list[tuple[str, str, bool]]:
     return found
 
 
-@pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
+@each("example", examples())
 def test_an_equals_sign_holds_to_the_last_digit_shown(example: Example) -> None:
     for one in (example, shaken(example)):
         assert [line for line, sign, fits in worked_again(one) if sign == "=" and not fits] == []
@@ -161,7 +162,7 @@ def test_most_equations_are_worked_again_and_those_about_equal_are_not_equal() -
     assert [line for line, fits in about if fits] == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "sign"),
     [
         (r"\frac{1}{3} = 0.3333", "="),

@@ -25,6 +25,7 @@ from torch.nn import functional
 from model.arithmetic import attention
 from model.worked import DOCUMENTS, Erratum, Step, errata, examples
 from model.worked.notes import Printed, printed_steps
+from tests.cases import each
 
 QUOTATIONS: dict[tuple[str, str], dict[str, Any]] = {
     (entry["example"], entry["step"]): entry
@@ -68,7 +69,7 @@ def test_a_step_says_that_the_notes_print_something_just_where_they_do() -> None
     assert printed_steps().keys() == QUOTATIONS.keys()
 
 
-@pytest.mark.parametrize("key", BOTH)
+@each("key", BOTH)
 def test_figures_source_and_verdict_are_those_of_the_quotation(key: tuple[str, str]) -> None:
     entry, step = QUOTATIONS[key], STEPS[key]
     figures, notes = figures_of(entry["quoted"]), step.notes
@@ -139,25 +140,6 @@ def test_what_the_notes_leave_out_is_not_claimed() -> None:
     assert np.isnan(step("sinusoidal-table", "Positional encoding").printed[2]).all()
 
 
-DISAGREEING = {
-    ("the-cat-sat", "Scaled scores"),
-    ("the-cat-sat", "The rows that enter the softmax"),
-    ("the-cat-sat", "Weights"),
-    ("the-cat-sat", "Output"),
-    ("one-hot-picture", "Output"),
-    ("softmax-of-ten-and-one", "Weights"),
-    ("softmax-of-three", "Exponentials"),
-    ("softmax-of-three", "Weights"),
-    ("twice-the-score", "Weights"),
-    ("four-by-four-masked", "Scores"),
-    ("four-by-four-masked", "Scaled scores"),
-    ("four-by-four-masked", "Weights"),
-    ("sinusoidal-table", "Exponent of each dimension"),
-    ("sinusoidal-table", "Positional encoding"),
-    ("embedding-plus-position", "Positional encoding of positions 0, 1, 2"),
-    ("layer-norm-by-hand", "Normalized"),
-}
-
 SOURCE = DOCUMENTS[0].at("a part")
 
 ALL_STEPS = [(example, step) for example in examples() for step in example.steps]
@@ -165,11 +147,7 @@ ALL_STEPS = [(example, step) for example in examples() for step in example.steps
 JUDGED = [(example, step) for example, step in ALL_STEPS if step.printed is not None]
 
 
-def test_the_notes_differ_in_exactly_these_steps() -> None:
-    assert {(e.name, s.title) for e, s in ALL_STEPS if s.agrees is False} == DISAGREEING
-
-
-@pytest.mark.parametrize(
+@each(
     ("text", "result", "agrees"),
     [
         (".12", 0.1249, True),
@@ -231,7 +209,7 @@ def test_the_notes_figures_are_there_whether_they_agree_or_not() -> None:
     assert sum(step.agrees is True for _, step in JUDGED) >= 30
 
 
-@pytest.mark.parametrize("name", ["the-cat-sat", "softmax-of-three", "layer-norm-by-hand"])
+@each("name", ["the-cat-sat", "softmax-of-three", "layer-norm-by-hand"])
 def test_what_the_notes_print_goes_with_their_inputs_only(name: str) -> None:
     given = next(example for example in examples() if example.name == name)
     first = given.inputs[0]

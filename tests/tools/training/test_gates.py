@@ -11,6 +11,7 @@ from model.loading.shipped import checkpoint_file, load_asset
 from model.training import induction, trainer
 from model.training.recipe import Gate, Recipe
 from model.training.trainer import TrainingState
+from tests.cases import each
 from tools.training import __main__ as command
 from tools.training import publishing
 from tools.training.publishing import GateError
@@ -42,7 +43,7 @@ def test_a_refused_model_leaves_the_one_shipped_before_alone(tmp_path: Path) -> 
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("scores", [{}, {"induction": math.nan}, {"induction": 0.84}])
+@each("scores", [{}, {"induction": math.nan}, {"induction": 0.84}])
 def test_a_score_that_is_missing_or_nan_or_too_low_fails(scores: dict[str, float]) -> None:
     assert Gate("induction", at_least=0.85).failure(scores) is not None
 

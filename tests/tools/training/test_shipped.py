@@ -12,6 +12,7 @@ from model.nn.transformer import Transformer
 from model.run.tokenizers import WordTokenizer
 from model.training import grammar, trainer
 from model.training.induction import best, repeat_evaluation
+from tests.cases import each
 from tools.training import house
 from tools.training.__main__ import RECIPES
 from tools.training.translate import TranslateTask
@@ -38,7 +39,7 @@ def test_a_shipped_model_loads_and_runs_without_a_network(
     assert model.trace("a cat" if name != "induction" else "a b").check() < 1e-3
 
 
-@pytest.mark.parametrize("name", _WITHOUT_BOOKS)
+@each("name", _WITHOUT_BOOKS)
 def test_a_shipped_model_passes_its_gates_on_fresh_data(name: str) -> None:
     recipe = RECIPES[name]()
     module, tokenizer, card = load_asset(ASSETS / name, build=recipe.build)
@@ -49,7 +50,7 @@ def test_a_shipped_model_passes_its_gates_on_fresh_data(name: str) -> None:
     assert evaluation.heads.keys() == card["heads"].keys()
 
 
-@pytest.mark.parametrize("name", ["induction", "stories"])
+@each("name", ["induction", "stories"])
 def test_repeating_leans_on_the_previous_token_head(name: str) -> None:
     recipe = RECIPES[name]()
     module, _, _ = load_asset(ASSETS / name)
@@ -58,7 +59,7 @@ def test_repeating_leans_on_the_previous_token_head(name: str) -> None:
     assert scores["repeat_accuracy_without_previous_token_head"] < scores["repeat_accuracy"]
 
 
-@pytest.mark.parametrize("name", ["induction", "stories"])
+@each("name", ["induction", "stories"])
 def test_heads_form_along_the_shipped_checkpoints(name: str) -> None:
     recipe = RECIPES[name]()
     _, _, card = load_asset(ASSETS / name)
@@ -89,7 +90,7 @@ def french(module: Transformer, tokenizer: WordTokenizer, english: str) -> str:
     return tokenizer.decode(said)
 
 
-@pytest.mark.parametrize(
+@each(
     ("english", "expected"),
     [
         ("the black cat", "le chat noir"),

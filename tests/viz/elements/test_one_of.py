@@ -1,7 +1,8 @@
 """A choice in a list that is drawn anew with other names, without a browser."""
 
-import pytest
 from streamlit.testing.v1 import AppTest
+
+from tests.cases import each
 
 
 def listed() -> None:
@@ -13,7 +14,7 @@ def listed() -> None:
     st.write(names[one_listed("Token", names, "token", first=1)])
 
 
-@pytest.mark.parametrize(
+@each(
     ("chosen", "names", "shown"),
     [
         (2, ["a (1)", "b (2)", "c (3)"], "c (3)"),

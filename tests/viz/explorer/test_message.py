@@ -11,6 +11,7 @@ import pytest
 
 from model.nn.masks import window_mask
 from model.trace.records import Attention
+from tests.cases import each
 from tests.viz.explorer.records import labels, record
 from viz.explorer import message as sent
 from viz.explorer.message import payload
@@ -75,7 +76,7 @@ def test_the_mask_arrives_bit_by_bit() -> None:
     )
 
 
-@pytest.mark.parametrize("mask_value", [-math.inf, -1e9, 0.0])
+@each("mask_value", [-math.inf, -1e9, 0.0])
 def test_the_message_is_strict_json_whatever_the_mask_value(mask_value: float) -> None:
     said = words(packed(made(record(mask_value=mask_value))))
     assert layer(said)["mask_value"] == (None if math.isinf(mask_value) else mask_value)
@@ -277,7 +278,7 @@ def test_a_record_that_was_sent_is_not_kept_for_it() -> None:
     assert [array() for array in vectors] == [None] * 4
 
 
-@pytest.mark.parametrize("hidden", [False, True])
+@each("hidden", [False, True])
 def test_a_title_says_all_that_the_mask_of_a_run_forbids(hidden: bool) -> None:
     """A window that an intervention asks for, on a model without one; then a hidden key as well."""
     mask = window_mask(6, 6, 2, causal=True).numpy()

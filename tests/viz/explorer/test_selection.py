@@ -7,6 +7,7 @@ from dataclasses import asdict
 import pytest
 import streamlit as st
 
+from tests.cases import each
 from tests.viz.explorer.records import labels, record
 from viz.explorer import Selection, component
 from viz.explorer.message import layer_choices
@@ -168,7 +169,7 @@ CLAMPED: list[tuple[Selection, Selection]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "given"), CLAMPED)
+@each(("asked", "given"), CLAMPED)
 def test_a_selection_out_of_range_becomes_the_nearest_one(
     asked: Selection, given: Selection
 ) -> None:

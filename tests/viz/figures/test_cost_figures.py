@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from model.analysis.cost.cost import Growth
+from tests.cases import each
 from viz.figures.bars import Amount, amounts, percent
 from viz.figures.curves import Timed, growth_lines, time_lines
 from viz.figures.diagrams import WIDE, DrawnArray, blocks
@@ -31,9 +32,7 @@ def area(trace) -> float:
     return sum((right - left) * (low - high) for (left, high), (right, low) in corners)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "width", "heads"), [(13, 256, 8), (1_024, 768, 12), (4, 64, 500)]
-)
+@each(("tokens", "width", "heads"), [(13, 256, 8), (1_024, 768, 12), (4, 64, 500)])
 def test_areas_are_as_the_numbers_and_sides_as_rows_and_columns(
     tokens: int, width: int, heads: int
 ) -> None:
@@ -77,8 +76,6 @@ def test_times_are_drawn_in_milliseconds_beside_what_is_expected() -> None:
     assert expected.line.dash == "dash"
 
 
-@pytest.mark.parametrize(
-    ("share", "words"), [(0, "0.0%"), (0.0001, "<0.1%"), (0.517, "51.7%"), (1, "100.0%")]
-)
+@each(("share", "words"), [(0, "0.0%"), (0.0001, "<0.1%"), (0.517, "51.7%"), (1, "100.0%")])
 def test_a_small_share_is_not_called_nothing(share: float, words: str) -> None:
     assert percent(share) == words

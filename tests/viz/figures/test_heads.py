@@ -7,6 +7,7 @@ import pytest
 
 from model.analysis.heads.statistics import Tiles, families, tiles
 from model.trace.arrays import read_only
+from tests.cases import each
 from tests.model.tiny import loaded, run
 from viz.figures.bars import edge_bars, edge_lengths, part_bars
 from viz.figures.head_tiles import (
@@ -51,7 +52,7 @@ def written_in(figure) -> set[str]:
     return {text for row in rows for text in row}
 
 
-@pytest.mark.parametrize(("layers", "heads"), [(12, 12), (30, 9), (6, 12), (1, 1)])
+@each(("layers", "heads"), [(12, 12), (30, 9), (6, 12), (1, 1)])
 def test_the_grid_is_one_picture_within_two_megabytes(layers: int, heads: int) -> None:
     figure = head_grid(drawn_tiles(layers, heads), chosen=(0, 0), words=words(layers, heads))
     assert len(figure.to_json()) < 2_000_000
@@ -122,7 +123,7 @@ def test_masked_cells_are_drawn_apart_and_not_as_weights() -> None:
     assert len(open_.data) == 3
 
 
-@pytest.mark.parametrize(("quantity", "low"), [("weight", 0), ("difference", -3), ("stream", 0)])
+@each(("quantity", "low"), [("weight", 0), ("difference", -3), ("stream", 0)])
 def test_a_map_has_a_number_and_a_mark_for_every_head(quantity: str, low: float) -> None:
     values = np.array([[0.5, 3.0, 0.25], [1.0, 0.0, -0.001]])
     figure = head_map(values, quantity=quantity, title="t", chosen=(0, 1), words=words(2, 3))

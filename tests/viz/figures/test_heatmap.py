@@ -6,12 +6,12 @@ from itertools import product
 
 import numpy as np
 import plotly.graph_objects as go
-import pytest
 
 from model.trace.blocks import CELLS, block_of, largest_of_blocks
 from model.trace.trace import Trace
 from model.worked import examples
 from model.worked.example import Example, Step
+from tests.cases import each
 from tests.pages.reading import numbers
 from viz.figures.alignment import alignment
 from viz.figures.cells import worked_step
@@ -128,7 +128,7 @@ def frames(figure: go.Figure) -> set[tuple[float, float]]:
     }
 
 
-@pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
+@each("example", examples())
 def test_every_number_stands_in_its_cell_and_just_the_errata_are_framed(example: Example) -> None:
     for step in example.steps:
         if not step.result.ndim:

@@ -10,6 +10,7 @@ import pytest
 
 from model import Intervention, Trace, load_model
 from model.arithmetic.attention import softmax
+from tests.cases import each
 from viz import figures
 
 TEXT = "the cat sat on the mat and the cat sat"
@@ -41,7 +42,7 @@ def test_weights_are_softmax_of_queries_and_keys(trace: Trace) -> None:
     np.testing.assert_allclose(np.nan_to_num(drawn), softmax(scores), atol=1e-6)
 
 
-@pytest.mark.parametrize("which", ["query", "key", "value", "output"])
+@each("which", ["query", "key", "value", "output"])
 def test_vectors_are_the_recorded_ones(trace: Trace, which: str) -> None:
     drawn = figures.token_vectors(trace, PLACE, 3, which)  # type: ignore[arg-type]
     np.testing.assert_array_equal(drawn.data[-1].z, getattr(trace.find(PLACE), which)[3])
@@ -69,7 +70,7 @@ def test_a_statistic_is_a_number_for_each_head(trace: Trace) -> None:
     assert cells[0, 1] == pytest.approx(np.diagonal(weights, -1).mean(), abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("draw", "said"),
     [
         (lambda trace: figures.weights(trace, PLACE, 8), "has heads 0 to 7, not 8"),
@@ -102,17 +103,17 @@ def test_a_statistic_that_the_text_cannot_tell_says_why() -> None:
         figures.statistic(load_model("house-gpt").trace("the cat sat"), "induction")
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "from viz import figures; figures.weights",
-        "from viz.notebook import show",
+def test_scripts_need_neither_streamlit_nor_duckdb() -> None:
+    scripts = (
         "from model.capture import capture",
         "from model.analysis import score_parts",
         "from model import load_model; load_model('stories').trace('Once')",
-    ],
-)
-def test_scripts_need_neither_streamlit_nor_duckdb(script: str) -> None:
-    asked = f"{script}; import sys; print({{'streamlit', 'duckdb'}} & {{*sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
+        "from viz import figures; figures.weights",
+        "from viz.notebook import show",
+    )
+    ask = "\nassert not {'streamlit', 'duckdb'} & {*sys.modules}\n"
+    asked = "import sys\n" + "".join(script + ask for script in scripts)
+    done = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from tests.cases import each
 from viz.figures.alignment import alignment
 from viz.figures.chart import chart
 from viz.figures.heatmap import Axis, heatmap
@@ -31,7 +32,7 @@ def sizes(figure: go.Figure) -> set[float]:
     return {trace.textfont.size for trace in figure.select_traces({"mode": "text"})}
 
 
-@pytest.mark.parametrize("count", [1, 3, 13, 64, 400])
+@each("count", [1, 3, 13, 64, 400])
 def test_cells_have_a_largest_size_and_the_picture_a_largest_height(count: int) -> None:
     figure = squares(count, count)
     assert figure.layout.yaxis.scaleratio == 1
@@ -41,7 +42,7 @@ def test_cells_have_a_largest_size_and_the_picture_a_largest_height(count: int) 
     )
 
 
-@pytest.mark.parametrize(("rows", "columns", "share"), [(2, 60, 0.25), (60, 2, 2.0), (5, 7, 5 / 7)])
+@each(("rows", "columns", "share"), [(2, 60, 0.25), (60, 2, 2.0), (5, 7, 5 / 7)])
 def test_far_more_rows_or_columns_make_cells_that_are_not_quite_square(
     rows: int, columns: int, share: float
 ) -> None:
@@ -78,7 +79,7 @@ def test_in_a_narrow_place_the_height_follows_the_width() -> None:
     assert hidden[1] == (str(round(beside + 20 * 13 / 2)), "4")
 
 
-@pytest.mark.parametrize("label", ["cat", "猫", "né", "🐈"])
+@each("label", ["cat", "猫", "né", "🐈"])
 def test_cells_are_square_whatever_the_letters_of_their_labels(label: str) -> None:
     figure = squares(8, 8, label=label)
     figure.update_layout(margin=counted_margins(figure)).update_yaxes(automargin=False)
@@ -121,7 +122,7 @@ def test_a_longer_label_has_more_room_and_an_escaped_letter_counts_once() -> Non
     assert margins(*["<"] * 7) == margins(*["a"] * 7)
 
 
-@pytest.mark.parametrize(
+@each(
     ("label", "letters"),
     [
         ("né", 2),

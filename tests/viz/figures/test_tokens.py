@@ -10,6 +10,7 @@ from model.nn.positions import ROTARY, SINUSOIDAL, TABLES
 from model.run.tokenizers import pieces
 from model.trace.records import Token
 from model.worked.equality import settled
+from tests.cases import each
 from viz.figures.bars import Bars, distribution, neighbours_bars, weights_row
 from viz.figures.cells import lens_table
 from viz.figures.curves import likeness_lines, position_curves
@@ -43,7 +44,7 @@ def table(rows: int, columns: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((rows, columns)).astype(np.float32)
 
 
-@pytest.mark.parametrize("id_", [0, 2, 5, 19])
+@each("id_", [0, 2, 5, 19])
 def test_one_row_has_factor_one_and_the_sum_is_that_row(id_: int) -> None:
     values = table(20, 6)
     ids = rows_around(id_, 20)
@@ -67,7 +68,7 @@ def test_the_nearest_stands_on_top_and_equal_texts_keep_their_bars() -> None:
     assert figure.layout.xaxis.range[0] < -0.25
 
 
-@pytest.mark.parametrize("count", [6, WRITTEN + 4])
+@each("count", [6, WRITTEN + 4])
 def test_the_bar_of_a_target_is_that_of_its_window_moved_by_one(count: int) -> None:
     found = windows(range(count), 3, 2)
     figure = sliding_windows(found, [MARKUP] * count, chosen=0)

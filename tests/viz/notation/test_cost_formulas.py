@@ -3,13 +3,13 @@
 import re
 from dataclasses import replace
 
-import pytest
 from torch import nn
 
 from model import Model
 from model.analysis.cost.cost import flops_by_part, key_value_cache, memory
 from model.analysis.cost.operations import Lengths, operations
 from model.nn.config import TransformerConfig
+from tests.cases import each
 from tests.model import hub_models, tiny
 from tests.model.tiny import is_product
 from viz.views.cost import formulas
@@ -47,7 +47,7 @@ def _python(term: str) -> str:
     return re.sub(r"\b([VLB]) ([dn])\b", r"\1*\2", spaced)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_the_matrices_of_the_formula_are_those_of_the_module(name: str) -> None:
     model = opened(name)
     config = model.config
@@ -70,7 +70,7 @@ def test_the_matrices_of_the_formula_are_those_of_the_module(name: str) -> None:
     assert ("output" in found) == (not config.tied and config.shape != "encoder")
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_the_operations_of_the_formula_are_those_counted(name: str) -> None:
     config = opened(name).config
     one = replace(config, encoder_layers=bool(config.encoder_layers) * 1,
@@ -94,7 +94,7 @@ def test_the_operations_of_the_formula_are_those_counted(name: str) -> None:
         assert found["cross-attention"] == sum(step.flops for step in across if is_product(step))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_the_memory_of_the_formula_is_that_counted(name: str) -> None:
     config = opened(name).config
     lengths = LENGTHS if config.shape == "encoder-decoder" else replace(LENGTHS, target=0)
@@ -103,7 +103,7 @@ def test_the_memory_of_the_formula_is_that_counted(name: str) -> None:
     assert found.get("key–value cache", 0) == key_value_cache(config, lengths)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_what_adds_parameters_is_what_changes_their_number(name: str) -> None:
     config = opened(name).config
     weights = memory(config, LENGTHS).weights
@@ -117,7 +117,7 @@ def test_what_adds_parameters_is_what_changes_their_number(name: str) -> None:
         assert (memory(changed, LENGTHS).weights == weights) == (word in first.lower())
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_twice_the_length_is_said_as_it_is_counted(name: str) -> None:
     config = replace(opened(name).config, n_ctx=64)
     lengths = Lengths(1, 4, 3 if config.shape == "encoder-decoder" else 0)

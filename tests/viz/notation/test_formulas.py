@@ -4,9 +4,8 @@ import math
 import re
 from typing import Any
 
-import pytest
-
 from model.nn.config import Projection
+from tests.cases import each
 from viz.notation.formulas import StageName, StepFormula, formulas
 
 SLOT = re.compile(r"@\(?((?:ink:)?[a-z_]+\d*)\)?@")
@@ -52,7 +51,7 @@ def templates(formula: StepFormula) -> list[str]:
     return [formula.general, *formula.numeric.values()]
 
 
-@pytest.mark.parametrize("case", [{}, {"scale": 1.0}, {"scale": 0.3}, {"width": 1, "keys": 1}, ALL])
+@each("case", [{}, {"scale": 1.0}, {"scale": 0.3}, {"width": 1, "keys": 1}, ALL])
 def test_every_slot_is_one_the_browser_can_fill(case: dict[str, Any]) -> None:
     for formula in made(**case).values():
         for template in templates(formula):
@@ -74,7 +73,7 @@ def test_the_models_own_factor_is_written_as_a_root_and_any_other_as_a_factor() 
     assert "not scaled" in made(scale=1.0)["scaled"].general
 
 
-@pytest.mark.parametrize(
+@each(
     ("mask_value", "latex"),
     [(-math.inf, r"-\infty"), (-1e9, "-10^{9}"), (-1e20, "-10^{20}"), (0.0, "0"), (-2.5, "-2.5")],
 )
@@ -90,9 +89,9 @@ def test_a_sum_shows_two_terms_and_dots_only_where_more_follow() -> None:
     assert r"\cdots" not in made(keys=2)["output"].numeric["cell"]
 
 
-@pytest.mark.parametrize("biased", [True, False])
-@pytest.mark.parametrize("turned", [True, False])
-@pytest.mark.parametrize("normed", [True, False])
+@each("biased", [True, False])
+@each("turned", [True, False])
+@each("normed", [True, False])
 def test_vectors_are_written_as_this_layer_makes_them(
     biased: bool, turned: bool, normed: bool
 ) -> None:

@@ -4,10 +4,10 @@ import html
 import unicodedata
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each
 from tests.model.tiny import loaded
 from viz.notation.labels import LABELS, plotly_label, tick_positions, token_label, word_numbers
 from viz.notation.markdown import bold_token, plain
@@ -15,7 +15,7 @@ from viz.notation.markdown import bold_token, plain
 ANY_TEXT = st.text(st.characters(codec=None), max_size=30)  # lone surrogates too
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "label"),
     [
         (" cat", "·cat"),
@@ -92,7 +92,7 @@ def test_a_right_to_left_token_keeps_its_place_in_a_sentence() -> None:
     assert plain("Привет, 東京") == "Привет\\, 東京"
 
 
-@pytest.mark.parametrize(
+@each(
     ("tokens", "numbers"),
     [
         (["The", " un", "account", "able", " cat", "."], [0, 1, 1, 1, 2, 3]),
@@ -108,7 +108,7 @@ def test_a_word_is_one_number(tokens: list[str], numbers: list[int]) -> None:
     assert word_numbers(tokens) == numbers
 
 
-@pytest.mark.parametrize("name", ["house-gpt", "minilm"])
+@each("name", ["house-gpt", "minilm"])
 def test_the_words_of_a_sentence_are_those_that_spaces_part(name: str) -> None:
     text = "the unaccountable bookkeeper quietly rearranged everything"
     tokens = [token for token in loaded(name).tokenizer.tokens(text) if not token.special]

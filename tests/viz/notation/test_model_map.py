@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from model import models
 from model.nn.config import TransformerConfig
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.hub_models import TEXT
 from tests.model.tiny import loaded
@@ -37,7 +36,7 @@ def test_an_encoder_ends_in_vectors_and_adds_a_norm_after_each_sum():
 
 
 def test_turned_positions_are_no_block_and_stand_in_the_formula_of_attention():
-    (rail,) = rails(loaded("smollm2-135m-instruct").config)
+    (rail,) = rails(loaded("llama").config)
     assert kinds(rail)[0] == ["tokens"]
     attention = next(block for block in rail.layer if block.kind == "attention")
     assert "rotated by position" in attention.formula
@@ -61,7 +60,7 @@ def test_parallel_blocks_share_one_sum():
     assert "f(x) + g(x)" in rail.layer[-1].formula
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text"),
     [
         ("house-gpt", "the cat sat"),

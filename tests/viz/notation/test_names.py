@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from model import Model, Trace
 from model.nn.places import head_label
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import SHAPES, loaded, sentence, target
 from tests.viz.explorer.records import labels
@@ -41,7 +40,7 @@ def test_a_name_says_where_the_norm_stands() -> None:
     assert sublayer_name("decoder.1.cross", stacks=2) == "Decoder: layer 1, cross-attention"
 
 
-@pytest.mark.parametrize("shape", ["translate-en-fr", "house-gpt"])
+@each("shape", ["translate-en-fr", "house-gpt"])
 def test_a_head_has_one_name_in_every_place_and_no_other_has_it(shape: str) -> None:
     _, trace = traced(shape)
     layers = [layer for family in all_heads(trace, has_maps=False) for layer in family["layers"]]

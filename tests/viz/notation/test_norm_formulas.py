@@ -4,11 +4,12 @@ import re
 
 import pytest
 
+from tests.cases import each
 from tests.model.tiny import loaded, sentence
 from viz.views.norms.formulas import norm_in_numbers
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama"])
+@each("name", ["gpt", "llama"])
 def test_the_numbers_lead_to_the_recorded_output(name: str) -> None:
     model = loaded(name)
     for norm in model.trace(sentence(model), record="full").norms:

@@ -5,12 +5,12 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from model.analysis.tokens.prediction import probabilities
+from tests.cases import each
 from tests.model.tiny import loaded
 from viz.notation.numbers import (
     agreeing,
@@ -33,7 +33,7 @@ from viz.views.all_heads.compare import ALL, _look_for
 from viz.views.laboratory.effects import _moved_most
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         (3, "3"),
@@ -137,7 +137,7 @@ def test_a_large_number_keeps_the_digits_that_hold() -> None:
 NAMES = ["L0H0", "L0H1", "L0H2", "L0H3", "L1H0"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "said", "several"),
     [
         ([0.1, 0.9, 0.2, 0.3, 0.4], "**L0H1**", False),
@@ -174,7 +174,7 @@ def test_predictions_that_did_not_move_moved_most_after_no_token() -> None:
 HOME = Path(__file__).resolve().parents[3] / "pages" / "home.py"
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "said"),
     [(0, "0"), (1.49e-6, "2e−6"), (7e-7, "7e−7"), (9.01e-7, "1e−6"), (np.float32(0.5), "5e−1")],
 )

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from tests.cases import each
 from tests.viz.explorer.records import labels, record, staged
 from viz.notation.readout import readout
 
@@ -27,8 +28,8 @@ def test_it_goes_from_the_score_to_the_weight() -> None:
     assert [number(part) for part in numbers] == pytest.approx(expected, abs=6e-5)
 
 
-@pytest.mark.parametrize("scale", [None, 0.3, -0.3, 1.0])
-@pytest.mark.parametrize("width", [8, 32, 80])
+@each("scale", [None, 0.3, -0.3, 1.0])
+@each("width", [8, 32, 80])
 def test_its_equals_sign_stands_only_where_the_printed_numbers_are_equal(
     width: int, scale: float | None
 ) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 import plotly.graph_objects as go
-import pytest
 
+from tests.cases import each
 from viz.figures.chart import on_white
 from viz.notation.theme import (
     PAGE,
@@ -78,7 +78,7 @@ def test_plotly_takes_every_colour_scale_and_its_zero_shows_the_page() -> None:
             assert scale[0] == [0.0, PAPER]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@each("theme", ["light", "dark"])
 def test_a_page_draws_the_strong_ends_and_the_steps_of_the_weights_in_its_own_theme(
     theme: Literal["light", "dark"],
 ) -> None:

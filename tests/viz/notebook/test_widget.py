@@ -10,6 +10,7 @@ import pytest
 from ipywidgets.widgets.widget import _remove_buffers
 
 from model import Intervention, Trace, load_model
+from tests.cases import each
 from tests.model.loading.test_in_memory import own
 from viz.explorer import payload
 from viz.explorer.packing import packed, words
@@ -51,13 +52,13 @@ def test_it_opens_at_the_strongest_key_of_the_last_token(trace: Trace) -> None:
     assert widget.trace is trace
 
 
-@pytest.mark.parametrize("stage", ["scores", "scaled", "masked", "weights"])
+@each("stage", ["scores", "scaled", "masked", "weights"])
 def test_value_is_the_number_of_the_chosen_cell(trace: Trace, stage: str) -> None:
     widget = show(trace, place=PLACE, head=2, stage=stage, query=4, key=1)
     assert widget.value == getattr(trace.find(PLACE), stage)(2)[4, 1]
 
 
-@pytest.mark.parametrize(("stage", "row"), [("query", 4), ("key", 1), ("value", 1), ("output", 4)])
+@each(("stage", "row"), [("query", 4), ("key", 1), ("value", 1), ("output", 4)])
 def test_value_is_the_vector_of_the_chosen_token(trace: Trace, stage: str, row: int) -> None:
     widget = show(trace, place=PLACE, head=2, stage=stage, query=4, key=1)
     np.testing.assert_array_equal(widget.value, getattr(trace.find(PLACE), stage)[2][row])
@@ -69,7 +70,7 @@ def test_around_the_heads_value_is_the_models_own_vector() -> None:
     np.testing.assert_array_equal(widget.value, record.output[4])
 
 
-@pytest.mark.parametrize(
+@each(
     ("trait", "value", "said"),
     [
         ("head", 8, "decoder.1.self has head 0 to 7, not 8."),

@@ -86,7 +86,7 @@ def run_again(name: str, exercise: Exercise) -> tuple[Tensor, Tensor, list[int],
     return scores, v, keys, int(query)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_models_own_numbers_are_those_of_a_pass_through_pytorch(name: str) -> None:
     rows = list(RECOMPUTED)[2:8]
     for kind, exercise in ((row, one) for row in rows for one in made(name, row)):
@@ -114,7 +114,7 @@ def test_the_models_own_numbers_are_those_of_a_pass_through_pytorch(name: str) -
         assert own == pytest.approx(expected.tolist(), rel=2e-4, abs=2e-5), exercise.task
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_answers_are_the_models_own_numbers_but_for_the_rounding(name: str) -> None:
     compared = 0
     for sheet in sheets(name):
@@ -126,7 +126,7 @@ def test_the_answers_are_the_models_own_numbers_but_for_the_rounding(name: str) 
     assert compared > 10 * PUPILS
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_no_two_pupils_have_the_same_sheet_and_a_seed_gives_the_same_ones_again(name: str) -> None:
     of_class = sheets(name)
     assert [sheet.pupil for sheet in of_class] == list(range(1, PUPILS + 1))
@@ -161,7 +161,7 @@ def test_the_pupils_file_begins_a_page_each_and_tells_no_answer() -> None:
             assert all(answer.replace("&", "&amp;") in solved for answer in written)
 
 
-@pytest.mark.parametrize(
+@each(
     ("kinds", "pupils", "sentence_of_refusal"),
     [
         ((), 3, "Choose at least one kind"),
@@ -188,9 +188,7 @@ def test_a_sentence_too_short_for_exercises_is_refused() -> None:
     assert np.isfinite(sheets_of(three, rows, 1, 2)[0].exercises[0].answers[0].values).all()
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in KINDS if kind.make in (logit_difference, loss_of_a_token)]
-)
+@each("kind", [kind for kind in KINDS if kind.make in (logit_difference, loss_of_a_token)])
 def test_logits_beyond_what_an_exponential_holds_are_refused_in_a_sentence(
     kind: ExerciseKind,
 ) -> None:

@@ -222,7 +222,7 @@ def test_the_state_from_which_on_a_token_comes_first_is_where_all_later_ones_agr
     assert f"“{token_label(expected.text)}”" in question.prompt
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "model", "place"),
     [
         ("the cat saw the cat and the cat saw the dog", "minilm", "encoder.0.self"),
@@ -297,7 +297,7 @@ def test_a_sentence_of_one_token_asks_nothing_about_rows() -> None:
     assert first_clear(ground, MAKERS["attention"], 0) is None
 
 
-@pytest.mark.parametrize(("options", "answer"), [(("a",), 0), (("a", "a"), 0), (("a", "b"), 2)])
+@each(("options", "answer"), [(("a",), 0), (("a", "a"), 0), (("a", "b"), 2)])
 def test_a_question_without_distinct_options_is_refused(
     options: tuple[str, ...], answer: int
 ) -> None:

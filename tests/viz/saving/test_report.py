@@ -12,6 +12,7 @@ from model import Intervention, Model, Trace
 from model.analysis.stream.around_heads import AroundHeads
 from model.nn.patches import Patch
 from model.trace.blocks import largest_of_blocks
+from tests.cases import each
 from tests.csv_reading import read_matrix_csv
 from tests.model.snippets.snippet_cases import around
 from tests.model.tiny import loaded, run, sentence
@@ -93,8 +94,8 @@ def drawn(page: bytes) -> list[np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "bert", "translator"])
-@pytest.mark.parametrize("stage", STAGES)
+@each("name", ["gpt", "llama", "bert", "translator"])
+@each("stage", STAGES)
 def test_every_file_of_a_picture_holds_the_numbers_of_the_trace(name: str, stage: str) -> None:
     model = loaded(name)
     place = model.attention_names[-1]
@@ -102,9 +103,9 @@ def test_every_file_of_a_picture_holds_the_numbers_of_the_trace(name: str, stage
     after = run(model, Intervention(scale=1.0, hidden=frozenset({1})))
     picture = pictured(after, before, place, stage)
     read = read_matrix_csv(picture_csv(picture))
-    page = standalone("x", "", picture_figures(picture))
+    pictures = drawn(standalone("x", "", picture_figures(picture)))
     for trace, run_name, shown in zip(
-        (before, after), ("baseline", "changed"), drawn(page), strict=False
+        (before, after), ("baseline", "changed"), pictures, strict=False
     ):
         attention = trace.find(place)
         values = getattr(attention, stage)
@@ -115,11 +116,11 @@ def test_every_file_of_a_picture_holds_the_numbers_of_the_trace(name: str, stage
         for given in (shown, read[run_name].values):
             np.testing.assert_array_equal(given[~hidden], expected[~hidden])
             assert np.isnan(given[hidden]).all()
-    assert len(drawn(page)) == 3
+    assert len(pictures) == 3
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "bert", "translator"])
-@pytest.mark.parametrize("stage", ["positions", "norm", "concatenated", "written"])
+@each("name", ["gpt", "llama", "bert", "translator"])
+@each("stage", ["positions", "norm", "concatenated", "written"])
 def test_the_files_of_a_stage_around_the_heads_hold_the_numbers_of_the_trace(
     name: str, stage: str
 ) -> None:

@@ -150,7 +150,7 @@ def test_only_the_messages_that_the_app_uses_reach_streamlit(kind: str) -> None:
     assert is_used(came(message)) == (kind in MESSAGES)
 
 
-@pytest.mark.parametrize(
+@each(
     ("operation", "used"),
     [
         ("deferred_file", True),

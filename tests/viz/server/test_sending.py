@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Message, Scope
 
+from tests.cases import each
 from viz.server.connections import PIECE, InPieces
 
 BODY = bytes(range(256)) * 2_000  # no whole number of pieces
@@ -53,7 +53,7 @@ def app(route: Route) -> Starlette:
     return Starlette(routes=[route], middleware=[Middleware(InPieces)])
 
 
-@pytest.mark.parametrize("size", [0, 1, PIECE, PIECE + 1, len(BODY)])
+@each("size", [0, 1, PIECE, PIECE + 1, len(BODY)])
 def test_an_answer_comes_whole_and_no_piece_is_large(size: int) -> None:
     async def offer(_: object) -> Response:
         return Response(BODY[:size])

@@ -16,6 +16,7 @@ from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
+from tests.cases import each
 from viz.server import connections, uploads
 from viz.server.uploads import FORM_BYTES, FULL, LATE, Uploads
 
@@ -110,7 +111,7 @@ def test_many_small_files_count_with_what_is_around_them(files: MemoryUploadedFi
     assert asyncio.run(send()) == [204] * 10 + [503] * 2
 
 
-@pytest.mark.parametrize("freed", ["read by its page", "of a session that has ended", "sent again"])
+@each("freed", ["read by its page", "of a session that has ended", "sent again"])
 def test_what_is_kept_no_longer_makes_room(files: MemoryUploadedFileManager, freed: str) -> None:
     async def send() -> int:
         server = Server(files)

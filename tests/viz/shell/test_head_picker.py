@@ -1,15 +1,15 @@
 """The head picker is told of every head of the run, and its maps are the run's own weights."""
 
 import numpy as np
-import pytest
 
 from model.nn.intervention import Intervention
 from model.serving.engine import Request
+from tests.cases import each
 from viz.shell.head_picker import message
 from viz.state.look import traced
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "text", "titles"),
     [
         ("house-gpt", "the cat sat", ["Decoder self-attention"]),

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.cases import each
 from viz.shell.keys import view_at
 from viz.state.link import View
@@ -22,7 +20,7 @@ def test_a_token_is_the_query_whose_row_is_shown() -> None:
     assert view_at(VIEW, {"token": 4}, GPT, "decoder") == replace(VIEW, query=4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "opened"),
     [
         ("decoder.0.cross", {"place": "decoder.0.cross", "key": 2}),

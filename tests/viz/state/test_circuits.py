@@ -56,7 +56,7 @@ def test_leaving_its_heads_out_does_to_the_prediction_what_a_circuit_says(title:
     assert after < 0.1
 
 
-@pytest.mark.parametrize(
+@each(
     "title",
     [title for title, example in CIRCUITS.items() if example.view.place == "decoder.0.self"],
 )
@@ -109,7 +109,7 @@ def test_the_last_layers_are_not_part_of_copying_a_name() -> None:
         assert f"{left:.2f}" == "1.00"
 
 
-@pytest.mark.parametrize(
+@each(
     ("title", "now"),
     [
         ("Circuit: the noun before its adjective", "joli"),

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-import pytest
 
 from model import Intervention, Model, Trace, load_model
 from model.loading.registry import models
@@ -134,9 +133,7 @@ def test_no_row_of_words_is_left_out_of_a_line_in_silence(title: str) -> None:
             assert query > last  # said again, and described in words of its own
 
 
-@pytest.mark.parametrize(
-    ("title", "least"), [(COLUMN, LEAST), ("The first token takes what is left", 0.9)]
-)
+@each(("title", "least"), [(COLUMN, LEAST), ("The first token takes what is left", 0.9)])
 def test_every_row_rests_on_the_column_that_an_example_claims(title: str, least: float) -> None:
     example = BY_TITLE[title]
     rows = np.delete(weights_of(example), example.view.key, axis=0)
@@ -233,14 +230,14 @@ def test_a_smaller_gpt_has_fewer_weights() -> None:
     assert counts[0] < counts[1]
 
 
-@pytest.mark.parametrize("title", NEXT)
+@each("title", NEXT)
 def test_the_model_goes_on_as_an_example_says(title: str) -> None:
     example = BY_TITLE[title]
     following = loaded(example.view.model).generate(example.view.text, limit=1)
     assert following[0].text == NEXT[title]
 
 
-@pytest.mark.parametrize("title", NEXT)
+@each("title", NEXT)
 def test_what_comes_next_is_what_the_chosen_cell_looks_at_or_follows(title: str) -> None:
     """The claim is about this head: the token that comes next is the one it looks at."""
     example = BY_TITLE[title]

@@ -3,12 +3,12 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from model import Trace
 from model.analysis.heads.ranking import scores
 from model.analysis.heads.statistics import Family, families, prefix_matching
 from model.trace.arrays import Array
+from tests.cases import each
 from tests.model.made_trace import made_trace
 from tests.model.tiny import loaded
 from viz.questions.question import Scene
@@ -70,7 +70,7 @@ def test_a_column_on_which_every_row_rests_is_no_induction_head() -> None:
     assert not any("induction" in role for role in roles)
 
 
-@pytest.mark.parametrize("words", ["a b c a", "a b c d a b", "the cat saw the"])
+@each("words", ["a b c a", "a b c d a b", "the cat saw the"])
 def test_one_or_two_tokens_that_come_back_are_too_few(words: str) -> None:
     above, roles = told(made_trace([on(copying(words), len(words.split()))], words))
     assert "induction" not in above
@@ -105,7 +105,7 @@ def test_neither_an_encoder_nor_a_translators_decoder_has_induction_heads() -> N
         assert "continues the text" in scores(trace, families(trace)[0]).refused["induction"]
 
 
-@pytest.mark.parametrize("words", ["a", "a b", "a b c", "a a a a"])
+@each("words", ["a", "a b", "a b c", "a a a a"])
 def test_short_texts_and_equal_tokens_make_no_label_of_what_cannot_be_otherwise(words: str) -> None:
     length = len(words.split())
     even = on({}, length, rest=None)
@@ -125,7 +125,7 @@ def test_a_first_column_is_no_line_below_the_diagonal() -> None:
     assert roles == ["first token: 1.00"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "text", "heads"),
     [
         (
@@ -146,7 +146,7 @@ def test_the_shipped_models_heads_that_copy_are_called_so(
     assert "is an induction head" in told(trace)[0]
 
 
-@pytest.mark.parametrize("model", ["minilm", "translate-en-fr"])
+@each("model", ["minilm", "translate-en-fr"])
 def test_no_head_of_a_model_that_reads_or_translates_is_called_one(model: str) -> None:
     text = "the black cat sees the white cat" if model != "minilm" else LIST
     trace = loaded(model).trace(text)

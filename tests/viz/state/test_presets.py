@@ -104,7 +104,7 @@ def test_the_previous_token_head_matters_on_other_lists_too() -> None:
     assert np.mean(lost) < 0.2 < 0.8 < np.mean(kept)
 
 
-@pytest.mark.parametrize(("width", "copies"), [(3, False), (4, False), (5, True), (6, True)])
+@each(("width", "copies"), [(3, False), (4, False), (5, True), (6, True)])
 def test_a_window_that_ends_before_the_word_to_copy_lets_nothing_be_copied(
     width: int, copies: bool
 ) -> None:

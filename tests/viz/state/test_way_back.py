@@ -6,6 +6,7 @@ import pytest
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
+from tests.cases import each
 from viz.state import way_back as module
 from viz.state.way_back import CARRIED, FOLLOWED, WayBack, of_a_link
 
@@ -58,7 +59,7 @@ def test_the_marks_of_sessions_that_ended_are_forgotten(back: WayBack) -> None:
     assert came(back, "mine", PLAIN)
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "query"),
     [
         (FOLLOWED, ""),

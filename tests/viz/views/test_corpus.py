@@ -12,6 +12,7 @@ from model.profile.battery import KINDS
 from model.profile.projection import FEATURES, HeadPlane, projected
 from model.profile.tables import no_labels
 from model.trace.arrays import Array
+from tests.cases import each
 from tests.model.profile.synthetic import many_heads, small_profile
 from tests.model.tiny import loaded
 from viz.explorer.packing import words
@@ -98,7 +99,7 @@ def test_a_head_is_called_by_the_label_that_its_profile_gives() -> None:
     assert labels[-2] == Label(titles["induction"], "score 0.90 on prompts of known structure")
 
 
-@pytest.mark.parametrize("model", [STORIES, "minilm"])
+@each("model", [STORIES, "minilm"])
 def test_the_points_of_a_curve_are_all_distances_once(model: str) -> None:
     profile = many_heads(5) if model == STORIES else small_profile(model)
     bins, points = curve(profile)

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from model.profile.shipped import shipped_profile
+from tests.cases import each
 from tests.pages.reading import own, said, visit
 from viz.state.presets import EXAMPLES
 from viz.views.examples.cards import found_examples
 
 
-@pytest.mark.parametrize("name", ["stories", "minilm", "translate-en-fr"])
+@each("name", ["stories", "minilm", "translate-en-fr"])
 def test_a_found_example_opens_a_head_that_may_be_called_so(name: str) -> None:
     model = own(name)
     found = found_examples(name)

@@ -90,7 +90,7 @@ def test_a_small_picture_shows_the_numbers_of_its_step() -> None:
     assert np.allclose([float(cell[2]) for cell in cells], shares.ravel(), atol=0.005)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "expected"),
     [
         ("Induction head", lambda row: row - 4 if row > 6 else None),

@@ -10,6 +10,7 @@ from model.analysis.heads.ranking import scores
 from model.analysis.heads.statistics import families
 from model.nn.places import head_label
 from model.training.checkpoints import Archive, shipped_training_run
+from tests.cases import each
 from tests.model.tiny import loaded
 from viz.views.all_heads.patterns import BY_NAME
 from viz.views.training.player import message
@@ -108,7 +109,7 @@ def test_the_lines_of_a_chart_can_be_told_apart() -> None:
             assert len(set(looks)) == len(looks)
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "expected"),
     [
         ("decoder.1.self", "L1H2"),

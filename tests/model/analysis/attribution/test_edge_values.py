@@ -9,6 +9,7 @@ from model.analysis.heads.contributions import parts_of_logit
 from model.analysis.heads.sinks import token_as_key
 from model.analysis.heads.statistics import families
 from model.trace.unproven import UnprovenError
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, run
 
@@ -16,7 +17,6 @@ PREDICTING = of_shape("decoder", "encoder-decoder")
 
 
 def sum_to_logits(model: Model, trace: Trace) -> None:
-    assert trace.logits is not None
     last = trace.logits[-1].astype(float)
     token, other = int(last.argmax()), int(last.argmin())
     edges = [
@@ -35,7 +35,7 @@ def sum_to_logits(model: Model, trace: Trace) -> None:
         assert not edge.logit(token)[:-1].any()
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "gpt-post", "translator"])
+@each("name", ["gpt", "llama", "gpt-post", "translator"])
 def test_edges_of_any_row_are_their_heads_part_of_the_logit_after_it(name: str) -> None:
     model = loaded(name)
     trace = run(model)
@@ -52,23 +52,18 @@ def test_the_key_that_carries_most_has_the_longest_vector() -> None:
     assert edges.carries_most.tolist() == [int(row.argmax()) for row in edges.norms]
 
 
-@pytest.mark.parametrize("model", PREDICTING, indirect=True)
+@pytest.mark.models(PREDICTING)
 def test_edges_and_the_other_parts_sum_to_the_logit(model: Model, trace: Trace) -> None:
     sum_to_logits(model, trace)
 
 
-@pytest.mark.parametrize(
+@each(
     "family",
     [name for name, family in hub_models.FAMILIES.items() if not family[0].endswith("Model")],
 )
 def test_edges_and_the_other_parts_sum_to_the_logit_in_every_family(family: str) -> None:
     model = hub_models.loaded(family)
     sum_to_logits(model, hub_models.traced(model))
-
-
-def test_edges_and_the_other_parts_sum_to_the_logit_of_smollm2() -> None:
-    model = loaded("smollm2-135m-instruct")
-    sum_to_logits(model, model.trace("The cat saw the dog, and the dog"))
 
 
 def test_the_edges_of_a_query_add_up_to_what_its_head_writes(model: Model, trace: Trace) -> None:

@@ -22,6 +22,7 @@ from model.analysis.heads.statistics import heads_of
 from model.arithmetic.composition import composition
 from model.nn.attention import rotate
 from model.nn.transformer import Transformer
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded, run
 
@@ -49,7 +50,6 @@ def parts(model: Model) -> tuple[torch.nn.Module, torch.nn.Module, list[Tensor],
     outputs, the token table and the output matrix."""
     module = model.module
     if isinstance(module, Transformer):
-        assert module.decoder is not None
         block, last = module.decoder.blocks[1], module.decoder.final_norm
         attention, names = block.self_attention, ("query", "key", "value", "output")
         table = module.embedding.tokens.weight
@@ -67,8 +67,8 @@ def parts(model: Model) -> tuple[torch.nn.Module, torch.nn.Module, list[Tensor],
     return first, last, [getattr(attention, name).weight for name in names], table, output
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "attention-only", "grouped keys"])
-@pytest.mark.parametrize("whole", [False, True], ids=["sentence", "vocabulary"])
+@each("name", ["gpt", "llama", "attention-only", "grouped keys"])
+@each("whole", [False, True])
 def test_both_matrices_are_those_of_plain_pytorch(name: str, whole: bool) -> None:
     grouped = name == "grouped keys"
     model = hub_models.loaded("llama") if grouped else loaded(name)
@@ -105,7 +105,6 @@ def test_a_key_some_tokens_before_is_turned_by_as_many() -> None:
     width = model.config.head_width
     query, key = (read @ rows(weight, model.config.heads, width).T for weight in weights[:2])
     angles = model.module.embedding.angles(len(trace.tokens), torch.device("cpu"))
-    assert angles is not None
     made = head_matrices(model, trace, NAME, HEAD)
     assert made.turns
     for distance in (0, 3):
@@ -130,7 +129,7 @@ def test_the_maps_give_the_recorded_scores_in_every_head(model: Model, trace: Tr
     every_head(model, trace)
 
 
-@pytest.mark.parametrize("family", hub_models.FAMILIES)
+@each("family", hub_models.FAMILIES)
 def test_the_maps_give_the_recorded_scores_in_every_family_of_the_hub(family: str) -> None:
     model = hub_models.loaded(family)
     trace = hub_models.traced(model)
@@ -186,7 +185,7 @@ def test_a_head_of_the_encoder_writes_to_no_logit() -> None:
             writing(model, trace, head_matrices(model, trace, "encoder.0.self", 0))
 
 
-@pytest.mark.parametrize("name", ["gpt", "translator", "bert"])
+@each("name", ["gpt", "translator", "bert"])
 def test_composition_is_that_of_the_whole_matrices(name: str) -> None:
     model = loaded(name)
     trace = run(model)

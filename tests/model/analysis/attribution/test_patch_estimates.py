@@ -67,7 +67,7 @@ def test_the_estimate_is_the_slope_of_the_answer_towards_the_other_run(
     assert np.ptp(estimate) > 1e-2
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "opt", "mistral", "bart"])
+@each("family", ["gpt2", "llama", "opt", "mistral", "bart"])
 def test_an_estimate_is_made_of_every_map_of_a_hub_model(family: str) -> None:
     """Where heads share keys and values too."""
     model = hub_models.loaded(family)
@@ -98,7 +98,7 @@ def test_agreement_leaves_out_what_is_not_there_yet() -> None:
     assert agreement(np.full((1, 3), np.nan), estimate[:1]).cells == 0
 
 
-@pytest.mark.parametrize("reads", [READS, ("query",), ("value",)])
+@each("reads", [READS, ("query",), ("value",)])
 def test_a_path_is_the_receiver_fed_with_the_senders_difference_alone(
     reads: tuple[str, ...],
 ) -> None:
@@ -111,7 +111,6 @@ def test_a_path_is_the_receiver_fed_with_the_senders_difference_alone(
     start, end = runs.answers(ANSWER)
     module = model.module
     assert isinstance(module, Transformer)
-    assert module.decoder is not None
     block = module.decoder.blocks[1]
     stream = torch.tensor(a.residual["decoder"][2])  # before layer 1
     for sender in range(3):
@@ -136,7 +135,7 @@ def test_a_path_is_the_receiver_fed_with_the_senders_difference_alone(
     assert np.ptp(found) > 1e-3
 
 
-@pytest.mark.parametrize("model", ["gpt-post", "llama", "translator"])
+@each("model", ["gpt-post", "llama", "translator"])
 def test_a_path_in_other_models_is_finite_and_from_earlier_heads_only(model: str) -> None:
     own = loaded(model)
     a, b = two_runs(own)

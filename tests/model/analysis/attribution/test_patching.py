@@ -11,6 +11,7 @@ from model.analysis.attribution.patching import WHATS, PatchedRuns, What
 from model.analysis.heads import contributions
 from model.nn.patches import unchanged
 from model.trace.arrays import Array
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import TINY, loaded, of_shape, run
 
@@ -49,7 +50,7 @@ def hold_at_both_ends(model: Model) -> None:
         np.testing.assert_array_equal(together.numpy(), alone.numpy())
 
 
-@pytest.mark.parametrize("name", of_shape("decoder", "encoder-decoder", among=TINY))
+@each("name", of_shape("decoder", "encoder-decoder", among=TINY))
 def test_nothing_gives_run_a_and_everything_run_b_bit_for_bit(name: str) -> None:
     hold_at_both_ends(loaded(name))
 
@@ -57,12 +58,12 @@ def test_nothing_gives_run_a_and_everything_run_b_bit_for_bit(name: str) -> None
 WRITING = [name for name in hub_models.FAMILIES if "bert" not in name and name != "mpnet"]
 
 
-@pytest.mark.parametrize("family", [*WRITING, "openai-gpt"])
+@each("family", [*WRITING, "openai-gpt"])
 def test_nothing_gives_run_a_and_everything_run_b_in_every_family(family: str) -> None:
     hold_at_both_ends(hub_models.loaded(family))
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "gpt-post", "translator"])
+@each("name", ["gpt", "llama", "gpt-post", "translator"])
 def test_the_head_that_alone_differs_gives_the_other_run(name: str) -> None:
     """Run B is run A without one head of the last layer."""
     model = loaded(name)
@@ -88,7 +89,7 @@ def test_the_token_that_alone_differs_gives_the_other_run_and_those_before_it_no
     assert (np.abs(writes[:, 4]) > 1e-2).all()
 
 
-@pytest.mark.parametrize("what", WHATS)
+@each("what", WHATS)
 def test_a_batch_gives_what_each_patch_gives_alone(what: What) -> None:
     model = loaded("llama")
     a, b = two_runs(model)

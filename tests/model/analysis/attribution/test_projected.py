@@ -47,7 +47,7 @@ def test_so_they_do_in_the_families_of_the_hub(family: str) -> None:
     assert_exact(model, model.trace(hub_models.TEXT))
 
 
-@pytest.mark.parametrize("name", UNTRAINED)
+@each("name", UNTRAINED)
 def test_so_they_do_in_models_with_random_weights(name: str) -> None:
     model = loaded(name)
     assert_exact(model, model.trace("The cat sat on the mat"))

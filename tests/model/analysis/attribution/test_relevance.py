@@ -10,6 +10,7 @@ from model.analysis.attribution.relevance import (
     rank_correlation,
     relevances,
 )
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import build, loaded, run
 
@@ -35,7 +36,7 @@ def with_mean_vector(name: str, trace: Trace, at: list[int]) -> torch.Tensor:
         return model.module(ids)[0, -1]
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "gpt-post"])
+@each("name", ["gpt", "llama", "gpt-post"])
 def test_left_out_is_the_models_own_pass_with_the_mean_vector(name: str) -> None:
     model = loaded(name)
     trace = run(model)
@@ -51,7 +52,7 @@ def test_left_out_is_the_models_own_pass_with_the_mean_vector(name: str) -> None
     assert found.baseline == pytest.approx(float(everything), abs=1e-4)
 
 
-@pytest.mark.parametrize("name", PREDICTING)
+@each("name", PREDICTING)
 def test_integrated_gradients_add_up_to_what_all_tokens_do_together(name: str) -> None:
     model = loaded(name)
     trace = run(model)
@@ -63,7 +64,7 @@ def test_integrated_gradients_add_up_to_what_all_tokens_do_together(name: str) -
     assert coarse.incomplete > found.incomplete  # and it shows what too few steps leave
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_it_holds_in_families_of_the_hub(family: str) -> None:
     model = hub_models.loaded(family)
     trace = hub_models.traced(model)
@@ -75,7 +76,7 @@ def test_it_holds_in_families_of_the_hub(family: str) -> None:
         assert np.abs(values).max() > 0
 
 
-@pytest.mark.parametrize("name", ["gpt", "translator"])
+@each("name", ["gpt", "translator"])
 def test_weights_times_gradients_are_those_of_autograd(name: str) -> None:
     """By finite differences: each weight of one head is raised a little, and the logit computed again."""
     model = loaded(name)

@@ -12,6 +12,7 @@ from model.analysis import score_parts
 from model.analysis.attribution.score_parts import ScoreParts
 from model.analysis.heads.contributions import head_results
 from model.nn.attention import rotate
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import build, loaded, run
 
@@ -61,7 +62,7 @@ def test_the_parts_of_a_score_add_up_in_every_head(model: Model, trace: Trace) -
 REFUSED = {"gemma3": "rotates", "modernbert": "rotates", "olmo2": "no map"}
 
 
-@pytest.mark.parametrize("family", hub_models.FAMILIES)
+@each("family", hub_models.FAMILIES)
 def test_the_parts_of_a_score_add_up_in_every_family_of_the_hub(family: str) -> None:
     model = hub_models.loaded(family)
     trace = hub_models.traced(model)
@@ -72,23 +73,15 @@ def test_the_parts_of_a_score_add_up_in_every_family_of_the_hub(family: str) -> 
         hold_everywhere(model, trace)
 
 
-def test_the_parts_of_a_score_add_up_in_every_layer_of_smollm2() -> None:
-    """One head a layer, another one in each: together all nine."""
-    model = loaded("smollm2-135m-instruct")
-    trace = model.trace("The cat saw the dog, and the dog")
-    hold(model, trace, [cell for cell in cells(trace) if cell[1] == cell[0].layer % cell[0].heads])
-
-
-@pytest.mark.parametrize(
+@each(
     "intervention",
     [
         Intervention(positions=False),
         Intervention(scale=1.0, mask="none"),
         Intervention(ablated=frozenset({("decoder.0.self", 1)})),
     ],
-    ids=["no positions", "not scaled", "ablated"],
 )
-@pytest.mark.parametrize("name", ["gpt", "llama", "gpt-post", "translator-rotary"])
+@each("name", ["gpt", "llama", "gpt-post", "translator-rotary"])
 def test_the_parts_add_up_in_a_changed_pass(name: str, intervention: Intervention) -> None:
     hold_everywhere(loaded(name), run(loaded(name), intervention))
 
@@ -130,7 +123,7 @@ def test_parts_carry_the_names_of_what_wrote() -> None:
     assert score_parts(bare, run(bare), "decoder.0.self", 0, 1, 0).key_parts == ("token", "bias")
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama"])
+@each("name", ["gpt", "llama"])
 def test_a_part_is_what_its_vector_alone_makes(name: str) -> None:
     """Worked out forwards: one head's vector through the norm, the map and the turn."""
     model = loaded(name)
@@ -152,7 +145,7 @@ def test_a_part_is_what_its_vector_alone_makes(name: str) -> None:
     assert parts.values[at] == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "gpt-post", "bert", "translator"])
+@each("name", ["gpt", "llama", "gpt-post", "bert", "translator"])
 def test_a_head_that_is_left_out_is_seen_in_the_sum(name: str) -> None:
     model = loaded(name)
     trace = run(model)
@@ -182,7 +175,7 @@ def test_a_row_that_may_look_at_nothing_is_measured_from_zero() -> None:
     np.testing.assert_array_equal(parts.above_mean, parts.values)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cell", "sentence_"),
     [
         (("decoder.7.self", 0, 0, 0), "no attention sub-layer"),

@@ -31,6 +31,7 @@ from model.arithmetic.sizes import attention_costs, parameter_parts, shape_walk
 from model.nn.config import TransformerConfig
 from model.nn.recorder import Recorder, recording
 from model.nn.transformer import Transformer
+from tests.cases import each
 from tests.model.tiny import MODELS, TINY, is_product, loaded
 
 with warnings.catch_warnings():
@@ -44,7 +45,7 @@ def without(config: TransformerConfig, **changes: object) -> TransformerConfig:
     return replace(config, **changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_parameters_are_as_many_as_the_module_has(name: str) -> None:
     module = loaded(name).module
     counted = parameter_parts(module.config)
@@ -99,7 +100,7 @@ def test_the_three_counts_of_the_gpt_2_configuration() -> None:
     assert counts == [163_009_536, 124_412_160, 124_439_808]
 
 
-@pytest.mark.parametrize("sizes", [{}, {"n_layer": 3, "n_embd": 96, "n_head": 4}])
+@each("sizes", [{}, {"n_layer": 3, "n_embd": 96, "n_head": 4}])
 def test_gpt_2s_count_is_hugging_faces(sizes: dict[str, int]) -> None:
     with torch.device("meta"):
         model = GPT2LMHeadModel(GPT2Config(**sizes))
@@ -109,7 +110,7 @@ def test_gpt_2s_count_is_hugging_faces(sizes: dict[str, int]) -> None:
     assert sum(parameter_parts(config).values()) == model.num_parameters()
 
 
-@pytest.mark.parametrize("model", MODELS, indirect=True)
+@pytest.mark.models(MODELS)
 def test_every_shape_is_that_of_the_recorded_array(model: Model, trace: Trace) -> None:
     counted = operations(model.config, lengths_of(trace))
     rows = compared(counted, recorded_shapes(trace))
@@ -129,7 +130,7 @@ def test_a_wrong_length_shows_in_the_comparison() -> None:
     assert any(same is False for _, _, same in compared(wrong, recorded_shapes(read)))
 
 
-@pytest.mark.parametrize("batch", [1, 3])
+@each("batch", [1, 3])
 def test_shapes_hold_for_batches_that_run_through_our_modules(batch: int) -> None:
     module = loaded("gpt").module
     seen: dict[str, tuple[int, ...]] = {}
@@ -158,8 +159,8 @@ def test_shapes_hold_for_batches_that_run_through_our_modules(batch: int) -> Non
         assert seen[name] == counted[key]
 
 
-@pytest.mark.parametrize("name", TINY)
-@pytest.mark.parametrize("lengths", [Lengths(1, 5, 4), Lengths(2, 9, 3), Lengths(3, 1, 1)])
+@each("name", TINY)
+@each("lengths", [Lengths(1, 5, 4), Lengths(2, 9, 3), Lengths(3, 1, 1)])
 def test_operations_of_matrix_products_are_those_that_pytorch_counts(
     name: str, lengths: Lengths
 ) -> None:
@@ -209,7 +210,6 @@ def test_costs_are_a_square_and_a_line_of_the_length(name: str, batch: int, leng
 
 def test_both_parts_are_equal_where_the_curves_cross() -> None:
     found = growth(lambda lengths: total_flops(GPT2, lengths), 1)
-    assert found.crossing is not None
     assert found.quadratic * found.crossing**2 == pytest.approx(found.linear * found.crossing)
     # 4·d·L in scores and context, 6·h·L in scaling and softmax; 24·d²·L in the rest, 2·d·V logits
     layers, width = 12, 768
@@ -226,7 +226,7 @@ def test_twice_the_length_takes_four_times_the_matrices_and_twice_the_cache() ->
     assert short.matrices == 3 * 12 * 2 * 12 * 100 * 100
 
 
-@pytest.mark.parametrize("model", TINY, indirect=True)
+@pytest.mark.models(TINY)
 def test_the_cache_holds_every_key_and_value_of_the_decoder(model: Model, trace: Trace) -> None:
     recorded = sum(
         attention.key.size + attention.value.size
@@ -245,13 +245,13 @@ def test_parts_add_up_and_each_number_is_kept_once() -> None:
     assert np.array([step.times for step in operations(GPT2, lengths)]).max() == 12
 
 
-@pytest.mark.parametrize("sizes", [(0, 5), (1, 0), (1, 5, -1)])
+@each("sizes", [(0, 5), (1, 0), (1, 5, -1)])
 def test_lengths_below_one_are_refused(sizes: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="cannot be read"):
         Lengths(*sizes)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "scaled", "weights"),
     [
         (

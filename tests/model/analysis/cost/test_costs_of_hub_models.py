@@ -7,7 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from model import Model
-from model.analysis.cost.cost import flops_by_part, growth, key_value_cache, memory, total_flops
+from model.analysis.cost.cost import key_value_cache
 from model.analysis.cost.operations import (
     Lengths,
     compared,
@@ -17,8 +17,9 @@ from model.analysis.cost.operations import (
 )
 from model.arithmetic.sizes import parameter_parts, parameters_read
 from model.nn.recorder import Recorder, recording
+from tests.cases import each
 from tests.model import hub_models
-from tests.model.tiny import is_product, loaded
+from tests.model.tiny import is_product
 
 GROUPED = ("llama", "mistral", "qwen2", "qwen3", "gemma")
 EXPERTS = ("mixtral", "qwen3_moe", "gpt_oss", "deepseek_v3")
@@ -53,14 +54,14 @@ def one_expert_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(body.config, "_experts_implementation_internal", "eager")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_operations_of_hub_models_are_those_that_pytorch_counts(family: str) -> None:
     model = hub_models.loaded(family)
     lengths = Lengths(1, 9, 5 if model.config.shape == "encoder-decoder" else 0)
     assert counted_products(model, lengths) == products(model, lengths)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_shapes_of_hub_models_are_those_of_the_recorded_arrays(family: str) -> None:
     model = hub_models.loaded(family)
     trace = hub_models.traced(model, record="full")
@@ -70,7 +71,7 @@ def test_shapes_of_hub_models_are_those_of_the_recorded_arrays(family: str) -> N
     assert {f"{name}, heads first" for name in "QKV"} <= same
 
 
-@pytest.mark.parametrize("family", GROUPED)
+@each("family", GROUPED)
 def test_keys_and_values_are_as_wide_as_their_real_projections(family: str) -> None:
     model = hub_models.loaded(family)
     attention = next(
@@ -95,7 +96,7 @@ def test_keys_and_values_are_as_wide_as_their_real_projections(family: str) -> N
     assert both.numbers == prod(seen["k"]) + prod(seen["v"])
 
 
-@pytest.mark.parametrize("family", EXPERTS)
+@each("family", EXPERTS)
 def test_a_token_meets_the_parameters_of_the_experts_that_read_it(family: str) -> None:
     """Counted by leaving out the weights of the experts that the router did not choose for one token."""
     model = hub_models.loaded(family)
@@ -110,7 +111,7 @@ def test_a_token_meets_the_parameters_of_the_experts_that_read_it(family: str) -
     assert sum(parameter_parts(model.config).values()) == model.parameter_count
 
 
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "deepseek_v3"])
+@each("family", [name for name in FAMILIES if name != "deepseek_v3"])
 def test_the_cache_of_hub_models_is_what_the_library_keeps(family: str) -> None:
     model = hub_models.loaded(family)
     trace = hub_models.traced(model)
@@ -129,24 +130,3 @@ def test_the_cache_of_latent_attention_is_what_the_running_model_keeps() -> None
         model.module(model.ids(tokens))
     kept = sum(one.key.numel() + one.value.numel() for one in cache.kept.values())
     assert key_value_cache(model.config, Lengths(1, len(tokens))) == kept
-
-
-def test_smollm2s_costs_are_those_of_its_modules() -> None:
-    model = loaded("smollm2-135m-instruct")
-    lengths = Lengths(1, 13)
-    attention = model.module.body.model.layers[0].self_attn
-    weights = sum(weight.numel() for weight in attention.parameters())
-    parts, steps = parameter_parts(model.config), operations(model.config, lengths)
-    named = {step.name: step for step in steps if step.place == "decoder.self"}
-    assert parts["Attention"] == 30 * weights
-    assert sum(parts.values()) == model.parameter_count
-    assert named["Q"].numbers + named["K and V"].numbers == 12_480
-    assert (
-        flops_by_part(model.config, lengths)["projections"] == 2 * 13 * 30 * weights == 690_094_080
-    )
-    assert key_value_cache(model.config, lengths) == 149_760
-    assert memory(model.config, lengths).activations == 4_397_952
-    assert counted_products(model, lengths) == products(model, lengths)
-    assert total_flops(model.config, lengths) == pytest.approx(3.51e9, rel=2e-3)
-    crossing = growth(lambda lengths: total_flops(model.config, lengths), 1).crossing
-    assert crossing == pytest.approx(3_802, abs=1)

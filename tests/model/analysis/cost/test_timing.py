@@ -17,6 +17,7 @@ from model.analysis.cost.timing import (
     measured_heads,
     timed,
 )
+from tests.cases import each
 
 
 class Clock:
@@ -111,7 +112,7 @@ def test_sizes_that_cannot_be_measured_are_refused() -> None:
             measured_heads(*sizes, turn=nullcontext)
 
 
-@pytest.mark.parametrize("heads", [1, 2, 8])
+@each("heads", [1, 2, 8])
 def test_a_loop_over_heads_gives_what_one_shot_gives_and_what_pytorch_gives(heads: int) -> None:
     one_shot, loop = (way() for way in head_ways(16, heads, 5))
     random = torch.Generator().manual_seed(0)

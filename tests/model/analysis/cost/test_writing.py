@@ -11,6 +11,7 @@ from model.analysis.cost.operations import lengths_of
 from model.analysis.tokens.live_writing import Choice, live_writing
 from model.analysis.tokens.prediction import Sampling
 from model.nn.intervention import Intervention
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import SENTENCE, loaded, of_shape, sentence
 
@@ -51,7 +52,7 @@ def check(model: Model, text: str) -> None:
         assert found.numbers == key_value_cache(config, lengths_of(shorter))
 
 
-@pytest.mark.parametrize("name", of_shape("decoder", "encoder-decoder"))
+@each("name", of_shape("decoder", "encoder-decoder"))
 def test_what_is_kept_is_what_each_longer_pass_computes_again(name: str) -> None:
     check(loaded(name), sentence(loaded(name)))
 
@@ -63,7 +64,7 @@ def test_grouped_keys_are_kept_once() -> None:
     assert key_value_cache(model.config, lengths_of(trace)) == 2 * 3 * 2 * 8 * tokens
 
 
-@pytest.mark.parametrize("family", ["mistral", "gemma2"])
+@each("family", ["mistral", "gemma2"])
 def test_the_keys_of_a_step_are_those_that_the_cache_of_the_model_holds_for_it(family: str) -> None:
     """Layers with a sliding window drop what their next token cannot read."""
     model = hub_models.loaded(family)

@@ -14,6 +14,7 @@ from model.analysis.heads.contributions import (
     result_lengths,
     results_check,
 )
+from tests.cases import each
 from tests.model.tiny import loaded, of_shape, run, sentence
 
 PREDICTING = of_shape("decoder", "encoder-decoder")
@@ -34,7 +35,7 @@ def test_a_head_result_that_is_left_out_is_seen_by_the_check() -> None:
     assert results_check(model, wrong, lost.name) > 1e-2
 
 
-@pytest.mark.parametrize("model", PREDICTING, indirect=True)
+@pytest.mark.models(PREDICTING)
 def test_all_parts_of_a_logit_sum_to_the_models_own(model: Model) -> None:
     trace = run(model)
     length = len(trace.tokens_of("decoder"))
@@ -48,7 +49,7 @@ def test_all_parts_of_a_logit_sum_to_the_models_own(model: Model) -> None:
         assert logit_check(trace, planted, position, token) > 0.4
 
 
-@pytest.mark.parametrize("name", ["gpt", "translator"])
+@each("name", ["gpt", "translator"])
 def test_an_ablated_head_writes_nothing_and_the_parts_still_add_up(name: str) -> None:
     model = loaded(name)
     trace = run(model, Intervention(ablated=frozenset({("decoder.0.self", 2)})))

@@ -37,7 +37,7 @@ def test_so_it_is_in_the_families_of_the_hub(family: str) -> None:
         assert found.check <= CLOSE * max(1.0, float(np.abs(found.recorded).max()))
 
 
-@pytest.mark.parametrize("name", ["notes-einsum", "notes-post-norm"])
+@each("name", ["notes-einsum", "notes-post-norm"])
 def test_so_it_is_with_random_weights(name: str) -> None:
     model = loaded(name)
     trace = model.trace("The cat sat on the mat")

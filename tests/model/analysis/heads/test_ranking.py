@@ -11,6 +11,7 @@ from model.loading.shipped import ASSETS, load_asset
 from model.nn.places import head_label
 from model.trace.records import Token
 from model.training.induction import repeat_accuracy, said_twice
+from tests.cases import each
 from tests.model.tiny import loaded, run
 from tools.training.__main__ import RECIPES
 
@@ -60,7 +61,7 @@ def test_positions_of_two_different_texts_are_not_compared() -> None:
     assert {"entropy", "first"} <= found.values.keys()
 
 
-@pytest.mark.parametrize("name", ["gpt", "encoder-rotary"])
+@each("name", ["gpt", "encoder-rotary"])
 def test_what_a_text_of_one_token_cannot_say_is_refused_and_no_number_is_missing(
     name: str,
 ) -> None:
@@ -91,7 +92,7 @@ def test_labels_count_layers_and_heads_from_nought() -> None:
     assert head_label(("decoder.3.self", 5)) == "L3H5"
 
 
-@pytest.mark.parametrize("name", ["stories", "induction"])
+@each("name", ["stories", "induction"])
 def test_ablating_the_head_ranked_first_for_the_previous_token_ends_copying(name: str) -> None:
     module, tokenizer, _ = load_asset(ASSETS / name)
     task = RECIPES[name]().task

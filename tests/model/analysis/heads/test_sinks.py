@@ -68,7 +68,7 @@ def test_every_number_of_a_key_is_that_of_a_plain_loop(name: str, position: int)
             )
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [Intervention(ablated=frozenset({("decoder.0.self", 1)})), Intervention(dropout=0.5)],
 )

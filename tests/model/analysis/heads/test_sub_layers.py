@@ -16,6 +16,7 @@ from model.analysis.stream.stream import (
 )
 from model.nn.config import Stack
 from model.trace.arrays import read_only
+from tests.cases import each
 from tests.model.tiny import loaded, sentence
 
 
@@ -53,7 +54,7 @@ def test_what_was_added_is_what_the_sublayers_own_maps_write(model: Model, trace
         assert contribution_check(model, trace, parts(model, trace, stack)) < 1e-4
 
 
-@pytest.mark.parametrize("name", ["gpt", "bert"])
+@each("name", ["gpt", "bert"])
 def test_a_contribution_that_is_wrong_is_seen(name: str) -> None:
     model = loaded(name)
     trace = model.trace(sentence(model), record="full")

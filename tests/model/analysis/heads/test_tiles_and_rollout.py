@@ -6,6 +6,7 @@ import pytest
 from model import Trace
 from model.analysis.heads.statistics import families, mean_weights, rolled, rollout, tiles
 from model.trace.blocks import block_of, largest_of_blocks
+from tests.cases import each
 from tests.model.tiny import loaded, sentence
 
 
@@ -86,7 +87,7 @@ def test_rollout_multiplies_half_stayed_weights_from_the_first_layer_up() -> Non
     np.testing.assert_allclose(rollout([np.eye(3, dtype=np.float32)] * 4), np.eye(3))
 
 
-@pytest.mark.parametrize("name", ["gpt", "bert"])
+@each("name", ["gpt", "bert"])
 def test_rollout_rows_sum_to_one_and_see_no_future_that_the_mask_hides(name: str) -> None:
     model = loaded(name)
     trace = model.trace(sentence(model))

@@ -49,22 +49,20 @@ def gated(name: str) -> bool:
 UNGATED = [name for name in TINY if name != "attention-only" and not gated(name)]
 
 
-@pytest.mark.parametrize("model", UNGATED, indirect=True)
+@pytest.mark.models(UNGATED)
 def test_recorded_activations_are_their_formula_and_a_wrong_one_is_seen(
     model: Model, trace: Trace
 ) -> None:
     record = trace.feed_forward[0]
     found = activation_check(model.config.activation, record.before, record.hidden)
-    assert found is not None
     assert found < 1e-5
     others: list[Activation] = ["relu", "relu2", "gelu", "gelu_tanh", "silu"]
     for other in others:
         apart = activation_check(other, record.before, record.hidden)
-        assert apart is not None
         assert (apart > 1e-4) is (other != model.config.activation)
 
 
-@pytest.mark.parametrize("model", [*filter(gated, TINY)], indirect=True)
+@pytest.mark.models([*filter(gated, TINY)])
 def test_a_gated_layer_is_not_checked_by_the_activation_alone(model: Model, trace: Trace) -> None:
     record = trace.feed_forward[0]
     assert activation_check("swiglu", record.before, record.hidden) is None

@@ -35,12 +35,12 @@ def test_the_same_stack_gives_the_same_sizes_whatever_was_drawn_before() -> None
     )
 
 
-@pytest.mark.parametrize("shortcuts", [True, False])
+@each("shortcuts", [True, False])
 def test_the_gradient_at_the_output_is_one(shortcuts: bool) -> None:
     assert gradient_sizes(SHALLOW, shortcuts=shortcuts)[-1] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("norms", ["none", "pre", "post"])
+@each("norms", ["none", "pre", "post"])
 def test_the_deepest_stack_stays_finite(norms: str) -> None:
     for shortcuts in (True, False):
         sizes = gradient_sizes(DeepStack(depth=DEEPEST, norms=norms), shortcuts=shortcuts)  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def tiny_block(place: str) -> Block:
     return Block(config, "encoder", 0)
 
 
-@pytest.mark.parametrize("place", ["pre", "post"])
+@each("place", ["pre", "post"])
 def test_with_its_norms_and_shortcuts_it_is_the_block_itself(place: str) -> None:
     block, x = tiny_block(place), torch.randn(1, 4, 16)
     torch.testing.assert_close(passed(block, x, norms=place, shortcuts=True), block(x))  # type: ignore[arg-type]
@@ -80,7 +80,7 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
     torch.testing.assert_close(change.detach(), gradient.norm(), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("depth", [0, DEEPEST + 1])
+@each("depth", [0, DEEPEST + 1])
 def test_a_depth_that_cannot_be_measured_is_refused_in_a_sentence(depth: int) -> None:
     with pytest.raises(ValueError, match="it must be 1 to"):
         DeepStack(depth=depth)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import torch
 import torch.nn.functional as F
 
@@ -15,6 +14,7 @@ from model.analysis.stream.stream import (
     token_statistics,
 )
 from model.nn.norms import NORMS
+from tests.cases import each
 from tests.model.tiny import loaded, sentence
 
 
@@ -46,7 +46,7 @@ def test_the_two_norms_agree_exactly_where_the_mean_is_zero() -> None:
     assert apart.max() > 0.1
 
 
-@pytest.mark.parametrize("width", [4, 512])
+@each("width", [4, 512])
 def test_the_unbiased_norm_is_smaller_by_the_root_of_the_widths(width: int) -> None:
     rows = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
     biased = layer_normalized(rows, 0.0)
@@ -75,11 +75,9 @@ def test_the_kernels_statistics_and_output_are_the_recomputed_ones(trace: Trace)
 def test_a_planted_error_in_any_of_the_three_is_seen() -> None:
     model = loaded("gpt")
     norm = model.trace(sentence(model), record="full").norms[1]
-    assert norm.recorded is not None
     assert kernel_check(replace(norm, mean=norm.mean + 0.01)).mean > 0.009
     unbiased = norm.inverse_deviation * (23 / 24) ** 0.5
     assert kernel_check(replace(norm, inverse_deviation=unbiased)).inverse_deviation > 0.01
     moved = kernel_check(replace(norm, recorded=norm.recorded + 0.01)).output
-    assert moved is not None
     assert moved > 0.009
     assert kernel_check(replace(norm, recorded=None)).output is None

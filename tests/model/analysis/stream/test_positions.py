@@ -18,6 +18,7 @@ from model.analysis.stream.positions import (
 )
 from model.analysis.tokens.embeddings import reordered, same_tokens
 from model.nn.layers import rotary_angles, sinusoids
+from tests.cases import each
 from tests.model.tiny import loaded
 
 NO_POSITIONS = Intervention(positions=False)
@@ -25,7 +26,7 @@ LIFTED = Intervention(positions=False, mask="none")
 LION, TIGER = "lion kills tiger", "tiger kills lion"
 
 
-@pytest.mark.parametrize("width", [2, 4, 16, 130])
+@each("width", [2, 4, 16, 130])
 def test_sinusoids_are_those_of_the_formula(width: int) -> None:
     table = sinusoidal(40, width)
     assert table.shape == (40, width)
@@ -124,13 +125,13 @@ def largest(model: Model, intervention: Intervention) -> float:
     ).largest
 
 
-@pytest.mark.parametrize("model", ["bert", "minilm", "encoder-rotary"], indirect=True)
+@pytest.mark.models(["bert", "minilm", "encoder-rotary"])
 def test_without_positions_lion_and_tiger_are_the_same_in_an_encoder(model: Model) -> None:
     assert largest(model, NO_POSITIONS) < 1e-4
     assert largest(model, Intervention()) > 1e-2
 
 
-@pytest.mark.parametrize("model", ["gpt", "gpt-post", "llama"], indirect=True)
+@pytest.mark.models(["gpt", "gpt-post", "llama"])
 def test_a_causal_mask_carries_order_and_lifting_it_loses_order(model: Model) -> None:
     assert largest(model, NO_POSITIONS) > 1e-2
     assert largest(model, LIFTED) < 1e-4
@@ -159,7 +160,7 @@ def test_equal_tokens_are_laid_beside_each_other_in_turn() -> None:
     assert places[3] == (3, 3)
 
 
-@pytest.mark.parametrize("other", ["the cat saw the", "the cat saw the cat", "the cat saw a dog"])
+@each("other", ["the cat saw the", "the cat saw the cat", "the cat saw a dog"])
 def test_sentences_of_other_tokens_are_refused_by_name(other: str) -> None:
     model = loaded("bert")
     with pytest.raises(ValueError, match=r"Only in the (first|second): “(dog|the)”"):

@@ -8,6 +8,7 @@ from model.analysis.stream.recurrence import gradient_by_token, states_by_formul
 from model.loading.shipped import ASSETS, load_asset
 from model.nn.recurrent import RecurrentLayers, recurrent
 from model.nn.transformer import Transformer
+from tests.cases import each
 
 NAMES = {"induction": Transformer, "recurrent": recurrent}
 IDS = torch.tensor([[3, 9, 20, 3, 9]])
@@ -31,7 +32,7 @@ def test_the_states_are_those_of_the_formulas_one_step_after_the_other() -> None
     torch.testing.assert_close(by_formula, module.decoder(vectors)[0], atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_gradient_by_token_is_the_slope_between_two_runs(name: str) -> None:
     module = shipped(name).double()
     lengths = gradient_by_token(module, IDS)

@@ -15,7 +15,6 @@ def test_alibi_of_our_own_is_a_slope_for_each_head() -> None:
     model = load_model("all-stages")
     trace = model.trace(TEXT)
     found = distance_bias(model, biased(trace)[0])
-    assert found is not None
     assert found.slopes is not None
     np.testing.assert_allclose(found.slopes, [1 / 4, 1 / 16, 1 / 64, 1 / 256], rtol=1e-5)
     np.testing.assert_allclose(found.values[1, found.at(-16)], -1.0, rtol=1e-5)
@@ -29,7 +28,6 @@ def test_buckets_are_rows_of_the_stacks_table() -> None:
     assert names == ["encoder.0.self", "encoder.1.self", "decoder.0.self", "decoder.1.self"]
     for attention in biased(trace):
         found = distance_bias(model, attention)
-        assert found is not None
         table = model.module.state_dict()[f"{attention.stack}.position_bias.table.weight"]
         np.testing.assert_array_equal(found.values[2, found.at(0)], table[0, 2])
         np.testing.assert_array_equal(found.values[2, found.at(-1)], table[1, 2])
@@ -58,7 +56,6 @@ def test_biases_of_the_hubs_models_are_what_was_added(opened: Model) -> None:
             continue
         for head in range(attention.heads):
             terms = bias_terms(opened, attention, head)
-            assert terms is not None
             assert len(terms.terms) == (1 if "c2p" in family else 2)
             assert terms.check < 1e-5
             assert all(np.abs(term).max() > 0.01 for term in terms.terms.values())

@@ -7,6 +7,7 @@ import torch
 from model import Model, Trace
 from model.nn.config import Stack
 from model.nn.layers import ACTIVATIONS, sinusoids
+from tests.cases import each
 from tests.model.tiny import TINY, loaded
 
 
@@ -94,9 +95,7 @@ def test_queries_keys_and_values_are_projections_of_what_the_sublayer_reads(
             )
 
 
-@pytest.mark.parametrize(
-    "model", [name for name in TINY if name != "attention-only"], indirect=True
-)
+@pytest.mark.models([name for name in TINY if name != "attention-only"])
 def test_the_feed_forward_is_its_formula_on_each_token_alone(model: Model, trace: Trace) -> None:
     activation = ACTIVATIONS[model.config.activation]
     assert trace.feed_forward
@@ -138,7 +137,7 @@ def test_activations_are_the_published_functions() -> None:
         torch.testing.assert_close(activation(x), published[name], atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("record", ["attention", "full"])
+@each("record", ["attention", "full"])
 def test_feed_forward_activations_are_kept_only_when_asked(record: str) -> None:
     trace = loaded("gpt").trace("the cat", record=record)  # type: ignore[arg-type]
     assert bool(trace.feed_forward) is (record == "full")

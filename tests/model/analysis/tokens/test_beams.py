@@ -7,6 +7,7 @@ import torch
 
 from model import Model
 from model.analysis.tokens.live_writing import BeamSearch, beam_search
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, run
 
@@ -45,7 +46,7 @@ def all_continuations(model: Model, steps: int) -> dict[tuple[int, ...], float]:
     return totals
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "translator"])
+@each("name", ["gpt", "llama", "translator"])
 def test_with_enough_beams_it_finds_what_a_search_over_all_texts_finds(name: str) -> None:
     model = loaded(name)
     everything = all_continuations(model, 3)
@@ -58,7 +59,7 @@ def test_with_enough_beams_it_finds_what_a_search_over_all_texts_finds(name: str
     assert any(one.ended and len(one.ids) < 3 for one in found.steps[-1].kept)
 
 
-@pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder", "encoder-decoder"))
 def test_greedy_is_generate_and_totals_are_those_of_separate_passes(model: Model) -> None:
     trace = run(model)
     *_, found = beam_search(model, trace, beams=3, steps=4)
@@ -87,7 +88,6 @@ def separate(model: Model, text: str, before: tuple[int, ...], id_: int) -> floa
     """The log-probability of a token, by a recorded pass of its own."""
     target = "" if model.config.shape == "encoder-decoder" else None
     logits = model.trace(text, target, continued=before).logits
-    assert logits is not None
     return float(torch.tensor(logits[-1]).double().log_softmax(-1)[id_])
 
 

@@ -23,6 +23,7 @@ from model.analysis.tokens.prediction import Sampling, log_probabilities
 from model.nn.key_value_cache import Eviction
 from model.nn.recorder import Recorder
 from model.trace.arrays import Array, Wide
+from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, sentence
 
@@ -54,9 +55,7 @@ def step_by_step(model: Model, text: str, choice: Choice) -> tuple[int, ...]:
     return written(choose, steps=STEPS, end=model.tokenizer.end)
 
 
-@pytest.mark.parametrize(
-    "name", [*of_shape("decoder", "encoder-decoder"), "llama", "mistral", "bart"]
-)
+@each("name", [*of_shape("decoder", "encoder-decoder"), "llama", "mistral", "bart"])
 def test_the_text_is_that_of_whole_passes_and_each_row_that_of_their_matrix(name: str) -> None:
     model, text = opened(name)
     target = "" if model.config.shape == "encoder-decoder" else None
@@ -111,7 +110,7 @@ def test_a_bias_of_the_logits_counts() -> None:
     np.testing.assert_allclose(at_once, [step.log_probability for step in found.steps], atol=1e-4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("choices", "level"),
     [({"compared": True}, "nothing"), ({"rows": False}, "nothing"), ({}, "attention")],
 )
@@ -130,7 +129,7 @@ def test_a_pass_that_is_timed_records_nothing(
     assert levels == {level}
 
 
-@pytest.mark.parametrize("name", ["gpt", "translator", "llama", "mistral"])
+@each("name", ["gpt", "translator", "llama", "mistral"])
 def test_what_is_kept_is_counted_in_bytes_of_the_tensors(name: str) -> None:
     model, text = opened(name)
     config = model.config
@@ -171,7 +170,7 @@ def test_rows_that_take_more_bytes_than_they_may_are_let_go(
         assert rows.weights("decoder.1.self", 0) is None
 
 
-@pytest.mark.parametrize("name", ["gpt", "llama", "translator", "bart"])
+@each("name", ["gpt", "llama", "translator", "bart"])
 def test_a_text_read_at_once_under_an_eviction_is_as_probable_as_token_by_token(name: str) -> None:
     model, text = opened(name)
     for eviction in (Eviction(), Eviction(3), Eviction(2, first=1)):

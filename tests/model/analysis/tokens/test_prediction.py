@@ -138,9 +138,8 @@ def test_the_listed_tokens_and_the_rest_share_everything() -> None:
     assert max(listed.after) == probabilities(after).max()
 
 
-@pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder", "encoder-decoder"))
 def test_the_lens_ends_at_the_models_own_prediction(model: Model, trace: Trace) -> None:
-    assert trace.logits is not None
     states = trace.residual["decoder"]
     seen = lens(model.unembed, states, trace.logits)
     assert seen.ids.shape == seen.shares.shape == (len(states), len(trace.logits))

@@ -27,11 +27,10 @@ def last_logits(model: Model, text: str, ids: tuple[int, ...]) -> np.ndarray:
 def traced_logits(model: Model, text: str, ids: tuple[int, ...]) -> np.ndarray:
     target = "" if model.config.shape == "encoder-decoder" else None
     logits = model.trace(text, target, continued=ids).logits
-    assert logits is not None
     return logits[-1]
 
 
-@pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder", "encoder-decoder"))
 def test_greedy_steps_over_traces_are_the_argmax_of_fresh_passes(model: Model) -> None:
     text, end = sentence(model), model.tokenizer.end
     by_hand: list[int] = []
@@ -44,14 +43,13 @@ def test_greedy_steps_over_traces_are_the_argmax_of_fresh_passes(model: Model) -
     assert [token.id for token in model.generate(text, limit=4)] == by_hand
 
 
-@pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
+@pytest.mark.models(of_shape("decoder", "encoder-decoder"))
 def test_a_continued_trace_reads_exactly_the_ids_that_were_written(model: Model) -> None:
     text = sentence(model)
     ids = tuple(int(id_) for id_ in np.random.default_rng(0).integers(2, model.tokenizer.size, 3))
     target = "" if model.config.shape == "encoder-decoder" else None
     trace = model.trace(text, target, continued=ids)
     assert tuple(token.id for token in trace.tokens_of("decoder"))[-3:] == ids
-    assert trace.logits is not None
     np.testing.assert_allclose(
         trace.logits[-1], last_logits(model, text, ids), atol=1e-4, rtol=1e-4
     )

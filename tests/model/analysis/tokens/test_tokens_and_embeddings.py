@@ -21,6 +21,7 @@ from model.analysis.tokens.embeddings import (
 from model.loading.bert import word_pieces
 from model.run.tokenizers import clean, gpt2, gpt2_tokens, pieces, spelled
 from model.trace.records import Token
+from tests.cases import each
 from tests.model.tiny import loaded, sentence
 
 FOX = "a fox 🦊 and é"
@@ -67,7 +68,6 @@ def test_a_replacement_character_that_was_typed_is_a_whole_one() -> None:
 
 def test_word_pieces_are_those_of_the_model() -> None:
     found = word_pieces()
-    assert found is not None
     assert found.tokens("embeddings") == loaded("minilm").tokens("embeddings")
     assert all(piece.spelled == piece.token.text for piece in pieces(found.tokens("embeddings")))
 
@@ -134,7 +134,7 @@ def test_a_target_is_its_input_moved_on_by_one(more: int, length: int, stride: i
     assert all(window.inputs[1:] == window.target[:-1] for window in found)
 
 
-@pytest.mark.parametrize(("length", "stride"), [(0, 1), (1, 0), (-1, 1)])
+@each(("length", "stride"), [(0, 1), (1, 0), (-1, 1)])
 def test_windows_below_one_token_are_refused(length: int, stride: int) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         windows("abcdef", length, stride)
@@ -147,11 +147,10 @@ def test_a_token_in_identical_sentences_is_alike_at_every_state(model: Model) ->
     found = likeness(one, other, (place, place))
     np.testing.assert_allclose(found.word, 1, atol=1e-6)
     assert len(found.word) == 1 + len(one.residual[one.source])
-    assert found.others is not None
     assert (found.others < 0.999).all()
 
 
-@pytest.mark.parametrize("model", ["gpt", "bert", "stories", "minilm"], indirect=True)
+@pytest.mark.models(["gpt", "bert", "stories", "minilm"])
 def test_a_token_starts_alike_and_becomes_unlike_in_another_sentence(model: Model) -> None:
     one, other = model.trace("the big cat saw a dog"), model.trace("a small dog sat on the cat")
     token = next(t for t in shared_tokens(one.tokens, other.tokens) if "cat" in t.text)

@@ -2,9 +2,7 @@
 
 import functools
 import os
-import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +18,7 @@ from model.serving.cluster.messages import Bounds  # noqa: E402
 from model.system import cluster_machine  # noqa: E402
 from model.system.cluster_machine import Machine  # noqa: E402
 from model.system.settings import MEGABYTE  # noqa: E402
+from tests.folders import new_folder  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 TRACES = 50 * MEGABYTE
@@ -34,14 +33,12 @@ class Machines:
 
     def __init__(self) -> None:
         self.started: list[Machine] = []
-        self.folders: list[str] = []
         self.address = ""
         _make_token()
 
     def start(self, megabytes: int, **how: Any) -> Machine:
         """One more, with so much memory for models. how: of Ray's parameters."""
-        folder = tempfile.mkdtemp(prefix="ray-")  # the names of sockets must be short
-        self.folders.append(folder)
+        folder = str(new_folder("ray"))
         params = functools.partial(cluster_machine.RayParams, memory=megabytes * MEGABYTE, **how)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cluster_machine, "RayParams", params)
@@ -53,8 +50,6 @@ class Machines:
     def end(self) -> None:
         for machine in reversed(self.started):
             machine.kill_all_processes(check_alive=False, allow_graceful=False)
-        for folder in self.folders:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove(machine: Machine, *actors: int) -> None:

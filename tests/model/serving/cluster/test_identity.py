@@ -18,6 +18,7 @@ from model.serving.cluster.far_trace import FarTrace
 from model.serving.engine import Request
 from model.system.elsewhere import Elsewhere
 from model.trace.blocks import of_query
+from tests.cases import each
 from tests.model.hub_models import loaded, saved
 from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.model.serving.cluster.questions import Asked, arguments, asked_names
@@ -45,13 +46,6 @@ SMALL = {"whole": 1e9, "in parts": 0}  # bytes of a trace that travels whole
 HUB = ("gpt2", "llama", "t5", "bert")  # tiny models with a tokenizer of the library
 
 
-@pytest.fixture(scope="module", params=SMALL)
-def engine(request: pytest.FixtureRequest) -> Iterator[ClusterEngine]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(far_trace, "SMALL", SMALL[request.param])
-        yield engine_beside(HOSTS, patch)
-
-
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> ClusterEngine:
     monkeypatch.setattr(far_trace, "SMALL", 0)
@@ -63,11 +57,18 @@ def here(name: str) -> Asked:
     return Asked(load_model(name), *TEXTS[name])
 
 
-@pytest.fixture(params=TEXTS)
-def two(request: pytest.FixtureRequest, engine: ClusterEngine) -> tuple[Asked, Asked]:
+WAYS = [("in parts", name) for name in TEXTS] + [
+    ("whole", "house-gpt"),
+    ("whole", "translate-en-fr"),
+]
+
+
+@pytest.fixture(params=WAYS, ids=lambda way: "-".join(way))
+def two(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[Asked, Asked]:
     """A shipped model here and there."""
-    name = request.param
-    there = engine.model(name, silent)
+    small, name = request.param
+    monkeypatch.setattr(far_trace, "SMALL", SMALL[small])
+    there = engine_beside(HOSTS, monkeypatch).model(name, silent)
     assert isinstance(there, FarModel)
     return here(name), Asked(there, *TEXTS[name])
 
@@ -92,7 +93,7 @@ def test_a_model_is_told_as_it_is(two: tuple[Asked, Asked]) -> None:
         assert one.tokenizer.named(ids) == other.tokenizer.named(ids)
 
 
-@pytest.mark.parametrize("full", [False, True])
+@each("full", [False, True])
 def test_a_trace_is_the_same_bits(two: tuple[Asked, Asked], full: bool) -> None:
     record: Any = "full" if full else "attention"
     one, other = (each.model.trace(each.text, record=record) for each in two)
@@ -109,7 +110,7 @@ def test_changed_traces_are_the_same_bits(two: tuple[Asked, Asked]) -> None:
         assert list(differences(*runs)) == [], name
 
 
-@pytest.mark.parametrize("family", HUB)
+@each("family", HUB)
 def test_a_model_of_the_hub_reads_writes_and_is_the_same_bits(
     in_parts: ClusterEngine, family: str
 ) -> None:

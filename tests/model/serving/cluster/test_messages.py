@@ -12,6 +12,7 @@ from model.serving.cluster.host import ModelHost
 from model.serving.cluster.messages import READ, TRACE, Caller, read, written
 from model.serving.engine import Request
 from model.system.elsewhere import asked_function
+from tests.cases import each
 from tests.model.serving.cluster.in_process import LARGE
 
 NAME, SECRET = "house-gpt", "Anna saw a dog"
@@ -60,7 +61,7 @@ def test_every_kind_of_refusal_comes_back_with_its_sentence_and_what_it_says_bes
         assert (type(other), str(other), vars(other)) == (kind, "A sentence.", {"part": "logits"})
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "os:system",
