@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from model import Trace
+from tests.cases import anew
 from tests.model.tiny import MODELS, loaded, sentence, target
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -45,12 +46,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     mark = pyfuncitem.get_closest_marker("models")
     names, load = (mark.args[0], mark.kwargs.get("of", loaded)) if mark else (MODELS, loaded)
     assert names
-    for name, place in product(names, DEVICES):
+    for number, (name, place) in enumerate(product(names, DEVICES)):
         torch.manual_seed(0)
         try:
             made = {"model": load(name, place)} if "model" in wanted else {}
             made |= {"trace": traced(name, place)} if "trace" in wanted else {}
-            pyfuncitem.obj(**given | made)
+            with pytest.MonkeyPatch.context() as patch:
+                pyfuncitem.obj(**anew(given, number, patch) | made)
         except (Exception, pytest.fail.Exception) as error:
             error.add_note(f"where the model is {name!r} on {place!r}")
             raise

@@ -39,7 +39,6 @@ CHECKED = {  # views that hold their numbers against the model's own
     "prediction": ("Layer by layer", "Token by token", "KV cache", "Which tokens made it?"),
     "tokens": ("Step by step", "Look-up"),
     "shapes_and_cost": ("Shapes", "Parameters"),
-    "home": ("",),
     "model_as_code": ("",),
 }  # fmt: skip
 DRAWN = ("plotly_chart", "arrow_data_frame", "html", "bidi_component", "info", "latex", "code")
