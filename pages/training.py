@@ -2,7 +2,7 @@
 
 from viz.shell import page
 from viz.shell.panel import PanelView
-from viz.views.training.choice import BESIDE, TRAIN_HERE, draw_map
+from viz.views.training.choice import BESIDE, TRAIN_HERE
 from viz.views.training.here import here
 from viz.views.training.views import beside, beside_recurrent, idea, tried, watch
 from viz.views.worked.by_hand import by_hand
@@ -25,5 +25,4 @@ BY_HAND = (
 
 
 page.open_page("pages/training.py")
-draw_map()
 page.beats(idea=idea, hand=lambda: by_hand(*BY_HAND), live=lambda: page.views(VIEWS))

@@ -108,7 +108,7 @@ class Settings(BaseModel, frozen=True):
         "ATTENTION_FETCH",
         fetched_by_default,
         "model that the server fetches in the background when it starts, loads if this computer has 8 GB of "
-        "memory, and offers on Home; `none`: it fetches nothing",
+        "memory, and offers on Explore; `none`: it fetches nothing",
         told=f"`{REAL_MODEL}` for visitors on this computer who do not come through a proxy, otherwise "
         "`none`",
     )

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -92,33 +91,6 @@ def test_the_player_shows_each_checkpoints_own_weights_and_its_cards_scores(name
 def test_every_training_that_was_shipped_can_be_chosen() -> None:
     assert set(TITLES) <= set(shipped_training_runs())
     assert len(control(opened(), "Which model's training").options) == len(shipped_training_runs())
-
-
-def test_the_map_is_that_of_the_model_whose_training_is_played() -> None:
-    app = opened()  # the open model is House GPT
-    assert "feed-forward" not in blocks(app)
-    assert lit(app) == ["2 layers, layer 1 is chosen"]
-    choose(app, "Head", "L0H3")
-    assert lit(app) == ["2 layers, layer 0 is chosen"]
-    choose(app, "Which model's training", "translate-en-fr")
-    assert {"feed-forward", "cross-attention", "memory"} <= set(blocks(app))
-    choose(app, "Show", VIEWS[2])  # where an induction model is trained
-    assert "feed-forward" not in blocks(app)
-    assert "cross-attention" in blocks(opened(training="Translator"))
-
-
-def blocks(app: AppTest) -> list[str]:
-    """The blocks of the map."""
-    drawn = " ".join(one.proto.body for one in app.get("html"))
-    return re.findall(r'<a data-kind="[^"]*"[^>]*>([^<]*)</a>', drawn)
-
-
-def lit(app: AppTest) -> list[str]:
-    """What the ticks of the map say, a stack each."""
-    return re.findall(
-        r'class="ticks" role="img" aria-label="([^"]*)"',
-        " ".join(one.proto.body for one in app.get("html")),
-    )
 
 
 @each("name", TITLES)

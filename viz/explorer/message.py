@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads
 
 
-Run = Literal["before", "after"]
+RunName = Literal["before", "after"]
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class Hero:
     last token."""
 
     change: str
-    sure: Mapping[Run, Sequence[float | None] | None] | None = None
-    loss: Mapping[Run, str | None] | None = None
+    sure: Mapping[RunName, Sequence[float | None] | None] | None = None
+    loss: Mapping[RunName, str | None] | None = None
     opens: bool = False
 
 

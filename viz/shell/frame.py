@@ -155,7 +155,7 @@ class Frame:
     card: "DeltaGenerator"  # of the tour
     is_embedded: bool  # whether it stands in a frame of another page
     model_map: ModelMap | None = None
-    mapped: str = ""  # the model of the map
+    is_mapped: bool = False
     has_controls: bool = False
     head: Head | None = None  # that the work bar names
 
@@ -176,9 +176,9 @@ class Frame:
         """The map of the model along the walk through it, where it could not be drawn before the model was
         loaded; on other pages the room that the names of its heads need. view: the view that its links open,
         where the page shows another model than the chosen one."""
-        if self.mapped or self.is_embedded:
+        if self.is_mapped or self.is_embedded:
             return
-        self.mapped = model.address
+        self.is_mapped = True
         with _of_every_page(), self.map:
             if self.page in navigation.PLACES["Walk"]:
                 carried = THIS_VIEW if view is None else opening_link(view)
@@ -191,11 +191,6 @@ class Frame:
         """Lights the tick of a layer on the map. place: the name of one of its sub-layers."""
         if self.model_map is not None:
             self.model_map.light(place)
-
-    def follow_model(self, name: str) -> None:
-        """Draws the page anew where a part of it has opened another model than the map's."""
-        if self.mapped not in ("", name):
-            st.rerun()
 
     def follow_head(self) -> None:
         """Draws the page anew where a click in a part of it has chosen another head."""

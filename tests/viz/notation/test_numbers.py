@@ -171,7 +171,7 @@ def test_predictions_that_did_not_move_moved_most_after_no_token() -> None:
     )
 
 
-HOME = Path(__file__).resolve().parents[3] / "pages" / "home.py"
+ALL_HEADS = Path(__file__).resolve().parents[3] / "pages" / "all_heads.py"
 
 
 @each(
@@ -191,7 +191,7 @@ def test_a_bound_holds_and_is_the_least_of_one_digit() -> None:
 
 def test_a_page_says_no_less_than_the_check_of_its_run() -> None:
     text = "the black cat sleeps"
-    app = AppTest.from_file(str(HOME), default_timeout=120)
+    app = AppTest.from_file(str(ALL_HEADS), default_timeout=120)
     app.query_params.update({"model": "translate-en-fr", "text": text})
     app.run()
     (said,) = [one.value for one in app.caption if one.value.startswith("Check:")]

@@ -9,7 +9,7 @@ import streamlit as st
 from model.analysis.run_comparison import losses, rounding
 from model.analysis.tokens.prediction import expectation
 from model.trace.trace import Trace
-from viz.explorer.message import Hero, Run
+from viz.explorer.message import Hero, RunName
 from viz.notation.labels import token_label
 from viz.notation.numbers import fixed, nats, settled, signed
 from viz.state.intervention_words import parts
@@ -27,7 +27,7 @@ def hero_of(look: Look) -> Hero:
     """What the explorer shows beside the layer of a run."""
     tokens = tuple(token_label(token.text) for token in look.trace.tokens)
     words = ", ".join(part.words for part in parts(look.request.intervention, tokens))
-    runs: dict[Run, Trace | None] = {"before": look.baseline, "after": look.trace}
+    runs: dict[RunName, Trace | None] = {"before": look.baseline, "after": look.trace}
     lost = {name: None if run is None else _losses(run) for name, run in runs.items()}
     sure = {name: None if loss is None else _sureness(loss) for name, loss in lost.items()}
     error = max(_error(look), 5e-4)

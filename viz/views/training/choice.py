@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Hashable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 
@@ -21,11 +21,8 @@ from model.training.induction import SYMBOLS
 from model.training.workshop import Workshop
 from viz.elements.one_of import one_of
 from viz.notation.markdown import plain
-from viz.shell.frame import frame
 from viz.shell.panel import below_controls
 from viz.state.engine import engine, is_present
-from viz.state.link import View
-from viz.state.look import loaded
 from viz.state.session import current
 
 LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
@@ -86,17 +83,6 @@ def workshop() -> Workshop:
     return Workshop(turn=turn, present=is_present)
 
 
-def draw_map() -> None:
-    """The map of the model whose training is shown; its links open that model."""
-    titles = {TITLES.get(name, name): name for name in shipped_training_runs()}
-    # What a link says of the choice is known here before the choice is drawn.
-    asked = titles.get(st.query_params.get(KEY, ""), HERE)
-    name = HERE if current().show in (TRAIN_HERE, BESIDE) else st.session_state.get(KEY, asked)
-    text = st.session_state.get(_text_key(name), TEXTS.get(name, OTHER_TEXT))
-    with suppress(ValueError):  # the part that plays it says why it cannot be read
-        frame().draw_map(loaded(name), View(model=name, text=text))
-
-
 def choose_training() -> TrainedHead | None:
     """What the visitor chooses; None where a sentence on the page says why it cannot be read."""
     shipped = shipped_training_runs()
@@ -107,7 +93,6 @@ def choose_training() -> TrainedHead | None:
         named=lambda one: TITLES.get(one, one),
         bind="query-params",
     )
-    frame().follow_model(name)
     view = current()
     text, first = TEXTS.get(name, OTHER_TEXT), None
     if view.model == name:  # the visitor's own
@@ -119,7 +104,6 @@ def choose_training() -> TrainedHead | None:
     if traces is None:
         return None
     place, number = choose_head(f"training-head-{name}", training_run, traces, first=first)
-    frame().light_layer(place)
     return TrainedHead(training_run, traces, place, number)
 
 

@@ -9,10 +9,9 @@ from model.training.induction import short_recipe
 from model.training.workshop import PATIENCE, Report
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
-from viz.shell.frame import frame
 from viz.shell.panel import Panel, below_controls, draw_panel
 from viz.state.engine import visitor
-from viz.views.training.choice import HERE, LIST, archive, read, text_box, workshop
+from viz.views.training.choice import LIST, archive, read, text_box, workshop
 from viz.views.training.player import message, player
 from viz.views.training.views import check_of, unread
 
@@ -39,7 +38,6 @@ HEADS = (
 
 def here() -> Panel:
     """Train one here: the choices, then the run as far as it is."""
-    frame().follow_model(HERE)
     report = _own_report()
     training = report is not None and not report.over
     st.number_input(

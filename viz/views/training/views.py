@@ -19,7 +19,6 @@ from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
 from viz.notation.theme import CURVES
-from viz.shell.frame import frame
 from viz.shell.panel import (
     Caption,
     Check,
@@ -34,7 +33,7 @@ from viz.shell.pictures import readout_of
 from viz.state.engine import engine
 from viz.state.presets import EXAMPLES
 from viz.views.glossary.glossary import glossary_link
-from viz.views.training.choice import HERE, LIST, TrainedHead, archive, choose_training, text_box
+from viz.views.training.choice import LIST, TrainedHead, archive, choose_training, text_box
 from viz.views.training.player import message, player
 from viz.views.training.player.message import PATTERN_NAMES, measures, patterns
 
@@ -381,7 +380,6 @@ GRADIENT = r"g_i = \left\lVert \frac{\partial\, \text{logits}_n}{\partial\, x_i}
 
 def beside_recurrent() -> Panel:
     """Path, gradient and accuracy of a GRU and of attention."""
-    frame().follow_model(HERE)
     text = text_box(f"{RECURRENT}-text", LIST, listed=True)
     try:
         with engine().turn(lambda place: None):
