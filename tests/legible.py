@@ -31,7 +31,7 @@ PICTURE = ", ".join(
     )
 )
 # Pixels from the top at which it begins: below it stand one row of views and one of controls.
-LOWEST = {"wide": 320, "phone": 740}
+LOWEST = {"wide": 340, "phone": 740}
 BEATS = f"{MAIN} [data-testid=stTabs] [role=tab]"
 SWITCHES = f"{MAIN} [data-testid=stButtonGroup]"
 STEP = "[class*=st-key-stepper-] input[aria-label=Step]"

@@ -194,12 +194,6 @@ def test_a_page_that_was_saved_is_light_in_any_browser(
     page.close()
 
 
-ONE_READS_ANOTHER = {  # Home draws it as a heatmap, without arcs
-    "text": "the old man eats a green apple",
-    "model": "translate-en-fr",
-    "place": "decoder.1.cross",
-    "head": 3,
-}
 PLACES = """(plot, last) => {
     const { xaxis, yaxis } = plot._fullLayout;
     const traces = plot._fullData.filter((one) =>
@@ -215,7 +209,6 @@ PLACES = """(plot, last) => {
 @pytest.mark.parametrize(
     ("path", "view"),
     [
-        ("/", ONE_READS_ANOTHER),
         ("/training", {"show": "Untrained beside trained"}),
         ("/all_heads", {"show": "From word to word", "head": 3}),
         ("/all_heads", {"show": "Averages and rollout"}),
