@@ -1,6 +1,7 @@
-"""The pictures of the README: one row of scores becomes weights and an output, and a run that is changed.
+"""The pictures of the README: one row of scores becomes weights and an output, a run that is changed, and the
+screen of the main job.
 
-`python -m tools.moving_picture` writes docs/moving.webp and docs/attention-changed.png.
+`python -m tools.moving_picture` writes docs/moving.webp, docs/attention-changed.png and docs/explore.png.
 """
 
 import io
@@ -15,7 +16,8 @@ from tests.server import serving
 from tools.screens import compact, settled_picture
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-MOVING, CHANGED = DOCS / "moving.webp", DOCS / "attention-changed.png"
+MOVING, *STILLS = DOCS / "moving.webp", DOCS / "attention-changed.png", DOCS / "explore.png"
+ADDRESSES = ("/attention?mask=none", "/?mask=none")  # of the pictures that do not move
 SCREEN = {"width": 1440, "height": 900}
 BEATS, STEPS = 6, 8  # of Play, and moments of each that are drawn
 MOMENTS = range(1, BEATS * STEPS + 1)
@@ -55,9 +57,10 @@ def main() -> None:
             quality=100,  # of the packing
             method=6,
         )
-        page.goto("/attention?mask=none")
-        CHANGED.write_bytes(compact(settled_picture(page)))
-    for written in (MOVING, CHANGED):
+        for address, picture in zip(ADDRESSES, STILLS, strict=True):
+            page.goto(address)
+            picture.write_bytes(compact(settled_picture(page)))
+    for written in (MOVING, *STILLS):
         print(f"{written.name} {written.stat().st_size // 1000} kB")
 
 
