@@ -94,6 +94,8 @@ def test_home_offers_what_was_fetched_behind_it_and_the_browser_keeps_the_choice
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:
     page = open_page("/", on=fresh_page())
+    # The line stands below the picture, which moves it until it is drawn.
+    expect(page.get_by_test_id("explorer")).to_have_attribute("data-ready", "true")
     page.get_by_role("button", name=f"Open {FETCHED}").click()
     page.wait_for_url("**model=somebody**")
     again = page.context.new_page()
