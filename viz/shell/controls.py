@@ -143,14 +143,7 @@ def choose_intervention(model: "Model") -> None:
         return
     intervention, shape = current().intervention, model.config.shape
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="switches"):
-        st.toggle(
-            "Divide scores by √dₖ",
-            **switch(
-                "choose-scaled",
-                intervention.scale is None,
-                lambda divided: intervene(scale=None if divided else 1.0),
-            ),
-        )
+        _choose_scaling()
         st.radio(
             "Mask",
             masks_for(model),
@@ -159,6 +152,17 @@ def choose_intervention(model: "Model") -> None:
             **switch("choose-mask", intervention.mask, lambda mask: intervene(mask=mask)),
         )
         undo_button()
+
+
+def _choose_scaling() -> None:
+    st.toggle(
+        "Divide scores by √dₖ",
+        **switch(
+            "choose-scaled",
+            current().intervention.scale is None,
+            lambda divided: intervene(scale=None if divided else 1.0),
+        ),
+    )
 
 
 def undo_button() -> None:
@@ -190,14 +194,7 @@ def choose_parts(look: "Look") -> None:
                 lambda on: intervene(mask="model" if on == hides else other),
             ),
         )
-    st.toggle(
-        "Divide scores by √dₖ",
-        **switch(
-            "hero-scaled",
-            intervention.scale is None,
-            lambda divided: intervene(scale=None if divided else 1.0),
-        ),
-    )
+    _choose_scaling()
     head = (look.place, look.head)
     st.toggle(
         f"Head {head_label(head)}",

@@ -106,7 +106,10 @@ export class Drawing {
     }
     if (!explorer.python.opening) this.picture.waitFor("");
     if (this.available < NARROWEST) return; // in a tab that is not open
-    keepingFocus(root, () => this.drawPicture());
+    keepingFocus(root, () => {
+      this.drawPicture();
+      if (explorer.received.hero) this.drawHero();
+    });
     this.dropRest = afterFrame(() => keepingFocus(root, () => this.drawRest()));
   }
 
@@ -150,12 +153,11 @@ export class Drawing {
       picture.draw(figureOf({ ...of, room, title, header }), view);
     }
     picture.mark(cellOf(stage, state));
-    if (received.hero) this.drawHero(derived, before);
   }
 
   /** The tokens above the map with their arcs, and what the numbers say in a sentence. */
-  drawHero(derived, before) {
-    const scene = this.scene(derived, before);
+  drawHero() {
+    const scene = this.scene(...this.runs());
     this.header.draw(scene, this.picture.figure);
     this.headline.draw(scene);
   }

@@ -22,3 +22,8 @@ export function meanWeight(weights, keyCount, queries, keys) {
   for (const query of queries) for (const key of keys) sum += weights[query * keyCount + key];
   return sum / queries.length;
 }
+
+/** Whether one line of tokens is queries and keys. */
+export function isOneText({ kind, queries, keys }) {
+  return kind !== "cross" && queries === keys;
+}

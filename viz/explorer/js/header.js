@@ -2,6 +2,7 @@
 
 import { ARC_TOKENS, Arcs, arcsOf } from "./arcs.js";
 import { check, Drawn, element, radio, span } from "./elements.js";
+import { isOneText } from "./groups.js";
 import { brief, precise } from "./numbers.js";
 
 export const HEADER = 132; // pixels
@@ -40,7 +41,7 @@ export class Header {
     if (!isShown) return;
     const { layer, keys, hero } = scene;
     this.scene = scene;
-    this.isOne = layer.kind !== "cross" && layer.queries === layer.keys; // its keys are its queries
+    this.isOne = isOneText(layer);
     this.groups = keys.short.map((_, position) => [position]);
     if (this.drawn.differs("tokens", keys, figure.layout, figure.window, hero.sure, this.isOne)) this.build(figure);
     this.mark();
@@ -52,6 +53,7 @@ export class Header {
     const { scene, holder } = this;
     const width = box.width / window.columns;
     const shown = scene.keys.short.slice(window.column, window.column + window.columns);
+    this.first = window.column;
     this.arranged = arrangement(shown, width);
     const { form, height } = this.arranged;
     const { sure } = scene.hero;
@@ -86,9 +88,8 @@ export class Header {
 
   /** Marks the chosen query and key. */
   mark() {
-    const { tokens, scene, arranged, isOne } = this;
+    const { tokens, scene, arranged, first, isOne } = this;
     const { cell, palette } = scene;
-    const first = this.positionOf(0);
     check(tokens, (isOne ? cell.query : cell.key) - first);
     tokens.forEach((token, n) => {
       const position = first + n;
@@ -99,10 +100,6 @@ export class Header {
       token.ariaLabel = `${scene.keys.full[position]}${saysSure(scene.hero.sure, position)}`;
       token.title = token.ariaLabel;
     });
-  }
-
-  positionOf(n) {
-    return Number(this.tokens[n].dataset.testid.split("-")[1]);
   }
 
   drawArcs(query) {

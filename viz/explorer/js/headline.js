@@ -1,8 +1,9 @@
 // What the numbers of the chosen head say, in a sentence above the map.
 
-import { choiceOf, Drawn, write } from "./elements.js";
-import { rowOf } from "./steps.js";
 import { topPositions } from "./derive.js";
+import { choiceOf, Drawn, write } from "./elements.js";
+import { isOneText } from "./groups.js";
+import { rowOf } from "./steps.js";
 
 const MOSTLY = 0.5; // a weight from which on a token attends mostly to one key
 const RUNS = { baseline: "Before", changed: "After", difference: "Difference" };
@@ -33,7 +34,7 @@ export function rowInWords({ layer, derived, cell, queries, keys }) {
   const [query, key] = [queries.short[cell.query], keys.short[most]];
   const weight = row[most].toFixed(2);
   if (!row[most]) return `${query} may look at nothing.`;
-  const isOne = layer.kind !== "cross" && layer.queries === layer.keys;
+  const isOne = isOneText(layer);
   if (isOne && most === cell.query) return `${query} looks at itself: ${weight} of its attention.`;
   const looks = !isOne ? "looks at" : most < cell.query ? "looks back at" : "looks ahead at";
   if (row[most] >= MOSTLY) return `${query} ${looks} ${key}: ${weight} of its attention.`;

@@ -4,7 +4,7 @@
 import { ARC_TOKENS, Arcs, arcsOf } from "./arcs.js";
 import { ChipLine } from "./chips.js";
 import { choiceOf, Drawn, element, span, toggle } from "./elements.js";
-import { groupAt, groupsOf } from "./groups.js";
+import { groupAt, groupsOf, isOneText } from "./groups.js";
 import { precise } from "./numbers.js";
 
 /** The chips stay while the tokens stay; only their shades, names and rings change. */
@@ -27,7 +27,7 @@ export class Sentence {
     const { side, unit, several, withoutFirst, queries, keys, layer, available } = scene;
     const axis = side === "reads" ? "query" : "key";
     const hasWords = [queries, keys].some(({ word }) => word.length > new Set(word).size);
-    const isOne = layer.kind !== "cross" && layer.queries === layer.keys; // one line is queries and keys
+    const isOne = isOneText(layer);
     this.groups = { query: groupsOf(queries.word, unit), key: groupsOf(keys.word, unit) };
     const facts = [side, unit, several !== null, withoutFirst, hasWords];
     if (this.drawn.differs("head", ...facts)) this.drawHead(scene, hasWords);
