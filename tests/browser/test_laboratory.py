@@ -5,10 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, WebSocketRoute, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from model import Intervention, load_model
 from model.trace.trace_file import read_trace
+from tests.browser import conftest
 from tests.browser.controls import MARKS, click_mark, more, pick_head
 from tests.csv_reading import read_matrix_csv
 
@@ -108,6 +110,50 @@ def test_the_editor_stays_open_while_cells_are_clicked_and_a_masked_cell_is_not_
     expect(page.get_by_role("button", name="1 cannot see 3 ✕")).to_have_count(0)
 
 
+def test_a_request_that_left_before_the_cut_was_heard_does_not_mend_it_again(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    """The browser hears nothing from the click on the cell until the next click is on its way."""
+    page = fresh_page()
+    held: list[tuple[WebSocketRoute, str | bytes]] = []
+    holds = False
+
+    def connect(socket: WebSocketRoute) -> None:
+        def hear(message: str | bytes) -> None:
+            if holds:
+                held.append((socket, message))
+            else:
+                socket.send(message)
+
+        socket.connect_to_server().on_message(hear)
+
+    def runs() -> int:
+        """Runs of the page that ended meanwhile."""
+        kinds = [ForwardMsg.FromString(message).WhichOneof("type") for _, message in held]
+        return kinds.count("script_finished")
+
+    def wait(count: int) -> None:
+        while runs() < count:
+            page.wait_for_timeout(50)
+
+    page.route_web_socket("**/_stcore/stream", connect)
+    open_page("/laboratory", on=page, text=TEXT, place="decoder.0.self", show="Every position")
+    edit(page, "Edges")
+    cell_of(page, 3, 1).scroll_into_view_if_needed()
+    expect(page.locator(conftest.QUIET_APP)).to_be_attached()
+    holds = True
+    click_cell(page, 3, 1)
+    wait(1)
+    page.get_by_role("radio", name="Stream", exact=True).click()
+    wait(2)
+    holds = False
+    for socket, message in held:
+        socket.send(message)
+    expect(page).to_have_url(re.compile("show=Stream"))
+    expect(page).to_have_url(re.compile("blocked="))
+    expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
+
+
 def test_each_stage_of_today_is_switched_and_off_and_on_again_is_the_models_own(
     open_page: Callable[..., Page],
 ) -> None:
@@ -148,10 +194,13 @@ def test_weights_that_dropout_acts_on_are_said_to_be_those_before_it(
 
 
 def click_cell(page: Page, query: int, key: int) -> None:
-    """Clicks a cell of the grid of edges, whose marks stand row by row."""
+    click_mark(cell_of(page, query, key), re.compile(rf"query {query}\b.*, key {key}\b"))
+
+
+def cell_of(page: Page, query: int, key: int) -> Locator:
+    """A cell of the grid of edges, whose marks stand row by row."""
     editor = page.locator("[class*='st-key-laboratory-editor']")
-    mark = editor.locator(MARKS).nth(query * len(TEXT.split()) + key)
-    click_mark(mark, re.compile(rf"query {query}\b.*, key {key}\b"))
+    return editor.locator(MARKS).nth(query * len(TEXT.split()) + key)
 
 
 def saved(page: Page, name: str, folder: Path) -> Path:

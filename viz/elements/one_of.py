@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from viz.notation.csv_safe import sheltered_table
-from viz.state.session import switch
+from viz.state.session import choice, switch
 
 Option = TypeVar("Option")
 
@@ -158,6 +158,6 @@ def choosable_table(
             )
             for name in frame.select_dtypes("number").columns
         },
-        on_select=chosen,
+        on_select=choice(key, chosen),
         selection_mode="single-row",
     )

@@ -17,6 +17,7 @@ from viz.figures.room import counted_margins, narrow_rules, room_above, without_
 from viz.notation.labels import token_label
 from viz.notation.numbers import fixed
 from viz.notation.theme import MASKED, WEIGHT
+from viz.state.session import choice
 
 
 def rules(css: str) -> None:
@@ -72,7 +73,7 @@ def plot(
             figure,
             key=key,
             width=width,
-            on_select=take if clicked else "ignore",
+            on_select=choice(key, take) if clicked else "ignore",
             selection_mode="points",
             config={"displayModeBar": False},
             alt=alt or in_words(figure),

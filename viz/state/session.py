@@ -49,6 +49,7 @@ _STRAY = "link-of-a-lent-view"  # the page that lent it, the link, and what it w
 _ENTERED = "entered-without-a-view"  # page -> the view that it took from the page before
 _LINK, _CARRIED = "link", "carried-link"  # parts of what the browser was told
 _TURNS = "turns-of-widgets"  # name of a widget -> how often the server has set it anew
+_TAKEN, _TAKEN_LIMIT = "taken-choices", 8  # names of pictures and tables since they were drawn
 _CARRIED_LIMIT = 1_000  # characters: each line of the code holds them
 _PAST_LIMIT = 50  # changes that can be undone
 
@@ -151,6 +152,25 @@ def switch(name: str, value: object, take: Callable[[Any], None]) -> Control:
     return shown(mine, value, take_own)
 
 
+def choice(name: str, take: Callable[[], None]) -> Callable[[], None]:
+    """What hears a choice in a picture or a table that is drawn now, once.
+
+    Where the choice makes it another picture, with another key, its state is gone here. A request that left the
+    browser before it heard of that tells the same choice again, and Streamlit takes it for a new one.
+    """
+    taken: list[str] = st.session_state.setdefault(_TAKEN, [])
+    if name in taken:
+        taken.remove(name)
+
+    def take_once() -> None:
+        if name not in taken:
+            taken.append(name)
+            del taken[:-_TAKEN_LIMIT]
+            take()
+
+    return take_once
+
+
 def control(field: str, of: str = "choose") -> Control:
     """The widget in which one field of the view is chosen. of: the group whose name its key begins with."""
     return switch(
@@ -217,7 +237,10 @@ def _is_ours(link: dict[str, str], *, moved: bool) -> bool:
         return True
     # The request may be late: it may hold what a page's links carried, or what this page wrote, before.
     late, last = (_CARRIED, _LINK) if moved else (_LINK, _CARRIED)
-    return not link or url.knows(late, link) or link == url.says(last)
+    if not link or link == url.says(last):
+        return True
+    is_opened = way_back.follows() and not moved and link != url.says(late)
+    return not is_opened and url.knows(late, link)
 
 
 def _stray(page: str, link: dict[str, str]) -> View | None:

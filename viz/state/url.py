@@ -1,16 +1,18 @@
 """The address that the browser shows: the one place that reads and writes it, part by part.
 
 A request that the browser sent before it heard of the newest address carries an earlier one. It is not taken
-for a link that somebody opened, and the next writing puts it right.
+for a link that somebody opened, and the next writing puts it right. The browser takes addresses in the order in
+which they were told: a request with one shows that it has left those before.
 """
 
 import time
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
-LATE = 5.0  # seconds for which a request may carry what has been replaced
+LATE = 5.0  # seconds for which a link may carry what has been replaced
+EARLIER = 50  # addresses that are kept
 _PARTS = "address-parts"  # session state: a part's name -> _Part
 
 LinkValues = dict[str, str]
@@ -33,7 +35,7 @@ def tell(part: str, said: LinkValues, names: Set[str] = frozenset()) -> None:
     before = _parts().get(part)
     earlier = () if before is None else _recent(before)
     if before is not None and before.said != said:
-        earlier = (*earlier, (before.said, time.monotonic()))
+        earlier = (*earlier[-EARLIER:], (before.said, time.monotonic()))
     st.session_state[_PARTS] = _parts() | {part: _Part(said, earlier, frozenset(names))}
 
 
@@ -67,9 +69,18 @@ def says(part: str) -> LinkValues | None:
 
 
 def knows(part: str, written: LinkValues) -> bool:
-    """Whether the browser was told this last, or so shortly before that the request may not know better."""
+    """Whether the browser was told this last, or before: where the request may not know better."""
     known = _parts().get(part)
-    return known is not None and written in (known.said, *(said for said, _ in _recent(known)))
+    if known is None:
+        return False
+    earlier = _recent(known)
+    told = [*(said for said, _ in earlier), known.said]
+    if written not in told:
+        return False
+    st.session_state[_PARTS] = _parts() | {
+        part: replace(known, earlier=earlier[told.index(written) :])
+    }
+    return True
 
 
 def _parts() -> dict[str, _Part]:
@@ -78,5 +89,6 @@ def _parts() -> dict[str, _Part]:
 
 
 def _recent(part: _Part) -> tuple[tuple[LinkValues, float], ...]:
+    """What it said before: all that stood in the address; of links what they have carried until shortly."""
     now = time.monotonic()
-    return tuple((said, when) for said, when in part.earlier if now - when < LATE)
+    return tuple((said, when) for said, when in part.earlier if part.names or now - when < LATE)

@@ -86,3 +86,18 @@ def test_a_link_carries_the_view_until_its_page_has_arrived(back: WayBack) -> No
     assert back.carries()
     back.arrive()
     assert not back.carries()
+
+
+def test_a_link_with_a_view_of_its_own_is_followed_until_its_page_has_arrived(
+    back: WayBack,
+) -> None:
+    context = module.get_script_run_ctx()
+    assert context is not None
+    context.query_string = "head=2"
+    came(back, "mine", PLAIN)
+    assert not back.follows()
+    came(back, "mine", replace(BACK, query_string=f"head=2&{FOLLOWED}"))
+    assert back.follows()
+    assert not back.carries()
+    back.arrive()
+    assert not back.follows()
