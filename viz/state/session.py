@@ -155,8 +155,8 @@ def switch(name: str, value: object, take: Callable[[Any], None]) -> Control:
 def choice(name: str, take: Callable[[], None]) -> Callable[[], None]:
     """What hears a choice in a picture or a table that is drawn now, once.
 
-    Where the choice makes it another picture, with another key, its state is gone here. A request that left the
-    browser before it heard of that tells the same choice again, and Streamlit takes it for a new one.
+    Where the choice makes it another picture, with another key, its state is gone here. A request that left
+    the browser before it heard of that tells the same choice again, and Streamlit takes it for a new one.
     """
     taken: list[str] = st.session_state.setdefault(_TAKEN, [])
     if name in taken:

@@ -1,8 +1,8 @@
 """The address that the browser shows: the one place that reads and writes it, part by part.
 
 A request that the browser sent before it heard of the newest address carries an earlier one. It is not taken
-for a link that somebody opened, and the next writing puts it right. The browser takes addresses in the order in
-which they were told: a request with one shows that it has left those before.
+for a link that somebody opened, and the next writing puts it right. The browser takes addresses in the order
+in which they were told: a request with one shows that it has left those before.
 """
 
 import time
