@@ -1,11 +1,25 @@
 """The keys in a real browser: their list, the way to any head or page, the sentence, the lecture view."""
 
+import json
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
+from tests.cases import each
+from tools.catalogue import FILE
+from viz.views.glossary.glossary import TERMS
 
+CATALOGUE = json.loads(FILE.read_text(encoding="utf-8"))
+# What the search lists for each of some words that are typed.
+LISTED = """(dialog, words) => words.map((typed) => {
+    const box = dialog.querySelector("input");
+    box.value = typed;
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+    const text = (option, part) => option.querySelector(part).textContent;
+    return [...dialog.querySelectorAll("[role=option]")].map((one) => `${text(one, ".kind")} ${text(one, ".name")}`);
+})"""
 LEAST = 18  # pixels of a label in the lecture view
 # The letters that one sees, each with its size in pixels on the screen.
 LETTERS = """root => {
@@ -38,7 +52,7 @@ def listening(page: Page) -> Page:
 
 def go_to(page: Page, name: str) -> None:
     page.keyboard.press("Control+k")
-    box = page.get_by_role("combobox", name="Page, head or token")
+    box = page.get_by_role("combobox", name="Search")
     expect(box).to_be_focused()
     box.fill(name)
     box.press("Enter")
@@ -59,16 +73,83 @@ def test_any_page_head_or_token_is_two_keys_away(open_page: Callable[..., Page])
     expect(page.get_by_test_id("title")).to_contain_text("L1H3")
     expect(explorer(page)).to_have_attribute("data-query", "1")
     page.keyboard.press("Control+k")
-    box = page.get_by_role("combobox", name="Page, head or token")
+    box = page.get_by_role("combobox", name="Search")
     box.fill("l1h")
     options = page.get_by_role("listbox", name="Found").get_by_role("option")
     expect(options).to_have_count(8)
     box.press("ArrowDown")
     expect(options.nth(1)).to_have_attribute("aria-selected", "true")
-    box.fill("no such thing")
-    expect(page.get_by_text("No page, head or token has this name.")).to_be_visible()
+    box.fill("xyzzy")
+    expect(page.get_by_text("Nothing has these words.")).to_be_visible()
     page.keyboard.press("Escape")
     expect(box).to_be_hidden()
+
+
+def found(page: Page, typed: list[str]) -> list[list[str]]:
+    """What the open search lists for each, as kind and name."""
+    lists: list[list[str]] = page.get_by_role("dialog", name="Search").evaluate(LISTED, typed)
+    return lists
+
+
+def test_every_term_view_question_and_example_is_found_by_its_own_words(
+    open_page: Callable[..., Page],
+) -> None:
+    page = listening(open_page("/glossary"))
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search").fill("softmax")
+    listed = page.get_by_role("listbox", name="Found").get_by_role("option")
+    expect(listed.filter(has_text="Softmax").first).to_be_attached()  # the catalogue has come
+    goals = [goal for goal in CATALOGUE if not goal.get("model")]
+    assert len(goals) > 300
+    lost = [
+        goal["name"]
+        for goal, names in zip(goals, found(page, [goal["name"] for goal in goals]), strict=True)
+        if f"{goal['kind']} {goal['name']}" not in names[:5]
+    ]
+    assert lost == []
+    also = [(term.name, other) for term in TERMS for other in term.also]
+    for (name, _), names in zip(also, found(page, [other for _, other in also]), strict=True):
+        assert f"Term {name}" in names[:5]
+
+
+@each(
+    ("typed", "first"),
+    [
+        ("softmax", "Term Softmax"),
+        ("why divide by the square root", "Question Why divide by √d_k?"),
+        ("minilm", "Model MiniLM"),
+        ("what does it stand for", "Example What “it” stands for"),
+        ("hide the future", "Term Causal mask"),
+        ("flash attention", "Question What is flash attention?"),
+        ("sofmtax", "Term Softmax"),
+    ],
+)
+def test_the_search_puts_first_what_is_asked(
+    typed: str, first: str, open_page: Callable[..., Page]
+) -> None:
+    page = listening(open_page("/glossary"))
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search").fill(typed)
+    option = page.get_by_role("listbox", name="Found").get_by_role("option").first
+    expect(option).to_contain_text(first.partition(" ")[2])
+    expect(option).to_contain_text(first.partition(" ")[0])
+
+
+def test_a_view_and_a_model_open_on_the_visitors_own_sentence(
+    open_page: Callable[..., Page],
+) -> None:
+    page = listening(open_page("/layer_norm", text="Anna gave the ball to Tom"))
+    go_to(page, "why this score")
+    expect(page).to_have_url(re.compile("/attention.*show=Why"))
+    box = page.get_by_role("textbox", name="Your sentence")
+    expect(box).to_have_value("Anna gave the ball to Tom")
+    expect(page.get_by_role("radio", name="Why this score?")).to_be_checked()
+    go_to(page, "stories")
+    expect(page).to_have_url(re.compile("model=stories"))
+    expect(box).to_have_value("Anna gave the ball to Tom")
+    go_to(page, "the library")
+    page.get_by_role("button", name="Search pages, terms").click()
+    expect(page.get_by_role("combobox", name="Search")).to_be_focused()
 
 
 def test_the_keys_are_listed_and_letters_are_left_to_the_sentence(
@@ -78,7 +159,7 @@ def test_the_keys_are_listed_and_letters_are_left_to_the_sentence(
     listed = page.get_by_role("dialog", name="Keys")
     page.keyboard.press("?")
     expect(listed).to_be_visible()
-    expect(listed).to_contain_text("go to a page, head or token")
+    expect(listed).to_contain_text("search pages, terms")
     page.keyboard.press("Escape")
     expect(listed).to_be_hidden()
     go_to(page, "Attention, step by step")

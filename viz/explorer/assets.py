@@ -22,12 +22,17 @@ def addresses(static: Path = STATIC, plotly_script: Path = PLOTLY) -> dict[str, 
 
     The size after "?" changes with the file, so that a browser never takes an old one from its cache.
     """
-    katex, style = (_address(static / name, f"app/static/{name}") for name in _KATEX)
+    katex, style = (static_address(name, static) for name in _KATEX)
     return {
         "plotly": _address(plotly_script, PLOTLY_ADDRESS),
         "katex": katex,
         "katexStyle": style,
     }
+
+
+def static_address(name: str, static: Path = STATIC) -> str:
+    """Where the browser finds a file of the folder `static`, as `addresses` says it."""
+    return _address(static / name, f"app/static/{name}")
 
 
 def _address(file: Path, address: str) -> str:

@@ -23,6 +23,7 @@ HOME = "pages/home.py"
 class PageEntry:
     """A page's file, its name in the menu, and one line on where it stands in the whole picture.
 
+    views: their names, as links say them (`show`), where it has several; some need a model of their kind.
     station: its name among the pages of its place, where that is another one. reads: whether it runs a model
     on the sentence. lends: whether it may open another sentence and model than the visitor's. has_beats:
     whether its parts stand beside its heading: the idea, by hand, on the sentence.
@@ -32,6 +33,7 @@ class PageEntry:
     title: str
     line: str
     heading: str = ""  # above the page, where it is not the title
+    views: tuple[str, ...] = ()
     station: str = ""
     reads: bool = True
     lends: bool = False
@@ -59,32 +61,67 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/tokens.py",
             "Tokens and embeddings",
             "From letters to ids to vectors: what the model reads.",
+            views=(
+                "Tokens",
+                "Step by step",
+                "Two tokenizers",
+                "As a chat",
+                "Look-up",
+                "Nearest tokens",
+                "Windows",
+                "Two sentences",
+            ),
         ),
         PageEntry(
             "pages/positions.py",
             "Positions",
             "How a model knows which token comes first, and what it loses without positions.",
+            views=(
+                "Word order",
+                "The table",
+                "How alike",
+                "Added to the tokens",
+                "Added to the scores",
+            ),
         ),
         PageEntry(
             "pages/attention.py",
             "Attention, step by step",
             "One head, from queries, keys and values to its output.",
+            views=("Step by step", "Why this score?", "A sum of products", "Edges"),
         ),
         PageEntry(
             "pages/layer_norm.py",
             "Layer norm",
             "Between the sub-layers, the vector of each token is brought back to the same size.",
+            views=("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
         ),
         PageEntry(
             "pages/feed_forward.py",
             "Feed-forward and stream",
             "What happens to each token's vector alone, and what every sub-layer adds to it.",
             "Feed-forward and residual stream",
+            views=(
+                "Experts",
+                "Neurons",
+                "On the curve",
+                "Contributions",
+                "Gradient by depth",
+                "Dropout",
+            ),
         ),
         PageEntry(
             "pages/prediction.py",
             "Prediction",
             "From the last state of the stream to the next token, and so on, token by token.",
+            views=(
+                "The next token",
+                "Layer by layer",
+                "Token by token",
+                "KV cache",
+                "A shorter cache",
+                "Which tokens made it?",
+            ),
         ),
         PageEntry(
             "pages/encoder_decoder.py",
@@ -92,6 +129,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "One stack reads a sentence, the other writes it in French, word by word.",
             lends=True,
             station="Encoder–decoder",
+            views=("Translate", "Alignment", "The three attentions", "Your own French"),
         ),
         PageEntry(
             "pages/model_as_code.py",
@@ -108,6 +146,18 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "All heads",
             "What each head attends to, what it writes, and what the model loses without it.",
             station="On your sentence",
+            views=(
+                "Grid",
+                "Ranking",
+                "From word to word",
+                "Why the first token?",
+                "What heads write",
+                "Through W_O",
+                "A head as matrices",
+                "Leave one out",
+                "Two sentences or models",
+                "Averages and rollout",
+            ),
         ),
         PageEntry(
             "pages/corpus.py",
@@ -115,6 +165,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "What every head does over a whole text, and not on one sentence only.",
             has_beats=False,
             station="Over a corpus",
+            views=("Heads", "A text of yours"),
         ),
     ),
     "Experiments": (
@@ -123,6 +174,15 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Laboratory",
             "Change the mask, the scaling, the positions or the heads, and see the effect.",
             "Masks, scaling and other changes",
+            views=(
+                "Head by head",
+                "Next token",
+                "Every position",
+                "Rows of weights",
+                "Stream",
+                "Patch",
+                "Padded batch",
+            ),
         ),
         PageEntry(
             "pages/training.py",
@@ -130,6 +190,13 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "How training turns random numbers into heads that do a job.",
             reads=False,
             lends=True,
+            views=(
+                "Watch it form",
+                "Untrained beside trained",
+                "Train one here",
+                "Claims",
+                "Beside a GRU",
+            ),
         ),
     ),
     "Cost": (
@@ -137,9 +204,19 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/shapes_and_cost.py",
             "Shapes and cost",
             "How large the arrays are, what they cost, and how both grow with the text.",
+            views=("Shapes", "Parameters", "Memory", "Operations", "Growth", "Time", "Axes"),
         ),
     ),
     "Library": (
+        PageEntry(
+            "pages/library.py",
+            "Library",
+            "Questions that readers bring, each with the way to its answer.",
+            "Questions, and where each is answered",
+            station="Questions",
+            reads=False,
+            has_beats=False,
+        ),
         PageEntry(
             "pages/examples.py",
             "Examples",
@@ -167,6 +244,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "For a class",
             "A lesson of 90 minutes, exercises with other numbers for each pupil, one link for all.",
             has_beats=False,
+            views=("Lesson", "Exercises", "Share"),
         ),
     ),
 }

@@ -20,7 +20,8 @@ function appAddress() {
   return new URL("./", document.baseURI).href;
 }
 
-function absolute(address) {
+/** The whole address of a file that the app hands out. */
+export function absolute(address) {
   return new URL(address, appAddress()).href;
 }
 

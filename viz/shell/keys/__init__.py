@@ -1,4 +1,4 @@
-"""The keys that work on every page: their list, the way to any page, head or token, the lecture view.
+"""The keys that work on every page: their list, the search for everything, the lecture view.
 
 The component has three buttons for the same, and listens to the whole document. A head or a token that is
 chosen opens on the page where it can be seen.
@@ -13,13 +13,14 @@ from pathlib import Path
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
+from model.loading.registry import may_be_linked, models
 from model.nn.config import Shape
 from model.nn.places import Place, layer_label
+from viz.explorer.assets import static_address
 from viz.explorer.bundle import BUNDLED
 from viz.notation.labels import token_label
 from viz.state.link import PARAMETERS, View
 from viz.state.look import is_loaded, loaded
-from viz.state.navigation import PAGES
 from viz.state.session import carried_link, change_view, current, to_remember
 
 SHOW_HEADS = (  # the first opens
@@ -62,11 +63,14 @@ def keys(file: str) -> None:
 
 
 def _goals() -> dict[str, object]:
-    """The goals of the list: pages, and the heads and tokens of a model that is loaded. Also what a link to
-    another page says of the view, and the model that the browser is to keep."""
+    """What the search lists beside static/catalogue.json: models, and the heads and tokens of the open one, if
+    it is loaded. Also what a link to another page says of the view, and the model that the browser is to keep."""
     view = current()
-    goals: dict[str, object] = {"pages": [[page.address, page.title] for page in PAGES]}
-    goals["view"] = sorted(PARAMETERS - {"show"})
+    goals: dict[str, object] = {
+        "catalogue": static_address("catalogue.json"),
+        "models": [[e.name, e.title, e.about] for e in models.values() if may_be_linked(e.name)],
+        "view": sorted(PARAMETERS - {"show"}),
+    }
     if (chosen := to_remember()) is not None:
         goals["chosen"] = chosen
     if not is_loaded(view.model):

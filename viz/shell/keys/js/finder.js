@@ -1,14 +1,24 @@
-// A list of every page, head and token, which gets shorter with each letter that is typed.
+// The search: pages, views, questions, terms, worked examples, examples, models, heads and tokens, ranked anew with each
+// letter that is typed.
 
 import Combobox from "@github/combobox-nav";
-import { matchSorter, rankings } from "match-sorter";
+import MiniSearch from "minisearch";
 import { element, span } from "../../../explorer/js/elements.js";
 import { isShownAtOnce } from "../../../explorer/js/head_events.js";
+import { absolute, once } from "../../../explorer/js/libraries.js";
 
-const SHOWN = 60; // goals in the list; more are found by another letter
+const SHOWN = 40; // goals in the list; more are found by another word
 const PAGES = { PageDown: 8, PageUp: -8 }; // options that these keys move by
-const IN_ORDER = () => 0; // goals that fit equally well stay as they stand
-const MATCHING = { keys: ["name", "text"], threshold: rankings.CONTAINS, baseSort: IN_ORDER };
+const FIELDS = ["name", "also", "note"];
+const SILENT = new Set("a an and are be can do does for how i in is me my of or show the to what which you your".split(" "));
+const FIRST = { Page: 1.6, Term: 1.3, Head: 1.3, Token: 1.3 }; // where names fit equally well
+const PLURAL = /(?<=[a-z]{3})(?<![su])s$/;
+const RANKED = {
+  boost: { name: 4, also: 2 },
+  prefix: true,
+  fuzzy: (word) => word.length > 4 && 0.2,
+  boostDocument: (id, word, { kind }) => FIRST[kind] ?? 1,
+};
 
 export class Finder {
   goals = [];
@@ -31,25 +41,50 @@ export class Finder {
   take(data, told) {
     this.told = told;
     this.isWhole = Boolean(data.layers);
-    this.goals = goalsOf(data);
+    this.data = data;
+    this.isCounted = false;
     if (this.dialog.open) this.find();
   }
 
   open() {
+    this.load();
     if (!this.isWhole) this.told.look(); // the model has been loaded since, or will be
     this.box.value = "";
     this.dialog.showModal();
     this.find();
   }
 
-  /** Lists the goals that hold every word that is typed; those whose name begins with the first one first. */
+  /** Reads what is the same for all visitors, once a page. Without it heads and tokens are still listed. */
+  async load() {
+    const read = async () => (await fetch(absolute(this.data.catalogue))).json();
+    this.catalogue ??= once("catalogue", read).then((goals) => {
+      this.known = goals ?? [];
+      this.isCounted = false;
+      if (this.dialog.open) this.find();
+    });
+  }
+
+  /** Numbers the goals for the search, when it is opened after they have changed. */
+  number() {
+    if (this.isCounted) return;
+    this.isCounted = true;
+    this.goals = [...(this.known ?? []).filter(({ model }) => isHere(model, this.data)), ...goalsOf(this.data)];
+    this.index = new MiniSearch({ fields: FIELDS, storeFields: ["kind"], processTerm: termOf });
+    this.index.addAll(this.goals.map((goal, id) => ({ id, ...goal })));
+  }
+
+  /** Lists the goal of this name, those that hold every word that is typed, then some of them; all where none is. */
   find() {
-    const words = this.box.value.trim().split(/\s+/);
-    const found = words.reduceRight((goals, word) => matchSorter(goals, word, MATCHING), this.goals);
+    this.number();
+    const typed = this.box.value.trim();
+    const ids = ["AND", "OR"].flatMap((combineWith) => this.index.search(typed, { ...RANKED, combineWith }));
+    const named = this.goals.filter(({ name }) => name.toLowerCase() === typed.toLowerCase());
+    const ranked = [...new Set([...named, ...ids.map(({ id }) => this.goals[id])])];
+    const found = termsOf(typed).length ? ranked : this.goals;
     this.found = found.slice(0, SHOWN);
     this.list.replaceChildren(...this.found.map(optionOf));
     const more = found.length - this.found.length;
-    this.count.textContent = found.length ? (more ? `and ${more} more` : "") : "No page, head or token has this name.";
+    this.count.textContent = found.length ? (more ? `and ${more} more` : "") : "Nothing has these words.";
     this.options.resetSelection();
   }
 
@@ -66,26 +101,39 @@ export class Finder {
   go(option) {
     const goal = this.found[[...this.list.children].indexOf(option)];
     this.dialog.close();
-    if (goal.kind === "Page") this.told.open(goal.to);
+    if (typeof goal.to === "string") this.told.open(goal.to);
     else if (goal.kind !== "Head" || !isShownAtOnce(goal.to)) this.told.jump(goal.to);
   }
 }
 
-function goalsOf({ pages, layers = [], tokens = [] }) {
+/** What depends on the open model and sentence, and the models. */
+function goalsOf({ models = [], layers = [], tokens = [] }) {
   const heads = layers.flatMap(([place, layer, count]) =>
-    Array.from({ length: count }, (_, head) => goal("Head", `${layer}H${head}`, { place, head })),
+    Array.from({ length: count }, (_, head) => ({ kind: "Head", name: `${layer}H${head}`, to: { place, head } })),
   );
   return [
-    ...pages.map(([page, title]) => goal("Page", title, `/${page}`)),
+    ...models.map(([name, title, note]) => ({ kind: "Model", name: title, note, to: `/?model=${encodeURIComponent(name)}` })),
     ...heads,
-    ...tokens.map((label, token) => goal("Token", `${token} ${label}`, { token })),
+    ...tokens.map((label, token) => ({ kind: "Token", name: `${token} ${label}`, to: { token } })),
   ];
 }
 
-function goal(kind, name, to) {
-  return { kind, name, to, text: `${kind} ${name}` };
+function isHere(name, { models = [] }) {
+  return !name || models.some(([known]) => known === name);
 }
 
-function optionOf({ kind, name }, n) {
-  return element("li", { role: "option", id: `goal-${n}` }, span("kind", kind), span("name", name));
+/** The words of a text that count. */
+function termsOf(text) {
+  return MiniSearch.getDefault("tokenize")(text).map(termOf).filter(Boolean);
+}
+
+/** A word as the search compares it: without accents, capitals and the plural's letter; null for one that says nothing. */
+function termOf(word) {
+  const plain = word.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  return plain && !SILENT.has(plain) ? plain.replace(PLURAL, "") : null;
+}
+
+function optionOf({ kind, name, note = "" }, n) {
+  const words = span("words", span("name", name), span("note", note));
+  return element("li", { role: "option", id: `goal-${n}` }, span("kind", kind), words);
 }

@@ -48,6 +48,7 @@ class Keyboard {
     this.listening = new AbortController();
     const { signal } = this.listening;
     document.addEventListener("keydown", (event) => this.hear(event), { capture: true, signal });
+    document.addEventListener("click", ({ target }) => target.closest?.("[data-search]") && this.finder.open(), { signal });
     this.links = new Links(signal);
     this.draft = new Draft(signal);
   }

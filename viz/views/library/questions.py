@@ -1,0 +1,68 @@
+"""Questions of a reader, and where each is answered by doing. They stand in questions.toml. Pure."""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from viz.state.navigation import PAGES, PageEntry
+from viz.views.worked.by_hand import worked_example
+
+_FILE = Path(__file__).with_suffix(".toml")
+
+
+@dataclass(frozen=True)
+class Link:
+    """A page of the app and the parameters of its address."""
+
+    page: PageEntry
+    parameters: dict[str, str]
+
+    @property
+    def label(self) -> str:
+        """What it opens, by name: a worked example, a term, a view of a page, or the page."""
+        if "example" in self.parameters:
+            return worked_example(self.parameters["example"]).title
+        if "term" in self.parameters:
+            return f"Glossary: {self.parameters['term']}"
+        views = [self.parameters[name] for name in ("show", "claim") if name in self.parameters]
+        return " · ".join([self.page.station or self.page.title, *views])
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question in the reader's words, and what to do to see its answer.
+
+    links: the app's addresses that open it, the best one first. also: other words to find it by.
+    """
+
+    topic: str
+    words: str
+    answer: str
+    links: tuple[str, ...]
+    also: tuple[str, ...] = ()
+
+    def opens(self) -> tuple[Link, ...]:
+        """Its links, read. Raises KeyError where one names no page."""
+        return tuple(map(_read, self.links))
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    """All of them, topic by topic."""
+    return tuple(
+        Question(
+            **{
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in one.items()
+            }
+        )
+        for one in tomllib.loads(_FILE.read_text(encoding="utf-8"))["question"]
+    )
+
+
+def _read(link: str) -> Link:
+    address = urlsplit(link)
+    pages = {f"/{page.address}": page for page in PAGES}
+    return Link(pages[address.path], dict(parse_qsl(address.query)))
