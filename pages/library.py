@@ -10,13 +10,13 @@ import streamlit as st
 from viz.shell import page
 from viz.state.navigation import html_link
 from viz.views import library
-from viz.views.library.questions import Question, questions
+from viz.views.library.questions import ReaderQuestion, questions
 
 page.open_page("pages/library.py")
 st.html(Path(library.__file__).with_name("library.css"))
 
 
-def entry(question: Question) -> str:
+def entry(question: ReaderQuestion) -> str:
     """HTML of a question: its words, what to do, and where."""
     links = (
         html_link(link.page.file, f"{link.label} →", link.parameters) for link in question.opens()

@@ -46,7 +46,9 @@ def goals() -> Iterator[Goal]:
                 about = " ".join(one.words for one in asked if link in one.links)
                 yield Goal("View", view, link, page.title, about)
     for one in asked:
-        yield Goal("Question", one.words, one.links[0], one.answer, " ".join((one.topic, *one.also)))
+        yield Goal(
+            "Question", one.words, one.links[0], one.answer, " ".join((one.topic, *one.also))
+        )
     for term in TERMS:
         link = address("/glossary", {"term": term.name})
         yield Goal("Term", term.name, link, term.meaning, " ".join(term.also))
@@ -62,7 +64,9 @@ def goals() -> Iterator[Goal]:
 def written() -> str:
     """The file's text: a goal a line, without what is empty."""
     lines = (
-        json.dumps({name: value for name, value in asdict(goal).items() if value}, ensure_ascii=False)
+        json.dumps(
+            {name: value for name, value in asdict(goal).items() if value}, ensure_ascii=False
+        )
         for goal in goals()
     )
     return "[\n" + ",\n".join(lines) + "\n]\n"

@@ -18,7 +18,8 @@ LISTED = """(dialog, words) => words.map((typed) => {
     box.value = typed;
     box.dispatchEvent(new Event("input", { bubbles: true }));
     const text = (option, part) => option.querySelector(part).textContent;
-    return [...dialog.querySelectorAll("[role=option]")].map((one) => `${text(one, ".kind")} ${text(one, ".name")}`);
+    const options = [...dialog.querySelectorAll("[role=option]")];
+    return options.map((one) => `${text(one, ".kind")} ${text(one, ".name")}`);
 })"""
 LEAST = 18  # pixels of a label in the lecture view
 # The letters that one sees, each with its size in pixels on the screen.

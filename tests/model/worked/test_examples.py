@@ -7,6 +7,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
 
 from model.worked import DOCUMENTS, Example, Input, Step, errata, examples
 from tests.cases import each
@@ -314,6 +316,20 @@ def test_neither_form_of_dropout_on_weights_keeps_all_rows_at_one() -> None:
 
 def test_back_propagation_lowers_the_loss() -> None:
     before, after = step("most-probable-word", "Loss after one step on the logits").result
+    assert after < before
+
+
+def test_the_gradient_for_w_q_is_that_of_autograd() -> None:
+    worked = next(one for one in examples() if one.name == "how-w-q-learns")
+    given = {item.name: item.value for item in worked.inputs}
+    matrix = torch.tensor(given["matrix"], requires_grad=True)
+    scores = torch.tensor(given["keys"]) @ (torch.tensor(given["token"]) @ matrix) / 2**0.5
+    loss = F.cross_entropy(scores, torch.tensor(int(given["target"])))
+    loss.backward()
+    found = step("how-w-q-learns", "Gradient for W_Q").result
+    np.testing.assert_allclose(found, matrix.grad, atol=1e-12)
+    before, after = step("how-w-q-learns", "Loss after one step").result
+    assert before == pytest.approx(loss.item())
     assert after < before
 
 

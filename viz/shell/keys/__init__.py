@@ -64,7 +64,7 @@ def keys(file: str) -> None:
 
 def _goals() -> dict[str, object]:
     """What the search lists beside static/catalogue.json: models, and the heads and tokens of the open one, if
-    it is loaded. Also what a link to another page says of the view, and the model that the browser is to keep."""
+    it is loaded. Also what a link to another page says of the view, and the model that the browser keeps."""
     view = current()
     goals: dict[str, object] = {
         "catalogue": static_address("catalogue.json"),

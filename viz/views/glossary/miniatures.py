@@ -112,6 +112,12 @@ def _capped() -> Numbers:
     return CAP.numbers(scores, float(np.abs(scores).max()) / 2)
 
 
+def _overlaps() -> Numbers:
+    """How alike five directions are that share two dimensions, as far apart as they can be."""
+    angles = np.arange(5) * 2 * np.pi / 5
+    return np.cos(angles[:, None] - angles)
+
+
 # Terms that no worked example shows: what they are, done to the numbers of one.
 MADE: dict[str, tuple[Callable[[], Numbers], QuantityName]] = {
     "ALiBi": (_alibi, "score"),
@@ -137,6 +143,7 @@ MADE: dict[str, tuple[Callable[[], Numbers], QuantityName]] = {
     "Relative position bucket": (_buckets, "score"),
     "RMS norm": (_rms_normed, "stream"),
     "Soft cap": (_capped, "score"),
+    "Superposition": (_overlaps, "score"),
     "Temperature": (
         lambda: np.stack([temperature(_logits(), divisor) for divisor in (0.5, 1.0, 2.0)]),
         "weight",

@@ -13,7 +13,7 @@ _FILE = Path(__file__).with_suffix(".toml")
 
 
 @dataclass(frozen=True)
-class Link:
+class PageAddress:
     """A page of the app and the parameters of its address."""
 
     page: PageEntry
@@ -31,7 +31,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Question:
+class ReaderQuestion:
     """A question in the reader's words, and what to do to see its answer.
 
     links: the app's addresses that open it, the best one first. also: other words to find it by.
@@ -43,16 +43,16 @@ class Question:
     links: tuple[str, ...]
     also: tuple[str, ...] = ()
 
-    def opens(self) -> tuple[Link, ...]:
+    def opens(self) -> tuple[PageAddress, ...]:
         """Its links, read. Raises KeyError where one names no page."""
         return tuple(map(_read, self.links))
 
 
 @cache
-def questions() -> tuple[Question, ...]:
+def questions() -> tuple[ReaderQuestion, ...]:
     """All of them, topic by topic."""
     return tuple(
-        Question(
+        ReaderQuestion(
             **{
                 name: tuple(value) if isinstance(value, list) else value
                 for name, value in one.items()
@@ -62,7 +62,7 @@ def questions() -> tuple[Question, ...]:
     )
 
 
-def _read(link: str) -> Link:
+def _read(link: str) -> PageAddress:
     address = urlsplit(link)
     pages = {f"/{page.address}": page for page in PAGES}
-    return Link(pages[address.path], dict(parse_qsl(address.query)))
+    return PageAddress(pages[address.path], dict(parse_qsl(address.query)))
