@@ -63,8 +63,8 @@ def keys(file: str) -> None:
 
 
 def _goals() -> dict[str, object]:
-    """What the search lists beside static/catalogue.json: models, and the heads and tokens of the open one, if
-    it is loaded. Also what a link to another page says of the view, and the model that the browser keeps."""
+    """What the search lists beside static/catalogue.json: models, and heads and tokens of the open one, if it
+    is loaded. Also what a link to another page says of the view, and the model that the browser keeps."""
     view = current()
     goals: dict[str, object] = {
         "catalogue": static_address("catalogue.json"),
