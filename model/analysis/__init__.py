@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from model.analysis.attribution.patching import patch_map
     from model.analysis.attribution.score_parts import edge_values, score_parts
+    from model.analysis.stream.stream import largest_numbers
 
-__all__ = ["edge_values", "patch_map", "score_parts"]
+__all__ = ["edge_values", "largest_numbers", "patch_map", "score_parts"]
 
-_LATER = {"edge_values": "score_parts", "patch_map": "patching", "score_parts": "score_parts"}
+_LATER = {
+    "edge_values": "attribution.score_parts",
+    "largest_numbers": "stream.stream",
+    "patch_map": "attribution.patching",
+    "score_parts": "attribution.score_parts",
+}
 
 
 def __getattr__(name: str) -> object:
     if name in _LATER:
-        return getattr(import_module(f"{__name__}.attribution.{_LATER[name]}"), name)
+        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

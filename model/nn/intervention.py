@@ -64,6 +64,7 @@ _MEMBERS = {
     "ablated": "pairs of an attention name and a head",
     "only": "names of attention sub-layers",
     "weights": "an attention name, a head, positions of query and key, and a weight from 0 to 1",
+    "stream": "an attention name, a token, a dimension, and a number that single precision holds",
 }
 
 
@@ -73,7 +74,7 @@ class Intervention:
 
     `scale`, `cap`, `bias`, `sinks`, `mask`, `window`, `hidden`, `blocked`, `fill` and `dropout` hold in
     the attention sub-layers named by `only` (None: in all). `cap`, `bias` and `sinks` change nothing where
-    the model has no such stage. `positions`, `ablated`, `weights` and `patch` hold for the whole
+    the model has no such stage. `positions`, `ablated`, `weights`, `stream` and `patch` hold for the whole
     model. Positions are token numbers, counted from 0. The weights of a row that are not set by hand
     share what is left to 1, in their own proportions. A causal mask and a window concern self-attention;
     cross-attention joins two sequences and gets one only where `only` names it.
@@ -90,6 +91,8 @@ class Intervention:
     ablated: frozenset[tuple[str, int]] = frozenset()  # (attention name, head): output is zero
     # (attention name, head, query, key, weight): weights set by hand
     weights: frozenset[tuple[str, int, int, int, float]] = frozenset()
+    # (attention name, token, dimension, value): numbers of the residual stream that this layer reads
+    stream: frozenset[tuple[str, int, int, float]] = frozenset()
     patch: Patch | None = None  # parts of another run, put into this one
     dropout: float = 0.0  # on the weights
     seed: int = 0  # of the dropout
@@ -110,6 +113,8 @@ class Intervention:
                     f"The weights set in row {row[2]} of {row[0]}, head {row[1]}, sum to {total:g}; they "
                     "can sum to 1 at most."
                 )
+        if len({cell[:3] for cell in self.stream}) < len(self.stream):
+            raise ValueError("One number of the stream is set to two values.")
         for name in ("scale", "fill", "dropout"):
             if 0 < abs(getattr(self, name) or 0) < SMALLEST:
                 raise ValueError(
@@ -151,6 +156,10 @@ class Intervention:
         """The weights set by hand in one attention sub-layer."""
         return tuple(sorted(cell[1:] for cell in self.weights if cell[0] == name))
 
+    def stream_in(self, name: str) -> tuple[tuple[int, int, float], ...]:
+        """The numbers set by hand in the stream that one layer reads: token, dimension, value."""
+        return tuple(sorted(cell[1:] for cell in self.stream if cell[0] == name))
+
     def _set_by_hand(self) -> dict[tuple[str, int, int], float]:
         """The sum of the weights set in each row."""
         cells = {cell[:4] for cell in self.weights}
@@ -182,6 +191,10 @@ def _members(name: str, members: object) -> frozenset[object]:
                 pass
             case "weights", (str(), int(head), int(query), int(key), float() | int() as weight) if (
                 min(head, query, key) >= 0 and 0 <= weight <= 1
+            ):
+                pass
+            case "stream", (str(), int(token), int(dimension), float() | int() as value) if (
+                min(token, dimension) >= 0 and abs(value) <= LARGEST_MASK_VALUE
             ):
                 pass
             case _:

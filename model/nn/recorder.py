@@ -192,13 +192,23 @@ class Recorder:
         return state
 
     def entering(self, name: str, stack: Stack, state: Tensor) -> Tensor:
-        """What a layer reads: the state of the stream before it, or what was put in its place. name: of the
-        layer's first attention sub-layer."""
-        read = self.through("stream", name, state)
+        """What a layer reads: the state of the stream before it, or what was put in its place, with the
+        numbers that were set by hand. name: of the layer's first attention sub-layer."""
+        read = _with_numbers(self.through("stream", name, state), self.intervention.stream_in(name))
         states = self.streams.get(stack)
         if read is not state and states and _are_equal(states[-1], state):
             states[-1] = read
         return read
+
+
+def _with_numbers(state: Tensor, numbers: tuple[tuple[int, int, float], ...]) -> Tensor:
+    """(…, token, d_model): a state with these numbers, (token, dimension, value), in each row of a batch."""
+    if not numbers:
+        return state
+    changed = state.clone()
+    for token, dimension, value in numbers:
+        changed[..., token, dimension] = value
+    return changed
 
 
 def _are_equal(one: Tensor, other: Tensor) -> bool:

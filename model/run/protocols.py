@@ -245,6 +245,7 @@ def check_intervention(
         *(intervention.only or ()),
         *(place for place, _ in intervention.ablated),
         *(cell[0] for cell in intervention.weights),
+        *(cell[0] for cell in intervention.stream),
     } - layers.keys():
         raise ValueError(f"{name} has no attention sub-layer {unknown!r}.")
     for place, head in (*intervention.ablated, *(cell[:2] for cell in intervention.weights)):
@@ -261,6 +262,17 @@ def check_intervention(
             raise ValueError(
                 f"Query {query} and key {key} have no weight to set: {name_of} has {queries} queries "
                 f"and {keys} keys."
+            )
+    for name_of, token, dimension, _ in sorted(intervention.stream):
+        require(name, "stream", module.unproven)
+        place, width = layers[name_of].place, module.config.d_model
+        tokens, _ = _size(place, lengths[0], lengths[1] or lengths[0])
+        if place.kind == "cross":
+            raise ValueError(f"The stream is read before a layer, which {name_of} is not.")
+        if token >= tokens or dimension >= width:
+            raise ValueError(
+                f"Token {token} has no dimension {dimension} in the stream before {name_of}: it has {tokens} "
+                f"tokens of {width} dimensions."
             )
     if (
         intervention.blocked
@@ -330,6 +342,10 @@ def check_continues(
     if intervention.patch is not None:
         raise ValueError(
             "A run with parts of another sentence has a fixed length, so it cannot be continued."
+        )
+    if intervention.stream:
+        raise ValueError(
+            "Numbers of the stream set by hand belong to one text: such a run cannot be continued."
         )
     if intervention.weights:
         raise ValueError(

@@ -119,6 +119,7 @@ class InterventionEntry(StrictEntry):
     positions: bool = True
     ablated: tuple[tuple[PlaceName, Count], ...] = ()
     weights: tuple[tuple[PlaceName, Count, Count, Count, Share], ...] = ()
+    stream: tuple[tuple[PlaceName, Count, Count, float], ...] = ()
     patch: PatchEntry | None = None
     dropout: float = 0.0
     seed: Annotated[int, Field(ge=0, le=2**63)] = 0

@@ -154,6 +154,25 @@ def test_a_request_that_left_before_the_cut_was_heard_does_not_mend_it_again(
     expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
 
 
+def test_the_largest_number_of_the_stream_is_set_to_nought_and_given_back(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/laboratory", text=TEXT, place="decoder.0.self", show="Every position")
+    chip = page.get_by_role("button", name=re.compile(r"^stream before L\d: .*= 0 ✕"))
+    for count in (1, 0):
+        if not count:
+            page.keyboard.press("Escape")
+            expect(page.get_by_test_id("stDataFrame")).to_have_count(0)
+        table = edit(page, "Stream").get_by_test_id("stDataFrame")
+        expect(table.locator("canvas").first).to_be_visible()
+        conftest.wait_until_settled(page)
+        place = table.bounding_box()
+        assert place is not None
+        page.mouse.click(place["x"] + 15, place["y"] + 50)  # the box of the first row
+        expect(chip).to_have_count(count)
+    expect(page.get_by_text("Nothing is changed.")).to_be_visible()
+
+
 def test_each_stage_of_today_is_switched_and_off_and_on_again_is_the_models_own(
     open_page: Callable[..., Page],
 ) -> None:

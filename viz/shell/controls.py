@@ -230,6 +230,11 @@ def fitting(intervention: Intervention, model: "Model") -> Intervention:
         mask=intervention.mask if intervention.mask in masks_for(model) else "model",
         ablated=frozenset(head for head in intervention.ablated if head[0] in names),
         weights=frozenset(cell for cell in intervention.weights if cell[0] in names),
+        stream=frozenset(
+            cell
+            for cell in intervention.stream
+            if cell[0] in names and cell[2] < model.config.d_model
+        ),
         patch=patch if patch is not None and patch.model == model.name else None,
         only=only,
     )

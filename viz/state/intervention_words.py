@@ -111,13 +111,22 @@ def _of_scores(intervention: Intervention) -> Iterator[InterventionPart]:
 
 
 def _by_hand(intervention: Intervention) -> Iterator[InterventionPart]:
-    """Weights set by hand, and parts of another run."""
+    """Weights and numbers of the stream set by hand, and parts of another run."""
     yield from _each(
         intervention,
         "weights",
         intervention.weights,
         "weights set by hand",
         lambda cell: f"{head_label(cell[:2])}: weight {cell[2]} → {cell[3]} = {cell[4]:g}",
+    )
+    yield from _each(
+        intervention,
+        "stream",
+        intervention.stream,
+        "numbers of the stream set by hand",
+        lambda cell: (
+            f"stream before {layer_label(cell[0])}: {cell[1]}, dim {cell[2]} = {cell[3]:g}"
+        ),
     )
     if (patch := intervention.patch) is None:
         return
@@ -195,6 +204,11 @@ def fitting_text(intervention: Intervention, model: "Model", length: int) -> Int
             cell
             for cell in intervention.weights
             if cell[1] < heads.get(cell[0], 0) and (several or max(cell[2:4]) < length)
+        ),
+        stream=frozenset(
+            cell
+            for cell in intervention.stream
+            if cell[0] in heads and (several or cell[1] < length)
         ),
         patch=patch,
     )

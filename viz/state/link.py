@@ -205,6 +205,14 @@ def _weight(given: str) -> tuple[str, int, int, int, float]:
     return _layer(name), _whole(head), _whole(query), _whole(key), _number(weight)
 
 
+def _number_of_stream(given: str) -> tuple[str, int, int, float]:
+    members = given.split(":")
+    if len(members) != 4:
+        raise ValueError("each number of the stream is written as layer:token:dimension:value.")
+    name, token, dimension, value = members
+    return _layer(name), _whole(token), _whole(dimension), _number(value)
+
+
 def _part(given: str) -> tuple[str, str, int]:
     members = given.split(":")
     if len(members) != 3:
@@ -242,6 +250,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     ),
     "ablated": _members(_head),
     "weights": _members(_weight),
+    "stream": _members(_number_of_stream),
     "patch": _patch,
     **dict.fromkeys(("seed", "window"), _whole),
     "only": _members(_layer),

@@ -104,6 +104,10 @@ def sub_layers_back(
             "Parts of another sentence's stream were put into this run, so its stream is not the sum of "
             "what its own layers wrote."
         )
+    if trace.intervention.stream:
+        raise ValueError(
+            "Numbers of this run's stream were set by hand, so it is not the sum of what its layers wrote."
+        )
     on_sum = model.config.norms_sum
     norms = {norm.name: norm for norm in trace.norms}
     parts = contributions(model, trace, stack)

@@ -108,6 +108,48 @@ def written(model: "Model", trace: Trace, name: str) -> Array:
     return _mapped(np.concatenate(heads, axis=-1), model.layer(name).output)
 
 
+class LargeNumber(NamedTuple):
+    """One number of the residual stream.
+
+    place: the attention sub-layer of the layer that reads it. ratio: how many times the median of its state
+    it is, both without their signs.
+    """
+
+    place: str
+    token: int
+    dimension: int
+    value: float
+    ratio: float
+
+
+def largest_numbers(trace: Trace, n: int = 10) -> list[LargeNumber]:
+    """The largest numbers of the stream, without their signs: of each token and dimension one, as the first
+    layer reads it that finds it at half of its largest size or more (it may stay in all states after).
+
+    The states are those that layers read, as `Intervention.stream` sets them. Raises ValueError where
+    sub-layers and states do not fit. Source: Sun et al. 2024, "Massive Activations in Large Language Models".
+    """
+    found: list[LargeNumber] = []
+    for stack, states in trace.residual.items():
+        names = sub_layers(trace, stack)
+        read = [at for at, name in enumerate(names) if _begins_layer(names, at)]
+        sizes = np.abs(np.stack([states[at] for at in read]))  # (layer, token, d_model)
+        largest = sizes.max(axis=0)
+        first = (sizes >= largest / 2).argmax(axis=0)
+        for index in np.argsort(largest, axis=None)[::-1][:n]:
+            token, dimension = divmod(int(index), largest.shape[1])
+            layer = int(first[token, dimension])
+            value = float(states[read[layer]][token, dimension])
+            median = float(np.median(sizes[layer]))
+            ratio = abs(value) / median if median else np.inf
+            found.append(LargeNumber(names[read[layer]], token, dimension, value, ratio))
+    return sorted(found, key=lambda one: -abs(one.value))[:n]
+
+
+def _begins_layer(names: tuple[str, ...], at: int) -> bool:
+    return at == 0 or Place.named(names[at]).layer != Place.named(names[at - 1]).layer
+
+
 @asked
 def contribution_check(model: "Model", trace: Trace, given: tuple[Contribution, ...]) -> float:
     """Largest |what a sub-layer wrote - what the stream received|, before and after a norm between them."""

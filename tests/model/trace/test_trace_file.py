@@ -108,6 +108,7 @@ def test_a_trace_comes_back_from_its_file_bit_for_bit(model: Model) -> None:
         fill=-1e9,
         positions=False,
         ablated=frozenset({(name, 0)}),
+        stream=frozenset({(name, 1, 2, -0.5)}),
         dropout=0.2,
         seed=3,
         only=frozenset({name}),
@@ -158,7 +159,7 @@ def test_every_field_of_a_record_is_written() -> None:
         "NormRecord": 9,
         "FeedForwardRecord": 4,  # the file holds what the activation gives, so not its name
         "Token": 5,
-        "Intervention": 16,
+        "Intervention": 17,
         "Patch": 3,
     }
 

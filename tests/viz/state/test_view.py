@@ -37,6 +37,7 @@ interventions = st.builds(
     weights=st.frozensets(
         st.tuples(names, st.integers(0, 40), positions, positions, st.floats(0, 1)), max_size=1
     ),
+    stream=st.frozensets(st.tuples(names, positions, positions, numbers(-1e38, 1e38)), max_size=1),
     patch=st.none()
     | st.builds(
         Patch,
@@ -109,6 +110,9 @@ def test_no_link_raises_and_each_unreadable_part_is_named(parameters: dict[str, 
         ("weights", "decoder.0.self:1:2:0"),
         ("weights", "decoder.0.self:1:2:0:0.6,decoder.0.self:1:2:1:0.6"),
         ("weights", ",".join(["decoder.0.self:1:2:0:0.5"] * 1000)),
+        ("stream", "decoder.0.self:1:2"),
+        ("stream", "decoder.0.self:1:2:1e39"),
+        ("stream", "decoder.0.self:1:2:0.5,decoder.0.self:1:2:0.6"),
         ("patch", "house-gpt head:decoder.0.self:1"),
         ("patch", "house-gpt head:decoder.0.self:1 " + "x" * (TEXT_LIMIT + 1)),
         ("patch", f"house-gpt {','.join(['head:decoder.0.self:1'] * 1000)} Tom"),

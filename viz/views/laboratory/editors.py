@@ -42,6 +42,7 @@ from viz.state.session import (
     switch,
     undo,
 )
+from viz.views.laboratory.stream_numbers import stream_numbers
 
 LABEL = 18  # characters of a token on a button
 PRESSED = 64  # up to so many options are buttons; more are a list
@@ -491,6 +492,10 @@ EDITORS = {
             + (f", {len(now.weights)} set" if now.weights else "")
         ),
         (_edges,),
+    ),
+    "Stream": Editor(
+        lambda now: f"{counted(len(now.stream), 'number')} set" if now.stream else "as it is",
+        (stream_numbers,),
     ),
     "More": Editor(_rest_state, (_factor, _mask_value, _dropout, _where)),
 }
