@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from model.analysis.attribution.patching import patch_map
     from model.analysis.attribution.score_parts import edge_values, score_parts
+    from model.analysis.findings import scan
     from model.analysis.stream.stream import largest_numbers
 
-__all__ = ["edge_values", "largest_numbers", "patch_map", "score_parts"]
+__all__ = ["edge_values", "largest_numbers", "patch_map", "scan", "score_parts"]
 
 _LATER = {
     "edge_values": "attribution.score_parts",
     "largest_numbers": "stream.stream",
     "patch_map": "attribution.patching",
+    "scan": "findings",
     "score_parts": "attribution.score_parts",
 }
 

@@ -1,0 +1,293 @@
+"""What is remarkable in one text: tokens, heads and numbers, scanned by the methods of this package, as at
+most ten findings. What a head does is told by what is lost without it, beside where it looks."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from model.analysis.attribution.score_parts import edge_values
+from model.analysis.heads.contributions import Ablations, ablate_each, parts_of_logit, texts_in_rows
+from model.analysis.heads.ranking import STATISTICS, scores
+from model.analysis.heads.statistics import families, on_first
+from model.analysis.run_comparison import losses, predicted
+from model.analysis.stream.stream import largest_numbers
+from model.nn.intervention import Intervention
+from model.nn.places import Head, head_label, layer_label
+from model.nn.recorder import Recorder, recording
+from model.system.elsewhere import asked
+from model.trace.arrays import Wide
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+MOST, OF_A_KIND = 10, 2  # findings in all, and of one kind
+LARGE = 10.0  # times the median: a number that is worth a sentence
+Turn = Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One remarkable thing of a text.
+
+    kind: "surprise", "needed", "in the way", "looks", "first token", "number", or "edge". value: the number
+    that the sentence is about. check: how far a second way to compute it differs. link: the address in the
+    app that shows it. stands_out: how far the value lies from the median of its like, in median absolute
+    deviations.
+    """
+
+    kind: str
+    sentence: str
+    value: float
+    check: float
+    link: str
+    stands_out: float
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The findings so far. done: passes without one head, of `total`."""
+
+    findings: tuple[Finding, ...]
+    done: int
+    total: int
+
+
+@asked
+def scan(model: "Model", trace: Trace) -> tuple[Finding, ...]:
+    """At most ten findings, those that stand out most among their like first, and two of a kind at most. One
+    pass for each head. Raises ValueError for a trace of another model, or without its parts."""
+    (*_, last) = scanning(model, trace)
+    return last.findings
+
+
+@asked
+def scanning(model: "Model", trace: Trace, turn: Turn = nullcontext) -> Iterator[Scan]:
+    """The same with progress: nothing is found before the last pass without a head is done. turn: makes a
+    context for each batch of passes."""
+    effects = None
+    for effects in ablate_each(model, trace, (), turn):
+        if not effects.complete:
+            yield Scan((), effects.done, effects.total)
+    if effects is None:
+        raise ValueError("This model has no attention to scan.")
+    with turn():
+        found = _Text(model, trace, effects).findings()
+    kept: list[Finding] = []
+    for one in sorted(found, key=lambda one: -one.stands_out):
+        is_told = any(one.link == other.link for other in kept)  # of a head once
+        if not is_told and [other.kind for other in kept].count(one.kind) < OF_A_KIND:
+            kept.append(one)
+    yield Scan(tuple(kept[:MOST]), effects.total, effects.total)
+
+
+@dataclass(frozen=True)
+class _Text:
+    """One text under the eyes of all methods."""
+
+    model: "Model"
+    trace: Trace
+    effects: Ablations
+
+    def findings(self) -> list[Finding]:
+        found = [*self.of_heads(), *self.of_first_token(), *self.of_numbers()]
+        if self.trace.prediction is not None:
+            found += [*self.of_tokens(), *self.of_edges()]
+        return found
+
+    @property
+    def measure(self) -> str:
+        return next(
+            name for name in ("loss", "moved", "divergence") if name in self.effects.measures
+        )
+
+    def link(self, page: str, **more: object) -> str:
+        said = {"text": self.trace.text, "model": self.trace.model} | more
+        return f"/{page}?{urlencode({name: str(value) for name, value in said.items()})}"
+
+    def token(self, tokens: Sequence[object], at: int) -> str:
+        text = str(getattr(tokens[at], "text", ""))
+        return f"“{text.strip() or text}”"
+
+    def of_tokens(self) -> Iterator[Finding]:
+        """Those that the model expected least."""
+        values, tokens = losses(self.trace), predicted(self.trace)
+        prediction = self.trace.require_prediction()
+        for at in np.argsort(-values)[:OF_A_KIND]:
+            if np.exp(-values[at]) > 0.5:
+                return
+            logits = torch.tensor(prediction.rows(int(at), int(at) + 1), dtype=torch.float64)
+            again = F.cross_entropy(logits, torch.tensor([tokens[at].id])).item()
+            yield Finding(
+                "surprise",
+                f"The model expected {self.token(tokens, int(at))} (token {at + 1}) least: it gave it a "
+                f"probability of {np.exp(-values[at]):.2g}, a loss of {values[at]:.2f} nats.",
+                float(values[at]),
+                abs(again - float(values[at])),
+                self.link("laboratory", show="Every position"),
+                _apart(values, int(at)),
+            )
+
+    def of_heads(self) -> Iterator[Finding]:
+        """Those that the text needs, those in its way, and those that look at one place: what each does."""
+        change = self.effects.change(self.measure)
+        heads = self.effects.heads
+        order = np.argsort(-change, kind="stable")
+        kinds = {"needed": order[:OF_A_KIND]}
+        if self.measure == "loss":
+            kinds["in the way"] = order[::-1][:OF_A_KIND]
+        for kind, places in kinds.items():
+            for at in places:
+                if kind == "needed" or change[at] < 0:
+                    yield self.of_head(
+                        kind, heads[at], "", float(change[at]), _apart(change, int(at))
+                    )
+        for family in families(self.trace):
+            known = scores(self.trace, family)
+            for statistic in STATISTICS:
+                called = known.called(statistic.name)
+                if called and statistic.name != "first":
+                    head, share = called[0]
+                    looks = (
+                        f"{head_label(head)} looks like a “{statistic.title}” head ({share:.2f}). "
+                    )
+                    at = known.heads.index(head)
+                    apart = _apart(known.values[statistic.name], at)
+                    yield self.of_head(
+                        "looks", head, looks, float(change[heads.index(head)]), apart
+                    )
+
+    def of_head(self, kind: str, head: Head, looks: str, change: float, apart: float) -> Finding:
+        before = float(self.effects.unchanged[self.measure])
+        without = Intervention(ablated=self.trace.intervention.ablated | {head})
+        again = self.measured(replace(self.trace.intervention, ablated=without.ablated))
+        name = "it" if looks else head_label(head)
+        return Finding(
+            kind,
+            f"{looks}Without {name} {self.moves(before + change)}.",
+            change,
+            abs(again - (before + change)),
+            self.link("attention", place=head[0], head=head[1]),
+            apart,
+        )
+
+    def moves(self, after: float) -> str:
+        """What a change does, in words. after: the measure in the changed run."""
+        before = float(self.effects.unchanged[self.measure])
+        if self.measure == "loss":
+            verb = "rises" if after > before else "falls"
+            return f"the loss of the text {verb} from {before:.3g} to {after:.3g} nats"
+        if self.measure == "divergence":
+            return f"the prediction moves by {after:.3g} nats"
+        return f"the final vectors move by {after:.1%} of their length"
+
+    def measured(self, intervention: Intervention) -> float:
+        """The measure in a pass of its own."""
+        own, changed = self.passed(self.trace.intervention), self.passed(intervention)
+        if self.measure == "moved":
+            lengths = torch.linalg.vector_norm(own, dim=-1)
+            return float((torch.linalg.vector_norm(changed - own, dim=-1) / lengths).mean())
+        if self.measure == "divergence":
+            logs, before = changed[-1].log_softmax(-1), own[-1].log_softmax(-1)
+            return float(F.kl_div(logs, before, reduction="sum", log_target=True))
+        following = [token.id for token in predicted(self.trace)]
+        return float(F.cross_entropy(changed[: len(following)], torch.tensor(following)))
+
+    def passed(self, intervention: Intervention) -> torch.Tensor:
+        """(T, V) logits, or (T, d_model) states of an encoder."""
+        recorder = Recorder(intervention, source=self.model.config.source)
+        with recording(recorder), torch.inference_mode():
+            result: torch.Tensor = self.model.module(*texts_in_rows(self.model, self.trace, 1))
+        return result[0].double().cpu()
+
+    def of_first_token(self) -> Iterator[Finding]:
+        """How many heads rest on the first token."""
+        heads = [
+            ((one.name, head), float(on_first(one.weights(head))))
+            for one in self.trace.attention
+            for head in range(one.heads)
+            if len(one.weights(head)) > 1
+        ]
+        shares = np.array([share for _, share in heads])
+        count = int((shares > 0.5).sum())
+        if count:
+            (place, head), share = heads[int(shares.argmax())]
+            yield Finding(
+                "first token",
+                f"{count} of {len(heads)} heads give the first token more than half of their weight; "
+                f"{head_label((place, head))} gives it {share:.2f}.",
+                float(count),
+                self.trace.check(),
+                self.link("all_heads", show="Why the first token?", place=place, head=head),
+                _apart(shares, int(shares.argmax())),
+            )
+
+    def of_numbers(self) -> Iterator[Finding]:
+        """The largest numbers of the stream, with what a zero in their place does."""
+        for number in largest_numbers(self.trace, OF_A_KIND):
+            if number.ratio < LARGE:
+                return
+            cell = number.place, number.token, number.dimension
+            own = replace(self.trace.intervention, stream=frozenset({(*cell, number.value)}))
+            gone = self.measured(replace(own, stream=frozenset({(*cell, 0.0)})))
+            yield Finding(
+                "number",
+                f"Before {layer_label(number.place)} token {number.token} holds {_brief(number.value)} in "
+                f"dimension {number.dimension}, {number.ratio:,.0f} times the median. With 0 there "
+                f"{self.moves(gone)}.",
+                number.value,
+                float((self.passed(own) - self.passed(self.trace.intervention)).abs().max()),
+                self.link(
+                    "laboratory", show="Every position", stream=":".join(map(str, (*cell, 0.0)))
+                ),
+                number.ratio,
+            )
+
+    def of_edges(self) -> Iterator[Finding]:
+        """The edge that adds most to the likeliest next token, by the head that adds most."""
+        if "logit_parts" in self.trace.unproven:
+            return
+        prediction = self.trace.require_prediction()
+        logits = prediction.after(-1)
+        token = int(logits.argmax())
+        parts = parts_of_logit(self.model, self.trace, prediction.shape[0] - 1, token)
+        heads = [part for part in parts if part.kind == "head"]
+        effects = np.array([part.effect for part in heads])
+        if not len(effects):
+            return
+        at = int(effects.argmax())
+        place, head = heads[at].name, int(heads[at].head or 0)
+        edges = edge_values(self.model, self.trace, place, head).logit(token)[-1]
+        key = int(edges.argmax())
+        attention = self.trace.find(place)
+        keys, queries = self.trace.keys_of(attention), self.trace.queries_of(attention)
+        (named,) = self.model.target_tokenizer.named([token])
+        yield Finding(
+            "edge",
+            f"{self.token(queries, len(queries) - 1)} reads {self.token(keys, key)} in "
+            f"{head_label((place, head))}, which adds {edges[key]:+.2f} to the logit of "
+            f"{self.token([named], 0)}, the likeliest next token.",
+            float(edges[key]),
+            abs(sum(part.effect for part in parts) - float(logits[token])),
+            self.link(
+                "attention", show="Edges", place=place, head=head, query=len(queries) - 1, key=key
+            ),
+            _apart(effects, at),
+        )
+
+
+def _brief(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _apart(values: Wide, at: int) -> float:
+    """How far one value lies from the median of all, in median absolute deviations."""
+    away = np.abs(values - np.median(values))
+    spread = np.median(away) or away.mean() or 1.0
+    return float(away[at] / spread)
