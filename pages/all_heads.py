@@ -11,6 +11,7 @@ from viz.views.all_heads.compare import compare, means_and_rollout
 from viz.views.all_heads.first_token import first_token
 from viz.views.all_heads.matrices import as_matrices
 from viz.views.all_heads.patterns import from_word_to_word, grid, ranking
+from viz.views.all_heads.remarkable import what_stands_out
 from viz.views.all_heads.writing import head_results, through_output
 from viz.views.glossary.glossary import glossary_link
 from viz.views.worked.by_hand import by_hand
@@ -20,6 +21,7 @@ look = page.look(head=True)
 
 VIEWS: dict[str, PanelView] = {
     "Grid": grid,
+    "What stands out?": what_stands_out,
     "Ranking": ranking,
     "From word to word": from_word_to_word,
     "Why the first token?": first_token,

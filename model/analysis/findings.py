@@ -230,6 +230,8 @@ class _Text:
 
     def of_numbers(self) -> Iterator[Finding]:
         """The largest numbers of the stream, with what a zero in their place does."""
+        if "stream" in self.trace.unproven:
+            return
         for number in largest_numbers(self.trace, OF_A_KIND):
             if number.ratio < LARGE:
                 return
@@ -251,7 +253,7 @@ class _Text:
 
     def of_edges(self) -> Iterator[Finding]:
         """The edge that adds most to the likeliest next token, by the head that adds most."""
-        if "logit_parts" in self.trace.unproven:
+        if {"logit_parts", "stream", "output", "norms"} & self.trace.unproven.keys():
             return
         prediction = self.trace.require_prediction()
         logits = prediction.after(-1)

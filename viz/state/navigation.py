@@ -148,6 +148,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             station="On your sentence",
             views=(
                 "Grid",
+                "What stands out?",
                 "Ranking",
                 "From word to word",
                 "Why the first token?",
@@ -258,6 +259,14 @@ def entry(file: str) -> PageEntry:
         if page.file == file:
             return page
     raise KeyError(file)
+
+
+def page_at(path: str) -> PageEntry:
+    """The page at an address of the app, such as "/tokens". Raises KeyError for another one."""
+    for page in PAGES:
+        if path == f"/{page.address}":
+            return page
+    raise KeyError(path)
 
 
 _PAGES = "pages-of-the-app"  # session state: all pages, where the app around this one has them

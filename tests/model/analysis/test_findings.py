@@ -13,6 +13,7 @@ from model.analysis import scan
 from model.analysis.findings import MOST, OF_A_KIND, Finding, scanning
 from model.analysis.run_comparison import losses
 from tests.cases import each
+from tests.model import hub_models
 from tests.model.tiny import loaded
 from viz.state.link import from_link
 
@@ -99,3 +100,12 @@ def test_the_token_that_was_expected_least_has_the_largest_loss() -> None:
     assert f"(token {own.argmax() + 1})" in surprise.sentence
     assert np.isfinite([one.stands_out for one in last.findings]).all()
     assert last.done == last.total == 32
+
+
+@each("family", ["gpt2", "bert", "t5", "mixtral", "gpt_oss", "gemma2", "mistral", "opt"])
+def test_models_of_the_hub_are_scanned_as_far_as_they_are_proven(family: str) -> None:
+    model = hub_models.loaded(family)
+    trace = hub_models.traced(model, record="full")
+    for one in scan(model, trace):
+        assert one.check < 1e-3 * max(1, abs(one.value))
+        assert np.isfinite(one.stands_out)

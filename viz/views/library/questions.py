@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from viz.state.navigation import PAGES, PageEntry
+from viz.state.navigation import PageEntry, page_at
 from viz.views.worked.by_hand import worked_example
 
 _FILE = Path(__file__).with_suffix(".toml")
@@ -64,5 +64,4 @@ def questions() -> tuple[ReaderQuestion, ...]:
 
 def _read(link: str) -> PageAddress:
     address = urlsplit(link)
-    pages = {f"/{page.address}": page for page in PAGES}
-    return PageAddress(pages[address.path], dict(parse_qsl(address.query)))
+    return PageAddress(page_at(address.path), dict(parse_qsl(address.query)))
