@@ -37,6 +37,7 @@ INTERVENTIONS = (
     Intervention(
         patch=Patch("stories", "Tom Reed saw us: 1,2", frozenset({("head", "decoder.0.self", 1)}))
     ),
+    Intervention(stream=frozenset({("decoder.0.self", 1, 2, 0.5)})),
     Intervention(scale=0.5, only=frozenset({"decoder.0.self"})),
     Intervention(window=2),
     Intervention(cap=False),

@@ -1,8 +1,8 @@
 """What is remarkable in one text: tokens, heads and numbers, scanned by the methods of this package, as at
 most ten findings. What a head does is told by what is lost without it, beside where it looks."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from model.analysis.attribution.patching import Turn
 from model.analysis.attribution.score_parts import edge_values
 from model.analysis.heads.contributions import Ablations, ablate_each, parts_of_logit, texts_in_rows
 from model.analysis.heads.ranking import STATISTICS, scores
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 MOST, OF_A_KIND = 10, 2  # findings in all, and of one kind
 LARGE = 10.0  # times the median: a number that is worth a sentence
-Turn = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)

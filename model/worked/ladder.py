@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from model.arithmetic import activations, attention, sizes
+from model.arithmetic import activations, attention, learning, sizes
 from model.worked import latex
 from model.worked.example import Array64, Input, Sheet, given, numbered, whole, worked
 from model.worked.layers import seeded
@@ -336,3 +336,61 @@ def one_head_or_two(
     sheet.step("Parameters", r"4\,d^2", [parameters] * 2, ("one head", "two heads"))
     sheet.numbers(r"4 \cdot @ \cdot @ = @", float(len(x[0])), float(len(x[0])), parameters)
     sheet.remark("The heads share the width, so that more of them cost nothing.")
+
+
+@worked(
+    "§6",
+    "How W_Q learns: from the loss back to one number",
+    "Say that the token should have read one key. The loss is small where that key has most of the weight; "
+    "its gradient goes back through softmax, scores and query to each number of W_Q. In a model the loss "
+    "comes from the words at the end; the way back through attention is this one.",
+    given("token", "Vector of the token", [1, 0.5], "dim"),
+    given("keys", "Keys", [[1, 0], [0.5, 0.5], [0, 1]], "key", "dim"),
+    given("matrix", "W_Q", [[0.6, 0.2], [0.1, 0.4]], "dim", "dim"),
+    whole("target", "The key that should be read", 2, 0, 2),
+    given("rate", "Learning rate η", 0.5, lowest=0, highest=10),
+)
+def how_w_q_learns(
+    sheet: Sheet, token: Array64, keys: Array64, matrix: Array64, target: int, rate: float
+) -> None:
+    names, root = numbered("key", len(keys)), np.sqrt(len(token))
+
+    def weights_by(changed: Array64) -> Array64:
+        return attention.softmax(keys @ (token @ changed) / root)
+
+    query = sheet.step("Query", r"q = x\, W_Q", token @ matrix, "dim", quantity="query")
+    sheet.numbers("q_0 = @ = @", latex.dot(token, matrix[:, 0]), query[0])
+    scaled, formula = keys @ query / root, r"s_j = \frac{q \cdot k_j}{\sqrt{d_k}}"
+    sheet.step("Scaled scores", formula, scaled, names, quantity="score")
+    sheet.numbers(r"s_0 = \frac{@}{\sqrt{@}} = @", latex.dot(query, keys[0]), len(token), scaled[0])
+    weights = weights_by(matrix)
+    formula = r"a_j = \frac{e^{s_j}}{\sum_m e^{s_m}}"
+    sheet.step("Weights", formula, weights, names, quantity="weight")
+    sheet.numbers(latex.softmax(scaled, weights))
+    loss = sheet.step("Loss", r"L = -\ln a_t", -np.log(weights[target]))
+    sheet.numbers(r"-\ln @ = @", weights[target], loss)
+    wanted = learning.one_hot(np.array([target]), len(keys))[0]
+    formula, for_scores = r"\frac{\partial L}{\partial s_j} = a_j - y_j", weights - wanted
+    sheet.step("Gradient for the scores", formula, for_scores, names)
+    sheet.numbers("@ - @", weights, wanted)
+    sheet.remark(
+        "A step against it raises the score of the key that should be read, and lowers the others."
+    )
+    formula = r"\frac{\partial L}{\partial q} = \sum_j \frac{\partial L}{\partial s_j} \frac{k_j}{\sqrt{d_k}}"
+    for_query = sheet.step("Gradient for the query", formula, for_scores @ keys / root, "dim")
+    line = r"\frac{@}{\sqrt{@}} = @"
+    sheet.numbers(line, latex.dot(for_scores, keys[:, 0]), len(token), for_query[0])
+    formula = r"\frac{\partial L}{\partial W_Q} = x^\top\, \frac{\partial L}{\partial q}"
+    gradient = sheet.step("Gradient for W_Q", formula, np.outer(token, for_query), "dim", "dim")
+    sheet.numbers(r"@ \cdot @ = @", token[0], for_query[0], gradient[0, 0])
+    sheet.remark("W_K and W_V get theirs in the same way: through the keys and through the output.")
+    changed = matrix - rate * gradient
+    formula, title = (
+        r"W_Q \leftarrow W_Q - \eta\,\frac{\partial L}{\partial W_Q}",
+        "W_Q after one step",
+    )
+    sheet.step(title, formula, changed, "dim", "dim")
+    sheet.numbers(r"@ - @ \cdot @ = @", matrix[0, 0], rate, gradient[0, 0], changed[0, 0])
+    formula, after = r"L\ \text{before and after}", -np.log(weights_by(changed)[target])
+    sheet.step("Loss after one step", formula, (loss, after), ("before", "after"))
+    sheet.numbers(r"@ \to @", loss, after)
