@@ -71,7 +71,7 @@ def bench() -> None:
     with st.container(key="laboratory-bench"):
         left, right = st.columns([1, 3], gap="medium")
         with left:
-            cards()
+            cards(look)
             switches(look)
         with right:
             effect_row(look)

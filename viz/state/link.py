@@ -43,6 +43,11 @@ class View:
     def selection(self) -> Selection:
         return Selection(self.head, self.stage, self.query, self.key)
 
+    @property
+    def cell(self) -> tuple[int, int]:
+        """(query, key)."""
+        return self.query, self.key
+
     def at(self, selection: Selection) -> "View":
         """The same view at another head, stage and cell."""
         return replace(self, **vars(selection))
@@ -59,8 +64,11 @@ LinkPart = TypeVar("LinkPart", View, Intervention)
 
 def to_link(view: View) -> dict[str, str]:
     """The query parameters that reopen a view. Lone surrogates, which no address can carry, are
-    replaced."""
-    return _written(view, View()) | _written(view.intervention, Intervention())
+    replaced. The cell of another sentence or model is always said: a link without one lets the page choose."""
+    first = View()
+    is_other = (view.text, view.model) != (first.text, first.model)
+    cell = {"query": str(view.query), "key": str(view.key)} if is_other else {}
+    return cell | _written(view, first) | _written(view.intervention, Intervention())
 
 
 def opening_link(view: View) -> dict[str, str]:

@@ -97,13 +97,26 @@ class Preset(SentenceExample):
     question: str
     put_in: str = ""  # what the map of patches shows
 
+    def change_of(self, view: View, *, stacks: int = 1) -> Intervention:
+        """Its intervention on the sentence and model of a view: the head that is left out is the open one,
+        the token that is hidden the chosen key. stacks: of the model; with two, an edge is one of the open
+        sub-layer."""
+        change = self.view.intervention
+        return replace(
+            change,
+            ablated=frozenset({(view.place, view.head)} if change.ablated else ()),
+            hidden=frozenset({view.key} if change.hidden else ()),
+            only=frozenset({view.place}) if change.blocked and stacks > 1 else change.only,
+        )
+
 
 PRESETS: tuple[Preset, ...] = (
     Preset(
         "No scaling",
-        view_of("stories", SURNAME, ("decoder.0.self", 3), (12, 0), ROWS, Intervention(scale=1.0)),
+        view_of("stories", SURNAME, ("decoder.1.self", 0), (12, 6), ROWS, Intervention(scale=1.0)),
         "Without the division by √dₖ the scores are larger, and most rows put nearly all their "
-        "weight on one token. Over both layers the mean entropy falls to less than a third.",
+        "weight on one token. Over both layers the mean entropy falls to less than a third. In L1H0 the "
+        "last “Tom” turns from “to” (0.97) to the full stop (1.00).",
         "Do the weights stay spread out?",
     ),
     Preset(
@@ -129,7 +142,7 @@ PRESETS: tuple[Preset, ...] = (
         "The encoder has no mask, so without positions the rows of both “the” are equal, and the "
         "decoder can no longer tell which animal is black. A GPT keeps some order even without "
         "positions, because its causal mask shows each token only the earlier ones.",
-        "Does it still know who sees whom?",
+        "Does it still know the order of the words?",
     ),
     Preset(
         "Without one head",
@@ -159,7 +172,7 @@ PRESETS: tuple[Preset, ...] = (
         ),
         "The surname is treated as padding: no token may attend to “Hill”. The model no longer "
         "knows what follows “Tom”.",
-        "What if “Hill” is masked?",
+        "What if no token may attend to one word?",
     ),
     Preset(
         "One edge cut",
