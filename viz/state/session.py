@@ -120,6 +120,12 @@ def opens_with(show: str) -> None:
     st.session_state[_FIRST] = show
 
 
+def chosen_show() -> str:
+    """Which of the page's views was chosen; "" for the one that opens by itself."""
+    show = current().show
+    return "" if show == st.session_state.get(_FIRST) else show
+
+
 def kept_view() -> View | None:
     """What waits for the other pages while this one shows a lent view; else None."""
     kept, lent = st.session_state.get(_LENT, (None, None))
