@@ -185,8 +185,8 @@ CELLS = 2**22  # cells of two runs that are compared at once: about 50 ms
 
 
 def most_moved(before: Trace, after: Trace, heads: Collection[Head]) -> MovedWeight | None:
-    """The weight with the largest |after − before| among these heads; the first of equal ones. None where none
-    moves, where the runs are of other tokens, and where there are more than `CELLS` of them."""
+    """The weight with the largest |after − before| among these heads; the first of equal ones. None where
+    none moves, where the runs are of other tokens, and where there are more than `CELLS` of them."""
     pairs = {head: (before.find(head[0]), after.find(head[0])) for head in heads}
     sizes = [(ours.sizes, theirs.sizes) for ours, theirs in pairs.values()]
     if any(ours != theirs for ours, theirs in sizes):

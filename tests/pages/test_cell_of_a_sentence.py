@@ -1,4 +1,5 @@
-"""The chosen cell: of a sentence of one's own it is the last token's largest weight, until another is chosen."""
+"""The chosen cell: of a sentence of one's own it is the last token's largest weight, until another is
+chosen."""
 
 import numpy as np
 from streamlit.testing.v1 import AppTest

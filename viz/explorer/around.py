@@ -1,6 +1,6 @@
 """The stages around the heads of a layer: positions (above the first layer the stream) and norm before the
-queries, and after the outputs what all heads write together. Their arrays are as wide as the model, and follow
-when such a stage is opened."""
+queries, and after the outputs what all heads write together. Their arrays are as wide as the model, and
+follow when such a stage is opened."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -90,8 +90,8 @@ def between(groups: dict[str, Group], stages: tuple[Stage, ...]) -> tuple[Stage,
 
 
 def _first(around: "AroundHeads") -> Group | None:
-    """What a layer starts from: in the first one positions that were added to the vectors of the tokens, above
-    it the stream as it enters."""
+    """What a layer starts from: in the first one positions that were added to the vectors of the tokens,
+    above it the stream as it enters."""
     if not around.summands:
         return None
     return _added(around) if around.is_first else _entering(around)

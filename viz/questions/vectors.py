@@ -1,5 +1,7 @@
 """Questions on the vectors of tokens: their ids, their positions, and what sub-layers add to them. Pure."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from model.analysis.stream.positions import summed
@@ -76,8 +78,7 @@ def longest_contribution(scene: Scene, number: int) -> Question | None:
         return None  # a norm follows each sum: the difference of two states is not what was added
     names = state_names(trace, stack)[1:]
     added = [
-        float(np.linalg.norm(after - before, axis=-1).mean())
-        for before, after in zip(states, states[1:], strict=False)
+        float(np.linalg.norm(after - before, axis=-1).mean()) for before, after in pairwise(states)
     ]
     ranked = sorted(range(len(added)), key=lambda at: -added[at])
     if len(ranked) < 2 or added[ranked[0]] < _AHEAD * added[ranked[1]]:

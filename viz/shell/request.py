@@ -107,8 +107,8 @@ def readable(model: "Model", offers: Sequence[str]) -> str:
 
 
 def settle_cell(seen: Look) -> None:
-    """Chooses the cell where the reader has chosen none in this sentence, or has just changed the mechanism by
-    a card: then the weight of the head that it moved most, else the largest one of the last token."""
+    """Chooses the cell where the reader has chosen none in this sentence, or has just changed the mechanism
+    by a card: then the weight of the head that it moved most, else the largest one of the last token."""
     choice = take_cell_choice()
     if choice is None:
         return

@@ -53,6 +53,12 @@ class View:
         return replace(self, **vars(selection))
 
 
+RENAMED = {  # a view's former name, as older links have it -> the question that it is named by
+    "Edges": "What does it carry?",
+    "Through W_O": "How are they joined?",
+    "A head as matrices": "What do its matrices do?",
+    "Beside a GRU": "Is a GRU as good?",
+}
 LINK_BYTES = 40_000  # of a link: the server takes an address of 48 KB, headers and all
 _LENGTH_LIMIT = 20_000  # characters of one parameter
 _NUMBER_LIMIT = 10**6
@@ -64,7 +70,7 @@ LinkPart = TypeVar("LinkPart", View, Intervention)
 
 def to_link(view: View) -> dict[str, str]:
     """The query parameters that reopen a view. Lone surrogates, which no address can carry, are
-    replaced. The cell of another sentence or model is always said: a link without one lets the page choose."""
+    replaced. The cell of another sentence or model is always said: without it the page would choose one."""
     first = View()
     is_other = (view.text, view.model) != (first.text, first.model)
     cell = {"query": str(view.query), "key": str(view.key)} if is_other else {}
@@ -235,7 +241,8 @@ def _layer(given: str) -> str:
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("text", "place", "show", "target", "languages", "second_text"), _text),
+    "show": lambda given: RENAMED.get(given, _text(given)),
+    **dict.fromkeys(("text", "place", "target", "languages", "second_text"), _text),
     **dict.fromkeys(("head", "query", "key"), _position),
     "model": _model,
     "second_model": lambda given: given and _model(given),

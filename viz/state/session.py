@@ -211,8 +211,8 @@ def control(field: str, of: str = "choose") -> Control:
 
 
 def set_intervention(intervention: Intervention, *, moves_cell: bool = False) -> None:
-    """Changes the mechanism; `undo` brings back what was before. moves_cell: whether the page then chooses the
-    weight that this moves most."""
+    """Changes the mechanism; `undo` brings back what was before. moves_cell: whether the page then chooses
+    the weight that this moves most."""
     if intervention != current().intervention:
         changed = replace(current(), intervention=intervention)
         _note(changed, *(("query", "key") if moves_cell else ()))

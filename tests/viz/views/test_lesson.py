@@ -1,7 +1,6 @@
 """The lesson: 90 minutes, and every link opens what it says."""
 
 import html
-
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np

@@ -260,7 +260,8 @@ def norm_of_a_vector(source: ExerciseSource, random: Random) -> Exercise:
     )
     return Exercise(
         f"These are {count} entries of the vector that a norm reads at position {token} "
-        f"({_norm_name(source, norm)}). Take them as a whole vector and calculate its {law.name}, without γ and β. ε is {norm.epsilon:g}.",
+        f"({_norm_name(source, norm)}). Take them as a whole vector and calculate its {law.name}, without γ "
+        f"and β. ε is {norm.epsilon:g}.",
         tuple(f"entry {entry}" for entry in range(first, first + count)),
         (vector,),
         (
