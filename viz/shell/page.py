@@ -96,6 +96,8 @@ def look(
                 for request in seen.requests:
                     traced(request, say)
             settle_cell(seen)
+            if head or changed:
+                controls.offer_reference()
             if not changed:
                 _say_unchanged(seen)
     except ValueError as refusal:

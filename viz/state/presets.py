@@ -3,6 +3,7 @@
 What each one says is held by a test on the model that ships with the app.
 """
 
+import re
 import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,13 +23,15 @@ from viz.state.link import View
 class SentenceExample:
     """A view worth opening, and what is to be seen there.
 
-    without: the heads that are left out to show what they are needed for.
+    without: the heads that are left out to show what they are needed for. refers: the word of the chosen row,
+    where its weights show what it stands for; "" elsewhere.
     """
 
     title: str
     view: View
     look_for: str
     without: frozenset[Head] = field(default=frozenset(), kw_only=True)
+    refers: str = field(default="", kw_only=True)
 
     @property
     def left_out(self) -> View:
@@ -58,6 +61,7 @@ def _written() -> tuple[SentenceExample, ...]:
             one.pop("title"),
             look_for=one.pop("look_for"),
             without=frozenset((place, head) for place, head in one.pop("without", ())),
+            refers=one.pop("refers", ""),
             view=view_of(**one),
         )
         for one in data["example"]
@@ -68,6 +72,17 @@ def example_claim(view: View) -> str | None:
     """What is to be seen in a view, where its head is that of an example."""
     shown = _head_of(view)
     return next((one.look_for for one in EXAMPLES if _head_of(one.view) == shown), None)
+
+
+def reference_example(view: View) -> SentenceExample | None:
+    """An example of another model with a head that finds what a word of the view's sentence stands for. None
+    where there is no such word, or it stands first; and for the example's own sentence."""
+    for example in EXAMPLES:
+        if not example.refers or example.view.model == view.model:
+            continue
+        if re.search(rf"\w\W+{example.refers}\b", view.text, re.IGNORECASE):
+            return example
+    return None
 
 
 def _head_of(view: View) -> tuple[str, str, str, int]:
