@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.cases import each
-from tests.pages.reading import press, said, visit
+from tests.pages.reading import said, visit
 from viz.state.engine import engine
 from viz.state.link import View
 from viz.state.presets import EXAMPLES, reference_example
@@ -16,7 +16,7 @@ OFFER = "What does “it” stand for? MiniLM-L6 has a head that looks for it."
 def test_the_way_leads_to_the_row_of_the_word_and_its_largest_weight(page: str) -> None:
     app = visit(page, text=CAT)
     assert OFFER in said(app)
-    press(app, "Open this sentence in MiniLM-L6 →")
+    app.button(key="offer-reference").click().run()
     view: View = app.session_state["view"]
     assert (view.text, view.model) == (CAT, "minilm")
     trace = engine().model("minilm", lambda *news: None).trace(CAT)

@@ -21,7 +21,7 @@ from viz.state.intervention_words import mask_value_name, masks_for, parts
 from viz.state.link import View, from_link, to_link
 from viz.state.look import Look
 from viz.state.presets import PATCHES, PRESETS, Preset, preset_of
-from viz.views.laboratory.editors import nothing_to_change
+from viz.views.laboratory.cards import nothing_to_change
 
 SATURATES, LEAKS, ORDER, COPIES, HIDDEN, EMPTY, WINDOW, SINKLESS = PRESETS
 

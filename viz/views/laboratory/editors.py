@@ -1,5 +1,5 @@
-"""The laboratory's bench: what is changed now, the way back, a switch or an editor for each field of an
-intervention, and the cards to begin with."""
+"""The laboratory's bench: what is changed now, the way back, and a switch or an editor for each field of an
+intervention."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import streamlit as st
 
-from model.loading.registry import models
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, MASKS, Intervention
 from model.nn.places import head_label, layer_label
 from model.nn.stages import STAGES
@@ -22,7 +21,6 @@ from viz.figures.cells import CLICKED, edges
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, signed
-from viz.shell.pictures import look_for
 from viz.state.intervention_words import (
     COUNTERFACTUAL,
     MASK_VALUES,
@@ -31,13 +29,11 @@ from viz.state.intervention_words import (
     parts,
 )
 from viz.state.look import Look, traced
-from viz.state.presets import PATCH_KIND, PRESETS, Preset, preset_of
 from viz.state.session import (
     Control,
     can_undo,
     current,
     intervene,
-    open_view,
     set_intervention,
     shown,
     switch,
@@ -172,11 +168,11 @@ def window(look: Look) -> None:
                 f"The model’s own window: {keys} keys, in {layers} of {len(own)} sub-layers."
             )
         changed = look.request.intervention.window
-        if changed and changed == current().intervention.window and _hides_nothing(look, changed):
+        if changed and changed == current().intervention.window and hides_nothing(look, changed):
             st.caption("This window is as wide as the text: it hides nothing.")
 
 
-def _hides_nothing(look: Look, width: int) -> bool:
+def hides_nothing(look: Look, width: int) -> bool:
     """Whether a window reaches over the whole text in every layer."""
     attentions = [one for one in look.trace.attention if one.kind != "cross"]
     choice = MASKS[look.request.intervention.mask]
@@ -495,65 +491,6 @@ EDITORS = {
     ),
     "More": Editor(_rest_state, (_factor, _mask_value, _dropout, _where)),
 }
-
-
-def cards(look: Look) -> None:
-    """One button a preset, which changes the open run; on each, a smaller one that opens the sentence which
-    shows it best. Below the one that is open, what to look for."""
-    view, stacks = current(), len(look.model.stacks())
-    example = preset_of(view)
-    with st.container(key="laboratory-cards", gap="xsmall"):
-        st.markdown("**Try one**")
-        for number, preset in enumerate(PRESETS):
-            change = preset.change_of(view, stacks=stacks)
-            is_open = preset is example or (example is None and change == view.intervention)
-            idle = nothing_to_change(change, look)
-            with st.container(key=f"laboratory-card-{number}-both", gap=None):
-                st.button(
-                    f"**{preset.title}** {preset.question}",
-                    key=f"laboratory-card-{number}",
-                    type="primary" if is_open else "secondary",
-                    width="stretch",
-                    disabled=bool(idle) and not is_open,
-                    help=idle or None,
-                    on_click=set_intervention,
-                    args=(change,),
-                    kwargs={"moves_cell": True},
-                )
-                st.button(
-                    f"on “{plain(' '.join(preset.view.text.split()[:2]))} …” →",
-                    key=f"laboratory-card-{number}-example",
-                    type="tertiary",
-                    help=f"See it on “{plain(preset.view.text)}”, in {models[preset.view.model].short_title}",
-                    on_click=open_preset,
-                    args=(preset,),
-                )
-            with st.container():  # one place, whether there is something to say or not
-                if preset is example:
-                    look_for(plain(preset.look_for))
-
-
-def nothing_to_change(change: Intervention, look: Look) -> str:
-    """Why a preset changes nothing in the open model and sentence; "" where it changes something."""
-    own, config = (look.baseline or look.trace).attention, look.model.config
-    if change.scale is not None and all(one.scale == change.scale for one in own):
-        return "This model does not divide its scores."
-    if change.mask != "model" and all(one.kind != "causal" for one in own):
-        return "This model hides no token."
-    if not change.positions and (not config.has_positions or config.biases_positions):
-        return "This model has no positions to switch off."
-    if change.window is not None and _hides_nothing(look, change.window):
-        return "The window is as wide as this text."
-    if not change.sinks and all(one.sinks is None for one in own):
-        return "This model has no sinks."
-    return ""
-
-
-def open_preset(preset: Preset) -> None:
-    """Opens the sentence and model that show a preset best; `undo` leads back to the visitor's own."""
-    open_view(preset.view, undoable=True)
-    if preset.put_in:
-        st.session_state[PATCH_KIND] = preset.put_in
 
 
 STYLE = Path(__file__).with_name("bench.css")

@@ -43,7 +43,7 @@ from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
 from viz.state.presets import HEAD_OUTPUTS, PATCH_KIND, PATCHES, STREAM_STATES, preset_of
 from viz.state.session import current, intervene, second_text
-from viz.views.laboratory.editors import open_preset
+from viz.views.laboratory.cards import open_preset
 
 if TYPE_CHECKING:
     from model.run.model import Model
