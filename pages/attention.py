@@ -33,7 +33,7 @@ VIEWS: dict[str, PanelView] = {
     "Step by step": step_by_step,
     "Why this score?": why_this_score,
     "A sum of products": sum_of_products,
-    "Edges": edges,
+    "What does it carry?": edges,
 }
 
 

@@ -10,7 +10,8 @@ from viz.state.look import Look
 from viz.state.presets import HEADS, NEXT, PATCH, POSITIONS, ROWS, STREAM
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
-from viz.views.laboratory.editors import MASKED_ATTENTION, STYLE, cards, switches
+from viz.views.laboratory.cards import cards
+from viz.views.laboratory.editors import MASKED_ATTENTION, STYLE, switches
 from viz.views.laboratory.effects import (
     effect_row,
     every_position,
@@ -71,7 +72,7 @@ def bench() -> None:
     with st.container(key="laboratory-bench"):
         left, right = st.columns([1, 3], gap="medium")
         with left:
-            cards()
+            cards(look)
             switches(look)
         with right:
             effect_row(look)

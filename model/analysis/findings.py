@@ -278,7 +278,12 @@ class _Text:
             float(edges[key]),
             abs(sum(part.effect for part in parts) - float(logits[token])),
             self.link(
-                "attention", show="Edges", place=place, head=head, query=len(queries) - 1, key=key
+                "attention",
+                show="What does it carry?",
+                place=place,
+                head=head,
+                query=len(queries) - 1,
+                key=key,
             ),
             _apart(effects, at),
         )

@@ -38,7 +38,7 @@ def around_heads(
 
 def _before(around: AroundHeads) -> Iterator[tuple[CodeStage, Around]]:
     stack, parts, record = around.attention.stack, around.summands, around.norm
-    if parts:
+    if parts and around.is_first:
         sizes = parts["tokens"].shape
         by_formula = sinusoidal(*sizes)
         computed = bool(np.abs(by_formula - parts["positions"]).max() <= _SAME)

@@ -29,8 +29,8 @@ FURTHER = {
 LAST = {
     "What heads write": "(all heads together)",
     "All parts": "direct effect",
-    "Through W_O": "every head writes to all 128 numbers",
-    "A head as matrices": "By the token vectors alone",
+    "How are they joined?": "every head writes to all 128 numbers",
+    "What do its matrices do?": "By the token vectors alone",
     "Composition": "times what random matrices give",
     "Two sentences or models": "Both pictures use the same scale",
     "Averages and rollout": "Not a quantity of the model.",

@@ -173,7 +173,7 @@ def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
     page.locator(".st-key-why-query-1").get_by_role("button", name="L0H1 →").click()
     expect(page.get_by_text("L0H1 · ·Tom → ·Tom", exact=True)).to_be_visible()
     page.get_by_role("button", name="← L1H7").click()
-    show(page, "Edges")
+    show(page, "What does it carry?")
     expect(
         page.get_by_text("its edge carries the longest vector: its length is 12.39")
     ).to_be_visible()

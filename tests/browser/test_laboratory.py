@@ -268,3 +268,18 @@ def test_what_is_saved_opens_without_a_network_and_holds_the_same_numbers(
     assert "<svg" in Path(download.value.path()).read_text("utf-8")
     opened = {f"request beyond our server: {file.as_uri()}" for file in (picture, report)}
     troubles[:] = [line for line in troubles if line not in opened]
+
+
+def test_back_after_a_card_shows_the_run_before_it_at_once(open_page: Callable[..., Page]) -> None:
+    page = open_page("/laboratory", text=TEXT, query="3", key="1", positions="0", window="3")
+    expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()
+    conftest.wait_until_settled(page)
+    before = page.url
+    page.get_by_role("button", name=re.compile("^No mask")).click()
+    expect(page.get_by_role("button", name="no mask ✕")).to_be_visible()
+    expect(page.get_by_role("button", name="positions off ✕")).to_have_count(0)
+    conftest.wait_until_settled(page)
+    page.go_back()
+    expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()
+    conftest.wait_until_settled(page)
+    assert page.url == before

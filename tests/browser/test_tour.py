@@ -61,6 +61,14 @@ def predict(page: Page, option: str, found: str) -> None:
     expect(card(page)).to_contain_text("Do this.")
 
 
+def read_off(page: Page, option: str, found: str) -> None:
+    """Answers what is asked beside the picture, once it is open."""
+    expect(card(page)).to_contain_text("Answer the question below first.")
+    lesson(page).get_by_test_id("stRadio").get_by_text(option, exact=True).click()
+    button(page, "Show the answer").click()
+    expect(lesson(page)).to_contain_text(found)
+
+
 def seen(page: Page, place: Locator) -> Locator:
     """Brings a place to the top of what is seen: the card stays there too, and does not lie over it."""
     wait_until_settled(page)  # what is still to be drawn would move it
@@ -123,12 +131,14 @@ def tokens(page: Page) -> None:
         sentence.press("Backspace")
     sentence.press_sequentially(" Tom")
     sentence.press("Enter")
+    read_off(page, "No, two ids", "Right: No, two ids.")
     done(page, "Next: Positions")
 
 
 def positions(page: Page) -> None:
     opened(page, "Positions")
     wrong_then_right(page, "The table", "Added to the tokens")
+    read_off(page, "Nothing", "The model says: The sum alone.")
     done(page, "Next: Scores")
 
 
@@ -139,8 +149,11 @@ def scores(page: Page) -> None:
     told(page, "“Q” is open. Choose “scores”")
     taken_back(page, "Start this step over")
     in_sight(page, page.get_by_test_id("stage-scores")).click()
-    told(page, "Now click a cell outside the frame.")
+    told(page, "Now click the largest one in the row of “·Tom” (12).")
     seen(page, figure).press("ArrowLeft")
+    told(page, "“·to” (11) has a score of 8.8, and another token has a larger one.")
+    for _ in range(10):
+        figure.press("ArrowLeft")
     done(page, "Next: Scaling")
 
 
@@ -174,6 +187,8 @@ def mask(page: Page) -> None:
     taken_back(page, "Undo")
     expect(page.get_by_role("switch", name="Divide scores by")).to_be_checked()
     in_sight(page, no_mask(page)).click()
+    told(page, "Now click a cell that it had hidden")
+    seen(page, page.get_by_test_id("figure")).press("ArrowRight")
     expect(card(page)).to_contain_text("✓ done")
     in_sight(page, page.get_by_role("heading", name="What leaks"))
     expect(page.get_by_text("is 4.25 nats before and 3.33 after")).to_be_visible()
@@ -184,14 +199,14 @@ def weights(page: Page) -> None:
     opened(page, "Weights")
     predict(page, "“Tom” (0)", "The model says: “·Hill” (1).")
     seen(page, page.get_by_test_id("stage-output")).click()
-    told(page, "Go back to “weights” and click the darkest cell of a row.")
+    told(page, "Go back to “weights” and click the largest weight of a row.")
     seen(page, page.get_by_test_id("stage-weights")).click()
     in_sight(page, page.get_by_test_id("top-key-0")).click()
     told(
         page, "Right: in the row of “·Tom” (12), “·Hill” (1) has the most, 0.879. Choose “output”."
     )
     in_sight(page, page.get_by_test_id("stage-output")).click()
-    done(page, "Next: All heads")
+    done(page, "Next: Feed-forward")
 
 
 def all_heads(page: Page) -> None:
@@ -205,12 +220,13 @@ def all_heads(page: Page) -> None:
     told(page, "You opened L1H5.")
     pick_head(page, 0)
     close_heads(page)
-    done(page, "Next: Feed-forward")
+    done(page, "Next: Take something away")
 
 
 def feed_forward(page: Page) -> None:
     opened(page, "Feed-forward")
     wrong_then_right(page, "Dropout", "Contributions")
+    read_off(page, "L2 feed-forward", "Right: L2 feed-forward.")
     done(page, "Next: Prediction")
 
 
@@ -222,7 +238,7 @@ def prediction(page: Page) -> None:
         "Right: L1 attention. After L1 attention, “·Hill” has a probability of 0.9947.",
     )
     wrong_then_right(page, "Token by token", "Layer by layer")
-    done(page, "Next: Take something away")
+    done(page, "Next: All heads")
 
 
 def something_away(page: Page) -> None:
@@ -238,7 +254,7 @@ def something_away(page: Page) -> None:
 
 STEPS = (
     *(tokens, positions, scores, scaling, mask),
-    *(weights, all_heads, feed_forward, prediction, something_away),
+    *(weights, feed_forward, prediction, all_heads, something_away),
 )
 
 
@@ -252,7 +268,8 @@ def test_the_whole_tour_tells_each_wrong_turn_and_stays_in_sight(
         step(page)
     expect(card(page)).to_contain_text("What next?")
     expect(card(page)).to_contain_text("positions off")  # taken back
-    expect(page.get_by_text("Nothing is changed.")).to_be_visible()
+    expect(page.get_by_role("switch", name="Divide scores by")).to_be_visible()  # on Explore
+    expect(card(page).get_by_text("This is how a sentence passes")).to_be_in_viewport()
     expect(card(page).get_by_text("✓")).to_have_count(6)  # the reload forgot the four before it
 
 

@@ -155,8 +155,8 @@ def test_the_idea_by_hand_the_claims_and_a_recurrent_network_are_drawn(
     expect(page.locator(".js-plotly-plot .ytitle", has_text="loss")).to_be_visible()
     page.get_by_role("tab", name="By hand").click()
     expect(page.get_by_text("The most probable word, and the loss.")).to_be_visible()
-    page.get_by_role("tab", name="On your sentence").click()
-    page.get_by_role("radio", name="Beside a GRU").click()
+    page.get_by_role("tab", name="Live").click()
+    page.get_by_role("radio", name="Is a GRU as good?").click()
     expect(page.locator(".js-plotly-plot", has_text="GRU: 19 steps")).to_be_visible()
     page.get_by_role("slider").first.press("ArrowRight")  # where the path begins
     expect(page.locator(".js-plotly-plot", has_text="GRU: 18 steps")).to_be_visible()

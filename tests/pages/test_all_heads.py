@@ -67,7 +67,7 @@ def test_the_ranking_names_the_head_with_the_highest_score() -> None:
 
 
 def test_all_heads_go_through_w_o_and_through_the_identity() -> None:
-    app = opened("Through W_O", place="decoder.1.self", head="2", query="4")
+    app = opened("How are they joined?", place="decoder.1.self", head="2", query="4")
     trace = own("stories").trace(TEXT)
     attention = trace.find("decoder.1.self")
     assert "every head writes to all" in said(app)
@@ -91,7 +91,7 @@ def test_where_no_identity_fits_w_o_the_page_says_so(monkeypatch: pytest.MonkeyP
         raise ValueError("no identity does so")
 
     monkeypatch.setattr(Merged, "by_identity", refuse)
-    app = opened("Through W_O", model=name_of("llama"), text="the cat")
+    app = opened("How are they joined?", model=name_of("llama"), text="the cat")
     control(app, "W_O").set_value("The identity").run()
     assert "no identity does so" in said(app)
     assert "As if W_O were" not in said(app)
@@ -100,7 +100,7 @@ def test_where_no_identity_fits_w_o_the_page_says_so(monkeypatch: pytest.MonkeyP
 def test_heads_that_share_keys_are_said_to() -> None:
     grouped = {"model": name_of("llama"), "text": "the cat"}
     assert "share one of the 2 heads of keys" in said(opened("Grid", **grouped))
-    assert "share 2 heads of keys" in said(opened("Through W_O", **grouped))
+    assert "share 2 heads of keys" in said(opened("How are they joined?", **grouped))
     assert "share one of" not in said(opened("Grid"))
 
 
@@ -204,7 +204,7 @@ def test_the_sentences_about_a_heads_matrices_tell_their_numbers() -> None:
     model = own("stories")
     trace = model.trace(TEXT)
     made = head_matrices(model, trace, "decoder.1.self", 3)
-    app = opened("A head as matrices", place="decoder.1.self", head="3")
+    app = opened("What do its matrices do?", place="decoder.1.self", head="3")
     found = looking(model, trace, made).product
     words = [token.text.strip() for token in trace.tokens]
     row, column = np.unravel_index(found.argmax(), found.shape)
@@ -228,7 +228,7 @@ def test_the_distance_between_rotated_tokens_stays_within_a_shorter_text(
     monkeypatch.setattr("viz.views.all_heads.matrices.FEW", 0)  # as if there were many heads
     monkeypatch.setattr("viz.shell.background.UNASKED", 0)  # which take long to compare
     given = {"model": name_of("llama"), "text": "the cat saw the dog", "place": "decoder.2.self"}
-    app = opened("A head as matrices", **given, head="5")
+    app = opened("What do its matrices do?", **given, head="5")
     (before,) = (one for one in app.slider if "the query after it" in one.label)
     far = said(app)
     before.set_value(4).run()
@@ -255,7 +255,7 @@ def test_one_head_is_compared_with_those_of_one_sub_layer_at_a_time() -> None:
 
 
 def test_a_head_of_an_encoder_has_no_matrix_to_the_logits_and_says_so() -> None:
-    app = opened("A head as matrices", model="minilm", text="the cat saw a dog")
+    app = opened("What do its matrices do?", model="minilm", text="the cat saw a dog")
     control(app, "Picture").set_value("W_V · W_O").run()
     assert "is an encoder" in app.info[-1].value
 

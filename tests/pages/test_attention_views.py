@@ -142,7 +142,9 @@ def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
 def test_edges_and_all_else_add_up_to_the_logit_on_every_model(model: str) -> None:
     text = sentence(own(model))
     for place in own(model).attention_names[:: max(1, len(own(model).attention_names) - 1)]:
-        app = opened("Edges", model=model, text=text, place=place, head="1", query="3", key="2")
+        app = opened(
+            "What does it carry?", model=model, text=text, place=place, head="1", query="3", key="2"
+        )
         assert "The two vectors differ by at most" in said(app)
         choose(app, "Picture", "The whole head")
         assert "Of all weights the first token" in said(app)
@@ -162,7 +164,7 @@ def test_edges_and_all_else_add_up_to_the_logit_on_every_model(model: str) -> No
 
 
 def test_a_logit_is_held_against_that_of_another_word_of_the_sentence() -> None:
-    app = opened("Edges")
+    app = opened("What does it carry?")
     choose(app, "Picture", "In a logit")
     logits = own("house-gpt").trace(TEXT).require_prediction().after(12)
     assert "The logit of **·Hill**, after **·Tom**, is 18.35" in said(app)
@@ -179,14 +181,16 @@ def test_a_logit_is_held_against_that_of_another_word_of_the_sentence() -> None:
 def test_what_the_first_token_carries_is_told_only_where_it_is_little() -> None:
     place, head, query = "encoder.5.self", 7, 8
     link = {"place": place, "head": str(head), "query": str(query)}
-    app = opened("Edges", model="minilm", text=TEXT, **link)
+    app = opened("What does it carry?", model="minilm", text=TEXT, **link)
     edges = edge_values(own("minilm"), own("minilm").trace(TEXT), place, head)
     weight, carried = edges.weights[query, 0], edges.norms[query]
     told = (
         f"takes {weight:.0%} of this row's weight but carries only {carried[0] / carried.sum():.0%}"
     )
     assert told in said(app)
-    app = opened("Edges", query="2", key="0")  # here it has the weight, and carries the most
+    app = opened(
+        "What does it carry?", query="2", key="0"
+    )  # here it has the weight, and carries the most
     assert "**Tom** has the largest weight of this row, 0.99" in said(app)
     assert "The first token" not in said(app)
 
@@ -198,7 +202,7 @@ def test_a_logit_that_cannot_be_split_is_refused_in_a_sentence(
         raise ValueError("Parts of another sentence's stream were put into this run.")
 
     monkeypatch.setattr(EdgeValues, "logit", refuse)
-    app = opened("Edges")
+    app = opened("What does it carry?")
     choose(app, "Picture", "In a logit")
     assert "Parts of another sentence" in " ".join(info.value for info in app.info)
 

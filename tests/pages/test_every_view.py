@@ -32,8 +32,9 @@ INNER = ("Picture", "Show as", "Stream", "Values", "Stage")
 LAST = ("Norm", "Layer", "Part of the model")  # choices in a list: the last one is made
 SAYS_WHERE_TO_LOOK = ("tokens", "positions", "feed_forward", "prediction", "shapes_and_cost")
 CHECKED = {  # views that hold their numbers against the model's own
-    "attention": ("Why this score?", "A sum of products", "Edges"),
-    "all_heads": ("Grid", "What heads write", "Through W_O", "A head as matrices", "Averages and rollout"),
+    "attention": ("Why this score?", "A sum of products", "What does it carry?"),
+    "all_heads": ("Grid", "What heads write", "How are they joined?", "What do its matrices do?",
+                  "Averages and rollout"),
     "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
     "feed_forward": ("Contributions",),
     "prediction": ("Layer by layer", "Token by token", "KV cache", "Which tokens made it?"),

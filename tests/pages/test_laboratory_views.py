@@ -1,6 +1,7 @@
 """The laboratory's views: what presets open, and that the pictures hold the numbers of both traces."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,9 +34,10 @@ VIEWS = (HEADS, NEXT, POSITIONS, ROWS, STREAM, PATCH)
 @each("preset", PRESETS)
 def test_a_preset_opens_its_view_and_says_what_to_look_for(preset) -> None:
     app = opened()
-    card = app.button(key=f"laboratory-card-{PRESETS.index(preset)}")
-    assert preset.question in card.label
-    card.click().run()
+    before = app.session_state["view"]
+    number = PRESETS.index(preset)
+    assert preset.question in app.button(key=f"laboratory-card-{number}").label
+    app.button(key=f"laboratory-card-{number}-example").click().run()
     assert_sound(app)
     view = app.session_state["view"]
     assert (view.text, view.model, view.intervention) == (
@@ -45,10 +47,51 @@ def test_a_preset_opens_its_view_and_says_what_to_look_for(preset) -> None:
     )
     assert "What to look for." in said(app)
     widget(app, "laboratory-undo").click().run()
-    assert intervention(app) == Intervention()
+    assert (
+        app.session_state["view"] == before
+    )  # the sentence, the model, the head, the cell and the view
     link = linked(to_link(preset.view))
     assert intervention(link) == preset.view.intervention
     assert "What to look for." in said(link)
+
+
+def test_a_card_changes_the_open_sentence_and_no_other_and_undo_leads_back() -> None:
+    app = opened(head="2", show=ROWS)
+    before = app.session_state["view"]
+    assert app.button(key=f"laboratory-card-{len(PRESETS) - 1}").disabled  # no sinks in this model
+    for number, preset in enumerate(PRESETS[:-1]):
+        app.button(key=f"laboratory-card-{number}").click().run()
+        assert_sound(app)
+        view = app.session_state["view"]
+        assert view.intervention == preset.change_of(before)
+        assert replace(view, intervention=Intervention(), query=0, key=0) == replace(
+            before, query=0, key=0
+        )
+        widget(app, "laboratory-undo").click().run()
+        assert app.session_state["view"] == before
+
+
+def test_a_card_chooses_the_weight_that_it_moves_most_and_names_the_head_that_moves_most() -> None:
+    app = opened(place="decoder.1.self", head="1")
+    app.button(key="laboratory-card-0").click().run()
+    shown = engine().model("stories", lambda *news: None)
+    before, after = (
+        shown.trace(TEXT, intervention=each) for each in (Intervention(), intervention(app))
+    )
+    apart = {
+        (one.name, head): np.abs(one.weights(head) - before.find(one.name).weights(head))
+        for one in after.attention
+        for head in range(one.heads)
+    }
+    view = app.session_state["view"]
+    assert apart["decoder.1.self", 1][view.cell] == apart["decoder.1.self", 1].max()
+    most = max(apart, key=lambda head: apart[head].max())
+    assert most != ("decoder.1.self", 1)
+    widget(app, "laboratory-most-moved").click().run()
+    view = app.session_state["view"]
+    assert (view.place, view.head) == most
+    assert apart[most][view.cell] == apart[most].max()
+    assert "laboratory-most-moved" not in {button.key for button in app.button}
 
 
 @each("model", sorted(models))

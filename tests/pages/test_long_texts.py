@@ -29,8 +29,8 @@ COMPUTED = 70_000_000  # bytes that one run of a page allocates: 12 matrices of 
 VOCABULARY = len(SPECIAL) + len(WORDS)
 SMALL = {"vocab_size": VOCABULARY, "max_position_embeddings": 4096}
 PAIRS = {  # the views that draw pairs of tokens
-    "attention": ("Step by step", "Edges"),
-    "all_heads": ("Grid", "Why the first token?", "A head as matrices", "Two sentences or models",
+    "attention": ("Step by step", "What does it carry?"),
+    "all_heads": ("Grid", "Why the first token?", "What do its matrices do?", "Two sentences or models",
                   "Averages and rollout"),
     "laboratory": ("Head by head", "Padded batch"),
 }  # fmt: skip
@@ -39,10 +39,10 @@ WALKS = [("llama", PurePath(page.file).stem) for page in PAGES if page.reads and
 WALKS += [(kind, page) for kind in ("encoder", "translator", "file") for page in PAIRS]
 WALKS += [("translator", "prediction"), ("translator", "encoder_decoder")]
 WITHIN = {  # choices within a view, each of which draws another matrix
-    "Edges": ("Picture", "The whole head"),
+    "What does it carry?": ("Picture", "The whole head"),
     "Why the first token?": ("Picture", "When it is hidden"),
     "Averages and rollout": ("Picture", "Mean of all heads", "Rollout"),
-    "A head as matrices": ("Picture", "W_V · W_O"),
+    "What do its matrices do?": ("Picture", "W_V · W_O"),
     "Dropout": ("Dropout on", "Attention weights"),
 }
 
@@ -151,7 +151,7 @@ def test_every_view_of_a_long_text_is_bounded(kind: str, page: str) -> None:
 
 
 def test_all_pairs_of_a_vocabulary_are_bounded() -> None:
-    opened("house-gpt", "all_heads", most=2 * COMPUTED, show="A head as matrices")
+    opened("house-gpt", "all_heads", most=2 * COMPUTED, show="What do its matrices do?")
 
 
 def test_a_measured_point_is_bounded() -> None:

@@ -99,7 +99,7 @@ def test_a_dropped_file_stays_among_the_models_at_hand(file: Path) -> None:
 
 
 WITHOUT_WEIGHTS = {  # what is shown without weights, and what says that a part needs them
-    ("attention", "Edges"): ("before W_O", "the head's output there"),
+    ("attention", "What does it carry?"): ("before W_O", "the head's output there"),
     ("all_heads", "Why the first token?"): ("of the weight of the other tokens", RECORDED),
     ("feed_forward", "Contributions"): (
         "adds most",

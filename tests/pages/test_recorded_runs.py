@@ -46,7 +46,7 @@ SHOWN = {  # views that need no weights
 NEEDS_WEIGHTS = {
     "tokens": ("Look-up",),
     "attention": ("Why this score?",),
-    "all_heads": ("A head as matrices", "Leave one out"),
+    "all_heads": ("What do its matrices do?", "Leave one out"),
     "prediction": ("Layer by layer", "Token by token"),
     "laboratory": ("",),
     "model_as_code": ("",),

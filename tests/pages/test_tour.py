@@ -94,7 +94,34 @@ def test_in_another_tab_the_tour_says_where_it_goes_on_and_on_another_page_too()
     assert "It continues" not in said(visit("pages/glossary.py", tour="mask.left"))
 
 
-@each("step", [step for step in TOUR_STEPS if step.question])
+def test_a_view_that_opened_by_itself_is_no_choice_and_what_is_read_off_is_asked_beside_it() -> (
+    None
+):
+    for page, tour, view, option in (
+        ("pages/positions.py", "positions", "Added to the tokens", "The sum alone"),
+        ("pages/feed_forward.py", "feed-forward", "Contributions", "L2 feed-forward"),
+    ):
+        app = visit(page, tour=tour)
+        assert "You chose" not in said(app)
+        assert not [radio for radio in app.radio if (radio.key or "").startswith("tour-")]
+        named(app.segmented_control, "choose-show").set_value(view).run()
+        assert "Answer the question below first." in said(app)
+        assert "✓ Done." not in said(app)
+        assert pictures(app) > 0
+        answer(app, option)
+        assert f"Right: {option}." in said(app)
+        assert "✓ Done." in said(app)
+
+
+def test_a_head_is_chosen_by_its_tile_and_then_answered() -> None:
+    app = visit("pages/all_heads.py", tour="heads", place="decoder.0.self", head="0")
+    question = asked(app)
+    (tiles,) = [chart for chart in app.get("plotly_chart") if "choice-heads" in chart.proto.id]
+    assert tiles.proto.selection_mode  # a click counts
+    assert question.value is None
+
+
+@each("step", [step for step in TOUR_STEPS if step.question and not step.reads_off])
 def test_no_picture_of_the_page_stands_beside_an_open_question(step: TourStep) -> None:
     view = {name: str(value) for name, value in step.opens.items()}
     app = visit(step.page, tour=step.name, **view)

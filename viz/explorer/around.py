@@ -1,5 +1,6 @@
-"""The stages around the heads of a layer: positions and norm before the queries, and after the outputs what
-all heads write together. Their arrays are as wide as the model, and follow when such a stage is opened."""
+"""The stages around the heads of a layer: positions (above the first layer the stream) and norm before the
+queries, and after the outputs what all heads write together. Their arrays are as wide as the model, and
+follow when such a stage is opened."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +57,7 @@ def _groups_of(around: "AroundHeads", runs: int) -> dict[str, Group]:
     """The groups that a layer has, in their order. runs: in how many the browser compares them."""
     merged = None if "output" in around.model.unproven else _merged(around)
     found = [
-        _added(around),
+        _first(around),
         _norm(around),
         _head_norm(around, "query"),
         _turned(around),
@@ -88,11 +89,44 @@ def between(groups: dict[str, Group], stages: tuple[Stage, ...]) -> tuple[Stage,
     return tuple(row)
 
 
-def _added(around: "AroundHeads") -> Group | None:
+def _first(around: "AroundHeads") -> Group | None:
+    """What a layer starts from: in the first one positions that were added to the vectors of the tokens,
+    above it the stream as it enters."""
+    if not around.summands:
+        return None
+    return _added(around) if around.is_first else _entering(around)
+
+
+def _entering(around: "AroundHeads") -> Group | None:
+    """The stream as it enters a layer above the first. It keeps the name of the first stage, so that who goes
+    from layer to layer stays with what enters."""
+    state = around.entering
+    if state is None:
+        return None
+    layer = around.attention.layer
+    stage = Stage(
+        "positions",
+        "stream",
+        "number of x",
+        "",
+        "stream",
+        "query",
+        "dimension",
+        f"The stream that enters layer {layer}: one row per token, one column per dimension",
+        "Token and position as before, and what every sub-layer so far has added to them.",
+        group="positions",
+        width=state.shape[1],
+    )
+    config = around.model.config
+    sums = config.norm_place == "pre" and not config.embedding_norm
+    part = AroundStage(stage, formulas.entering_stream(sums=sums), lambda head: state)
+    facts: Json = {"kind": "added", "names": ["tokens"]}
+    return Group((part,), lambda: {"tokens": state}, state.nbytes, facts=lambda: facts)
+
+
+def _added(around: "AroundHeads") -> Group:
     """Positions that were added to the vectors of the tokens."""
     parts = around.summands
-    if not parts:
-        return None
     tokens, width = parts["tokens"].shape
     stage = Stage(
         "positions",

@@ -282,6 +282,21 @@ def added_positions(parts: Sequence[str]) -> StepFormula:
     )
 
 
+def entering_stream(*, sums: bool) -> StepFormula:
+    """The vector of a token as a layer above the first reads it. sums: whether it is the sum of all that was
+    written before, with no norm of that sum."""
+    stream = r"\text{stream}_i"
+    if sums:
+        stream = r"E_i + P_i + \sum_{\text{sub-layers before}} \text{written}_i"
+    return StepFormula(
+        general=rf"{coloured('stream', 'x_i')} = {stream}",
+        plain="x_i = token vector + position vector + what each sub-layer before has written"
+        if sums
+        else "x_i = the stream of token i",
+        numeric={"cell": rf"x{_CELL} = {bold('stream', '@value@')}"},
+    )
+
+
 def turned_positions(pairs: RotaryPairs) -> StepFormula:
     """A query before and after rotary positions turn its pairs of numbers (Su et al. 2021)."""
     first, second = _PAIRS.get(pairs, ("c", "d"))

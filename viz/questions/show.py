@@ -1,6 +1,6 @@
 """A question on the page: the reader chooses an answer, then sees what the model does."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -109,6 +109,7 @@ def ask(question: Question, key: str, scene: Scene) -> bool:
             answers[question] = chosen
             st.session_state[_COMMITTED] = dict(list(answers.items())[-_MOST_ANSWERS:])
 
+    _pictures(question, scene, key, lambda option: st.session_state.update({radio: option}))
     with st.form(f"{radio}-form", border=False):
         st.radio(
             plain(question.prompt),
@@ -118,7 +119,6 @@ def ask(question: Question, key: str, scene: Scene) -> bool:
             key=radio,
             horizontal=True,
         )
-        _pictures(question, scene, key)
         if st.form_submit_button("Show the answer", on_click=commit):
             st.caption("Choose an answer first.")  # a chosen answer would be revealed by now
     return False
@@ -139,13 +139,17 @@ def _reveal(question: Question, chosen: int) -> None:
     st.caption(f"Why: {plain(question.why)}")
 
 
-def _pictures(question: Question, scene: Scene, key: str) -> None:
-    """The heads to choose among, each as a small picture of its weights."""
+def _pictures(
+    question: Question, scene: Scene, key: str, take: Callable[[int], None] | None = None
+) -> None:
+    """The heads to choose among, each as a small picture of its weights. take: hears the option that is
+    clicked; None where the answer is there."""
     if question.heads:
         pictures = chosen_tiles(
             tiles(scene.trace, family_of(scene.trace, scene.attention)), question.heads
         )
-        plot(tiles_in_a_row(pictures, question.options), f"{key}-heads")
+        figure = tiles_in_a_row(pictures, question.options)
+        plot(figure, f"{key}-heads" if take is None else f"{key}-choice-heads", clicked=take)
 
 
 def _answers() -> dict[Question, int]:

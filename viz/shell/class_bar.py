@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
@@ -19,11 +20,13 @@ from viz.state.session import current
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
+COOKIE = "attention-class"  # viz/shell/keys/js/main.js writes it
 JOIN = "class"  # parameter of the link: the code, and behind a dot the number of the view that it opens
 # Session state: a lecturer's class; a pupil's class with the view that was opened; the class that was left;
 # the message that waits; the lecturer's class when the line was last drawn.
 _LED, _FOLLOWED, _LEFT = "class-led", "class-followed", "class-left"
 _SAID, _DRAWN = "class-said", "class-drawn"
+_KEPT = "class-kept"  # whether the browser was told of a class that this visitor leads
 _NUMBER = re.compile("[0-9]{1,9}", re.ASCII)
 _EVERY = 5.0  # seconds between two looks at what the class is shown
 _NOT_SHOWN = {JOIN, "tour"}  # parameters that belong to one visitor
@@ -40,10 +43,28 @@ class Led:
 def led() -> Led | None:
     """The class that this visitor shows something, as long as it goes on."""
     mine: Led | None = st.session_state.get(_LED)
+    if _LED not in st.session_state and not url.read({JOIN}):
+        mine = st.session_state[_LED] = _kept()
     if mine is not None and class_views.shown(mine.code) is None:
         st.session_state[_LED], st.session_state[_SAID] = None, "Your class has ended."
         return None
     return mine
+
+
+def _kept() -> Led | None:
+    """The class that this browser leads, after a reload."""
+    code, _, key = unquote(str(st.context.cookies.get(COOKIE, ""))).partition(".")
+    return Led(code, key) if class_views.leads(code, key) else None
+
+
+def to_remember() -> str | None:
+    """What the browser is to keep of a class that this visitor leads; "" where it has ended, None where there
+    was none."""
+    mine = led()
+    if mine is None:
+        return "" if st.session_state.get(_KEPT) else None
+    st.session_state[_KEPT] = True
+    return f"{mine.code}.{mine.key}"
 
 
 def begin(file: str) -> None:

@@ -9,7 +9,8 @@ import streamlit as st
 from model.loading.registry import models
 from model.nn.intervention import MASKS, Intervention
 from model.nn.places import Place, head_label
-from model.serving.engine import opens_file
+from model.serving.engine import Request, opens_file
+from model.trace.blocks import of_query
 from model.trace.records import Token
 from viz.elements.one_of import one_listed, open_one
 from viz.notation.labels import numbered_labels
@@ -18,8 +19,9 @@ from viz.notation.names import SUBLAYERS
 from viz.shell.model_picker import looked_up, offer_knowing
 from viz.state.intervention_words import COUNTERFACTUAL, masks_for
 from viz.state.link import TEXT_LIMIT, short_link
+from viz.state.look import loaded, traced
 from viz.state.navigation import page_link
-from viz.state.presets import EXAMPLES, SentenceExample
+from viz.state.presets import EXAMPLES, SentenceExample, reference_example
 from viz.state.session import (
     change_view,
     control,
@@ -88,6 +90,42 @@ def say_link() -> None:
 def open_example(example: SentenceExample) -> None:
     """Opens an example where the page stands."""
     open_view(replace(example.view, show=current().show))
+
+
+def offer_reference() -> None:
+    """In a sentence with “it” or “them”, a way to a model on this computer with a head that finds what the
+    word stands for."""
+    example = reference_example(current())
+    if example is None or not looked_up(example.view.model)[0]:
+        return
+    title = models[example.view.model].short_title
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(
+            f"What does “{example.refers}” stand for? {plain(title)} has a head that looks for it.",
+            width="content",
+        )
+        st.button(
+            f"Open this sentence in {plain(title)} →",
+            key="offer-reference",
+            type="tertiary",
+            on_click=_open_reference,
+            args=(example,),
+        )
+
+
+def _open_reference(example: SentenceExample) -> None:
+    """The visitor's sentence in the example's model and head, at the row of the word."""
+    here = current()
+    view = replace(example.view, text=here.text, show=here.show)
+    try:
+        tokens = [token.text.strip().lower() for token in loaded(view.model).tokens(view.text)]
+        query = max(at for at, token in enumerate(tokens) if token == example.refers)
+        trace = traced(Request(loaded(view.model).address, view.text))
+    except ValueError:  # the page says why, or the word is part of a longer token
+        change_view(replace(here, model=view.model, place=view.place, head=view.head))
+        return
+    row = of_query(trace.find(view.place), query).weights(view.head)[0]
+    open_view(replace(view, query=query, key=int(row.argmax())))
 
 
 def choose_layer(names: Sequence[str]) -> str:

@@ -307,7 +307,7 @@ def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[
         with error_boundary():
             live()
         return
-    names = ("The idea", "By hand", "On your sentence")
+    names = ("The idea", "By hand", "On your sentence" if frame().page.reads else "Live")
     with st.container(key="beats"):
         tabs = st.tabs(names, default=names[-1], on_change="rerun")
     for tab, beat in zip(tabs, (idea, hand, live), strict=True):

@@ -29,7 +29,15 @@ from viz.shell.frame import open_page as open_page
 from viz.shell.head_picker import head_picker
 from viz.shell.panel import PanelView, draw_view
 from viz.shell.recorded_run import open_trace_file, say_recorded
-from viz.shell.request import fit_intervention, in_languages, readable, run_of, settle, still_asked
+from viz.shell.request import (
+    fit_intervention,
+    in_languages,
+    readable,
+    run_of,
+    settle,
+    settle_cell,
+    still_asked,
+)
 from viz.state.engine import engine
 from viz.state.intervention_words import parts
 from viz.state.look import Look, is_loaded, loaded, traced
@@ -87,6 +95,9 @@ def look(
             with _queue_line() as say:  # the traces are made here, where a refusal has its place
                 for request in seen.requests:
                     traced(request, say)
+            settle_cell(seen)
+            if head or changed:
+                controls.offer_reference()
             if not changed:
                 _say_unchanged(seen)
     except ValueError as refusal:

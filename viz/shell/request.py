@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from model.analysis.run_comparison import most_moved
 from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.serving.engine import Request
+from model.trace.blocks import of_query
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.shell import controls, model_picker
@@ -16,7 +18,7 @@ from viz.shell.recorded_run import show_as_recorded
 from viz.state.intervention_words import fitting_text
 from viz.state.link import View
 from viz.state.look import Look
-from viz.state.session import change_view, current, write_link
+from viz.state.session import change_view, current, take_cell_choice, write_link
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -102,6 +104,22 @@ def readable(model: "Model", offers: Sequence[str]) -> str:
         )
     model_picker.warn_of_new_words(model, kept, offers)
     return kept
+
+
+def settle_cell(seen: Look) -> None:
+    """Chooses the cell where the reader has chosen none in this sentence, or has just changed the mechanism
+    by a card: then the weight of the head that it moved most, else the largest one of the last token."""
+    choice = take_cell_choice()
+    if choice is None:
+        return
+    attention, head = seen.attention, seen.head
+    if choice == "difference":
+        moved = seen.baseline and most_moved(seen.baseline, seen.trace, [(seen.place, head)])
+        query, key = moved.cell if moved else current().cell
+    else:
+        query = attention.sizes[1] - 1
+        key = int(of_query(attention, query).weights(head)[0].argmax())
+    change_view(replace(current(), query=query, key=key))
 
 
 def still_asked(seen: Look) -> bool:

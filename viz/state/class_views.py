@@ -69,6 +69,12 @@ class ClassViews:
             self._shown[code] = self._view(page, parameters, self._shown[code].number + 1)
             self._begun.pop(code, None)
 
+    def leads(self, code: str, key: str) -> bool:
+        """Whether a class goes on, and this is the key of its lecturer."""
+        with self._changing:
+            self._forget()
+            return self._opens(code, key)
+
     def shown(self, code: str) -> ShownView | None:
         """What a class is shown now; None where there is no such class, or no longer."""
         with self._changing:

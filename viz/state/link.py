@@ -43,11 +43,22 @@ class View:
     def selection(self) -> Selection:
         return Selection(self.head, self.stage, self.query, self.key)
 
+    @property
+    def cell(self) -> tuple[int, int]:
+        """(query, key)."""
+        return self.query, self.key
+
     def at(self, selection: Selection) -> "View":
         """The same view at another head, stage and cell."""
         return replace(self, **vars(selection))
 
 
+RENAMED = {  # a view's former name, as older links have it -> the question that it is named by
+    "Edges": "What does it carry?",
+    "Through W_O": "How are they joined?",
+    "A head as matrices": "What do its matrices do?",
+    "Beside a GRU": "Is a GRU as good?",
+}
 LINK_BYTES = 40_000  # of a link: the server takes an address of 48 KB, headers and all
 _LENGTH_LIMIT = 20_000  # characters of one parameter
 _NUMBER_LIMIT = 10**6
@@ -59,8 +70,11 @@ LinkPart = TypeVar("LinkPart", View, Intervention)
 
 def to_link(view: View) -> dict[str, str]:
     """The query parameters that reopen a view. Lone surrogates, which no address can carry, are
-    replaced."""
-    return _written(view, View()) | _written(view.intervention, Intervention())
+    replaced. The cell of another sentence or model is always said: without it the page would choose one."""
+    first = View()
+    is_other = (view.text, view.model) != (first.text, first.model)
+    cell = {"query": str(view.query), "key": str(view.key)} if is_other else {}
+    return cell | _written(view, first) | _written(view.intervention, Intervention())
 
 
 def opening_link(view: View) -> dict[str, str]:
@@ -235,7 +249,8 @@ def _layer(given: str) -> str:
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("text", "place", "show", "target", "languages", "second_text"), _text),
+    "show": lambda given: RENAMED.get(given, _text(given)),
+    **dict.fromkeys(("text", "place", "target", "languages", "second_text"), _text),
     **dict.fromkeys(("head", "query", "key"), _position),
     "model": _model,
     "second_model": lambda given: given and _model(given),

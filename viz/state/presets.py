@@ -3,6 +3,7 @@
 What each one says is held by a test on the model that ships with the app.
 """
 
+import re
 import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,13 +23,15 @@ from viz.state.link import View
 class SentenceExample:
     """A view worth opening, and what is to be seen there.
 
-    without: the heads that are left out to show what they are needed for.
+    without: the heads that are left out to show what they are needed for. refers: the word of the chosen row,
+    where its weights show what it stands for; "" elsewhere.
     """
 
     title: str
     view: View
     look_for: str
     without: frozenset[Head] = field(default=frozenset(), kw_only=True)
+    refers: str = field(default="", kw_only=True)
 
     @property
     def left_out(self) -> View:
@@ -58,6 +61,7 @@ def _written() -> tuple[SentenceExample, ...]:
             one.pop("title"),
             look_for=one.pop("look_for"),
             without=frozenset((place, head) for place, head in one.pop("without", ())),
+            refers=one.pop("refers", ""),
             view=view_of(**one),
         )
         for one in data["example"]
@@ -68,6 +72,17 @@ def example_claim(view: View) -> str | None:
     """What is to be seen in a view, where its head is that of an example."""
     shown = _head_of(view)
     return next((one.look_for for one in EXAMPLES if _head_of(one.view) == shown), None)
+
+
+def reference_example(view: View) -> SentenceExample | None:
+    """An example of another model with a head that finds what a word of the view's sentence stands for. None
+    where there is no such word, or it stands first; and for the example's own sentence."""
+    for example in EXAMPLES:
+        if not example.refers or example.view.model == view.model:
+            continue
+        if re.search(rf"\w\W+{example.refers}\b", view.text, re.IGNORECASE):
+            return example
+    return None
 
 
 def _head_of(view: View) -> tuple[str, str, str, int]:
@@ -97,13 +112,26 @@ class Preset(SentenceExample):
     question: str
     put_in: str = ""  # what the map of patches shows
 
+    def change_of(self, view: View, *, stacks: int = 1) -> Intervention:
+        """Its intervention on the sentence and model of a view: the head that is left out is the open one,
+        the token that is hidden the chosen key. stacks: of the model; with two, an edge is one of the open
+        sub-layer."""
+        change = self.view.intervention
+        return replace(
+            change,
+            ablated=frozenset({(view.place, view.head)} if change.ablated else ()),
+            hidden=frozenset({view.key} if change.hidden else ()),
+            only=frozenset({view.place}) if change.blocked and stacks > 1 else change.only,
+        )
+
 
 PRESETS: tuple[Preset, ...] = (
     Preset(
         "No scaling",
-        view_of("stories", SURNAME, ("decoder.0.self", 3), (12, 0), ROWS, Intervention(scale=1.0)),
+        view_of("stories", SURNAME, ("decoder.1.self", 0), (12, 6), ROWS, Intervention(scale=1.0)),
         "Without the division by √dₖ the scores are larger, and most rows put nearly all their "
-        "weight on one token. Over both layers the mean entropy falls to less than a third.",
+        "weight on one token. Over both layers the mean entropy falls to less than a third. In L1H0 the "
+        "last “Tom” turns from “to” (0.97) to the full stop (1.00).",
         "Do the weights stay spread out?",
     ),
     Preset(
@@ -129,7 +157,7 @@ PRESETS: tuple[Preset, ...] = (
         "The encoder has no mask, so without positions the rows of both “the” are equal, and the "
         "decoder can no longer tell which animal is black. A GPT keeps some order even without "
         "positions, because its causal mask shows each token only the earlier ones.",
-        "Does it still know who sees whom?",
+        "Does it still know the order of the words?",
     ),
     Preset(
         "Without one head",
@@ -159,7 +187,7 @@ PRESETS: tuple[Preset, ...] = (
         ),
         "The surname is treated as padding: no token may attend to “Hill”. The model no longer "
         "knows what follows “Tom”.",
-        "What if “Hill” is masked?",
+        "What if no token may attend to one word?",
     ),
     Preset(
         "One edge cut",

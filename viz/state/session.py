@@ -3,7 +3,7 @@ models and files that were opened."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 from urllib.parse import unquote
 
 import streamlit as st
@@ -56,6 +56,7 @@ _TURNS = "turns-of-widgets"  # name of a widget -> how often the server has set 
 _TAKEN, _TAKEN_LIMIT = "taken-choices", 8  # names of pictures and tables since they were drawn
 _CARRIED_LIMIT = 1_000  # characters: each line of the code holds them
 _PAST_LIMIT = 50  # changes that can be undone
+_WAITS = "cell-that-waits"  # what the page chooses the cell by, until its run is there
 
 
 class Control(TypedDict):
@@ -71,14 +72,37 @@ def current() -> View:
     return view
 
 
+CellChoice = Literal["last token", "difference"]
+
+
 def change_view(view: View) -> None:
-    """Makes this the view of the session; the link says so once the page is written."""
+    """Makes this the view of the session; the link says so once the page is written. The cell of another
+    sentence or model is one of that: the page chooses anew."""
+    before = st.session_state.get(_VIEW, view)
+    if (before.text, before.model) != (view.text, view.model) and before.cell == view.cell:
+        _choose_cell_by("last token")
     st.session_state[_VIEW] = view
 
 
-def open_view(view: View) -> None:
-    """A view that comes from elsewhere, an example or a link: the explorer forgets where it was."""
+def _choose_cell_by(what: CellChoice) -> None:
+    """Lets the page choose the cell once its run is there: by the largest weight of the last token, or by the
+    weight that a change of the mechanism moves most."""
+    st.session_state[_WAITS] = what
+
+
+def take_cell_choice() -> CellChoice | None:
+    """What the page is to choose the cell by, once; None where the cell stays."""
+    waits: CellChoice | None = st.session_state.pop(_WAITS, None)
+    return waits
+
+
+def open_view(view: View, *, undoable: bool = False) -> None:
+    """A view that comes from elsewhere, an example or a link: the explorer forgets where it was. undoable:
+    whether `undo` leads back, with all that it replaced."""
+    if undoable:
+        _note(view)
     change_view(view)
+    take_cell_choice()  # the view has its cell
     forget()
 
 
@@ -98,6 +122,12 @@ def arrived() -> bool:
 def opens_with(show: str) -> None:
     """This view of the page opens by itself: it need not stand in the link."""
     st.session_state[_FIRST] = show
+
+
+def chosen_show() -> str:
+    """Which of the page's views was chosen; "" for the one that opens by itself."""
+    show = current().show
+    return "" if show == st.session_state.get(_FIRST) else show
 
 
 def kept_view() -> View | None:
@@ -184,12 +214,25 @@ def control(field: str, of: str = "choose") -> Control:
     )
 
 
-def set_intervention(intervention: Intervention) -> None:
-    """Changes the mechanism; `undo` brings back what was before."""
+def set_intervention(intervention: Intervention, *, moves_cell: bool = False) -> None:
+    """Changes the mechanism; `undo` brings back what was before. moves_cell: whether the page then chooses
+    the weight that this moves most."""
     if intervention != current().intervention:
-        past = [*st.session_state.get(_PAST, ()), current().intervention]
-        st.session_state[_PAST] = past[-_PAST_LIMIT:]
-        change_view(replace(current(), intervention=intervention))
+        changed = replace(current(), intervention=intervention)
+        _note(changed, *(("query", "key") if moves_cell else ()))
+        change_view(changed)
+        if moves_cell:
+            _choose_cell_by("difference")
+
+
+def _note(view: View, *others: str) -> None:
+    """Keeps what this view replaces, and other fields of the present one, for `undo`."""
+    replaced = {
+        name: value
+        for name, value in vars(current()).items()
+        if name in others or value != getattr(view, name)
+    }
+    st.session_state[_PAST] = [*st.session_state.get(_PAST, ()), replaced][-_PAST_LIMIT:]
 
 
 def intervene(**fields: object) -> None:
@@ -203,10 +246,11 @@ def can_undo() -> bool:
 
 
 def undo() -> None:
-    """Goes back by one intervention."""
+    """Goes back by one change: what it replaced is there again."""
     if can_undo():
-        *st.session_state[_PAST], intervention = st.session_state[_PAST]
-        change_view(replace(current(), intervention=intervention))
+        *st.session_state[_PAST], replaced = st.session_state[_PAST]
+        view = replace(current(), **replaced)
+        (change_view if replaced.keys().isdisjoint(("text", "model")) else open_view)(view)
 
 
 def adopt_link(page: str) -> tuple[str, ...]:
@@ -221,14 +265,21 @@ def adopt_link(page: str) -> tuple[str, ...]:
     st.session_state[_PAGE], st.session_state[_ARRIVED] = page, before != page or came_back()
     problems: tuple[str, ...] = ()
     if not _is_ours(link, moved=moved):
-        view, problems = from_link(link)
-        view = _stray(page, link) or view
-        if way_back.follows() and link.keys() <= _PARTS and _VIEW in st.session_state:
-            said = {name: getattr(view, name) for name in link}
-            view = replace(kept_view() or current(), **said)
+        linked, problems = from_link(link)
         if not link and _VIEW not in st.session_state:
-            view = replace(view, model=remembered())
-        open_view(view if link else _entered().get(page, view))
+            linked = replace(linked, model=remembered())
+        view = _stray(page, link) or (linked if link else _entered().get(page, linked))
+        if link and link.keys() <= _PARTS and way_back.follows() and _VIEW in st.session_state:
+            said = {name: getattr(linked, name) for name in link}
+            view = replace(kept_view() or current(), **said)
+        open_view(view)
+        is_other = (view.text, view.model) != (View().text, View().model)
+        if (
+            (view is linked or "model" in link)
+            and is_other
+            and link.keys().isdisjoint(("query", "key"))
+        ):
+            _choose_cell_by("last token")
     elif moved:
         _bring_view(page, link)
     way_back.arrive()

@@ -10,6 +10,7 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 
 import streamlit as st
+from streamlit.runtime.state.session_state_proxy import get_session_state
 
 LATE = 5.0  # seconds for which a link may carry what has been replaced
 EARLIER = 50  # addresses that are kept
@@ -46,20 +47,23 @@ def write(part: str, said: LinkValues, names: Set[str]) -> None:
 
 
 def say(said: LinkValues, names: Set[str]) -> None:
-    """Makes the address say this of these parameters. Others stay as they are: a parameter that is bound to a
-    widget may not be written at all."""
+    """Makes the address say this of these parameters, at once: each address that the browser hears of is an
+    entry of its history. Others stay as they are: a parameter that is bound to a widget may not be written
+    at all."""
     written = read(names)
-    for name in written.keys() - said.keys():
-        del st.query_params[name]
-    if said.items() - written.items():
-        st.query_params.update(said)
+    if said == written:
+        return
+    with get_session_state().query_params() as parameters:
+        for name in written.keys() - said.keys():
+            parameters.discard_param_no_forward_msg(name)
+        parameters.update(said)
 
 
 def put_right() -> None:
     """Makes the address say of every part what it was told last."""
-    for part in _parts().values():
-        if part.names:
-            say(part.said, part.names)
+    parts = [part for part in _parts().values() if part.names]
+    said = {name: value for part in parts for name, value in part.said.items()}
+    say(said, {name for part in parts for name in part.names})
 
 
 def says(part: str) -> LinkValues | None:

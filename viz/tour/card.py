@@ -15,8 +15,8 @@ from viz.questions.question import Question
 from viz.questions.show import answerable, ask, asks, is_answered, scene_of, try_yourself
 from viz.state.link import to_link
 from viz.state.look import traced
-from viz.state.navigation import entry, page_link
-from viz.state.session import current
+from viz.state.navigation import HOME, entry, page_link
+from viz.state.session import chosen_show, current
 from viz.tour.progress import (
     PARAMETER,
     TourState,
@@ -53,13 +53,14 @@ def open_page(file: str) -> None:
     for name in (_REQUEST, _ASKED, _REMARK):
         st.session_state.pop(name, None)
     known = progress()
-    if known.step is None or not known.moving:
+    if not known.moving:
         return
     arrived()
-    if known.step.page != file:
+    page = HOME if known.step is None else known.step.page
+    if page != file:
         try:
             link = to_link(current()) | {PARAMETER: known.link}
-            st.switch_page(known.step.page, query_params=link)
+            st.switch_page(page, query_params=link)
         except StreamlitPageNotFoundError:  # the page runs by itself, without the others
             return
 
@@ -180,15 +181,26 @@ def _lesson(known: TourState, step: TourStep, look: "Look") -> None:
         st.caption(
             plain(f"Undone, so that this step starts with the unchanged model: {known.taken_back}.")
         )
-    st.session_state[_ASKED] = None
     if _unfit(step, look.request):
         return
-    if step.question is not None:
-        scene = scene_of(look, compared_with(current()))
-        question = st.session_state[_ASKED] = answerable(scene, [step.question])
-        if question is not None and not ask(question, "tour-question", scene):
-            return  # why the step matters may tell the answer
+    st.session_state.pop(_ASKED, None)
+    if step.reads_off and _missing(step, look.request) is not None:
+        return
+    if step.question is None:
+        st.caption(step.why)
+        return
+    scene = scene_of(look, compared_with(current()))
+    question = st.session_state[_ASKED] = answerable(scene, [step.question])
+    if question is not None and not ask(question, "tour-question", scene):
+        return  # why the step matters may tell the answer
     st.caption(step.why)
+
+
+def _missing(step: TourStep, request: Request) -> str | None:
+    """What is missing until the act of a step is done; None where nothing is. A view that opened by itself is
+    no choice."""
+    view = replace(current(), show=chosen_show())
+    return step.missing(Moment(view, compared_with(view), traced(request)))
 
 
 def _remark(request: Request) -> str:
@@ -196,7 +208,7 @@ def _remark(request: Request) -> str:
 
     Marks the step as done as soon as nothing is missing.
     """
-    known, view = progress(), current()
+    known = progress()
     if known.step is None:
         return ""
     if known.is_done:
@@ -205,11 +217,13 @@ def _remark(request: Request) -> str:
         return reason
     if _waits(known):
         return _FIRST
-    missing = known.step.missing(Moment(view, compared_with(view), traced(request)))
-    if missing is None:
-        mark_done()
-        return _DONE
-    return missing
+    missing = _missing(known.step, request)
+    if missing is not None:
+        return missing
+    if known.step.reads_off and _ASKED not in st.session_state:
+        return _FIRST  # the page asks once it is drawn anew
+    mark_done()
+    return _DONE
 
 
 def _unfit(step: TourStep, request: Request) -> str | None:
@@ -279,11 +293,13 @@ def _finish(known: TourState) -> None:
                 for number, (mark, step) in enumerate(zip(marks, TOUR_STEPS, strict=True), 1)
             )
         )
-        st.markdown("**What next?** Type your own sentence in the box above, or see:")
-        page_link("pages/examples.py", "Examples: sentences worth opening →")
-        page_link("pages/worked_examples.py", "Worked examples: every number by hand →")
-        page_link("pages/training.py", "Training: how the heads learned to do this →")
-        page_link("pages/glossary.py", "Glossary: each term in one sentence →")
+        st.markdown("**What next?** Type your own sentence in the box above, or go to:")
+        page_link("pages/shapes_and_cost.py", "Cost: how large the arrays are, and how they grow →")
+        page_link(
+            "pages/examples.py", "Library: sentences worth opening, and every number by hand →"
+        )
+        page_link("pages/training.py", "Experiments: how the heads learned to do this →")
+        page_link("pages/for_a_class.py", "Teach: this as a lesson for a class →")
         with st.container(horizontal=True, gap="small"):
             st.button("Close", key="tour-leave", type="primary", on_click=leave)
             st.button("Start over", key="tour-again", on_click=start)

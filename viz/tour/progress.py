@@ -88,7 +88,7 @@ def go(number: int, *, tour_sentence: bool = False) -> None:
     known = replace(progress(), number=number, started=True, under_way=True, taken_back=taken_back)
     if number >= len(TOUR_STEPS):
         set_intervention(Intervention())
-        _keep(replace(known, number=len(TOUR_STEPS), before=None))
+        _keep(replace(known, number=len(TOUR_STEPS), before=None, moving=True))
         return
     step = TOUR_STEPS[number]
     view = on_tour_sentence(step, view) if tour_sentence else opened(step, view)

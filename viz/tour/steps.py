@@ -17,10 +17,12 @@ from model.trace.blocks import of_query
 from model.trace.trace import Trace
 from model.trace.unproven import UnprovenError
 from viz.notation.names import listed
+from viz.notation.numbers import signed
 from viz.questions.interventions import leaking_mask, without_positions, without_scaling
 from viz.questions.next_tokens import settled_state
 from viz.questions.question import QuestionMaker, token_name
 from viz.questions.rows import copied_cells, copying_head, copying_heads, largest_weight, open_keys
+from viz.questions.vectors import longest_contribution, same_token_elsewhere, same_word_twice
 from viz.state.intervention_words import parts
 from viz.state.link import View
 from viz.state.presets import FIRST
@@ -82,17 +84,36 @@ def shown(name: str) -> Lack:
     return lack
 
 
-def another_score(moment: Moment) -> str | None:
-    """The scores are open, with another cell than the first one."""
-    view = moment.view
+def largest_score(moment: Moment) -> str | None:
+    """The scores are open, at the largest one of a row that the mask lets through."""
+    view, (query, key) = moment.view, moment.cell(moment.view)
     if view.intervention.changes:
         return _left_on(view.intervention)
-    moved = moment.cell(view) != moment.cell(moment.before)
-    if view.stage == "scores":
-        return None if moved else "The scores are open. Now click a cell outside the frame."
-    if view.stage == moment.before.stage and not moved:
-        return ""
-    return f"“{_stage(view)}” is open. Choose “scores”, then click a cell."
+    moved = (query, key) != moment.cell(moment.before)
+    if view.stage != "scores":
+        if view.stage == moment.before.stage and not moved:
+            return ""
+        return f"“{_stage(view)}” is open. Choose “scores”, then click a cell."
+    place, head = moment.head
+    attention = moment.trace.find(place)
+    keys = open_keys(attention, query, head)
+    looking = token_name(moment.trace.queries_of(attention)[query], query)
+    if len(keys) < 2:
+        return f"The row of {looking} has only one score that counts. Choose another row."
+    row = of_query(attention, query).scores(head)[0]
+    if not moved:
+        return f"The scores are open. Now click the largest one in the row of {looking}."
+    chosen = token_name(moment.trace.keys_of(attention)[key], key)
+    if key not in keys:
+        return (
+            f"{chosen} comes after {looking}, so this score will be masked. Click an earlier token."
+        )
+    if row[key] < row[keys].max():
+        return (
+            f"In the row of {looking}, {chosen} has a score of {signed(f'{row[key]:.1f}')}, and another "
+            "token has a larger one. Click that."
+        )
+    return None
 
 
 def intervention_alone(wanted: Intervention, act: str) -> Lack:
@@ -109,6 +130,15 @@ def intervention_alone(wanted: Intervention, act: str) -> Lack:
         return f"You changed something else: {listed(others)}. Undo it, then {act}."
 
     return lack
+
+
+def future_chosen(moment: Moment) -> str | None:
+    """Nothing but the mask is lifted, and a cell is chosen that it had hidden."""
+    missing = intervention_alone(Intervention(mask="none"), "choose “none: future visible”")(moment)
+    query, key = moment.cell(moment.view)
+    if missing is None and key <= query:
+        return "The mask is lifted. Now click a cell that it had hidden: one whose key comes after its query."
+    return missing
 
 
 def largest_then_output(moment: Moment) -> str | None:
@@ -131,7 +161,7 @@ def largest_then_output(moment: Moment) -> str | None:
     if row[key] < row.max():
         return (
             f"In the row of {looking}, {chosen} has {row[key]:.3f}, and another token has more. "
-            f"{click} the darkest cell of a row."
+            f"{click} the largest weight of a row."
         )
     if view.stage == "weights":
         return f"Right: in the row of {looking}, {chosen} has the most, {row[key]:.3f}. Choose “output”."
@@ -209,6 +239,7 @@ class TourStep:
     missing: Lack
     opens: Mapping[str, object] = field(default_factory=dict)
     question: QuestionMaker | None = None
+    reads_off: bool = False  # whether the question comes after the act, beside the picture
     needs: tuple[Need, ...] = ()
     changes: bool = False  # whether the reader is to change the model
 
@@ -224,6 +255,8 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "A text becomes tokens, and each token a number.",
         finished_sentence,
         {"text": UNFINISHED, "model": MODEL},
+        question=same_word_twice,
+        reads_off=True,
     ),
     TourStep(
         "positions",
@@ -234,18 +267,19 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "and the two are added: attention alone does not know which word comes first.",
         "A token's vector and its position's are added: what a word is, and where it stands.",
         shown("Added to the tokens"),
+        question=same_token_elsewhere,
+        reads_off=True,
         needs=(_ADDED_POSITIONS,),
     ),
     TourStep(
         "scores",
         "Scores",
         "pages/attention.py",
-        "In the strip of small pictures choose “scores”. Then click a cell of the large picture, outside "
-        "the frame.",
+        "In the strip of stages choose “scores”. Then click the largest score in the row of the last token.",
         "Each row belongs to a query, each column to a key. A score is the dot product of the two: "
         "the formula beside the picture fills with the numbers of your cell.",
         "A score says how well a query fits a key.",
-        another_score,
+        largest_score,
         {"place": "decoder.1.self", "head": 7, "stage": "query", "query": _LAST, "key": _LAST},
     ),
     TourStep(
@@ -267,14 +301,14 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "mask",
         "The mask",
         "pages/attention.py",
-        "Above the picture, under Mask, choose “none: future visible”. Then scroll down to "
-        "“What leaks”.",
-        "Grey cells are the future, which a model that predicts the next token must not see. "
-        "Without the mask a token may attend to the very one that it must predict. “What leaks” "
-        "shows how well each token is predicted, with the mask and without.",
+        "Above the picture, under Mask, choose “none: future visible”. Then click a cell that the mask had "
+        "hidden.",
+        "Hatched cells are the future, which a model that predicts the next token must not see. "
+        "Without the mask a token may attend to the very one that it must predict. “What leaks”, further "
+        "down, shows how well each token is predicted, with the mask and without.",
         "The causal mask hides the future: a token attends to itself and to earlier tokens.",
-        intervention_alone(Intervention(mask="none"), "choose “none: future visible”"),
-        {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
+        future_chosen,
+        {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": 1, "key": 1},
         question=leaking_mask,
         needs=(_CAUSAL_MASK, _PREDICTION),
         changes=True,
@@ -283,26 +317,13 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "weights",
         "Weights and output",
         "pages/attention.py",
-        "In the strip choose “weights” and click the darkest cell of a row. Then choose “output”.",
+        "In the strip choose “weights” and click the largest weight of a row. Then choose “output”.",
         "The softmax turns a row of scores into weights that sum to 1. A row of the output is the "
         "sum of the values, each times its weight: the row now carries what the token has read.",
         "Weights sum to 1 in each row; the output is the weighted sum of the values.",
         largest_then_output,
         {"place": "decoder.1.self", "head": 1, "stage": "scaled", "query": _LAST, "key": _LAST},
         question=largest_weight,
-    ),
-    TourStep(
-        "heads",
-        "All heads",
-        "pages/all_heads.py",
-        "Click the tile of a head that copies, or choose the head at the top of the page.",
-        "All heads use the same formula. Each has its own matrices, so each looks for something "
-        "different.",
-        "Each head looks for something different; some copy what followed a word earlier.",
-        copying,
-        {"place": "decoder.0.self", "head": 0},
-        question=copying_head,
-        needs=(_COPYING_HEAD,),
     ),
     TourStep(
         "feed-forward",
@@ -314,6 +335,8 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "Attention mixes tokens, the feed-forward layer works on each one alone; both add to the "
         "stream.",
         shown("Contributions"),
+        question=longest_contribution,
+        reads_off=True,
     ),
     TourStep(
         "prediction",
@@ -327,6 +350,19 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         shown("Layer by layer"),
         question=settled_state,
         needs=(_PREDICTION,),
+    ),
+    TourStep(
+        "heads",
+        "All heads",
+        "pages/all_heads.py",
+        "Click the tile of a head that copies, or choose the head at the top of the page.",
+        "All heads use the same formula. Each has its own matrices, so each looks for something "
+        "different.",
+        "Each head looks for something different; some copy what followed a word earlier.",
+        copying,
+        {"place": "decoder.0.self", "head": 0},
+        question=copying_head,
+        needs=(_COPYING_HEAD,),
     ),
     TourStep(
         "laboratory",

@@ -54,6 +54,23 @@ class AroundHeads:
             return None
         return next((norm for norm in self.trace.norms if _makes(norm, stack, state)), None)
 
+    @property
+    def is_first(self) -> bool:
+        """Whether no sub-layer of its stack comes before it, so that it reads what the embedding made."""
+        return self.attention.layer == 0 and self.attention.kind != "cross"
+
+    @property
+    def entering(self) -> Array | None:
+        """(n, C): the state of the stream that the norm of the queries reads, or else the queries; None where
+        it is not known which."""
+        if self.norm is not None:
+            return self.norm.input
+        try:
+            read = where_read(self.model, self.trace, self.attention, "query")
+        except ValueError:
+            return None
+        return read.input if isinstance(read, NormRecord) else self.trace.residual[read[0]][read[1]]
+
     @cached_property
     def summands(self) -> Mapping[str, Array]:
         """(n, C) each: what the embedding of the queries' stack added up, tokens first; empty where no

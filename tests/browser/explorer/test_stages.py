@@ -128,14 +128,15 @@ def test_what_stands_around_the_heads_is_drawn_and_fetched_where_it_is_large(
     expect(stage.part("stage-written")).to_have_attribute("title", "")
     expect(stage.part("legend")).to_contain_text("before")
     formula = stage.part("numbers-formula").locator("annotation")
+    expect(stage.part("stage-positions")).to_have_text("stream")
     for name, matrix in {
-        "positions": trace.residual["decoder"][0],
+        "positions": trace.residual["decoder"][2],
         "concatenated": np.concatenate(attention.output, axis=-1),
         "written": trace.residual["decoder"][3] - trace.residual["decoder"][2],
     }.items():
         stage.part(f"stage-{name}").click()
         stage.expect_cell(stage=name)
-        np.testing.assert_allclose(stage.drawn(int(name == "positions")), matrix, atol=1e-4)
+        np.testing.assert_allclose(stage.drawn(), matrix, atol=1e-4)
         expect(formula).to_contain_text(f"{matrix[QUERY, 0]:.4f}")
     expect(stage.part("details")).to_contain_text("The stream received")
     expect(stage.part("details").locator(".term:not(.head)")).to_have_count(attention.heads)

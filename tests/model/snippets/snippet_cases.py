@@ -151,8 +151,13 @@ def around(case: Case, stage: CodeStage, head: int) -> Array:
         vectors = getattr(attention, side)[head].astype(np.float64)
         return turn.of(vectors, np.arange(len(vectors))).astype(np.float32)
     if stage == "positions":
-        added = "positions" in trace.summands[attention.stack]
-        return started_from(trace, attention.stack) if added else attention.query[head]
+        if "positions" not in trace.summands[attention.stack]:
+            return attention.query[head]
+        if attention.layer == 0 and attention.kind != "cross":
+            return started_from(trace, attention.stack)
+        read = read_by(model, trace, attention, "query")
+        same = (norm for norm in trace.norms if norm.output.shape == read.shape)
+        return next((norm.input for norm in same if np.allclose(norm.output, read)), read)
     if stage == "written":
         parts = contributions(model, trace, attention.stack)
         return next(part.added for part in parts if part.name == attention.name)

@@ -78,7 +78,8 @@ def expected_around(case: Case, source: Origin) -> set[str]:
         found.add("norm")
     if attention.projection.normed and not source.refusal:
         found |= {"query_norm", "key_norm"}
-    return found | ({"positions"} if config.adds_positions or turns else set())
+    adds = config.adds_positions and is_first
+    return found | ({"positions"} if adds or turns else set())
 
 
 def printed(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from typing import cast
 
+import numpy as np
 import pytest
 
 from model.analysis.stream.around_heads import AroundHeads
@@ -10,10 +11,12 @@ from viz.explorer import message as sent
 from viz.explorer.message import payload
 
 
-def around_heads(stage: str = "weights", *, text: str = "Tom Hill saw a red ball") -> sent.Json:
+def around_heads(
+    stage: str = "weights", *, text: str = "Tom Hill saw a red ball", layer: int = 1
+) -> sent.Json:
     model = tiny.loaded("house-gpt")
     trace = model.trace(text)
-    attention = trace.attention[1]
+    attention = trace.attention[layer]
     tokens = [token.text for token in trace.tokens]
     return payload(
         attention,
@@ -49,3 +52,21 @@ def test_what_stands_around_the_heads_comes_where_it_is_small_or_shown(
     monkeypatch.setattr("viz.explorer.around.LARGEST", 0)
     names = [stage["name"] for stage in cast(list[dict[str, str]], around_heads()["stages"])]
     assert names[0] == "query"
+
+
+def test_the_first_stage_is_positions_in_the_first_layer_and_above_it_the_stream_that_enters() -> (
+    None
+):
+    labels = []
+    for layer in (0, 1):
+        message = around_heads(layer=layer)
+        first = cast(list[dict[str, str]], message["stages"])[0]
+        labels.append(first["label"])
+        assert ("enters layer 1" in first["title"]) == (layer == 1)
+    assert labels == ["positions", "stream"]
+    model = tiny.loaded("house-gpt")
+    trace = model.trace("Tom Hill saw a red ball")
+    entering = AroundHeads(model, trace, trace.attention[1]).entering
+    assert entering is not None
+    np.testing.assert_array_equal(entering, trace.residual["decoder"][2])
+    assert not np.allclose(entering, trace.residual["decoder"][0])

@@ -66,6 +66,15 @@ def test_every_answer_is_what_pytorch_makes_of_the_printed_numbers(name: str, ki
         assert answers == pytest.approx(expected.tolist(), rel=1e-9, abs=1e-9), exercise.task
 
 
+@each("name", NAMES)
+def test_a_task_names_layers_in_words_and_no_two_axes_look_alike(name: str) -> None:
+    for exercise in (one for sheet in sheets(name) for one in sheet.exercises):
+        assert not re.search(r"(encoder|decoder)\.\d", exercise.task), exercise.task
+    for exercise in made(name, "Cut into heads"):
+        batch, heads, tokens, width = exercise.answers[0].values
+        assert batch not in (heads, tokens, width, exercise.answers[1].values[-1])
+
+
 def run_again(name: str, exercise: Exercise) -> tuple[Tensor, Tensor, list[int], int]:
     """The scaled and masked scores (key,) of the row that a task names, the values, its keys, its head."""
     trace = source(name).trace

@@ -12,7 +12,7 @@ from model.nn.intervention import MASKS, SMALLEST, Intervention
 from model.nn.patches import Patch
 from tests.cases import each
 from tests.pages.reading import visit
-from viz.state.link import TEXT_LIMIT, View, from_link, to_link
+from viz.state.link import RENAMED, TEXT_LIMIT, View, from_link, to_link
 from viz.state.presets import EXAMPLES, example_claim
 
 characters = st.characters(exclude_categories=["Cs"])
@@ -137,6 +137,25 @@ def test_an_unreadable_part_takes_its_default_and_leaves_the_rest(name: str, val
     assert replace(view, head=View().head) == View()
     if name != "head":
         assert view.head == 2
+
+
+@each(("page", "former"), [
+    ("attention", "Edges"),
+    ("all_heads", "Through W_O"),
+    ("all_heads", "A head as matrices"),
+    ("training", "Beside a GRU"),
+])  # fmt: skip
+def test_a_link_with_the_former_name_of_a_view_opens_it(page: str, former: str) -> None:
+    app = visit(page, show=former)
+    (row,) = [row for row in app.segmented_control if row.label == "Show"]
+    assert former not in row.options
+    assert row.value == RENAMED[former]
+    assert app.query_params["show"] == RENAMED[former]
+
+
+def test_every_former_name_is_tried() -> None:
+    assert set(RENAMED) == {"Edges", "Through W_O", "A head as matrices", "Beside a GRU"}
+    assert not set(RENAMED) & set(RENAMED.values())
 
 
 def test_the_unchanged_start_needs_no_link() -> None:

@@ -8,7 +8,7 @@ from model import Intervention, Model, Trace, load_model, models
 from tests.cases import each
 from viz.questions.question import Scene
 from viz.state.link import View, from_link, to_link
-from viz.state.navigation import PAGES
+from viz.state.navigation import PAGES, PLACES
 from viz.tour.progress import TourState, read
 from viz.tour.steps import (
     MODEL,
@@ -25,9 +25,9 @@ from viz.tour.steps import (
 ACTS: dict[str, dict[str, object]] = {  # what the reader does, as fields of the view
     "tokens": {"text": TEXT},
     "positions": {"show": "Added to the tokens"},
-    "scores": {"stage": "scores", "key": 1},
+    "scores": {"stage": "scores", "key": 1},  # the largest score of row 12: 42.5
     "scaling": {"intervention": Intervention(scale=1.0)},
-    "mask": {"intervention": Intervention(mask="none")},
+    "mask": {"intervention": Intervention(mask="none"), "key": 2},
     "weights": {"stage": "output", "key": 1},
     "heads": {"place": "decoder.1.self", "head": 0},
     "feed-forward": {"show": "Contributions"},
@@ -44,7 +44,11 @@ TURNS: tuple[tuple[str, dict[str, object], tuple[str, ...]], ...] = (
     ("tokens", {"text": TEXT, "model": "minilm", "place": "encoder.0.self"},
      (models["minilm"].title, models[MODEL].title)),
     ("positions", {"show": "The table"}, ("“The table”", "“Added to the tokens”")),
-    ("scores", {"stage": "scores"}, ("scores are open", "outside the frame")),
+    ("scores", {"stage": "scores"}, ("scores are open", "“·Tom” (12)", "largest")),
+    ("scores", {"stage": "scores", "key": 0},
+     ("“·Tom” (12)", "“Tom” (0) has a score of 30.1", "larger")),
+    ("scores", {"stage": "scores", "query": 3, "key": 5}, ("“·a” (3)", "“·ball” (5) comes after", "masked")),
+    ("scores", {"stage": "scores", "query": 0, "key": 0}, ("“Tom” (0)", "only one score", "another row")),
     ("scores", {"query": 3}, ("“Q” is open", "“scores”")),
     ("scores", {"stage": "weights", "key": 1}, ("“weights” is open", "“scores”")),
     ("scores", {"stage": "scores", "key": 1, "intervention": UNMASKED},
@@ -53,12 +57,13 @@ TURNS: tuple[tuple[str, dict[str, object], tuple[str, ...]], ...] = (
     ("scaling", {"intervention": Intervention(scale=0.5)}, ("something else: scores × 0.5", "√dₖ")),
     ("scaling", {"intervention": Intervention(scale=1.0, mask="none", positions=False)},
      ("That is right", "no mask and positions off")),
+    ("mask", {"intervention": UNMASKED}, ("lifted", "had hidden")),
     ("mask", {"intervention": UNSCALED}, ("something else: scores not scaled", "“none: future visible”")),
     ("weights", {"key": 1}, ("“scaled” is open", "“weights”")),
-    ("weights", {"stage": "weights", "key": 0}, ("“·Tom” (12)", "“Tom” (0) has 0.085", "darkest")),
+    ("weights", {"stage": "weights", "key": 0}, ("“·Tom” (12)", "“Tom” (0) has 0.085", "largest weight")),
     ("weights", {"stage": "weights", "key": 1},
      ("Right:", "“·Tom” (12)", "“·Hill” (1) has the most, 0.879", "“output”")),
-    ("weights", {"stage": "output"}, ("“·Tom” (12) has 0.000", "Go back", "darkest")),
+    ("weights", {"stage": "output"}, ("“·Tom” (12) has 0.000", "Go back", "largest weight")),
     ("weights", {"stage": "output", "query": 0, "key": 0}, ("“Tom” (0)", "only one cell", "another row")),
     ("weights", {"stage": "output", "key": 1, "intervention": UNSCALED},
      ("changed: scores not scaled", "the unchanged model")),
@@ -171,10 +176,33 @@ def test_a_step_keeps_the_sentence_and_model_of_the_reader_and_fits_in_the_link(
 def test_a_model_that_cannot_do_a_step_is_told_in_a_sentence_and_no_other() -> None:
     encoder = View(text="the cat sat", model="minilm", place="encoder.0.self")
     refused = [step.name for step in TOUR_STEPS if unfit(step, traced(encoder), encoder)]
-    assert refused == ["mask", "heads", "prediction", "laboratory"]
+    assert refused == ["mask", "prediction", "heads", "laboratory"]
     one = View(text="a", model=MODEL)
     told = [step.name for step in TOUR_STEPS if unfit(step, traced(one), one)]
     assert told == [name for name in NAMES if name != "tokens"]
+
+
+def test_the_tour_goes_through_the_places_of_the_menu_in_their_order() -> None:
+    places = [
+        place
+        for step in TOUR_STEPS
+        for place, pages in PLACES.items()
+        if step.page in [page.file for page in pages]
+    ]
+    assert places == sorted(places, key=list(PLACES).index)
+    assert set(places) == {"Walk", "Heads", "Experiments"}
+
+
+def test_every_step_has_something_to_read_off_or_to_predict() -> None:
+    """Whoever only clicks what a step names has not done it."""
+    reads = {
+        "scores",
+        "mask",
+        "weights",
+        "heads",
+    }  # their act depends on the numbers of the picture
+    assert {step.name for step in TOUR_STEPS if step.question} | reads == set(NAMES)
+    assert all(step.question for step in TOUR_STEPS if step.reads_off)
 
 
 @each("number", range(len(TOUR_STEPS) + 1))

@@ -1,7 +1,12 @@
 """The lesson: 90 minutes, and every link opens what it says."""
 
+import html
 from urllib.parse import parse_qsl, urlsplit
 
+import numpy as np
+
+from model import load_model
+from model.nn.places import head_label
 from tests.cases import each
 from tests.pages.reading import control, visit
 from viz.state.link import View, address, from_link
@@ -51,5 +56,30 @@ def test_the_lesson_to_print_has_each_part_with_its_link() -> None:
     assert "A lesson of 90 minutes" in page
     for at, part in enumerate(parts()):
         assert part.title in page
+        assert html.escape(part.expect) in page
         assert f"https://x.org/{at}?a=1&amp;b=2" in page
     assert "<td>85–90</td>" in page
+
+
+def test_what_is_expected_of_the_first_head_is_what_the_model_gives() -> None:
+    model = load_model("house-gpt", device="cpu")
+    expected = {part.title: part.expect for part in parts()}
+    for name in ("Hill", "Reed"):
+        trace = model.trace(View().text.replace("Hill", name))
+        (likeliest,) = model.tokenizer.named([int(trace.prediction.after(-1).argmax())])
+        assert likeliest.text == f" {name}"
+        row = trace.find("decoder.1.self").weights(7)[-1]
+        assert (int(row.argmax()), trace.tokens[1].text) == (1, f" {name}")
+    assert "largest weight is on “Reed”" in expected["From a sentence to the next word"]
+    trace = model.trace(View().text)
+    assert f"{trace.find('decoder.1.self').weights(7)[-1].max():.2f}" == "0.89"
+    assert "0.89" in expected["One head, step by step"]
+    previous = {
+        (one.name, head): float(np.diagonal(one.weights(head), -1).mean())
+        for one in trace.attention
+        for head in range(one.heads)
+    }
+    heads = sorted(previous, key=previous.__getitem__)[-2:]
+    assert heads == [("decoder.0.self", 5), ("decoder.0.self", 2)]
+    for head in heads:
+        assert f"{head_label(head)} ({previous[head]:.3f}" in expected["Do heads have jobs?"]

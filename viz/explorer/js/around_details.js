@@ -28,6 +28,9 @@ function positionDetails(scene) {
   const [before, after] = [derived.before_positions, derived.positions].map((one) =>
     precise(lengthOf(one, scene, width)),
   );
+  if (stage.captions.length === 0) {
+    return [paragraph(`Length of the vector of ${tokenOf(scene)}: ${after}.`)]; // the stream as it enters
+  }
   const turned = "A rotation changes the direction of a vector, not its length: ";
   return [
     paragraph(`Length of the vector of ${tokenOf(scene)}: ${before} before, ${after} after.`),

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.arithmetic.sizes import feed_forward_parameters, norm_parameters, projection_parameters
+from model.trace.records import NormRecord
 from model.trace.unproven import proven
+from viz.notation.names import norm_name, sublayer_name
 from viz.questions.exercises.exercise import (
     Answer,
     Exercise,
@@ -257,8 +259,9 @@ def norm_of_a_vector(source: ExerciseSource, random: Random) -> Exercise:
         f"Differences from it: {listing(apart, digits)}.",
     )
     return Exercise(
-        f"These are {count} entries of the vector that {norm.name} reads at position {token}. Take them as a "
-        f"whole vector and calculate its {law.name}, without γ and β. ε is {norm.epsilon:g}.",
+        f"These are {count} entries of the vector that a norm reads at position {token} "
+        f"({_norm_name(source, norm)}). Take them as a whole vector and calculate its {law.name}, without γ "
+        f"and β. ε is {norm.epsilon:g}.",
         tuple(f"entry {entry}" for entry in range(first, first + count)),
         (vector,),
         (
@@ -270,6 +273,10 @@ def norm_of_a_vector(source: ExerciseSource, random: Random) -> Exercise:
         (Answer("normalized", tuple(out), 2),),
         law.recalled,
     )
+
+
+def _norm_name(source: ExerciseSource, norm: NormRecord) -> str:
+    return norm_name(norm.name, source.config, stacks=len(source.trace.stacks))
 
 
 def norm_of_an_entry(source: ExerciseSource, random: Random) -> Exercise:
@@ -293,7 +300,8 @@ def norm_of_an_entry(source: ExerciseSource, random: Random) -> Exercise:
     normalized = apart / printed[named]
     out = normalized * printed["γ"] + printed.get("β", 0.0)
     return Exercise(
-        f"{norm.name}, entry {entry} at position {token}: calculate what the norm gives. The {named} is "
+        f"{_norm_name(source, norm)}, entry {entry} at position {token}: calculate what the norm gives. "
+        f"The {named} is "
         f"√({law.size} + ε) of the whole vector.",
         tuple(numbers),
         (given,),
@@ -333,10 +341,18 @@ def cut_into_heads(source: ExerciseSource, random: Random) -> Exercise:
     attention = random.choice(source.trace.attention)
     heads, tokens, width = attention.query.shape
     keys = attention.key.shape[1]
-    batch, column = random.randrange(2, 65), random.randrange(heads * width)
+    others = {
+        heads,
+        tokens,
+        keys,
+        width,
+    }  # a batch of another number, so that no two axes look alike
+    batch = random.choice([number for number in range(2, 65) if number not in others])
+    column = random.randrange(heads * width)
     head, entry = divmod(column, width)
+    where = sublayer_name(attention.name, stacks=len(source.trace.stacks))
     return Exercise(
-        f"{attention.name}: a batch of {batch} sentences, each as long as this one, has queries of shape "
+        f"{where}: a batch of {batch} sentences, each as long as this one, has queries of shape "
         f"({batch}, {tokens}, {heads * width}). They are cut into {heads} heads. What is their shape then, "
         f"what is the shape of the scores over {keys} keys, and in which head and entry is column {column}?",
         (),
@@ -529,6 +545,16 @@ KINDS: tuple[ExerciseKind, ...] = (
     ExerciseKind(
         "Loss of a token", r"L = \ln\sum_v e^{\ell_v} - \ell_y", loss_of_a_token, _predicts
     ),
+)
+
+
+# About ten minutes for somebody with a pocket calculator; the other kinds are spare.
+TEN_MINUTES = (
+    "Cut into heads",
+    "A scaled score",
+    "Softmax of a row",
+    "Mask a key",
+    "A weighted sum",
 )
 
 

@@ -19,6 +19,7 @@ from model.nn.places import Place, layer_label
 from viz.explorer.assets import static_address
 from viz.explorer.bundle import BUNDLED
 from viz.notation.labels import token_label
+from viz.shell import class_bar
 from viz.state.link import PARAMETERS, View
 from viz.state.look import is_loaded, loaded
 from viz.state.session import carried_link, change_view, current, to_remember
@@ -73,6 +74,8 @@ def _goals() -> dict[str, object]:
     }
     if (chosen := to_remember()) is not None:
         goals["chosen"] = chosen
+    if (led := class_bar.to_remember()) is not None:
+        goals["led"] = led
     if not is_loaded(view.model):
         return goals
     changed = loaded(view.model).changed

@@ -88,7 +88,9 @@ def head_results(look: Look) -> Panel:
         return _map_of_lengths(look, partial(say_encoder, look, no_logit))
     shown = one_of("Picture", (EFFECT, PARTS, LENGTH), "all-heads-writes-as")
     head = name_of(look, (look.place, look.head))
-    view = replace(current(), show="Edges", intervention=UNCHANGED)  # as this page shows the run
+    view = replace(
+        current(), show="What does it carry?", intervention=UNCHANGED
+    )  # as this page shows the run
     edges = partial(view_link, "pages/attention.py", f"What each edge of {head} carries →", view)
     if shown == LENGTH:
         return _map_of_lengths(look, edges)

@@ -11,7 +11,7 @@ from model.nn.intervention import UNCHANGED
 from model.serving.engine import Request
 from viz.notation.markdown import plain
 from viz.questions.exercises.exercise import Exercise, ExerciseKind, ExerciseSource
-from viz.questions.exercises.kinds import KINDS, kinds_of
+from viz.questions.exercises.kinds import KINDS, TEN_MINUTES, kinds_of
 from viz.questions.exercises.sheets import (
     PUPILS,
     ExerciseSheet,
@@ -26,6 +26,7 @@ from viz.shell.panel import Caption, Panel, refusals
 from viz.state.link import address, short_link
 from viz.state.look import Look, loaded, traced
 from viz.state.session import current
+from viz.views.for_a_class.reach import warn_of_a_local_address
 
 STYLE = "<style>.given td, .given th { padding: 0 0.8rem 0 0; text-align: left; }</style>"
 _FIRST = "Softmax of a row"  # the exercise that is shown first
@@ -49,7 +50,9 @@ def exercises(look: Look) -> Panel:
     )
     with st.popover("Kinds"):
         label = "Exercises on each sheet"
-        pills = st.pills(label, names, selection_mode="multi", default=names, key="class-kinds")
+        short = [name for name in names if name in TEN_MINUTES]
+        pills = st.pills(label, names, selection_mode="multi", default=short, key="class-kinds")
+        st.caption(f"These {len(short)} take about ten minutes. The others are spare.")
     chosen = tuple(name for name in names if name in pills)
     with refusals():
         sheets = _sheets(request, chosen, seed, pupils)
@@ -63,6 +66,7 @@ def exercises(look: Look) -> Panel:
     return Panel(
         "class-exercises",
         below=[
+            warn_of_a_local_address,
             partial(_preview, sheet.kinds[at], sheet.exercises[at], f"class-answer-{pupil}-{at}"),
             partial(_downloads, request, chosen, seed, pupils, about),
             Caption(

@@ -25,6 +25,7 @@ from viz.state.link import View, address, from_link, opening_link, short_link
 from viz.state.navigation import entry, page_link
 from viz.state.presets import EXAMPLES
 from viz.state.session import current
+from viz.views.for_a_class.reach import warn_of_a_local_address
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class LessonPart:
     link: Mapping[str, str]  # the parameters that open it there
     look: str
     ask: str
+    expect: str  # what is a good answer
 
 
 @cache
@@ -65,6 +67,7 @@ def _part(sentence: str = "", opens: Mapping[str, str] | None = None, **said: An
 def lesson() -> None:
     """The parts with the minutes at which they begin, and the list as a page to print."""
     known = parts()
+    warn_of_a_local_address()
     links = (address(page_address(entry(part.page).address or "./"), part.link) for part in known)
     st.download_button(
         "The lesson, to print",
@@ -81,6 +84,7 @@ def lesson() -> None:
         with what:
             page_link(part.page, f"**{plain(part.title)}** →", **part.link)
             st.markdown(f"Look: {plain(part.look)}  \nAsk: {plain(part.ask)}")
+            st.caption(f"Expect: {plain(part.expect)}")
 
 
 def lesson_page(addresses: tuple[str, ...]) -> bytes:
@@ -90,6 +94,7 @@ def lesson_page(addresses: tuple[str, ...]) -> bytes:
     rows = "".join(
         f"<tr><td>{end - part.minutes}–{end}</td><td><p><strong>{html.escape(part.title)}</strong><br>"
         f"Look: {html.escape(part.look)}<br>Ask: {html.escape(part.ask)}<br>"
+        f"Expect: {html.escape(part.expect)}<br>"
         f"<code>{html.escape(link)}</code></p></td></tr>"
         for part, end, link in zip(known, ends, addresses, strict=True)
     )
@@ -121,11 +126,12 @@ def share() -> None:
     link = address(page_address("./"), {class_bar.JOIN: mine.code})
     with st.container(horizontal=True, gap="large"):
         with st.container():
+            warn_of_a_local_address()
             st.markdown("The link for your class:")
             st.code(link, language=None, wrap_lines=True)
             st.markdown(
                 "On every page there is now a line with **Show this page**: it shows your class what you "
-                "see there. Keep this tab open: after a reload your class needs a new link."
+                "see there. After a reload the class goes on: this browser keeps it."
             )
         drawn = segno.make(link, error="m", micro=False).svg_data_uri(
             scale=6, dark="#000", light="#fff", border=4
@@ -140,8 +146,7 @@ def _embed() -> None:
     st.subheader("Embed")
     if not settings().frame_ancestors:
         st.caption(
-            "Other sites cannot show this app in a frame. Whoever runs it names the sites that may, in "
-            "`ATTENTION_FRAME_ANCESTORS`."
+            "Other sites cannot show this app in a frame. Whoever runs it can allow it for single sites."
         )
         return
     view = short_link(replace(current(), show=""))[0]

@@ -1,5 +1,5 @@
-"""The laboratory's bench: what is changed now, the way back, a switch or an editor for each field of an
-intervention, and the cards to begin with."""
+"""The laboratory's bench: what is changed now, the way back, and a switch or an editor for each field of an
+intervention."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,6 @@ from viz.figures.cells import CLICKED, edges
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, signed
-from viz.shell.pictures import look_for
 from viz.state.intervention_words import (
     COUNTERFACTUAL,
     MASK_VALUES,
@@ -30,13 +29,11 @@ from viz.state.intervention_words import (
     parts,
 )
 from viz.state.look import Look, traced
-from viz.state.presets import PATCH_KIND, PRESETS, Preset, preset_of
 from viz.state.session import (
     Control,
     can_undo,
     current,
     intervene,
-    open_view,
     set_intervention,
     shown,
     switch,
@@ -172,11 +169,11 @@ def window(look: Look) -> None:
                 f"The model’s own window: {keys} keys, in {layers} of {len(own)} sub-layers."
             )
         changed = look.request.intervention.window
-        if changed and changed == current().intervention.window and _hides_nothing(look, changed):
+        if changed and changed == current().intervention.window and hides_nothing(look, changed):
             st.caption("This window is as wide as the text: it hides nothing.")
 
 
-def _hides_nothing(look: Look, width: int) -> bool:
+def hides_nothing(look: Look, width: int) -> bool:
     """Whether a window reaches over the whole text in every layer."""
     attentions = [one for one in look.trace.attention if one.kind != "cross"]
     choice = MASKS[look.request.intervention.mask]
@@ -499,34 +496,6 @@ EDITORS = {
     ),
     "More": Editor(_rest_state, (_factor, _mask_value, _dropout, _where)),
 }
-
-
-def cards(
-    presets: Sequence[Preset] = PRESETS, title: str = "Try one", name: str = "laboratory-card"
-) -> None:
-    """One button a preset; below the one that is open, what to look for. name: what keys begin with."""
-    opened = preset_of(current())
-    with st.container(key=f"{name}s", gap="xsmall"):
-        st.markdown(f"**{title}**")
-        for number, preset in enumerate(presets):
-            st.button(
-                f"**{preset.title}** {preset.question}",
-                key=f"{name}-{number}",
-                type="primary" if preset is opened else "secondary",
-                width="stretch",
-                on_click=_open,
-                args=(preset,),
-            )
-            with st.container():  # one place, whether there is something to say or not
-                if preset is opened:
-                    look_for(plain(preset.look_for))
-
-
-def _open(preset: Preset) -> None:
-    set_intervention(preset.view.intervention)
-    open_view(preset.view)
-    if preset.put_in:
-        st.session_state[PATCH_KIND] = preset.put_in
 
 
 STYLE = Path(__file__).with_name("bench.css")

@@ -2,6 +2,7 @@
 stream."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -17,13 +18,14 @@ from model.analysis.run_comparison import (
     divergences,
     largest_difference,
     losses,
+    most_moved,
     movement,
     ranked,
     rounding,
     row_statistics,
 )
 from model.analysis.tokens.prediction import divergence, expectation, probabilities
-from model.nn.places import layer_label
+from model.nn.places import Head, head_label, layer_label
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from model.trace.unproven import NotShownError
@@ -41,6 +43,7 @@ from viz.notation.theme import MORE, WEIGHT, rgba
 from viz.shell.model_picker import say_encoder
 from viz.shell.panel import Caption, Check, Formula, Panel, Table, draw_panel
 from viz.state.look import Look, traced
+from viz.state.session import change_view, current
 
 DIVERGENCE = r"D_{\mathrm{KL}}(p \,\|\, q) = \sum_v p_v \ln \frac{p_v}{q_v}"
 LOSS = r"\text{loss}_t = -\ln p(\text{token}_{t+1} \mid \text{tokens} \le t)"
@@ -399,6 +402,28 @@ def effect_row(look: Look) -> None:
                 help=effect.meaning,
                 width="content",
             )
+        _most_moved(before, after, (look.place, look.head))
+
+
+def _most_moved(before: Trace, after: Trace, opened: Head) -> None:
+    """The way to the head that a change moves most, where that is another one than the open head."""
+    heads = [(one.name, head) for one in after.attention for head in range(one.heads)]
+    moved = most_moved(before, after, heads)
+    if moved is None or moved.head == opened:
+        return
+    query, key = moved.cell
+    st.button(
+        f"{head_label(moved.head)} changes most: from {fixed(moved.before, 2)} to {fixed(moved.after, 2)} →",
+        key="laboratory-most-moved",
+        type="tertiary",
+        help="Opens that head, at the weight that changes most.",
+        on_click=_open_moved,
+        args=(moved.head, query, key),
+    )
+
+
+def _open_moved(head: Head, query: int, key: int) -> None:
+    change_view(replace(current(), place=head[0], head=head[1], query=query, key=key))
 
 
 def effects(

@@ -20,6 +20,7 @@ from model.analysis.attribution.patching import (
     growing_map,
     spots_of,
 )
+from model.loading.registry import models
 from model.nn.patches import Patch, PatchPart
 from model.nn.places import Head, Place, head_label, layer_label
 from model.run.protocols import check_same_length
@@ -36,12 +37,13 @@ from viz.notation.numbers import signed
 from viz.shell.background import Offer, passes_or_offer
 from viz.shell.model_picker import say_encoder
 from viz.shell.panel import Caption, Formula, Panel, Part, Table
+from viz.shell.pictures import look_for
 from viz.shell.request import still_asked
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
-from viz.state.presets import HEAD_OUTPUTS, PATCH_KIND, PATCHES, STREAM_STATES
+from viz.state.presets import HEAD_OUTPUTS, PATCH_KIND, PATCHES, STREAM_STATES, preset_of
 from viz.state.session import current, intervene, second_text
-from viz.views.laboratory.editors import cards
+from viz.views.laboratory.cards import open_preset
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -82,6 +84,25 @@ class MapRequest:
     reads: tuple[PathReads, ...] = READS
 
 
+def pairs() -> None:
+    """A button for each pair of sentences that shows a patch well, with its model; it opens both."""
+    opened = preset_of(current())
+    with st.container(key="laboratory-patch-cards", gap="xsmall"):
+        st.markdown("**Pairs of sentences to open**")
+        for number, preset in enumerate(PATCHES):
+            st.button(
+                f"**{preset.title}** {preset.question}",
+                key=f"laboratory-patch-card-{number}",
+                type="primary" if preset is opened else "secondary",
+                width="stretch",
+                help=f"“{plain(preset.view.text)}”, in {models[preset.view.model].short_title}",
+                on_click=open_preset,
+                args=(preset,),
+            )
+        if opened in PATCHES:
+            look_for(plain(opened.look_for))
+
+
 def patch(look: Look) -> Panel:
     """The map of what each part of sentence B's run does in A's; a click puts that part in."""
     if not still_asked(look) or current().intervention != look.request.intervention:
@@ -93,7 +114,7 @@ def patch(look: Look) -> Panel:
         )
         return Panel("laboratory-patch", picture=partial(say_encoder, look, words))
     examples: list[Part] = [
-        partial(cards, PATCHES, "Examples", "laboratory-patch-card"),
+        pairs,
         Formula(SHARE),
     ]
     put_in = current().intervention.patch

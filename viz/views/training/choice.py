@@ -46,7 +46,7 @@ OTHER_TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 KEY = "training"  # of the choice, and of the link's parameter
 HERE = "induction"  # the model that a visitor can train, and whose training is shown first
 TRAIN_HERE = "Train one here"  # the view in which a visitor trains it
-BESIDE = "Beside a GRU"  # the view that compares it
+BESIDE = "Is a GRU as good?"  # the view that compares it
 SAID_TWICE = 10  # symbols of a random list
 CHARACTERS = 500  # of the text: it stands in the link, whose room it shares with the sentence
 

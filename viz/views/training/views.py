@@ -267,7 +267,6 @@ def tried() -> Panel:
             partial(
                 st.table, pd.DataFrame(measured(claim, runs, by_processor)).set_index("variant")
             ),
-            Caption(f"What it does not show: {plain(claim.limits)}"),
             Caption(
                 f"{drawn[0].steps[-1]} steps each. Sizes and rates were chosen after trials with one seed at "
                 "other settings. Processors round in different ways, and some runs magnify that. To show how "
@@ -280,7 +279,8 @@ def tried() -> Panel:
         table=Table(columns),
     )
     verdict = VERDICTS[claims.verdict(claim, runs)]
-    return Panel("claim", below=[f"**The claim:** {plain(claim.words)} **{verdict}**", curves])
+    said = f"**The claim:** {plain(claim.words)} **{verdict}** What they do not show: {plain(claim.limits)}"
+    return Panel("claim", below=[said, curves])
 
 
 def measured(claim: Claim, runs: Runs, by_processor: Runs) -> list[dict[str, str]]:

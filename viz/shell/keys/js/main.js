@@ -16,6 +16,7 @@ export default function mount({ data, parentElement, setTriggerValue }) {
     keyboards.set(parentElement, (keyboard = new Keyboard(root)));
   }
   if (data.chosen) keepModel(data.chosen);
+  if ("led" in data) keepClass(data.led);
   keyboard.links.take(data.view);
   keyboard.finder.take(data, {
     open: (address) => keyboard.links.go(address),
@@ -111,6 +112,11 @@ function keep(name, value) {
 /** Keeps the name of a model in this browser, where the server reads it when the next visit begins. */
 function keepModel(name) {
   document.cookie = `attention-model=${encodeURIComponent(name)}; max-age=31536000; samesite=strict`;
+}
+
+/** Keeps the class that this visitor leads until the browser is closed, so that a reload does not end it. */
+function keepClass(led) {
+  document.cookie = `attention-class=${encodeURIComponent(led)}; samesite=strict${led ? "" : "; max-age=0"}`;
 }
 
 /** Whether the key goes into a box. */

@@ -1,0 +1,63 @@
+"""The chosen cell: of a sentence of one's own it is the last token's largest weight, until another is
+chosen."""
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+from model import Trace
+from tests.cases import each
+from tests.pages.reading import visit
+from viz.state.engine import engine
+from viz.state.link import View, from_link, to_link
+from viz.state.navigation import HOME, PAGES
+
+OWN = "Anna saw the red ball near the river and took the ball to Tom"
+
+
+def run_of(view: View) -> Trace:
+    return engine().model(view.model, lambda *news: None).trace(view.text)
+
+
+def largest_of_the_last_token(view: View) -> tuple[int, int]:
+    row = run_of(view).find(view.place).weights(view.head)[-1]
+    return len(row) - 1, int(np.argmax(row))
+
+
+def view_of(app: AppTest) -> View:
+    assert not app.exception
+    view: View = app.session_state["view"]
+    return view
+
+
+@each("page", [page.file for page in PAGES if page.reads and not page.lends])
+def test_a_link_with_a_sentence_alone_opens_at_the_last_token(page: str) -> None:
+    view = view_of(visit(page, text=OWN))
+    assert view.cell == largest_of_the_last_token(view)
+
+
+@each(("model", "place"), [("minilm", "encoder.3.self"), ("stories", "decoder.0.self")])
+def test_so_does_another_model(model: str, place: str) -> None:
+    view = view_of(visit("pages/attention.py", model=model, place=place))
+    assert view.cell == largest_of_the_last_token(view)
+
+
+def test_a_typed_sentence_has_a_cell_of_its_own_and_a_chosen_cell_stays() -> None:
+    app = visit("pages/attention.py", head="3")
+    assert view_of(app).cell == View().cell
+    (box,) = [box for box in app.text_area if box.label == "Your sentence"]
+    box.set_value(OWN).run()
+    assert view_of(app).cell == largest_of_the_last_token(view_of(app)) != View().cell
+    chosen = visit("pages/attention.py", text=OWN, query="4", key="2")
+    assert view_of(chosen).cell == (4, 2)
+    chosen.run()
+    assert view_of(chosen).cell == (4, 2)
+
+
+@each("page", [HOME, "pages/attention.py"])
+def test_a_link_says_a_cell_that_was_chosen_even_where_it_is_that_of_the_first_sentence(
+    page: str,
+) -> None:
+    own = View(text=OWN)
+    assert from_link(to_link(own)) == (own, ())
+    view = view_of(visit(page, **to_link(own)))
+    assert view.cell == own.cell != largest_of_the_last_token(own)
