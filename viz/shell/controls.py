@@ -21,6 +21,7 @@ from viz.state.link import TEXT_LIMIT, short_link
 from viz.state.navigation import page_link
 from viz.state.presets import EXAMPLES, SentenceExample
 from viz.state.session import (
+    can_undo,
     change_view,
     control,
     current,
@@ -179,7 +180,8 @@ def undo_button() -> None:
 
 
 def choose_parts(look: "Look") -> None:
-    """The three changes of the main job as switches: mask, scaling, and the chosen head."""
+    """The three changes of the main job as switches: mask, scaling, and the chosen head. In simple detail the
+    first stands alone until something was changed."""
     model, intervention = look.model, current().intervention
     if not model.runs:
         return
@@ -194,6 +196,8 @@ def choose_parts(look: "Look") -> None:
                 lambda on: intervene(mask="model" if on == hides else other),
             ),
         )
+        if current().detail == "simple" and not (intervention.changes or can_undo()):
+            return
     _choose_scaling()
     head = (look.place, look.head)
     st.toggle(

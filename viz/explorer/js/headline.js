@@ -1,30 +1,16 @@
 // What the numbers of the chosen head say, in a sentence above the map.
 
 import { topPositions } from "./derive.js";
-import { choiceOf, Drawn, write } from "./elements.js";
+import { write } from "./elements.js";
 import { isOneText } from "./groups.js";
 import { rowOf } from "./steps.js";
 
 const MOSTLY = 0.5; // a weight from which on a token attends mostly to one key
-const RUNS = { baseline: "Before", changed: "After", difference: "Difference" };
 
-export class Headline {
-  drawn = new Drawn();
-
-  /** `headline`: where the sentence stands. `runs`: where the shown run is chosen. */
-  constructor({ headline, runs }) {
-    Object.assign(this, { headline, runs });
-  }
-
-  draw(scene) {
-    this.headline.hidden = false;
-    write(this.headline, scene.before ? changeInWords(scene) : rowInWords(scene));
-    const { run, change } = scene;
-    if (!this.drawn.differs("runs", run, scene.before !== null)) return;
-    const choose = (chosen) => change({ run: chosen });
-    const choice = () => choiceOf("Run", { options: RUNS, chosen: run, choose, name: "run" });
-    this.runs.replaceChildren(...(scene.before ? [choice()] : []));
-  }
+/** Writes it. `scene`: of the shown run. */
+export function drawHeadline(holder, scene) {
+  holder.hidden = false;
+  write(holder, scene.before ? changeInWords(scene) : `${scene.isUnchanged ? "Before: " : ""}${rowInWords(scene)}`);
 }
 
 /** What a row of weights says: “·Tom looks back at ·Hill: 0.89 of its attention.” */
