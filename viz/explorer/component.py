@@ -65,9 +65,9 @@ def explorer(
     """Draws one attention layer with the selected cell, and returns the cell: the nearest that exists.
 
     layers: names of those to choose among. claims: what is to be seen in some of the run's heads. `select`,
-    `open_layer` and `set_detail` take what the reader chooses, before the page runs again. run: by which the browser
-    knows its layers again. mount: a name for this place. hero: what the screen of the main job shows, which
-    lays the explorer out in its own way. The others: as `payload` takes them, which raises.
+    `open_layer` and `set_detail` take what the reader chooses, before the page runs again. run: by which the
+    browser knows its layers again. mount: a name for this place. hero: what the screen of the main job shows,
+    which lays the explorer out in its own way. The others: as `payload` takes them, which raises.
     """
     chosen = selection.clamped(heads=attention.heads, queries=len(queries), keys=len(keys))
     message = payload(

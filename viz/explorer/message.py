@@ -77,9 +77,10 @@ class HeadClaim:
 class Hero:
     """What the screen of the main job shows beside a layer: what is changed, in words, how sure the model was
     of each token, a share from 0 to 1 or None, and the loss of the sentence as it is printed. `before` is
-    None where nothing is changed. decimals: of a probability. opens: nobody asked for a cell, so it opens on the largest weight of the
-    last token. detail: how much is shown. ways: from a chosen cell, what each is called and its address,
-    which the browser completes with the cell; one without parameters leads to the session's own view."""
+    None where nothing is changed. decimals: of a probability. opens: nobody asked for a cell, so it opens on
+    the largest weight of the last token. detail: how much is shown. ways: from a chosen cell, what each is
+    called and its address, which the browser completes with the cell; one without parameters leads to the
+    session's own view."""
 
     change: str
     sure: Mapping[RunName, Sequence[float | None] | None] | None = None

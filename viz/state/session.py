@@ -74,8 +74,8 @@ def change_view(view: View) -> None:
 
 
 def open_view(view: View) -> None:
-    """A view that comes from elsewhere, an example or a link: the explorer forgets where it was. One that does
-    not ask for full detail keeps the visitor's own."""
+    """A view that comes from elsewhere, an example or a link: the explorer forgets where it was. One that
+    does not ask for full detail keeps the visitor's own."""
     change_view(view if view.detail == "full" else replace(view, detail=_own_detail()))
     forget()
 

@@ -183,7 +183,8 @@ export class Drawing {
   fadeTo(figure, derived) {
     const { picture, faded } = this;
     const { run } = this.explorer.received;
-    const place = JSON.stringify([figure.layout.boxes, figure.rowLabels, figure.columnLabels, figure.runs, this.explorer.stage.name]);
+    const { layout, rowLabels, columnLabels, panels } = figure;
+    const place = JSON.stringify([layout.boxes, rowLabels, columnLabels, panels.map(({ quantity }) => quantity)]);
     this.faded = { derived, run, place };
     if (faded?.place !== place || faded.derived === derived) return;
     this.fade.start(picture.figure, picture.view.palette, faded.run === run ? HEAD : SWITCH);

@@ -24,7 +24,10 @@ LOSS = "The mean of −ln p over the sentence's own tokens, in nats: 0 where eac
 STYLE = f"<style>{Path(__file__).with_suffix('.css').read_text(encoding='utf-8')}</style>"
 READ = 2**22  # logits that are read for the loss each time the page is drawn: 50 ms
 DECIMALS: dict[Detail, int] = {"simple": 2, "full": 3}
-WAYS = {"why?": "Why this score?", "carries": "Edges"}  # from a cell: views of the page of attention
+WAYS = {
+    "why?": "Why this score?",
+    "carries": "Edges",
+}  # from a cell: views of the page of attention
 
 
 def hero_of(look: Look) -> Hero:
@@ -37,7 +40,9 @@ def hero_of(look: Look) -> Hero:
     has_loss, view, first = lost["after"] is not None, current(), View()
     error = max(rounding(run) for run in runs.values() if run is not None)
     certain = max(error, 5 * 10.0 ** -(DECIMALS[view.detail] + 1))
-    mean = {name: None if loss is None else nats(loss.mean(), certain) for name, loss in lost.items()}
+    mean = {
+        name: None if loss is None else nats(loss.mean(), certain) for name, loss in lost.items()
+    }
     reads = look.attention.kind != "cross" and look.attention.place.stack == "decoder"
     return Hero(
         words[:1].upper() + words[1:],
@@ -46,12 +51,13 @@ def hero_of(look: Look) -> Hero:
         decimals=min(settled(error), DECIMALS[view.detail]),
         opens=view.text != first.text and (view.query, view.key) == (first.query, first.key),
         detail=view.detail,
-        ways=_ways(view) if has_others() else {},
+        ways=ways(view) if has_others() else {},
     )
 
 
-def _ways(view: View) -> dict[str, str]:
-    """The addresses of the views that go on from a cell. A sentence too long for a link goes by the session."""
+def ways(view: View) -> dict[str, str]:
+    """The addresses of the views that go on from a cell. A sentence too long for a link goes by the
+    session."""
     first, (_, left_out) = View(), short_link(view)
     anywhere = replace(view.at(first.selection), place=first.place)
     file = "pages/attention.py"
