@@ -188,7 +188,7 @@ def test_a_card_leads_to_its_cell_and_the_session_stays(
     assert (asked["query"], asked["key"], asked["mask"]) == (["11"], ["1"], ["none"])
     assert page.evaluate("window.stays")
     if way == "why?":
-        expect(page.get_by_test_id("stMain").get_by_text("11 ·to")).to_be_visible()
+        expect(page.get_by_text("L1H7 · ·to → ·Hill", exact=True)).to_be_visible()
 
 
 def test_detail_is_in_the_address_and_comes_back_with_the_visitor(
@@ -199,7 +199,7 @@ def test_detail_is_in_the_address_and_comes_back_with_the_visitor(
     expect(page.get_by_text("Divide scores by")).to_have_count(0)
     page.get_by_test_id("detail-full").click()
     expect(page.get_by_text("Divide scores by")).to_be_visible()
-    expect(page.get_by_test_id("stages").get_by_role("radio", name="Q", exact=True)).to_be_visible()
+    expect(page.get_by_test_id("stage-query")).to_be_visible()
     page.wait_for_url("**detail=full*")
     again = open_page("/", on=page)
     expect(again.get_by_test_id("detail-full")).to_be_checked()

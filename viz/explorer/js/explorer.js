@@ -153,7 +153,7 @@ export class Explorer {
     event.preventDefault();
     if (!isOther) return this.choose({ head });
     this.state.head = head;
-    this.report();
+    this.python.report(this.state, true); // before the layer, whose tokens may move the cell
     this.open(place);
   }
 
