@@ -53,7 +53,7 @@ def explorer(
     claims: Sequence[HeadClaim] = (),
     select: Callable[[Selection], object] = lambda selection: None,
     open_layer: Callable[[str], object] = lambda name: None,
-    set_detail: Callable[[str], object] = lambda detail: None,
+    set_detail: Callable[[str], None] = lambda detail: None,
     run: str = "",
     device: str = "",
     mount: str = "explorer",
