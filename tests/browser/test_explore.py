@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -106,19 +107,26 @@ def test_before_after_and_difference_stand_in_the_same_pixels(
         for change in (Intervention(), Intervention(mask="none"))
     )
     place = page.get_by_test_id("figure").bounding_box()
-    for name, number in (("Before", old), ("After", new), ("Difference", new - old)):
-        page.get_by_role("radio", name=name, exact=True).click()
+    held = page.get_by_role("button", name="Before", exact=True)
+    for press, number in (
+        (lambda: held.press("Enter"), old),
+        (lambda: held.press("Enter"), new),
+        (lambda: page.keyboard.down("b"), old),
+        (lambda: page.keyboard.up("b"), new),
+        (page.get_by_role("button", name="Difference").click, new - old),
+    ):
+        press()
         ready(page)
         assert page.get_by_test_id("figure").bounding_box() == place
         words = page.get_by_test_id("figure").get_attribute("aria-label") or ""
         said = float(words.rsplit(": ", 1)[1].replace("−", "-").split(",")[0].split(" ")[0])
-        assert said == pytest.approx(float(number), abs=6e-5), name
+        assert said == pytest.approx(float(number), abs=6e-5)
 
 
 def test_a_head_that_is_switched_off_is_struck_through_and_says_its_loss(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/")
+    page = open_page("/", detail="full")
     ready(page)
     page.get_by_text("Head L1H7").click()
     expect(page.get_by_test_id("headline")).to_contain_text("L1H7 off")
@@ -151,7 +159,7 @@ def test_an_encoder_says_how_far_its_vector_moves(open_page: Callable[..., Page]
 
 @pytest.mark.parametrize("stage", ["query", "scores", "output"])
 def test_every_stage_keeps_the_map_where_it_is(open_page: Callable[..., Page], stage: str) -> None:
-    page = open_page("/")
+    page = open_page("/", detail="full")
     ready(page)
     before = page.get_by_test_id("figure").bounding_box()
     page.get_by_test_id(f"stage-{stage}").click()
@@ -160,3 +168,91 @@ def test_every_stage_keeps_the_map_where_it_is(open_page: Callable[..., Page], s
     assert before is not None
     assert after is not None
     assert (before["x"], before["y"]) == (after["x"], after["y"])
+
+
+@pytest.mark.parametrize("way", ["why?", "carries"])
+def test_a_card_leads_to_its_cell_and_the_session_stays(
+    open_page: Callable[..., Page], way: str
+) -> None:
+    page = open_page("/", mask="none")
+    ready(page)
+    page.evaluate("window.stays = true")
+    page.get_by_test_id("figure").press("ArrowUp")
+    page.get_by_test_id("figure").press("Enter")
+    link = page.get_by_test_id("card").get_by_role("link", name=way)
+    asked = parse_qs(urlsplit(link.get_attribute("href") or "").query)
+    link.click()
+    page.wait_for_url("**/attention?*")
+    opened = {"why?": "Why this score?", "carries": "Edges"}[way]
+    expect(page.get_by_role("radio", name=opened)).to_be_checked()
+    assert (asked["query"], asked["key"], asked["mask"]) == (["11"], ["1"], ["none"])
+    assert page.evaluate("window.stays")
+    if way == "why?":
+        expect(page.get_by_text("L1H7 · ·to → ·Hill", exact=True)).to_be_visible()
+
+
+def test_detail_is_in_the_address_and_comes_back_with_the_visitor(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    page = open_page("/", on=fresh_page())
+    ready(page)
+    expect(page.get_by_text("Divide scores by")).to_have_count(0)
+    page.get_by_test_id("detail-full").click()
+    expect(page.get_by_text("Divide scores by")).to_be_visible()
+    expect(page.get_by_test_id("stage-query")).to_be_visible()
+    page.wait_for_url("**detail=full*")
+    again = open_page("/", on=page)
+    expect(again.get_by_test_id("detail-full")).to_be_checked()
+    again.get_by_test_id("detail-simple").click()
+    expect(again.get_by_test_id("detail-simple")).to_be_checked()
+    again.wait_for_url(re.compile(r"^(?!.*detail=)"))
+
+
+def test_on_a_phone_the_switches_are_a_bar_at_the_foot_of_the_window(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    page = open_page("/", on=fresh_page(viewport={"width": 390, "height": 844}))
+    ready(page)
+    bar = page.locator(".st-key-hero-switches")
+    page.get_by_test_id("figure").press("Enter")
+    figure, card = (page.get_by_test_id(name).bounding_box() for name in ("figure", "card"))
+    assert figure is not None
+    assert card is not None
+    assert card["y"] >= figure["y"] + figure["height"]
+    assert 0 <= card["x"] < card["x"] + card["width"] <= 390
+    for place in (page.get_by_test_id("headline"), page.get_by_test_id("heads")):
+        place.scroll_into_view_if_needed()
+        box = bar.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] == pytest.approx(844, abs=1)
+    bar.get_by_text("Hide the future").click()
+    expect(page.get_by_test_id("headline")).to_contain_text("No mask")
+
+
+def test_an_encoder_and_decoder_chooses_its_stack_before_its_head(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/", model="translate-en-fr", text="the black cat sleeps")
+    ready(page)
+    heads = page.get_by_test_id("heads")
+    expect(heads.get_by_role("grid")).to_have_count(1)
+    heads.get_by_role("radio", name="Cross-attention").click()
+    expect(heads.get_by_role("grid", name="Cross-attention")).to_be_visible()
+    expect(heads.get_by_role("grid")).to_have_count(1)
+    expect(page.get_by_test_id("readout")).to_contain_text("cross L0H0")
+    columns = page.locator(".header").get_by_role("radio")
+    expect(columns).to_have_text(["the", "black", "cat", "sleeps"])
+
+
+def test_of_many_heads_those_of_one_layer_are_seen(open_page: Callable[..., Page]) -> None:
+    page = open_page("/", model="minilm", text="the cat sat", place="encoder.0.self", head=3)
+    ready(page)
+    heads = page.get_by_test_id("heads")
+    expect(heads.get_by_role("rowheader")).to_have_count(6)
+    expect(heads.get_by_role("gridcell")).to_have_count(12)
+    heads.get_by_role("rowheader", name="L4").click()
+    expect(heads.get_by_role("gridcell")).to_have_count(12)
+    expect(page.get_by_test_id("readout")).to_contain_text("L4H3")
+    page.get_by_test_id("head-3").press("ArrowDown")
+    expect(page.get_by_test_id("readout")).to_contain_text("L5H3")
+    expect(heads.get_by_role("gridcell", selected=True)).to_be_focused()

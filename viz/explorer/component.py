@@ -53,6 +53,7 @@ def explorer(
     claims: Sequence[HeadClaim] = (),
     select: Callable[[Selection], object] = lambda selection: None,
     open_layer: Callable[[str], object] = lambda name: None,
+    set_detail: Callable[[str], None] = lambda detail: None,
     run: str = "",
     device: str = "",
     mount: str = "explorer",
@@ -63,10 +64,10 @@ def explorer(
 ) -> Selection:
     """Draws one attention layer with the selected cell, and returns the cell: the nearest that exists.
 
-    layers: names of those to choose among. claims: what is to be seen in some of the run's heads. `select`
-    and `open_layer` take what the reader chooses, before the page runs again. run: by which the browser
-    knows its layers again. mount: a name for this place. hero: what the screen of the main job shows, which
-    lays the explorer out in its own way. The others: as `payload` takes them, which raises.
+    layers: names of those to choose among. claims: what is to be seen in some of the run's heads. `select`,
+    `open_layer` and `set_detail` take what the reader chooses, before the page runs again. run: by which the
+    browser knows its layers again. mount: a name for this place. hero: what the screen of the main job shows,
+    which lays the explorer out in its own way. The others: as `payload` takes them, which raises.
     """
     chosen = selection.clamped(heads=attention.heads, queries=len(queries), keys=len(keys))
     message = payload(
@@ -96,6 +97,7 @@ def explorer(
         on_selection_change=lambda: hear(mount, select),
         on_layer_change=lambda: _open(mount, layers, open_layer),
         on_check_change=lambda: _note_asked(mount),
+        on_detail_change=lambda: set_detail(str(st.session_state[mount].get("detail"))),
     )
     return chosen
 

@@ -8,7 +8,7 @@ sent, so that the weights can be checked.
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -77,13 +77,18 @@ class HeadClaim:
 class Hero:
     """What the screen of the main job shows beside a layer: what is changed, in words, how sure the model was
     of each token, a share from 0 to 1 or None, and the loss of the sentence as it is printed. `before` is
-    None where nothing is changed. opens: nobody asked for a cell, so it opens on the largest weight of the
-    last token."""
+    None where nothing is changed. decimals: of a probability. opens: nobody asked for a cell, so it opens on
+    the largest weight of the last token. detail: how much is shown. ways: from a chosen cell, what each is
+    called and its address, which the browser completes with the cell; one without parameters leads to the
+    session's own view."""
 
     change: str
     sure: Mapping[RunName, Sequence[float | None] | None] | None = None
     loss: Mapping[RunName, str | None] | None = None
+    decimals: int = 3
     opens: bool = False
+    detail: Literal["simple", "full"] = "simple"
+    ways: Mapping[str, str] = field(default_factory=dict)
 
 
 LARGEST = 18_000_000  # bytes of one head; Streamlit's limit on a message is 20 MB

@@ -23,6 +23,7 @@ from viz.state.look import loaded, traced
 from viz.state.navigation import page_link
 from viz.state.presets import EXAMPLES, SentenceExample, reference_example
 from viz.state.session import (
+    can_undo,
     change_view,
     control,
     current,
@@ -217,7 +218,8 @@ def undo_button() -> None:
 
 
 def choose_parts(look: "Look") -> None:
-    """The three changes of the main job as switches: mask, scaling, and the chosen head."""
+    """The three changes of the main job as switches: mask, scaling, and the chosen head. In simple detail the
+    first stands alone until something was changed."""
     model, intervention = look.model, current().intervention
     if not model.runs:
         return
@@ -232,6 +234,8 @@ def choose_parts(look: "Look") -> None:
                 lambda on: intervene(mask="model" if on == hides else other),
             ),
         )
+        if current().detail == "simple" and not (intervention.changes or can_undo()):
+            return
     _choose_scaling()
     head = (look.place, look.head)
     st.toggle(

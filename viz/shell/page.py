@@ -45,6 +45,7 @@ from viz.state.navigation import page_link
 from viz.state.session import (
     carried_link,
     change_view,
+    choose_detail,
     control,
     current,
     opens_with,
@@ -230,6 +231,7 @@ def explored(seen: Look, *, layers: bool = False, hero: Hero | None = None) -> N
         else claims(current(), baseline or seen.trace, seen.trace, seen.request.intervention),
         select=lambda selection: change_view(current().at(selection)),
         open_layer=lambda name: change_view(replace(current(), place=name)),
+        set_detail=choose_detail,
         run=seen.run,
         device=seen.trace.device,
         origin=origin(seen.model, seen.trace, seen.attention),

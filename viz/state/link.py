@@ -4,7 +4,7 @@ Pure."""
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 from urllib.parse import quote, unquote, urlencode
 
 from model.loading.registry import may_be_linked, models
@@ -17,6 +17,7 @@ from model.system.settings import settings
 from viz.explorer.selection import STAGES, Selection
 
 TEXT_LIMIT = settings().longest_text  # characters of a sentence in the box or in a link
+Detail = Literal["simple", "full"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class View:
     )
     second_text: str = ""  # beside the first, where two are compared
     second_model: str = ""
+    detail: Detail = "simple"  # how much Explore shows
     intervention: Intervention = Intervention()
 
     @property
@@ -255,6 +257,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "model": _model,
     "second_model": lambda given: given and _model(given),
     "stage": _one_of(*STAGES),
+    "detail": _one_of(*get_args(Detail)),
     **dict.fromkeys(("scale", "fill", "dropout"), _number),
     "mask": lambda given: _one_of(*MASKS)(given),
     "hidden": _members(_whole),

@@ -355,8 +355,12 @@ def html_link(
 
 def leading_to(file: str, parameters: Mapping[str, str] = THIS_VIEW) -> str:
     """The attributes of an HTML link to a page, which viz/shell/keys follows within the app."""
-    link = html.escape(address(f"/{entry(file).address}", parameters))
-    return f'href="{link}" data-page'
+    return f'href="{html.escape(page_address(file, parameters))}" data-page'
+
+
+def page_address(file: str, parameters: Mapping[str, str] = THIS_VIEW) -> str:
+    """Where a page is found in the app, with the parameters of a view."""
+    return address(f"/{entry(file).address}", parameters)
 
 
 def view_link(file: str, label: str, view: View) -> None:

@@ -3,7 +3,7 @@ models and files that were opened."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 from urllib.parse import unquote
 
 import streamlit as st
@@ -17,11 +17,12 @@ from model.nn.intervention import Intervention
 from model.trace.dropped import FORGOTTEN, is_dropped
 from viz.explorer.shown import forget
 from viz.state import url
-from viz.state.link import PARAMETERS, View, from_link, short_link, to_link
+from viz.state.link import PARAMETERS, Detail, View, from_link, short_link, to_link
 from viz.state.way_back import came_back, way_back
 from viz.telemetry.metrics import count_page
 
 COOKIE = "attention-model"  # viz/shell/keys/js/main.js writes it
+DETAIL_COOKIE = "attention-detail"  # viz/explorer/js/detail.js writes it
 _CHOSEN = "chosen-model"  # session state
 
 
@@ -97,21 +98,36 @@ def take_cell_choice() -> CellChoice | None:
 
 
 def open_view(view: View, *, undoable: bool = False) -> None:
-    """A view that comes from elsewhere, an example or a link: the explorer forgets where it was. undoable:
-    whether `undo` leads back, with all that it replaced."""
+    """A view that comes from elsewhere, an example or a link: the explorer forgets where it was. One that does
+    not ask for full detail keeps the visitor's own. undoable: whether `undo` leads back, with all that it
+    replaced."""
     if undoable:
         _note(view)
-    change_view(view)
+    change_view(view if view.detail == "full" else replace(view, detail=_own_detail()))
     take_cell_choice()  # the view has its cell
     forget()
+
+
+def _own_detail() -> Detail:
+    """What was chosen in this session, or in this browser before."""
+    if _VIEW in st.session_state:
+        return current().detail
+    kept = st.context.cookies.get(DETAIL_COOKIE)
+    return next((detail for detail in get_args(Detail) if detail == kept), View().detail)
 
 
 def lend_view(view: View) -> None:
     """Opens a view on this page alone: the next page has the present one back, unless the reader
     chooses another sentence or model here."""
-    st.session_state[_LENT] = (current(), view)
-    st.session_state[_STRAY] = (st.session_state[_PAGE], to_link(view), current())
+    kept = current()
     open_view(view)
+    st.session_state[_LENT] = (kept, current())
+    st.session_state[_STRAY] = (st.session_state[_PAGE], to_link(current()), kept)
+
+
+def choose_detail(name: str) -> None:
+    """How much Explore shows, where there is such a detail."""
+    change_view(replace(current(), detail="full" if name == "full" else "simple"))
 
 
 def arrived() -> bool:

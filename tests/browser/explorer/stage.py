@@ -15,7 +15,7 @@ from model.analysis.stream.around_heads import AroundHeads
 from model.trace.records import Attention
 from tests.viz.explorer.records import labels
 from viz.explorer import Selection, assets, bundle, payload
-from viz.explorer.message import HeadClaim, without_arrays
+from viz.explorer.message import HeadClaim, Hero, without_arrays
 from viz.explorer.packing import packed
 
 ADDRESS = "http://explorer.test"
@@ -112,6 +112,7 @@ class Stage:
         run: str = "",
         claims: Sequence[HeadClaim] = (),
         around: Sequence[AroundHeads] = (),
+        hero: Hero | None = None,
     ) -> None:
         """Hands the browser what Python sends; `asked` is the reader's choice, where it counts. held: the
         parts that come without their arrays, because the browser has them already. run: its name; each stage
@@ -131,6 +132,7 @@ class Stage:
         )
         extra = {"selection": asdict(selection), "revision": revision, "mount": self.mount}
         extra |= {"run": run or self.mount, "claims": [asdict(claim) for claim in claims]}
+        extra |= {"hero": hero and asdict(hero)}
         block = packed(without_arrays(message, held) | extra | {"assets": assets.addresses()})
         self.page.evaluate("block => window.send(block)", base64.b64encode(block).decode())
 

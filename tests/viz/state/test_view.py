@@ -71,6 +71,7 @@ views = st.builds(
     target=st.none() | st.text(characters, max_size=60),
     second_text=st.text(characters, max_size=60),
     second_model=st.sampled_from(["", *sorted(models)]),
+    detail=st.sampled_from(["simple", "full"]),
     intervention=interventions,
 )
 

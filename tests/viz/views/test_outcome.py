@@ -1,15 +1,19 @@
 """What comes of a run, beside the map: against PyTorch's cross-entropy and softmax."""
 
 import re
+from dataclasses import replace
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
 import torch
+from streamlit.testing.v1 import AppTest
 from torch.nn.functional import cross_entropy
 
 from model import Intervention, load_model
 from tests.pages.reading import visit
-from viz.state.link import View
+from viz.state.link import View, from_link
+from viz.views.home.outcome import ways
 
 UNMASKED = Intervention(mask="none")
 
@@ -22,21 +26,24 @@ def logits_and_tokens(intervention: Intervention) -> tuple[torch.Tensor, torch.T
     return torch.from_numpy(trace.require_prediction().rows(0, len(ids)).copy()), ids
 
 
-def shown() -> str:
+def shown(**parameters: str) -> str:
     """The rows and the loss, as the page has them, without markup."""
-    app = visit("home", mask="none")
+    app = visit("home", mask="none", **parameters)
     drawn = " ".join(one.value for one in app.get("html") if 'class="outcome"' in one.value)
-    return re.sub(r"<style>.*</style>|<[^>]+>", " ", drawn, flags=re.DOTALL)
+    return re.sub(r"<[^>]+>", " ", drawn)
 
 
-def test_the_losses_and_probabilities_are_pytorchs() -> None:
-    words = shown()
+@pytest.mark.parametrize(("parameters", "decimals"), [({}, 2), ({"detail": "full"}, 3)])
+def test_the_losses_and_probabilities_are_pytorchs(
+    parameters: dict[str, str], decimals: int
+) -> None:
+    words = shown(**parameters)
     losses = []
     for change in (Intervention(), UNMASKED):
         logits, ids = logits_and_tokens(change)
         losses.append(float(cross_entropy(logits[:-1], ids[1:])))
-        assert f"{float(torch.softmax(logits[-1].double(), -1).max()):.3f}" in words
-    was, now = (f"{loss:.3f}" for loss in losses)
+        assert f"{float(torch.softmax(logits[-1].double(), -1).max()):.{decimals}f}" in words
+    was, now = (f"{loss:.{decimals}f}" for loss in losses)
     assert f"{was} → {now}" in words
 
 
@@ -54,6 +61,53 @@ def test_how_sure_the_model_was_of_each_token(monkeypatch: pytest.MonkeyPatch) -
         assert first is None
         np.testing.assert_allclose(rest, shares, atol=1e-6)
     assert hero.change == "No mask"
+
+
+def toggles(app: AppTest) -> list[str]:
+    return [one.label.split()[0] for one in app.toggle]
+
+
+def test_the_first_switch_stands_alone_until_it_is_used() -> None:
+    app = visit("home")
+    assert toggles(app) == ["Hide"]
+    app.toggle[0].set_value(False).run()
+    assert toggles(app) == ["Hide", "Divide", "Head"]
+    next(one for one in app.button if "Undo" in one.label).click().run()
+    assert toggles(app) == ["Hide", "Divide", "Head"]
+
+
+@pytest.mark.parametrize("link", [{"scale": "1.0"}, {"detail": "full"}])
+def test_a_link_has_every_switch_that_it_asks_for(link: dict[str, str]) -> None:
+    assert toggles(visit("home", **link)) == ["Hide", "Divide", "Head"]
+
+
+def test_an_example_keeps_the_readers_detail() -> None:
+    app = visit("home", detail="full")
+    example = next(box for box in app.selectbox if box.label == "Examples")
+    example.set_value(example.options[1]).run()
+    view = app.session_state["view"]
+    assert view.text != View().text
+    assert view.detail == "full"
+    assert app.query_params["detail"] == "full"
+
+
+def test_another_head_is_chosen_among_the_same_maps() -> None:
+    app = visit("home")
+    heads = app.session_state["head-picker-heads"]
+    app.session_state["view"] = replace(app.session_state["view"], head=2)
+    app.run()
+    assert app.session_state["head-picker-heads"] is heads
+    app.toggle[0].set_value(False).run()
+    assert app.session_state["head-picker-heads"] is not heads
+
+
+def test_the_ways_from_a_cell_lead_to_the_same_run() -> None:
+    found = ways(View(text="Anna saw Tom", head=3, intervention=UNMASKED))
+    for address in found.values():
+        view, problems = from_link(dict(parse_qsl(urlsplit(address).query)))
+        assert not problems
+        assert (view.text, view.intervention) == ("Anna saw Tom", UNMASKED)
+    assert set(ways(View(text="\u4f60 " * 4_000)).values()) == {"/attention"}
 
 
 def test_an_encoder_has_no_loss_and_no_sure_tokens(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ export class Controls {
   }
 
   /** Rebuilds the buttons if the stages have changed. */
-  build({ stages }) {
+  build({ offered: stages }) {
     const steps = stages.map(({ name, step }) => name + step).join();
     if (this.drawn.differs("stages", steps)) this.buildStages(stages);
   }
@@ -51,7 +51,7 @@ export class Controls {
   }
 
   /** Marks what is chosen. */
-  mark({ stages, state, palette }) {
+  mark({ offered: stages, state, palette }) {
     const radios = [...this.strip.querySelectorAll("[role=radio]")];
     check(radios, stages.findIndex(({ name }) => name === state.stage));
     if (!this.drawn.differs("hues", palette, stages)) return;
@@ -59,7 +59,7 @@ export class Controls {
   }
 
   /** Draws the small pictures of a head's stages. */
-  drawStages({ layer, baseline, stages, palette, state: { span } }, derived, before) {
+  drawStages({ layer, baseline, offered: stages, palette, state: { span } }, derived, before) {
     const waits = stages.map((stage) => isMissing(layer, stage) || isLeftOut(layer, stage, derived));
     if (!this.drawn.differs("thumbnails", derived, before, palette, span, waits.join())) return;
     const side = thumbnailOf(stages);

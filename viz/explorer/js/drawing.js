@@ -5,20 +5,25 @@
 // window, theme or size change; choosing another cell only moves the marks. Data from Python are drawn on the
 // canvas first, and by Plotly after the next frame.
 
+import { Card } from "./card.js";
 import { Check } from "./check.js";
 import { Claim } from "./claim.js";
 import { Code } from "./code.js";
 import { DerivedHeads } from "./derived_heads.js";
 import { hasHead } from "./derive.js";
+import { Detail } from "./detail.js";
 import { afterFrame, drawnLarger, Drawn, keepingFocus } from "./elements.js";
+import { Fade, HEAD, SWITCH } from "./fade.js";
 import { loadKatex, loadPlotly } from "./libraries.js";
-import { Headline } from "./headline.js";
+import { drawHeadline } from "./headline.js";
 import { Header, HEADER } from "./header.js";
+import { brief, precise, simple } from "./numbers.js";
 import { Panel } from "./panel.js";
 import { Picture } from "./picture.js";
 import { Play } from "./play.js";
 import { REPORTED } from "./python.js";
 import { Readout, readoutOf } from "./readout.js";
+import { Runs } from "./runs.js";
 import { Sentence } from "./sentence.js";
 import { drawTable } from "./table.js";
 import { cellOf, figureOf } from "./view.js";
@@ -27,6 +32,7 @@ const [LOWEST, TALLEST] = [300, 680]; // pixels of a picture, which fits the win
 const BELOW = 80; // pixels of the window that stay free below it, for its legend and its readout
 const BELOW_OF_HERO = 112; // and for the stages
 const NARROWEST = 120;
+const WIDE = 1600; // pixels of a window in which full detail has both runs and their difference beside each other
 
 export class Drawing {
   drawn = new Drawn();
@@ -47,7 +53,13 @@ export class Drawing {
     const point = (cell) => this.picture.point(cell);
     this.sentence = new Sentence(parts.sentence, point);
     this.header = new Header(parts.header, point);
-    this.headline = new Headline(parts);
+    this.fade = new Fade(parts.fade);
+    this.card = new Card(parts.card, () => {
+      explorer.choose({ card: null });
+      parts.figure.focus();
+    });
+    this.shownRun = new Runs(parts.runs, (run) => explorer.choose(run), explorer.mountedUntil.signal);
+    this.detail = new Detail(parts, root, (detail) => explorer.python.told.detail(detail));
     this.play = new Play(parts.play, () => this.setPlaying(false));
     parts.openplay.onclick = () => this.setPlaying(true);
     this.check = new Check(parts.check);
@@ -83,6 +95,8 @@ export class Drawing {
     this.dropRest();
     this.resize.disconnect();
     removeEventListener("resize", this.measureAgain);
+    this.fade.end();
+    delete document.documentElement.dataset.run;
     this.picture.plotly?.purge(this.parts.plotly);
   }
 
@@ -117,8 +131,10 @@ export class Drawing {
   measure() {
     const { hero } = this.explorer.received;
     const compared = this.explorer.baseline !== null && !hero; // changes the picture's width
-    if (!this.resized && compared === this.root.classList.contains("compared")) return;
+    const known = this.root.classList;
+    if (!this.resized && compared === known.contains("compared") && this.isSplit === known.contains("split")) return;
     this.root.classList.toggle("hero", Boolean(hero));
+    this.root.classList.toggle("split", this.isSplit);
     this.root.classList.toggle("compared", compared);
     this.available = this.parts.stage.clientWidth;
     this.tallest = this.roomBelow();
@@ -135,31 +151,56 @@ export class Drawing {
     return Math.min(Math.max((innerHeight - top) / drawnLarger() - below, LOWEST), TALLEST);
   }
 
+  /** Whether both runs and their difference stand beside each other on the screen of the main job. */
+  get isSplit() {
+    const { received, baseline, state } = this.explorer;
+    return received.hero?.detail === "full" && baseline !== null && state.run === "changed" && innerWidth >= WIDE;
+  }
+
   drawPicture() {
     const { explorer, picture, available, tallest } = this;
     const { stage, state, layer, baseline, labels, palette, isLong, headName, received } = explorer;
     const { window, span } = state;
     const [derived, before] = this.runs();
     const byPlotly = picture.plotly && !isLong && !explorer.quick;
-    const run = received.hero ? state.run : null;
+    const run = received.hero && !this.isSplit ? state.run : null;
     const facts = [derived, before, palette, stage, window, span, run, available, tallest, byPlotly];
     if (this.drawn.differs("picture", ...facts)) {
       const room = { available, tallest };
       const title = stage.title.replaceAll("{head}", headName);
       const of = { stage, layer, baseline, derived, before, labels, window, span, run, head: state.head };
-      const header = received.hero ? HEADER : 0;
+      const header = received.hero && !this.isSplit ? HEADER : 0;
       const file = `attention-${headName.replaceAll(" ", "-")}-${stage.name}`;
       const view = { stage, labels, palette, file, isLong, byPlotly, span };
-      picture.draw(figureOf({ ...of, room, title, header }), view);
+      const figure = figureOf({ ...of, room, title, header });
+      if (received.hero) this.fadeTo(figure, derived);
+      picture.draw(figure, view);
     }
     picture.mark(cellOf(stage, state));
   }
 
-  /** The tokens above the map with their arcs, and what the numbers say in a sentence. */
+  /** On the same map another head fades in, and what a switch changes, more slowly. */
+  fadeTo(figure, derived) {
+    const { picture, faded } = this;
+    const { run } = this.explorer.received;
+    const { layout, rowLabels, columnLabels, panels } = figure;
+    const place = JSON.stringify([layout.boxes, rowLabels, columnLabels, panels.map(({ quantity }) => quantity)]);
+    this.faded = { derived, run, place };
+    if (faded?.place !== place || faded.derived === derived) return;
+    this.fade.start(picture.figure, picture.view.palette, faded.run === run ? HEAD : SWITCH);
+  }
+
+  /** The tokens above the map with their arcs, what the numbers say in a sentence, and what is chosen beside them. */
   drawHero() {
+    const { explorer, parts, picture } = this;
     const scene = this.scene(...this.runs());
-    this.header.draw(scene, this.picture.figure);
-    this.headline.draw(scene);
+    const shown = shownScene(scene);
+    this.header.draw(shown, picture.figure);
+    drawHeadline(parts.headline, shown);
+    this.shownRun.draw(scene.run, scene.before !== null);
+    this.card.draw(shown, picture.figure, parts.figure, explorer.headName);
+    this.detail.draw(scene.hero.detail, brief(scene.cellValues.at(-1)));
+    document.documentElement.dataset.run = scene.run;
   }
 
   /** Draws Plotly's picture if the canvas was first, then stages, panel, sentence, check and table. */
@@ -170,9 +211,10 @@ export class Drawing {
     const [derived, before] = this.runs();
     explorer.controls.drawStages(explorer, derived, before);
     const scene = this.scene(derived, before);
-    this.panel.draw(scene);
+    const shown = shownScene(scene);
+    this.panel.draw(scene, shown);
     this.code.draw(scene);
-    this.readout.say(readoutOf(scene, explorer.headName));
+    this.readout.say(readoutOf(shown, explorer.headName));
     if (!this.parts.play.hidden) this.play.draw(scene);
     if (!explorer.received.hero) this.sentence.draw(scene);
     this.drawCheck();
@@ -207,7 +249,8 @@ export class Drawing {
       ...{ several: state.several, withoutFirst: state.withoutFirst, available },
       ...{ queries: labels.query, keys: labels.key },
       hero: received.hero ?? null,
-      run: state.run,
+      written: received.hero?.detail === "simple" ? simple : precise,
+      ...{ run: state.run, card: state.card },
       formula: received.formulas[stage.name],
       code: received.code,
       words: picture.words({ row, column }),
@@ -242,4 +285,16 @@ export class Drawing {
     if (!numbers.open || !figure) return;
     drawTable(numbers.querySelector(".scroll"), figure, cellOf(stage, state));
   }
+}
+
+const unchanged = new WeakMap(); // from what is shown beside a layer to that of the unchanged run
+
+/** The scene of the run that is shown: while "Before" is, that of the unchanged one. */
+function shownScene(scene) {
+  const { hero, run, baseline, before } = scene;
+  if (!hero || run !== "baseline" || !before) return scene;
+  if (!unchanged.has(hero)) {
+    unchanged.set(hero, { ...hero, sure: hero.sure && { before: null, after: hero.sure.before } });
+  }
+  return { ...scene, layer: baseline, derived: before, before: null, hero: unchanged.get(hero), isUnchanged: true };
 }

@@ -8,9 +8,11 @@
 // main.js mounts it in a page of Streamlit's, viz/notebook/js/main.js in a notebook.
 
 import { isMissing } from "./around.js";
+import { cellName } from "./card.js";
 import { paletteOf } from "./colours.js";
 import { Controls } from "./controls.js";
 import { difference, hasHead } from "./derive.js";
+import { stagesIn } from "./detail.js";
 import { Drawing } from "./drawing.js";
 import { moveAmongRadios } from "./elements.js";
 import { contains, PLOTLY_TOKENS, windowAround, within } from "./geometry.js";
@@ -23,7 +25,7 @@ import { axisLength, cellOf, headName } from "./view.js";
 const SHOW_VALUES = new Set(["value", "output"]); // stages for which Python sends a large layer's values
 const START = {
   ...{ side: "reads", unit: "token", several: null, withoutFirst: false },
-  ...{ order: "largest", span: "layer", dimension: 0, window: null, run: "changed" },
+  ...{ order: "largest", span: "layer", dimension: 0, window: null, run: "changed", card: null },
 };
 // What is chosen, by mount: the one place of it. Streamlit may mount a place anew, with this script run anew.
 const states = (globalThis[Symbol.for("attention-explorer-states")] ??= new Map());
@@ -37,12 +39,12 @@ export class Explorer {
     const part = (name) => this.root.querySelector(`.${name}`);
     this.parts = new Proxy({}, { get: (found, name) => (found[name] ??= part(name)) });
     this.python = new Python();
+    this.mountedUntil = new AbortController();
     this.drawing = new Drawing(this, this.actions());
     this.root.onkeydown = moveAmongRadios;
     this.controls = new Controls(this.parts, (change) => this.choose(change));
     this.asked = (event) => this.take(event);
     channel.addEventListener(CHOOSE, this.asked);
-    this.mountedUntil = new AbortController();
     followLecture(this, this.mountedUntil.signal);
   }
 
@@ -66,6 +68,7 @@ export class Explorer {
     if (data.revision !== before?.revision) this.adopt(data);
     this.clamp();
     if (data.hero && (before ? data.run !== before.run : data.hero.opens)) this.showNews(before);
+    this.offered = data.hero ? stagesIn(data.hero.detail, this.stages, this.state.stage) : this.stages;
     this.drawing.load(data.assets);
     this.controls.build(this);
     this.drawing.draw();
@@ -131,6 +134,7 @@ export class Explorer {
     const before = { ...this.state };
     Object.assign(this.state, change);
     this.clamp();
+    if (this.state.card !== cellName(this.state)) this.state.card = null;
     if (this.state.stage !== before.stage) this.state.window = null;
     const { row, column } = cellOf(this.stage, this.state);
     if (this.state.window && !contains(this.state.window, row, column)) {
@@ -149,7 +153,7 @@ export class Explorer {
     event.preventDefault();
     if (!isOther) return this.choose({ head });
     this.state.head = head;
-    this.report();
+    this.python.report(this.state, true); // before the layer, whose tokens may move the cell
     this.open(place);
   }
 
@@ -181,7 +185,8 @@ export class Explorer {
     return {
       choose: ({ row, column }) => {
         const isSink = this.stage.sink && column === this.layer.keys; // it is no key that can be chosen
-        this.choose({ [this.stage.rows]: row, ...(isSink ? {} : { [this.stage.columns]: column }) });
+        const place = { [this.stage.rows]: row, ...(isSink ? {} : { [this.stage.columns]: column }) };
+        this.choose(isSink ? place : { ...place, ...this.cardOn({ query: row, key: column }) });
         if (!this.state.window) zoom();
       },
       move: (rows, columns) => {
@@ -190,10 +195,19 @@ export class Explorer {
         this.parts.unseen.textContent = this.drawing.picture.words(cellOf(this.stage, this.state));
       },
       follow: ({ rings, place, head }) => this.follow(rings, place, head),
-      enter: zoom,
-      leave: () => this.choose({ window: null }),
+      enter: () => {
+        this.choose(this.cardOn(this.state));
+        zoom();
+      },
+      leave: () => this.choose(this.state.card ? { card: null } : { window: null }),
+      hasCard: ({ row, column }) => this.state.card === cellName({ query: row, key: column }),
       setSpan: (span) => this.choose({ span }),
     };
+  }
+
+  /** Opens the card of a cell, on the screen of the main job. */
+  cardOn(cell) {
+    return this.received.hero && this.drawing.picture.isOfTokens ? { card: cellName(cell) } : {};
   }
 
   /** Rings what words name, or opens the layer and head that they name. */

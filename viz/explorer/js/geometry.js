@@ -25,6 +25,17 @@ export function tickPositions(count, limit = LABELS, start = 0) {
   return ticks;
 }
 
+/** The first tokens of words among `count` positions from `start` on, no two nearer than `apart`. `words`: the number
+ *  of each token's word. */
+export function wordStarts(words, start, count, apart) {
+  const starts = [];
+  for (let at = start; at < Math.min(start + count, words.length); at++) {
+    const isFirst = at === 0 || words[at] !== words[at - 1];
+    if (isFirst && (!starts.length || at - starts.at(-1) >= apart)) starts.push(at);
+  }
+  return starts;
+}
+
 /** The whole matrix; where it has more rows or columns than `most`, neighbouring positions share a cell. */
 export function wholeWindow(rows, columns, most = OVERVIEW) {
   const blocks = { rowBlock: Math.ceil(rows / most), columnBlock: Math.ceil(columns / most) };
@@ -54,9 +65,10 @@ export function contains({ row: top, rows, column: left, columns }, row, column)
 }
 
 /** Boxes, ticks and size of a figure with `count` panels side by side, or stacked where it is narrow. A panel
- *  with its labels is at most as tall as `tallest`. `header`: pixels above it for tokens that are no ticks, or 0. */
+ *  with its labels is at most as tall as `tallest`. `header`: pixels above it for tokens that are no ticks, or 0.
+ *  `rowWords`: the numbers of the rows' words, where only the first token of each has its label; or null. */
 export function figureLayout(plan) {
-  const { available, tallest, count, window, rowLabels, square, header = 0 } = plan;
+  const { available, tallest, count, window, rowLabels, square, header = 0, rowWords = null } = plan;
   const stacked = count > 1 && available < 640;
   const gap = stacked ? 34 : 18;
   const captions = count > 1 ? 22 : 0;
@@ -85,7 +97,9 @@ export function figureLayout(plan) {
     header,
     slanted: columns.slanted,
     columnTicks: columns.ticks,
-    rowTicks: tickPositions(window.rows, tickLimit(size.height), window.row),
+    rowTicks: rowWords
+      ? wordStarts(rowWords, window.row, window.rows, Math.ceil((LINE * window.rows) / size.height))
+      : tickPositions(window.rows, tickLimit(size.height), window.row),
     width: last.left + last.width + overhang + 6,
     height: last.top + last.height + BELOW,
   };

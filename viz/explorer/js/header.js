@@ -2,8 +2,10 @@
 
 import { ARC_TOKENS, Arcs, arcsOf } from "./arcs.js";
 import { check, Drawn, element, radio, span } from "./elements.js";
+import { contains, wordStarts } from "./geometry.js";
 import { isOneText } from "./groups.js";
 import { brief, precise } from "./numbers.js";
+import { LONG, SINK } from "./view.js";
 
 export const HEADER = 132; // pixels
 const [LETTER, LINE, AROUND] = [7.85, 19, 8]; // pixels of a letter and of a line of letters, and around a token
@@ -36,7 +38,7 @@ export class Header {
 
   /** `scene.hero.sure`: the probabilities of the tokens, { before, after }, or null. `figure`: the map. */
   draw(scene, figure) {
-    const isShown = figure.columnAxis === "key" && figure.rowAxis === "query";
+    const isShown = figure.columnAxis === "key" && figure.rowAxis === "query" && figure.layout.header > 0;
     this.holder.hidden = !isShown;
     if (!isShown) return;
     const { layer, keys, hero } = scene;
@@ -48,23 +50,32 @@ export class Header {
     this.drawArcs(scene.cell.query);
   }
 
-  build({ layout, window }) {
+  build(figure) {
+    const { layout, window } = figure;
     const [box] = layout.boxes;
     const { scene, holder } = this;
     const width = box.width / window.columns;
     const shown = scene.keys.short.slice(window.column, window.column + window.columns);
     this.first = window.column;
-    this.arranged = arrangement(shown, width);
-    const { form, height } = this.arranged;
+    const sink = figure.sink !== null && contains(window, window.row, figure.sink) ? [SINK] : [];
+    const { form, height, every } = arrangement([...shown, ...sink], width);
+    this.labelled = new Set(
+      scene.keys.full.length > LONG
+        ? wordStarts(scene.keys.word, window.column, window.columns, every)
+        : shown.map((_, n) => window.column + n).filter((_, n) => n % every === 0),
+    );
     const { sure } = scene.hero;
     const foot = layout.header - height - (sure ? SURE : 0) - 4;
     holder.className = `header ${form}`;
     holder.style.cssText = `left:${box.left}px;width:${box.width}px;top:${box.top - layout.header}px;height:${layout.header}px`;
     const place = (position) => `left:${(position - window.column) * width}px;width:${width}px`;
+    const line = (position) => {
+      const low = form === "staggered" && (position - window.column) % 2 ? LINE : 0;
+      return `${place(position)};top:${foot + low}px;height:${form === "upright" ? height : LINE}px`;
+    };
     this.tokens = shown.map((label, n) => {
       const position = window.column + n;
-      const low = form === "staggered" && n % 2 ? LINE : 0;
-      const style = `${place(position)};top:${foot + low}px;height:${form === "upright" ? height : LINE}px`;
+      const style = line(position);
       const axis = this.isOne ? "query" : "key";
       const choose = () => this.scene.change({ [axis]: position });
       const chip = radio(`column-${position}`, choose, { class: "column", style }, span("face", label));
@@ -82,13 +93,16 @@ export class Header {
       arcs.highest = Math.max(foot / 1.1, 20);
       arcs.stand(boxes, box.width, layout.header);
     }
-    holder.replaceChildren(this.ghosts.svg, this.arcs.svg, group, ...bars);
+    const title = "The sink: weight that goes to no token";
+    const names = sink.map((name) => span("face", name));
+    const above = names.map((name) => element("span", { class: "column sinkname", title, style: line(figure.sink) }, name));
+    holder.replaceChildren(this.ghosts.svg, this.arcs.svg, group, ...above, ...bars);
     if (sure) holder.append(element("span", { class: "surename" }, "p of token"));
   }
 
   /** Marks the chosen query and key. */
   mark() {
-    const { tokens, scene, arranged, first, isOne } = this;
+    const { tokens, scene, labelled, first, isOne } = this;
     const { cell, palette } = scene;
     check(tokens, (isOne ? cell.query : cell.key) - first);
     tokens.forEach((token, n) => {
@@ -96,7 +110,7 @@ export class Header {
       const axis = isOne && position === cell.query ? "query" : position === cell.key ? "key" : null;
       token.classList.toggle("plate", axis !== null);
       token.style.setProperty("--plate-ink", axis ? palette.ink[axis] : "");
-      token.classList.toggle("left-out", axis === null && n % arranged.every !== 0);
+      token.classList.toggle("left-out", axis === null && !labelled.has(position));
       token.ariaLabel = `${scene.keys.full[position]}${saysSure(scene.hero.sure, position)}`;
       token.title = token.ariaLabel;
     });
@@ -111,9 +125,8 @@ export class Header {
       const arcs = arcsOf({ derived: run, layer, groups, chosen: [query], withoutFirst: false });
       return arcs.filter(({ reads }) => reads);
     };
-    const isBefore = scene.run === "baseline";
-    this.ghosts.draw(isBefore ? [] : of(before), groups, palette);
-    this.arcs.draw(of(isBefore ? before : derived), groups, palette);
+    this.ghosts.draw(of(before), groups, palette);
+    this.arcs.draw(of(derived), groups, palette);
   }
 
   /** Shows the arcs of the token under the pointer, and rings its row. */

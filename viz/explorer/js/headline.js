@@ -1,30 +1,17 @@
 // What the numbers of the chosen head say, in a sentence above the map.
 
 import { topPositions } from "./derive.js";
-import { choiceOf, Drawn, write } from "./elements.js";
+import { write } from "./elements.js";
 import { isOneText } from "./groups.js";
+import { simple } from "./numbers.js";
 import { rowOf } from "./steps.js";
 
 const MOSTLY = 0.5; // a weight from which on a token attends mostly to one key
-const RUNS = { baseline: "Before", changed: "After", difference: "Difference" };
 
-export class Headline {
-  drawn = new Drawn();
-
-  /** `headline`: where the sentence stands. `runs`: where the shown run is chosen. */
-  constructor({ headline, runs }) {
-    Object.assign(this, { headline, runs });
-  }
-
-  draw(scene) {
-    this.headline.hidden = false;
-    write(this.headline, scene.before ? changeInWords(scene) : rowInWords(scene));
-    const { run, change } = scene;
-    if (!this.drawn.differs("runs", run, scene.before !== null)) return;
-    const choose = (chosen) => change({ run: chosen });
-    const choice = () => choiceOf("Run", { options: RUNS, chosen: run, choose, name: "run" });
-    this.runs.replaceChildren(...(scene.before ? [choice()] : []));
-  }
+/** Writes it. `scene`: of the shown run. */
+export function drawHeadline(holder, scene) {
+  holder.hidden = false;
+  write(holder, scene.before ? changeInWords(scene) : `${scene.isUnchanged ? "Before: " : ""}${rowInWords(scene)}`);
 }
 
 /** What a row of weights says: “·Tom looks back at ·Hill: 0.89 of its attention.” */
@@ -32,7 +19,7 @@ export function rowInWords({ layer, derived, cell, queries, keys }) {
   const row = rowOf(derived.weights, cell.query, layer.keys);
   const [most] = topPositions(row, 1);
   const [query, key] = [queries.short[cell.query], keys.short[most]];
-  const weight = row[most].toFixed(2);
+  const weight = simple(row[most]);
   if (!row[most]) return `${query} may look at nothing.`;
   const isOne = isOneText(layer);
   if (isOne && most === cell.query) return `${query} looks at itself: ${weight} of its attention.`;
@@ -44,7 +31,7 @@ export function rowInWords({ layer, derived, cell, queries, keys }) {
 /** What a change does to the chosen cell, and to the loss of the sentence. */
 export function changeInWords({ layer, derived, before, cell, queries, keys, hero }) {
   const at = cell.query * layer.keys + cell.key;
-  const [was, now] = [before, derived].map(({ weights }) => weights[at].toFixed(2));
+  const [was, now] = [before, derived].map(({ weights }) => simple(weights[at]));
   const gives = `${queries.short[cell.query]} gives ${keys.short[cell.key]} ${now} of its attention`;
   const words = `${hero.change}: ${gives}${was === now ? ", as before" : `, not ${was}`}`;
   if (!hero.loss) return `${words}.`;

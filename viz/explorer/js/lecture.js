@@ -18,7 +18,7 @@ export function followLecture(explorer, signal) {
 
 /** One step: how far stage, head, layer, row or column move. */
 function step(explorer, { stage = 0, head = 0, layer = 0, row = 0, column = 0 }) {
-  const { state, stages, layers, stage: shown } = explorer;
+  const { state, offered: stages, layers, stage: shown } = explorer;
   const next = (list, chosen, by) => list[within(list.findIndex(({ name }) => name === chosen) + by, list.length)];
   if (layer && layers.length) explorer.open(next(layers, explorer.layer.name, layer).name);
   if (stage) explorer.choose({ stage: next(stages, state.stage, stage).name });

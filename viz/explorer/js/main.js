@@ -14,6 +14,7 @@ export default function mount({ data, parentElement, setStateValue, setTriggerVa
   explorer.python.connect({
     tell: (selection) => setStateValue("selection", selection),
     open: (layer) => setTriggerValue("layer", layer),
+    detail: (detail) => setTriggerValue("detail", detail),
     check: (run) => setTriggerValue("check", run),
   });
   const mounted = (explorer.mounted = {});

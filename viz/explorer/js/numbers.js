@@ -36,6 +36,11 @@ export function brief(value) {
   return decimals(value, 2);
 }
 
+/** In simple detail: two decimals, and "<0.01" where they would show a 0 that it is not. */
+export function simple(value) {
+  return value > 0 && value < 0.005 ? "<0.01" : brief(value);
+}
+
 /** For the ends of a colour scale. */
 export function scaleEnd(value) {
   if (value === 0) return "0";

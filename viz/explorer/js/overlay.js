@@ -150,7 +150,8 @@ export function drawCorners(holder, { layout, captions, rowAxis, columnAxis }, p
 
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-/** Listens to pointer and keys on the figure. `actions`: describe(cell), light(cell or null), choose(cell),
+/** Listens to pointer and keys on the figure. `actions`: describe(cell), whose lines are null where they are to be
+ *  read elsewhere, light(cell or null), choose(cell),
  *  move(rows, columns), enter(), leave(). */
 export function listen(holder, tooltip, current, actions) {
   const cellUnder = (event) => {
@@ -172,6 +173,7 @@ export function listen(holder, tooltip, current, actions) {
   holder.onclick = (event) => {
     const cell = cellUnder(event);
     if (cell) actions.choose(cell);
+    showTooltip(tooltip, holder, event, cell && actions.describe(cell));
   };
   holder.onkeydown = (event) => {
     if (event.key in MOVES) actions.move(...MOVES[event.key]);

@@ -20,12 +20,12 @@ export class Panel {
   }
 
   /** `scene.katex` is undefined while it loads, null if it cannot be loaded; `scene.words` describe the chosen
-   *  cell. */
-  draw(scene) {
+   *  cell; `shown`: the scene of the run that is shown. */
+  draw(scene, shown) {
     this.drawFormula(scene);
     drawEffect(this.effect, scene);
     drawDetails(this.details, scene);
-    drawTopKeys(this.top, scene);
+    drawTopKeys(this.top, shown);
   }
 
   drawFormula({ stage, layer, derived, cell, order, formula, katex, palette, words }) {
@@ -191,7 +191,7 @@ function verdict(text, kind) {
 
 /** The keys with the largest weights for the chosen query. Clicking one chooses it. */
 function drawTopKeys(holder, scene) {
-  const { layer, derived, cell, keys, palette, hero } = scene;
+  const { layer, derived, cell, keys, palette, hero, written } = scene;
   const weights = rowOf(derived.weights, cell.query, layer.keys);
   const items = topPositions(weights, hero ? TOP_OF_HERO : TOP)
     .filter((j) => weights[j] > 0)
@@ -199,7 +199,7 @@ function drawTopKeys(holder, scene) {
       const label = `Key ${j} ${keys.full[j]}, weight ${precise(weights[j])}`;
       const look = { class: j === cell.key && "chosen", "aria-label": label };
       const token = [span("token", keys.short[j]), span("position", String(j))];
-      const weight = [bar(weights[j], palette.hue.weight), inked(weights[j], palette.ink.weight)];
+      const weight = [bar(weights[j], palette.hue.weight), inked(weights[j], palette.ink.weight, written)];
       const choose = () => scene.change({ key: j });
       return element("li", {}, button(`top-key-${rank}`, choose, look, ...token, ...weight));
     });
@@ -208,13 +208,13 @@ function drawTopKeys(holder, scene) {
     items.length
       ? element("ol", {}, ...items)
       : paragraph("Every key of this query is masked, so all its weights are 0."),
-    ...(derived.sink === null ? [] : [sinkLine(derived.sinkWeights[cell.query], palette)]),
+    ...(derived.sink === null ? [] : [sinkLine(derived.sinkWeights[cell.query], scene)]),
   );
 }
 
 /** What the sink takes of the row. */
-function sinkLine(weight, palette) {
-  const share = [bar(weight, palette.hue.weight), inked(weight, palette.ink.weight)];
+function sinkLine(weight, { palette, written }) {
+  const share = [bar(weight, palette.hue.weight), inked(weight, palette.ink.weight, written)];
   return element("p", { class: "sink", "data-testid": "sink" }, span("token", "sink"), span("position"), ...share);
 }
 

@@ -25,7 +25,7 @@ export class Picture {
   said = "";
 
   /** `parts`: the elements by class. `actions`: choose(cell), light({ query, key } or null), move(rows, columns),
-   *  enter(), leave(), setSpan("layer" or "head"), painted(). */
+   *  enter(), leave(), setSpan("layer" or "head"), hasCard(cell), painted(). */
   constructor(root, parts, actions) {
     Object.assign(this, { root, parts, actions });
     const describe = (cell) => this.describe(cell);
@@ -263,8 +263,9 @@ export class Picture {
     return `${this.places(cell).join(", ")}: ${values.join(", ")}`;
   }
 
-  /** The tooltip's lines for a cell under the pointer. */
+  /** The tooltip's lines for a cell under the pointer; null for the one whose card is open. */
   describe(cell) {
+    if (this.actions.hasCard(cell)) return null;
     const { panels, runs } = this.figure;
     const names = runs ?? [this.view.stage.cell];
     const values = panels.map((panel) => cellText(panel, cell.row, cell.column, brief));

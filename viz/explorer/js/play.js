@@ -8,6 +8,7 @@ import { beatsOf } from "./beats.js";
 import { topPositions } from "./derive.js";
 import { rowOf } from "./steps.js";
 import { button, element, span } from "./elements.js";
+import { eased, inSteps } from "./motion.js";
 import { precise } from "./numbers.js";
 import { paintPixels } from "./paint.js";
 import { SINK } from "./view.js";
@@ -26,11 +27,6 @@ function shownKeys(weights) {
 /** A vector as a strip of colours, which screen readers pass over. */
 function strip(name) {
   return element("canvas", { class: name, height: 1, "aria-hidden": "true" });
-}
-
-/** Slow at both ends. */
-function eased(share) {
-  return share * share * (3 - 2 * share);
 }
 
 export class Play {
@@ -52,6 +48,7 @@ export class Play {
     const foot = element("div", { class: "beatfoot" }, this.button, this.slider, this.closing);
     holder.replaceChildren(this.title, this.says, this.rows, this.result, foot);
     holder.onkeydown = (event) => this.key(event);
+    this.stop = () => {};
     this.still = matchMedia("(prefers-reduced-motion: reduce)");
     this.t = 0;
     this.pause();
@@ -191,19 +188,16 @@ export class Play {
     this.playing = true;
     this.button.textContent = "Pause";
     if (this.t >= this.end) this.show(0);
-    let before = null;
-    const tick = (now) => {
-      if (!this.playing) return;
-      this.show(this.t + (before === null ? 0 : (now - before) / 1000 / SECONDS));
-      before = now;
+    this.stop = inSteps((passed) => {
+      this.show(this.t + passed / 1000 / SECONDS);
       if (this.t >= this.end) this.pause();
-      else requestAnimationFrame(tick);
-    };
-    requestAnimationFrame(tick);
+      return this.playing;
+    });
   }
 
   pause() {
     this.playing = false;
+    this.stop();
     this.button.textContent = this.still.matches ? "Next" : "Play";
   }
 

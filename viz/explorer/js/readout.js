@@ -6,10 +6,10 @@ import { precise } from "./numbers.js";
 const TOLD = 1500; // milliseconds for which the button says that the line was copied
 
 /** From the score to the weight: “L1H7 · ·Tom → ·Hill · score 42.5195 · ÷ √32 ≈ 7.5165 · weight 0.8861”. */
-export function readoutOf({ layer, derived, cell, queries, keys }, headName) {
+export function readoutOf({ layer, derived, cell, queries, keys, written }, headName) {
   const at = cell.query * layer.keys + cell.key;
   const masked = derived.hidden?.[at];
-  const number = (step) => precise(derived.row(step, cell.query)[cell.key]);
+  const number = (step) => written(derived.row(step, cell.query)[cell.key]);
   const parts = [
     headName,
     `${queries.short[cell.query]} → ${keys.short[cell.key]}`,
@@ -18,13 +18,13 @@ export function readoutOf({ layer, derived, cell, queries, keys }, headName) {
     ...layer.later.map(({ name, readout }) => `${readout} ${number(name)}`),
     masked ? `masked: ${number("masked")}` : null,
     `weight ${number("weights")}`,
-    derived.sink === null ? null : `sink ${precise(derived.sinkWeights[cell.query])}`,
+    derived.sink === null ? null : `sink ${written(derived.sinkWeights[cell.query])}`,
   ];
   return parts.filter(Boolean).join(" · ");
 }
 
 /** What makes the scaled score, up to its sign: only a factor of 1 gives the printed score again, digit by digit. */
-function factorOf({ scale, width }) {
+export function factorOf({ scale, width }) {
   if (scale === 1) return "× 1 =";
   return Math.abs(scale * Math.sqrt(width) - 1) <= 1e-6 ? `÷ √${width} ≈` : `× ${precise(scale)} ≈`;
 }
@@ -41,13 +41,17 @@ export class Readout {
   }
 
   async copy() {
-    try {
-      await navigator.clipboard.writeText(this.line.textContent);
-      this.button.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(this.line); // where no clipboard is allowed, it can be copied by hand
-      this.button.textContent = "Selected";
-    }
-    setTimeout(() => (this.button.textContent = "Copy"), TOLD);
+    if (await copied(this.button, this.line.textContent)) return;
+    getSelection().selectAllChildren(this.line); // where no clipboard is allowed, it can be copied by hand
+    this.button.textContent = "Selected";
   }
+}
+
+/** Copies a line; the button says so for a moment. Whether that was allowed. */
+export async function copied(button, line) {
+  const name = (button.dataset.name ??= button.textContent);
+  const isAllowed = await navigator.clipboard?.writeText(line).then(() => true, () => false);
+  button.textContent = isAllowed ? "Copied" : "Not allowed";
+  setTimeout(() => (button.textContent = name), TOLD);
+  return Boolean(isAllowed);
 }

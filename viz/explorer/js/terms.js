@@ -126,8 +126,8 @@ export function termRow(label, cells, chosen = false) {
 }
 
 /** A number with four decimals, in the ink of its quantity. */
-export function inked(value, colour = null) {
-  return element("span", { class: "number", style: colour && `color:${colour}` }, precise(value));
+export function inked(value, colour = null, written = precise) {
+  return element("span", { class: "number", style: colour && `color:${colour}` }, written(value));
 }
 
 /** A bar from the left; `share` is its length, 0 to 1. */

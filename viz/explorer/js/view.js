@@ -8,6 +8,7 @@ const COMPARED_CELLS = 2 ** 17; // of all heads together: up to here their diffe
 const sharedRanges = new WeakMap(); // from a changed layer to its largest differences, by stage
 const CAPTIONS = ["baseline: unchanged run", "changed run", "changed − baseline"];
 const RUNS = ["baseline", "changed", "difference"];
+export const LONG = 48; // tokens: of more, only the first ones of words are written above and beside the map
 export const SINK = "sink"; // the last column of the weights of a head that has one
 const STEPS = ["before", "after"]; // of a step that changes a vector
 
@@ -153,5 +154,6 @@ export function figureOf(plan) {
     sink: stage.sink ? layer.keys : null,
   };
   const square = stage.columns !== "dimension";
-  return { ...figure, layout: figureLayout({ ...room, ...figure, count: panels.length, square, header: plan.header }) };
+  const rowWords = plan.header && changed.rows > LONG && stage.rows !== "dimension" ? axis(stage.rows, "word") : null;
+  return { ...figure, layout: figureLayout({ ...room, ...figure, count: panels.length, square, header: plan.header, rowWords }) };
 }

@@ -14,7 +14,7 @@ from model.nn.places import Head
 from model.serving.engine import Request
 from viz.explorer.bundle import BUNDLED
 from viz.explorer.heads import THEME, all_heads
-from viz.explorer.packing import packed
+from viz.explorer.packing import Json, packed
 from viz.shell.frame import frame
 from viz.state.look import traced
 from viz.state.session import change_view, current
@@ -22,6 +22,7 @@ from viz.state.session import change_view, current
 _FOLDER = Path(__file__).parent
 _KEY = "head-picker"
 _OPENS, _OPENED = "head-picker-opens", "head-picker-opened"  # the run whose maps the browser has
+_LAST = "head-picker-heads"  # session state: a run, whether with maps, and its heads
 _CHOSEN = "head-picker-chosen"  # session state: a head that the page does not show yet
 _STYLE = (BUNDLED / "picker.css").read_text(encoding="utf-8")
 _component = st.components.v2.component(
@@ -42,28 +43,24 @@ def head_picker(request: Request, *, changed: bool) -> None:
         request = _shown(request)
     if state.pop(_OPENS, False):
         state[_OPENED] = request
-    view = current()
-    frame().head = view.place, view.head
-    _component(
-        key=_KEY,
-        data=packed(
-            message(request, (view.place, view.head), has_maps=state.get(_OPENED) == request)
-        ),
-        width="content",
-        on_head_change=_take,
-        on_opened_change=_note_opened,
-    )
+    frame().head = current().place, current().head
+    _draw(request, has_maps=state.get(_OPENED) == request, docked=False)
 
 
 def docked_heads(request: Request) -> None:
     """The heads of a run, each with its map, as a part of the page."""
     if st.session_state.pop(_CHOSEN, False):
         st.rerun()
+    _draw(request, has_maps=True, docked=True)
+
+
+def _draw(request: Request, *, has_maps: bool, docked: bool) -> None:
     view = current()
-    chosen = message(request, (view.place, view.head), has_maps=True)
+    said = message(request, (view.place, view.head), has_maps=has_maps)
     _component(
         key=_KEY,
-        data=packed({**chosen, "docked": True}),
+        data=packed({**said, "docked": docked}),
+        width="stretch" if docked else "content",
         on_head_change=_take,
         on_opened_change=_note_opened,
     )
@@ -74,9 +71,18 @@ def message(request: Request, chosen: Head, *, has_maps: bool) -> Mapping[str, o
     return {
         "run": f"{hash(request):x}",
         "chosen": {"place": chosen[0], "head": chosen[1]},
-        "families": all_heads(traced(request), request.intervention.ablated, has_maps=has_maps),
+        "families": _families(request, has_maps=has_maps),
         "theme": THEME,
     }
+
+
+def _families(request: Request, *, has_maps: bool) -> list[Json]:
+    """All heads of a run. Those of the last one are kept: another head is chosen among the same maps."""
+    asked, families = st.session_state.get(_LAST, (None, []))
+    if asked != (request, has_maps):
+        families = all_heads(traced(request), request.intervention.ablated, has_maps=has_maps)
+        st.session_state[_LAST] = (request, has_maps), families
+    return families
 
 
 def _shown(request: Request) -> Request:

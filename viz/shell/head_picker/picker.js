@@ -5,12 +5,13 @@
 // picture tells what it shows.
 
 import { paletteOf } from "../../explorer/js/colours.js";
-import { element } from "../../explorer/js/elements.js";
+import { check, choiceOf, Drawn, element, moveAmongRadios } from "../../explorer/js/elements.js";
 import { isShownAtOnce, SHOWN } from "../../explorer/js/head_events.js";
 import { unpacked } from "../../explorer/js/message.js";
 import { paintPixels } from "../../explorer/js/paint.js";
 
 const HIDDEN = 255; // of the bytes of a map: no token of the block may be looked at
+const MOST = 64; // docked heads of a family that are seen at once; of more, those of one layer
 const ONE = 250; // of the bytes of a map: a weight of 1
 const LONGEST = 14; // letters on the button, “encoder L11H11”; the name of somebody's module may have more
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -46,6 +47,8 @@ function headsOf({ families }) {
 }
 
 export class Picker {
+  drawn = new Drawn();
+
   /** `parent`: the element or shadow root that holds the skeleton. `channel`: through what it hears and tells of
    *  heads. */
   constructor(parent, channel = window) {
@@ -77,7 +80,8 @@ export class Picker {
     // Python may not know yet what was chosen here: only what it changes counts.
     if (!isBuilt || chosen !== this.told) this.choose(data.chosen);
     Object.assign(this, { received: data, palette, heads, told: chosen });
-    this.paint();
+    const hasOthers = this.drawn.differs("maps", data.run, palette, data.families.some(({ maps }) => maps));
+    if (hasOthers || !isBuilt) this.paint();
   }
 
   /** All heads stand on the page, without a button that opens them. */
@@ -103,18 +107,27 @@ export class Picker {
         onclick: () => this.pick({ place: name, head: this.chosen?.head ?? 0 }),
       };
       const layer = element("span", opensLayer, label);
-      return element("div", { class: "row", role: "row", style: `--heads:${heads}` }, layer, ...buttons);
+      const all = element("div", { class: "heads", role: "none" }, ...buttons);
+      return element("div", { class: "row", role: "row", style: `--heads:${heads}` }, layer, all);
     };
-    const parts = families.flatMap((family) => [
-      families.length > 1 ? element("h3", {}, family.title) : null,
-      element(
-        "div",
-        { role: "grid", "aria-label": family.title },
-        ...family.layers.map((layer) => rowOf(layer, family)),
-      ),
-    ]);
+    this.isDocked = this.root.classList.contains("docked");
+    this.parts = families.map((family) => {
+      const { title, layers, heads } = family;
+      const form = this.isDocked && layers.length * heads > MOST ? "long" : null;
+      const rows = layers.map((layer) => rowOf(layer, family));
+      const grid = element("div", { class: form, role: "grid", "aria-label": title, style: `--layers:${layers.length}` }, ...rows);
+      return element("section", {}, families.length > 1 && !this.isDocked ? element("h3", {}, title) : null, grid);
+    });
+    this.stacks = families.length > 1 && this.isDocked ? this.stacksOf(families) : null;
     const hint = element("p", { class: "hint" }, "Rows are layers. Arrow keys move the choice.");
-    this.panel.replaceChildren(...parts.filter(Boolean), hint);
+    this.panel.replaceChildren(...[this.stacks, ...this.parts, hint].filter(Boolean));
+  }
+
+  /** The choice of a stack, which comes before that of its heads. */
+  stacksOf(families) {
+    const options = Object.fromEntries(families.map(({ title }, n) => [n, title.replace(" self-attention", "")]));
+    const choose = (n) => this.pick({ place: families[n].layers[0].name, head: 0 });
+    return choiceOf("Stack", { options, chosen: null, choose, name: "stack" });
   }
 
   buttonOf(place, full, head, isZeroed) {
@@ -171,6 +184,11 @@ export class Picker {
     if (this.chosen) mark(this.chosen, false);
     mark(chosen, true);
     this.chosen = chosen;
+    this.buttons.forEach((row) => row[0].closest(".row").classList.toggle("here", row.includes(chosen)));
+    if (this.stacks) {
+      for (const part of this.parts) part.hidden = !part.contains(chosen);
+      check([...this.stacks.children], this.parts.findIndex((part) => !part.hidden));
+    }
     const name = `${chosen.full}H${head}`;
     this.root.querySelector(".name").textContent = name.length > LONGEST ? `H${head}` : name;
     this.opener.setAttribute("aria-label", `Head ${chosen.full}H${head}. Choose another`);
@@ -184,6 +202,7 @@ export class Picker {
   }
 
   move(event) {
+    if (event.target.closest("[role=radiogroup]")) return moveAmongRadios(event);
     if (event.key === "Escape") this.opener.focus(); // the browser closes the panel
     const [down, right] = STEPS[event.key] ?? [];
     if (down === undefined) return;
@@ -192,8 +211,8 @@ export class Picker {
     const next = this.buttons[row + down];
     const at = Math.min(this.buttons[row].indexOf(this.chosen) + right, (next?.length ?? 0) - 1);
     if (!next?.[at]) return;
-    next[at].focus();
     this.pick({ place: next[at].place, head: next[at].head });
+    next[at].focus(); // of a hidden layer it is shown now
   }
 
   toggled(open) {

@@ -18,7 +18,7 @@ from viz.state.locality import visitor_is_local
 from viz.state.look import Look
 from viz.state.navigation import page_link
 from viz.state.session import carried_link, current
-from viz.views.home.outcome import hero_of, outcome
+from viz.views.home.outcome import STYLE, hero_of, outcome
 
 
 @st.fragment
@@ -26,6 +26,7 @@ from viz.views.home.outcome import hero_of, outcome
 def explore(look: Look) -> None:
     """The map of the chosen head with its tokens and arcs; beside it what the model expects next, three
     switches, and all heads. A switch leaves the rest of the page alone."""
+    st.html(STYLE)
     left, right = st.columns([5, 2], gap="medium")
     with right:
         expected = st.container(gap="xxsmall", key="outcome")

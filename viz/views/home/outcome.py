@@ -1,6 +1,7 @@
 """What comes of a run: how sure the model was of each token, the loss of the sentence, and the next token."""
 
 import html
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +14,20 @@ from viz.explorer.message import Hero, RunName
 from viz.notation.labels import token_label
 from viz.notation.numbers import fixed, nats, settled, signed
 from viz.state.intervention_words import parts
-from viz.state.link import View
+from viz.state.link import Detail, View, short_link, to_link
 from viz.state.look import Look
+from viz.state.navigation import has_others, page_address
 from viz.state.session import current
 
 LISTED, LABEL = 5, 14  # tokens, and letters of one
 LOSS = "The mean of −ln p over the sentence's own tokens, in nats: 0 where each is certain."
-_STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+STYLE = f"<style>{Path(__file__).with_suffix('.css').read_text(encoding='utf-8')}</style>"
 READ = 2**22  # logits that are read for the loss each time the page is drawn: 50 ms
+DECIMALS: dict[Detail, int] = {"simple": 2, "full": 3}
+WAYS = {
+    "why?": "Why this score?",
+    "carries": "Edges",
+}  # from a cell: views of the page of attention
 
 
 def hero_of(look: Look) -> Hero:
@@ -30,16 +37,34 @@ def hero_of(look: Look) -> Hero:
     runs: dict[RunName, Trace | None] = {"before": look.baseline, "after": look.trace}
     lost = {name: None if run is None else _losses(run) for name, run in runs.items()}
     sure = {name: None if loss is None else _sureness(loss) for name, loss in lost.items()}
-    error = max(_error(look), 5e-4)
-    mean = {name: None if loss is None else nats(loss.mean(), error) for name, loss in lost.items()}
     has_loss, view, first = lost["after"] is not None, current(), View()
+    error = max(rounding(run) for run in runs.values() if run is not None)
+    certain = max(error, 5 * 10.0 ** -(DECIMALS[view.detail] + 1))
+    mean = {
+        name: None if loss is None else nats(loss.mean(), certain) for name, loss in lost.items()
+    }
     reads = look.attention.kind != "cross" and look.attention.place.stack == "decoder"
     return Hero(
         words[:1].upper() + words[1:],
         sure=sure if has_loss and reads else None,
         loss=mean if has_loss else None,
-        opens=view.text != first.text and view.selection == first.selection,
+        decimals=min(settled(error), DECIMALS[view.detail]),
+        opens=view.text != first.text and (view.query, view.key) == (first.query, first.key),
+        detail=view.detail,
+        ways=ways(view) if has_others() else {},
     )
+
+
+def ways(view: View) -> dict[str, str]:
+    """The addresses of the views that go on from a cell. A sentence too long for a link goes by the
+    session."""
+    first, (_, left_out) = View(), short_link(view)
+    anywhere = replace(view.at(first.selection), place=first.place)
+    file = "pages/attention.py"
+    return {
+        name: page_address(file, {} if left_out else to_link(replace(anywhere, show=show)))
+        for name, show in WAYS.items()
+    }
 
 
 def _losses(run: Trace) -> np.ndarray | None:
@@ -62,25 +87,19 @@ def outcome(look: Look, hero: Hero) -> None:
         _vectors(look)
         return
     likely = expectation((before or after).after(-1), after.after(-1), LISTED)
-    decimals = min(settled(_error(look)), 3)
     tokens = [token.text for token in look.model.tokenizer.named(likely.ids)]
     rows = "".join(
-        _row(token, after, before if look.baseline else None, decimals)
+        _row(token, after, before if look.baseline else None, hero.decimals)
         for token, before, after in zip(tokens, likely.before, likely.after, strict=True)
     )
     last = html.escape(token_label(look.trace.tokens_of("decoder")[-1].text))
     st.html(
-        f'<style>{_STYLE}</style><table class="outcome"><caption>Next after <code>{last}</code></caption>'
+        f'<table class="outcome"><caption>Next after <code>{last}</code></caption>'
         f"<tbody>{rows}</tbody></table>"
     )
     if hero.loss is not None:
         words = " → ".join(html.escape(loss) for loss in hero.loss.values() if loss is not None)
         st.html(f'<p class="outcome" title="{LOSS}">Loss of the sentence <b>{words}</b> nats</p>')
-
-
-def _error(look: Look) -> float:
-    """How far rounding may move a log probability of either run."""
-    return max(rounding(run) for run in (look.trace, look.baseline) if run is not None)
 
 
 def _vectors(look: Look) -> None:
@@ -102,7 +121,9 @@ def _vectors(look: Look) -> None:
 def _row(token: str, after: float, before: float | None, decimals: int) -> str:
     ghost = "" if before is None else f'<i class="ghost" style="--share:{before:.4f}"></i>'
     was = "" if before is None else f"<small>was {fixed(before, decimals)}</small>"
+    then = "" if before is None else f'<span class="then">{fixed(before, decimals)}</span>'
     return (
         f'<tr><th scope="row">{html.escape(token_label(token, LABEL))}</th><td class="bar">{ghost}'
-        f'<i style="--share:{after:.4f}"></i></td><td>{fixed(after, decimals)}</td><td>{was}</td></tr>'
+        f'<i class="now" style="--share:{after:.4f}"></i></td>'
+        f'<td><span class="now">{fixed(after, decimals)}</span>{then}</td><td>{was}</td></tr>'
     )

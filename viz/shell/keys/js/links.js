@@ -108,7 +108,7 @@ export class Links {
    *  be opened there, because the browser shows it meanwhile, which takes time from a page that is opened here. The
    *  link out of a frame opens in the whole app what the frame shows now. */
   leadOut(event) {
-    const link = event.target.closest?.("a[data-page], .st-key-whole-app a");
+    const link = linkOf(event, "a[data-page], .st-key-whole-app a");
     if (!link) return;
     if (!link.matches("[data-page]")) {
       link.href = `${location.pathname}?${said((name) => !FRAMED.includes(name))}`;
@@ -119,11 +119,16 @@ export class Links {
   }
 
   follow(event) {
-    const link = event.target.closest?.("a[data-page]");
+    const link = linkOf(event, "a[data-page]");
     if (!link || !staysHere(event)) return;
     event.preventDefault();
     this.go("carries" in link.dataset ? link.pathname : link.href);
   }
+}
+
+/** The link of such a kind that something is done to, also within a component. */
+function linkOf(event, kind) {
+  return event.composedPath()[0].closest?.(kind);
 }
 
 /** What the address says of the parameters whose names are wanted. */

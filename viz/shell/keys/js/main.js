@@ -50,6 +50,8 @@ class Keyboard {
     const { signal } = this.listening;
     document.addEventListener("keydown", (event) => this.hear(event), { capture: true, signal });
     document.addEventListener("click", ({ target }) => target.closest?.("[data-search]") && this.finder.open(), { signal });
+    document.addEventListener("keyup", ({ key }) => key.toLowerCase() === "b" && holdBefore(false), { signal });
+    addEventListener("blur", () => holdBefore(false), { signal });
     this.links = new Links(signal);
     this.draft = new Draft(signal);
   }
@@ -85,11 +87,17 @@ class Keyboard {
       "?": () => this.list.showModal(),
       "/": focusSentence,
       p: () => this.lecture.toggle(),
+      b: () => holdBefore(true),
     };
     const meaning = meanings[event.key.toLowerCase()];
     meaning?.();
     return Boolean(meaning);
   }
+}
+
+/** Tells the explorer of the main job whether it is to show the unchanged run (viz/explorer/js/runs.js). */
+function holdBefore(detail) {
+  document.dispatchEvent(new CustomEvent("explorer-before", { detail }));
 }
 
 /** What this browser keeps by a name. In a frame of another page it may keep nothing. */

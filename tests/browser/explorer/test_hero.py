@@ -1,0 +1,296 @@
+"""The explorer as the screen of the main job: the card on a cell, the unchanged run, detail, what moves."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.explorer.stage import Stage, expected, middle
+from tests.viz.explorer.records import record
+from tests.viz.explorer.records_of_today import SINKS, later
+from viz.explorer import Selection
+from viz.explorer.message import Hero
+
+HERO = Hero("No mask", detail="full", ways={"why?": "/attention?show=Why", "carries": "/attention"})
+FREE = record(6, kind="self")  # the same vectors without a mask
+HEAD, SWITCH, STEP = 120, 350, 50  # milliseconds
+# Frames come only when a test asks for one, at the moment that it says.
+STUB = """() => {
+    const waiting = new Map();
+    let last = 0;
+    window.requestAnimationFrame = (task) => (waiting.set((last += 1), task), last);
+    window.cancelAnimationFrame = (name) => waiting.delete(name);
+    window.frame = (now) => {
+        const tasks = [...waiting.values()];
+        waiting.clear();
+        for (const task of tasks) task(now);
+        return waiting.size;
+    };
+}"""
+
+
+@pytest.fixture
+def moving(stage: Stage) -> Iterator[Stage]:
+    """A stage whose reader likes motion; the next test has it as it was."""
+    stage.page.emulate_media(reduced_motion="no-preference")
+    stage.page.evaluate(
+        "window.frames_of_the_browser = [requestAnimationFrame, cancelAnimationFrame]"
+    )
+    yield stage
+    stage.page.evaluate(
+        "[window.requestAnimationFrame, window.cancelAnimationFrame] = window.frames_of_the_browser"
+    )
+    stage.page.emulate_media(reduced_motion=None)
+
+
+def click_cell(stage: Stage, row: int, column: int, size: int = 6) -> None:
+    place = stage.part("figure").bounding_box()
+    assert place is not None
+    at = middle(stage, row, column, size, size)
+    stage.page.mouse.click(place["x"] + at["x"], place["y"] + at["y"])
+
+
+def card(stage: Stage) -> list[float]:
+    texts = stage.part("card").locator("dd").all_text_contents()
+    return [float(text.replace("−", "-").replace("∞", "inf")) for text in texts]
+
+
+@pytest.mark.parametrize("cell", [(0, 0), (5, 0), (5, 5), (3, 2)])
+@pytest.mark.parametrize("place", ["wide", "narrow"])
+def test_the_card_stands_beside_its_cell_with_the_runs_numbers(
+    mounted: Callable[[Page], Stage],
+    request: pytest.FixtureRequest,
+    place: str,
+    cell: tuple[int, int],
+) -> None:
+    stage = mounted(request.getfixturevalue(place))
+    attention = record(6)
+    stage.send(attention, Selection(1, "weights", 3, 1), hero=HERO)
+    expect(stage.part("card")).to_be_hidden()
+    click_cell(stage, *cell)
+    steps = (attention.scores(1), attention.scaled(1), attention.weights(1))
+    assert card(stage) == pytest.approx([float(step[cell]) for step in steps], abs=6e-5)
+    box = stage.part("card").bounding_box()
+    frame = stage.root.locator("[data-mark=cell]").bounding_box()
+    window = stage.page.viewport_size
+    assert box is not None
+    assert frame is not None
+    assert window is not None
+    apart = (
+        box["x"] >= frame["x"] + frame["width"]
+        or box["x"] + box["width"] <= frame["x"]
+        or box["y"] >= frame["y"] + frame["height"]
+    )
+    assert apart
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= window["width"]
+    if place == "wide":
+        assert box["y"] + box["height"] <= window["height"]
+
+
+def test_the_keyboard_opens_the_card_stays_on_the_map_and_closes_it(stage: Stage) -> None:
+    stage.send(record(6), Selection(0, "weights", 3, 1), hero=HERO)
+    figure = stage.part("figure")
+    figure.press("Enter")
+    expect(stage.part("card")).to_be_visible()
+    expect(stage.part("card")).to_have_accessible_name("L2H0: ·the → ·cat")
+    expect(figure).to_be_focused()
+    figure.press("Escape")
+    expect(stage.part("card")).to_be_hidden()
+    figure.press("Enter")
+    figure.press("ArrowLeft")
+    stage.expect_cell(query=3, key=0)
+    expect(stage.part("card")).to_be_hidden()
+    figure.press("Enter")
+    stage.part("card").get_by_role("link", name="why?").press("Escape")
+    expect(figure).to_be_focused()
+    expect(stage.part("card")).to_be_hidden()
+
+
+def test_the_card_follows_the_head_and_leads_to_its_cell(stage: Stage) -> None:
+    attention = record(6)
+    stage.send(attention, Selection(0, "weights", 3, 1), hero=HERO)
+    click_cell(stage, 4, 2)
+    stage.part("head-2").click()
+    stage.expect_cell(head=2)
+    assert card(stage)[2] == pytest.approx(float(attention.weights(2)[4, 2]), abs=6e-5)
+    why, carries = (stage.part("card").get_by_role("link", name=name) for name in HERO.ways)
+    expect(why).to_have_attribute(
+        "href", "/attention?show=Why&place=decoder.2.self&head=2&query=4&key=2"
+    )
+    expect(carries).to_have_attribute("href", "/attention")  # the session knows the place
+
+
+def test_the_card_is_copied_as_text(stage: Stage) -> None:
+    stage.page.evaluate("""() => Object.defineProperty(navigator, "clipboard", { configurable: true,
+        value: { writeText: async (text) => { window.copied = text; } } })""")
+    attention = record(6)
+    stage.send(attention, Selection(0, "weights", 4, 2), hero=HERO)
+    stage.part("figure").press("Enter")
+    stage.part("copy-cell").click()
+    expect(stage.part("copy-cell")).to_have_text("Copied")
+    copied = stage.page.evaluate("window.copied")
+    assert copied.startswith("L2H0 · ·cat → ·saw · score ")
+    assert copied.endswith(f"weight {attention.weights(0)[4, 2]:.4f}")
+
+
+def test_the_unchanged_run_is_shown_while_before_is_held(stage: Stage) -> None:
+    stage.send(record(6), hero=HERO)
+    expect(stage.part("run-baseline")).to_be_hidden()
+    stage.send(FREE, Selection(0, "weights", 3, 1), baseline=record(6), run="b", hero=HERO)
+    before, button = stage.part("figure").bounding_box(), stage.part("run-baseline")
+
+    def expect_before() -> None:
+        expect(button).to_have_attribute("aria-pressed", "true")
+        expect(stage.part("headline")).to_contain_text("Before: ")
+        np.testing.assert_allclose(stage.drawn(), expected(record(6), "weights", 0), atol=1e-6)
+        row = int(stage.root.get_attribute("data-query") or 0)
+        largest = record(6).weights(0)[row].max()
+        expect(stage.part("top-key-0")).to_contain_text(f"{largest:.4f}")
+        assert stage.part("figure").bounding_box() == before
+
+    def expect_after() -> None:
+        expect(button).to_have_attribute("aria-pressed", "false")
+        expect(stage.part("headline")).to_contain_text("No mask")
+        np.testing.assert_allclose(stage.drawn(), expected(FREE, "weights", 0), atol=1e-6)
+
+    button.hover()
+    stage.page.mouse.down()
+    expect_before()
+    stage.page.mouse.up()
+    expect_after()
+    for key in ("Enter", " "):
+        button.press(key)
+        expect_before()
+        button.press(key)
+        expect_after()
+    tell = "on => document.dispatchEvent(new CustomEvent('explorer-before', { detail: on }))"
+    stage.page.evaluate(tell, True)
+    expect_before()
+    stage.page.evaluate(tell, False)
+    expect_after()
+
+
+def fade(stage: Stage) -> Locator:
+    return stage.root.locator(".figure > .fade")
+
+
+def frames(stage: Stage, *moments: int) -> None:
+    for now in moments:
+        stage.page.evaluate("now => window.frame(now)", now)
+
+
+def eased(share: float) -> float:
+    return share * share * (3 - 2 * share)
+
+
+def test_another_head_fades_in_and_no_step_is_longer_than_its_bound(moving: Stage) -> None:
+    moving.send(record(6), hero=HERO)
+    moving.page.evaluate(STUB)
+    moving.part("head-2").click()
+    moving.expect_cell(head=2)
+    frames(moving, 0)
+    expect(fade(moving)).to_have_css("opacity", "1")
+    for now, passed in ((16, 16), (9_000, 16 + STEP)):
+        frames(moving, now)
+        shown = float(fade(moving).evaluate("one => one.style.opacity"))
+        assert shown == pytest.approx(1 - eased(passed / HEAD))
+    frames(moving, 18_000, 27_000)
+    expect(fade(moving)).to_be_hidden()
+    assert moving.page.evaluate("window.frame(36000)") == 0  # nothing goes on
+
+
+def test_a_switch_goes_from_before_to_after(moving: Stage) -> None:
+    moving.send(record(6), hero=HERO)
+    moving.page.evaluate(STUB)
+    moving.post(FREE, baseline=record(6), run="switched", hero=HERO)
+    frames(moving, 0, *(n * 1_000 for n in range(1, SWITCH // STEP)))
+    expect(fade(moving)).to_be_visible()
+    frames(moving, SWITCH * 1_000)
+    expect(fade(moving)).to_be_hidden()
+
+
+def test_nothing_moves_for_a_reader_who_wants_that(moving: Stage) -> None:
+    moving.page.emulate_media(reduced_motion="reduce")
+    moving.send(record(6), hero=HERO)
+    moving.page.evaluate(STUB)
+    moving.part("head-2").click()
+    moving.expect_cell(head=2)
+    expect(fade(moving)).to_be_hidden()
+
+
+def test_the_sink_has_its_name_above_its_column(stage: Stage) -> None:
+    stage.send(later(sinks=SINKS), hero=HERO)
+    name = stage.root.locator(".header .sinkname")
+    expect(name).to_have_text("sink")
+    above, column = name.bounding_box(), stage.root.locator("[data-mark=sink]").bounding_box()
+    assert above is not None
+    assert column is not None
+    assert above["x"] == pytest.approx(column["x"], abs=2)
+    assert above["width"] == pytest.approx(column["width"], abs=3)
+
+
+def test_of_a_long_text_the_words_and_the_chosen_cell_are_labelled(stage: Stage) -> None:
+    tokens = [f" w{n // 3}" if n % 3 == 0 else "on" for n in range(54)]
+    stage.send(record(54), Selection(0, "weights", 50, 22), queries=tokens, keys=tokens, hero=HERO)
+    shown = stage.root.locator(".column:not(.left-out) .face").all_text_contents()
+    assert shown.count("on") == 2  # of the chosen query and key
+    assert len(shown) > 8
+    rows = stage.root.locator(".figure > .plotly .ytick text").all_text_contents()
+    assert "on" not in rows
+    assert len(rows) > 8
+    expect(stage.root.locator(".marks text")).to_have_text("on")
+
+
+def test_simple_detail_has_three_stages_and_a_closed_formula(stage: Stage) -> None:
+    attention = record(6)
+    stage.send(attention, Selection(0, "weights", 3, 1), hero=Hero(""))
+    strip = stage.part("stages").get_by_role("radio")
+    expect(strip).to_have_text(["scores", "masked", "weights"])
+    expect(stage.part("check")).to_be_hidden()
+    weight = attention.weights(0)[3, 1]
+    expect(stage.part("readout")).to_contain_text(f"weight {weight:.2f}")
+    expect(stage.part("readout")).not_to_contain_text(f"{weight:.4f}")
+    how = stage.part("how")
+    expect(how).to_have_text(f"How is {weight:.2f} computed?")
+    expect(stage.part("formula")).to_be_hidden()
+    how.click()
+    expect(how).to_have_attribute("aria-expanded", "true")
+    expect(stage.part("formula")).to_be_visible()
+    stage.send(attention, Selection(0, "query", 3, 1), revision=1, hero=Hero(""))
+    expect(strip).to_have_text(["Q", "scores", "masked", "weights"])  # as the link says
+
+
+def test_full_detail_is_kept_by_the_browser_and_told_to_python(stage: Stage) -> None:
+    stage.send(record(6), hero=Hero(""))
+    stage.part("detail-full").click()
+    assert stage.asked() == ["full"]
+    assert "attention-detail=full" in stage.page.evaluate("document.cookie")
+    stage.page.evaluate("document.cookie = 'attention-detail=; max-age=0'")
+    stage.send(record(6), hero=HERO)
+    expect(stage.part("stages").get_by_role("radio")).to_have_count(8)
+    expect(stage.part("check")).to_be_visible()
+    expect(stage.part("formula")).to_be_visible()
+    expect(stage.part("how")).to_be_hidden()
+
+
+def test_full_detail_compares_side_by_side_where_there_is_room(stage: Stage) -> None:
+    def panels() -> int:
+        stage.ready()
+        count: int = stage.root.locator(".figure > .plotly").evaluate("plot => plot.data.length")
+        return count
+
+    both = {"baseline": record(6), "run": "compared"}
+    stage.page.set_viewport_size({"width": 1600, "height": 1000})
+    stage.send(FREE, hero=HERO, **both)
+    assert panels() == 3
+    stage.send(FREE, hero=Hero("No mask"), **both)
+    assert panels() == 1
+    stage.send(FREE, hero=HERO, **both)
+    stage.page.set_viewport_size({"width": 1599, "height": 1000})
+    expect(stage.root).not_to_have_class("split")
+    stage.page.wait_for_function(
+        """() => document.querySelector("#place").shadowRoot
+            .querySelector(".figure > .plotly").data.length === 1"""
+    )

@@ -1,0 +1,46 @@
+// How much the screen of the main job shows: in simple detail two decimals and the stages of a weight, and how a number
+// is computed where one asks for it.
+
+import { choiceOf, Drawn, element, write } from "./elements.js";
+
+const FIRST = new Set(["scores", "masked", "weights"]);
+const COOKIE = "attention-detail"; // viz/state/session.py reads it
+const YEAR = 31536000; // seconds
+
+/** The stages that are offered; a link may lead to any other. */
+export function stagesIn(detail, stages, chosen) {
+  return detail === "simple" ? stages.filter(({ name }) => FIRST.has(name) || name === chosen) : stages;
+}
+
+export class Detail {
+  drawn = new Drawn();
+
+  /** `detail`: where it is chosen. `how`: the button that opens how a number is computed. `tell` takes the choice. */
+  constructor({ detail, how }, root, tell) {
+    Object.assign(this, { holder: detail, how, root, tell });
+    how.onclick = () => this.explain(!root.classList.contains("explained"));
+  }
+
+  explain(isOpen) {
+    this.root.classList.toggle("explained", isOpen);
+    this.how.ariaExpanded = String(isOpen);
+  }
+
+  /** `number`: the one whose computation is offered, as it is written. */
+  draw(detail, number) {
+    this.holder.hidden = false;
+    this.how.hidden = detail === "full";
+    this.root.classList.toggle("simple", detail === "simple");
+    write(this.how, `How is ${number} computed?`);
+    if (!this.drawn.differs("choice", detail)) return;
+    const options = { simple: "Simple", full: "Full" };
+    const choice = choiceOf("Detail", { options, chosen: detail, choose: (name) => this.choose(name), name: "detail" });
+    this.holder.replaceChildren(element("span", {}, "Detail"), choice);
+  }
+
+  /** This browser keeps it. */
+  choose(detail) {
+    document.cookie = `${COOKIE}=${detail}; max-age=${YEAR}; samesite=strict`;
+    this.tell(detail);
+  }
+}
