@@ -26,7 +26,7 @@ PICTURE = ", ".join(
         ":is(.explorer.hero .headline, .explorer:not(.hero) .strip)",
         ".player",
         "[data-testid=stDataFrame]",
-        "[data-testid=stHtml]",  # the tokens in boxes
+        "[data-testid=stHtml]:not(:has(.menu))",  # the tokens in boxes
         "canvas",
     )
 )

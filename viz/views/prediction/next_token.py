@@ -61,31 +61,31 @@ def sampling_controls(vocabulary: int) -> Sampling:
         step=0.1,
         key="prediction-temperature",
         bind="query-params",
-        help="Divides every logit. Below 1 the likely tokens gain, above 1 the unlikely ones.",
     )
-    count = st.number_input(
-        "Top-k: number of tokens to keep",
-        1,
-        value=None,
-        step=1,
-        placeholder="all",
-        key="prediction-top-k",
-        bind="query-params",
-        help="Keeps only the k most likely tokens. Leave it empty to keep all.",
-    )
-    share = st.slider(
-        "Top-p: share to keep",
-        0.05,
-        1.0,
-        value=1.0,
-        step=0.05,
-        key="prediction-top-p",
-        bind="query-params",
-        help=(
-            "Keeps the smallest set of likely tokens whose probabilities add up to this share. "
-            "1 keeps all."
-        ),
-    )
+    with st.popover("Top-k and top-p"):
+        count = st.number_input(
+            "Top-k: number of tokens to keep",
+            1,
+            value=None,
+            step=1,
+            placeholder="all",
+            key="prediction-top-k",
+            bind="query-params",
+            help="Keeps only the k most likely tokens. Leave it empty to keep all.",
+        )
+        share = st.slider(
+            "Top-p: share to keep",
+            0.05,
+            1.0,
+            value=1.0,
+            step=0.05,
+            key="prediction-top-p",
+            bind="query-params",
+            help=(
+                "Keeps the smallest set of likely tokens whose probabilities add up to this share. "
+                "1 keeps all."
+            ),
+        )
     chosen = Sampling(divisor, None if count is None else min(int(count), vocabulary), share)
     if chosen != UNCHANGED:
         st.button(
@@ -105,7 +105,8 @@ def in_words(chosen: Sampling, logits: Array, error: float) -> list[str]:
     drawn, divisor = chosen.of(logits), f"{chosen.temperature:g}"
     gain = "Likely" if chosen.temperature < 1 else "Unlikely"
     return [
-        "Temperature 1 leaves the probabilities as they are."
+        "Temperature 1 leaves the probabilities as they are: below 1 the likely tokens gain, above 1 the "
+        "unlikely ones."
         if chosen.temperature == 1
         else f"Temperature {divisor} divides every logit by {divisor}. {gain} tokens gain.",
         "Top-k is off: all tokens are kept."
