@@ -13,7 +13,7 @@ import streamlit as st
 
 from model.system.files import bytes_text
 from viz.figures.in_words import in_words
-from viz.figures.room import counted_margins, narrow_rules, room_above, without_anchor
+from viz.figures.room import LETTERS, counted_margins, narrow_rules, room_above, without_anchor
 from viz.notation.labels import token_label
 from viz.notation.numbers import fixed
 from viz.notation.theme import MASKED, WEIGHT
@@ -61,11 +61,19 @@ def plot(
     if above := room_above(figure):
         figure.update_layout(margin={"t": above})
     # By default the browser measures each label, to hide some.
-    axes: dict[str, object] = {"ticklabeloverflow": "allow"}
+    axes: dict[str, object] = {"ticklabeloverflow": "allow", "tickfont": {"size": LETTERS}}
     if margin:
         axes["automargin"] = False
     figure.update_xaxes(axes).update_yaxes(axes)
-    figure.update_layout(datarevision=st.context.theme.type, margin=margin or {})
+    figure.update_layout(
+        datarevision=st.context.theme.type,
+        margin=margin or {},
+        font={"size": LETTERS},  # of what has no size of its own: Streamlit would draw it smaller
+        legend={"font": {"size": LETTERS}},
+    )
+    for trace in figure.data:
+        if getattr(trace, "colorbar", None) is not None and trace.showscale is not False:
+            trace.colorbar.tickfont.size = LETTERS
     if narrow := narrow_rules(figure, f".st-key-{_NO_NAME.sub('-', key)}"):
         rules(narrow)
     with without_anchor(figure):

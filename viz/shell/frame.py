@@ -19,6 +19,7 @@ from model.nn.config import ProvenPart, TransformerConfig
 from model.nn.places import Head
 from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_of
+from viz.notation.mark import icon
 from viz.notation.markdown import plain
 from viz.notation.model_map import BlockKind, MapBlock, Rail, rails
 from viz.saving.save import link_of_view
@@ -286,7 +287,10 @@ def _frame(file: str) -> "DeltaGenerator":
     page = entry(file)
     class_bar.join()
     st.set_page_config(
-        f"{page.title} · Attention visualizer", layout="wide", initial_sidebar_state=SIDEBAR
+        f"{page.title} · Attention visualizer",
+        page_icon=icon(),
+        layout="wide",
+        initial_sidebar_state=SIDEBAR,
     )
     notes = adopt_link(file)
     bring_text()

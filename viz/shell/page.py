@@ -35,6 +35,7 @@ from viz.state.intervention_words import parts
 from viz.state.look import Look, is_loaded, loaded, traced
 from viz.state.navigation import page_link
 from viz.state.session import (
+    arrived,
     carried_link,
     change_view,
     control,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 SIDE_BY_SIDE = 3  # views of a page
 VIEW = 190  # pixels of the list of more
+# Holds the place of the first picture while the model runs: viz/shell/style.css.
+_HELD = '<div class="held"><span>The model reads the sentence.</span></div>'
 # Attention weights of a run that is checked before its picture is sent: 0.1 s.
 CHECKED_AT_ONCE = 2**23
 
@@ -74,6 +77,9 @@ def look(
     around = frame()
     around.draw_controls()
     model: Model | None = None
+    picture = st.empty()
+    if arrived():
+        picture.html(_HELD)
     try:
         with around.said:
             controls.say_link()
@@ -91,7 +97,9 @@ def look(
                     traced(request, say)
             if not changed:
                 _say_unchanged(seen)
+        picture.empty()
     except ValueError as refusal:
+        picture.empty()
         _refuse(refusal, model, offers)
         with around.card:
             tour.card(None)

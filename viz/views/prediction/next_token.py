@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.heads.statistics import entropy
 from model.analysis.run_comparison import rounding
@@ -51,8 +52,9 @@ _DEFAULTS = {
 }
 
 
-def sampling_controls(vocabulary: int) -> Sampling:
-    """The three controls in the order in which they apply, and the way back. The link holds them."""
+def sampling_controls(vocabulary: int) -> tuple[Sampling, DeltaGenerator]:
+    """The three controls in the order in which they apply, and the way back; the link holds them. Also the
+    box in which further settings have room."""
     divisor = st.slider(
         "Temperature",
         0.1,
@@ -62,7 +64,8 @@ def sampling_controls(vocabulary: int) -> Sampling:
         key="prediction-temperature",
         bind="query-params",
     )
-    with st.popover("Top-k and top-p"):
+    more = st.popover("More settings")
+    with more:
         count = st.number_input(
             "Top-k: number of tokens to keep",
             1,
@@ -94,7 +97,7 @@ def sampling_controls(vocabulary: int) -> Sampling:
             on_click=st.session_state.update,
             args=(_DEFAULTS,),
         )
-    return chosen
+    return chosen, more
 
 
 def in_words(chosen: Sampling, logits: Array, error: float) -> list[str]:
@@ -167,12 +170,13 @@ def next_token(look: Look) -> Panel:
         ].__getitem__,
         key=key,
     )
-    sampling = sampling_controls(prediction.vocabulary)
+    sampling, more = sampling_controls(prediction.vocabulary)
     row = row_of(trace, prediction.after(position), sampling)
     ids = listed_ids(row)
     named = look.model.tokenizer.named(ids)
     names = [f"{token_label(token.text, 24)} ({rank})" for rank, token in enumerate(named, 1)]
-    filled = one_listed("Fill the formula with the numbers of", names, "prediction-filled")
+    with more:
+        filled = one_listed("Fill the formula with the numbers of", names, "prediction-filled")
     following: list[Part] = []
     if position + 1 < len(tokens):
         token, own = tokens[position + 1], row.own
