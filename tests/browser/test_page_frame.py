@@ -75,11 +75,12 @@ RECORD = """() => {
         const { width, height } = one.getBoundingClientRect();
         return width > 100 && height > 100 && one.checkVisibility({ visibilityProperty: true });
     };
-    const isHeld = (one) => isLarge(one) && getComputedStyle(one).backgroundImage.includes("gradient");
+    const isHeld = (one) => isLarge(one) && getComputedStyle(one).backgroundImage.includes("gradient")
+        && !all(one, ".explorer").some(isLarge);
     window.frames_ = { seen: 0, empty: 0, held: 0 };
     const look = () => {
         const page = document.querySelector(".st-key-page");
-        const held = [...page.querySelectorAll("[data-testid=stPlotlyChart], [data-testid=stSkeleton], .held")];
+        const held = [...page.querySelectorAll("[data-testid=stPlotlyChart], [data-testid=stSkeleton], .st-key-explorer, .held")];
         const isDrawn = all(page, ".main-svg, .explorer canvas").some(isLarge);
         window.frames_.seen += 1;
         if (!isDrawn && held.some(isHeld)) window.frames_.held += 1;
@@ -140,10 +141,11 @@ def test_controls_are_black_and_streamlits_own_marks_are_not_seen(
     for name in ("stMainMenu", "stStatusWidget"):
         expect(page.get_by_test_id(name).locator("visible=true")).to_have_count(0)
     assert page.get_by_text("Made with Streamlit").count() == 0
-    mark = page.get_by_test_id("stSidebar").locator("svg.mark")
+    mark = page.get_by_test_id("stSidebar").locator(".mark")
     expect(mark).to_be_visible()
+    assert "svg" in mark.evaluate("mark => getComputedStyle(mark).maskImage")
     ink = page.locator(".stApp").evaluate("app => getComputedStyle(app).color")
-    assert mark.evaluate("mark => getComputedStyle(mark).color") == ink
+    assert mark.evaluate("mark => getComputedStyle(mark).backgroundColor") == ink
     icon = page.locator("link[rel*=icon]").first.get_attribute("href") or ""
     assert icon.startswith("data:image/svg+xml")
     assert [colour for colour in page.evaluate(PALETTE) if is_coloured(colour)] == []

@@ -19,9 +19,10 @@ from model.nn.config import ProvenPart, TransformerConfig
 from model.nn.places import Head
 from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_of
-from viz.notation.mark import icon
+from viz.notation.mark import mark
 from viz.notation.markdown import plain
 from viz.notation.model_map import BlockKind, MapBlock, Rail, rails
+from viz.notation.theme import BLACK, MASKED
 from viz.saving.save import link_of_view
 from viz.shell import class_bar
 from viz.shell.controls import choose_example, sentence_box
@@ -151,7 +152,8 @@ _STYLE = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in ("style.css", "frame.css", "switches.css")
 )
-STYLES = f"<style>{_STYLE}</style>{KEYS_STYLES}"  # those of all pages
+_MARK = f'.mark {{ --mark: url("{mark(BLACK)}") }}'
+STYLES = f"<style>{_STYLE}{_MARK}</style>{KEYS_STYLES}"  # those of all pages
 _WITHOUT_BAR = Path(__file__).with_name("without_bar.css")
 _ONE_SCREEN = Path(__file__).with_name("one_screen.css")
 _EMBEDDED = Path(__file__).with_name("embedded.css")
@@ -288,7 +290,7 @@ def _frame(file: str) -> "DeltaGenerator":
     class_bar.join()
     st.set_page_config(
         f"{page.title} · Attention visualizer",
-        page_icon=icon(),
+        page_icon=mark(MASKED),  # a grey that is seen on light and on dark
         layout="wide",
         initial_sidebar_state=SIDEBAR,
     )

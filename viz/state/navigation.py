@@ -14,7 +14,6 @@ from streamlit.errors import StreamlitPageNotFoundError
 from streamlit.navigation.page import Page as StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from viz.notation.mark import mark
 from viz.state.link import View, address, opening_link
 
 HOME = "pages/home.py"
@@ -217,7 +216,7 @@ def menu() -> None:
     places = "".join(
         html_link(pages[0].file, place, shown_on=pages) for place, pages in PLACES.items()
     )
-    st.html(f'{mark()}<nav class="menu" aria-label="Places">{places}</nav>')
+    st.html(f'<i class="mark"></i><nav class="menu" aria-label="Places">{places}</nav>')
 
 
 def stations(file: str) -> None:
