@@ -1,5 +1,5 @@
-"""The frame of every page, as it opens at 1440 by 900: few controls above the picture, letters that can be read,
-a place held for each picture, and the app's own face."""
+"""The frame of every page, as it opens at 1440 by 900: few controls above the picture, letters that can be
+read, a place held for each picture, and the app's own face."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,13 +13,14 @@ from viz.state.navigation import PAGES, PLACES
 
 RANKS, THINGS = 2, 20
 SMALLEST = 13  # pixels of letters
-# What can be clicked above the first picture, from the left in rows. The menu of the seven places and the way past it
-# stand at the left and are not counted, nor is what stands in the picture's own corner. A list, a box of a number and
-# choices side by side are one thing each: the keyboard stops there once. Links of the model's map count as things;
-# they choose nothing, so the map is no rank.
+# What can be clicked above the first picture, and in how many rows. The menu of the seven places and the way
+# past it stand at the left and are not counted, nor is what stands in the picture's own corner. A list, a box
+# of a number and choices side by side are one thing each: the keyboard stops there once. The links of the
+# model's map are things too. They lead to the pages of the walk and set nothing: the map is no rank.
 ABOVE = """(pictures) => {
+    const shadows = (root) => [...root.querySelectorAll("*")].map((one) => one.shadowRoot).filter(Boolean);
     const all = (root, wanted) => [...root.querySelectorAll(wanted),
-        ...[...root.querySelectorAll("*")].flatMap((one) => one.shadowRoot ? all(one.shadowRoot, wanted) : [])];
+        ...shadows(root).flatMap((one) => all(one, wanted))];
     const isSeen = (one) => one.checkVisibility({ visibilityProperty: true, opacityProperty: true })
         && one.getBoundingClientRect().width > 1 && !one.closest("[data-testid=stSidebar]");
     const first = Math.min(...pictures.map((one) => one.getBoundingClientRect().top));
@@ -52,7 +53,8 @@ TOO_SMALL = """(smallest) => {
         for (let one = texts.nextNode(); one; one = texts.nextNode()) {
             if (one.shadowRoot) look(one.shadowRoot);
             const place = one.parentElement;
-            if (one.nodeType !== Node.TEXT_NODE || !one.data.trim() || !place || place.closest("style, script, .katex")) continue;
+            if (one.nodeType !== Node.TEXT_NODE || !one.data.trim()) continue;
+            if (!place || place.closest("style, script, .katex")) continue;
             const { width, height } = place.getBoundingClientRect();
             if (width <= 1 || height <= 1 || !place.checkVisibility({ visibilityProperty: true })) continue;
             const size = parseFloat(getComputedStyle(place).fontSize);
@@ -64,23 +66,26 @@ TOO_SMALL = """(smallest) => {
 }"""
 PALETTE = """() => [...document.querySelectorAll(
     ".stApp :is(button, a, [role=radio], [role=tab], [role=slider], [role=switch], label)")]
-    .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest(".stBidiComponent, .js-plotly-plot"))
-    .flatMap((one) => ["color", "backgroundColor", "borderTopColor"].map((name) => getComputedStyle(one)[name]))
+    .filter((one) => one.checkVisibility({ visibilityProperty: true }))
+    .filter((one) => !one.closest(".stBidiComponent, .js-plotly-plot"))
+    .flatMap((one) => ["color", "backgroundColor", "borderTopColor"].map((of) => getComputedStyle(one)[of]))
     .filter((colour, at, all) => all.indexOf(colour) === at)"""
 # Notes each frame in which the page has neither a picture nor a place held for one.
 RECORD = """() => {
+    const shadows = (root) => [...root.querySelectorAll("*")].map((one) => one.shadowRoot).filter(Boolean);
     const all = (root, wanted) => [...root.querySelectorAll(wanted),
-        ...[...root.querySelectorAll("*")].flatMap((one) => one.shadowRoot ? all(one.shadowRoot, wanted) : [])];
+        ...shadows(root).flatMap((one) => all(one, wanted))];
     const isLarge = (one) => {
         const { width, height } = one.getBoundingClientRect();
         return width > 100 && height > 100 && one.checkVisibility({ visibilityProperty: true });
     };
-    const isHeld = (one) => isLarge(one) && getComputedStyle(one).backgroundImage.includes("gradient")
-        && !all(one, ".explorer").some(isLarge);
+    const isHeld = (one) => isLarge(one) && !all(one, ".explorer").some(isLarge)
+        && getComputedStyle(one).backgroundImage.includes("gradient");
     window.frames_ = { seen: 0, empty: 0, held: 0 };
     const look = () => {
         const page = document.querySelector(".st-key-page");
-        const held = [...page.querySelectorAll("[data-testid=stPlotlyChart], [data-testid=stSkeleton], .st-key-explorer, .held")];
+        const held = [...page.querySelectorAll(`[data-testid=stPlotlyChart], [class*=st-key-place-],
+            .st-key-explorer, .held`)];
         const isDrawn = all(page, ".main-svg, .explorer canvas").some(isLarge);
         window.frames_.seen += 1;
         if (!isDrawn && held.some(isHeld)) window.frames_.held += 1;

@@ -219,7 +219,7 @@ class Frame:
             navigation.stations(self.page.file)
         if self.has_ways:
             with st.container(width="content", key="ways"):
-                one_of("Numbers", (LIVE, HAND), self._way, quiet=True)
+                one_of(WAYS, (LIVE, HAND), self._way, quiet=True)
 
     @property
     def _way(self) -> str:
@@ -348,7 +348,9 @@ def _frame(file: str) -> "DeltaGenerator":
 _REST = '<details class="rest"><summary>Examples, model and head</summary></details>'
 
 
+WAYS = "Numbers"
 LIVE, HAND = "Your sentence", "Tiny numbers"
+IDEA = "The idea, in words"
 
 
 def beats(
@@ -380,7 +382,7 @@ def beats(
     if not drawn.has_places:  # the live part has no views of its own
         with row:
             drawn.draw_places()
-    words = st.expander("The idea, in words", key="idea", on_change="rerun")
+    words = st.expander(IDEA, key="idea", on_change="rerun")
     if words.open:
         with words, error_boundary():
             idea()
