@@ -33,6 +33,12 @@ VIEWS: dict[str, PanelView] = {
     "Averages and rollout": means_and_rollout,
 }
 
+OPENING = (
+    "Each layer has several **heads**, and each can look for something else: the token before, "
+    "what followed the same word earlier. What a head attends to finds candidates; leaving it out "
+    "shows what the model needs it for."
+)
+
 
 def idea() -> None:
     words, formula = st.columns([3, 2], gap="large")
@@ -67,6 +73,7 @@ def live() -> None:
 
 
 page.beats(
+    opening=OPENING,
     idea=idea,
     hand=lambda: by_hand(
         "ladder-multi-head",

@@ -36,6 +36,12 @@ VIEWS: dict[str, PanelView] = {
     "What does it carry?": edges,
 }
 
+OPENING = (
+    "Each token asks with a **query**, and each offers a **key** to be found by and a **value** "
+    "to pass on. The softmax turns the scores of a query into **weights** that sum to 1, and the "
+    "output is the values' sum, each times its weight."
+)
+
 
 def idea() -> None:
     words, formula = st.columns(2, gap="medium")
@@ -67,6 +73,7 @@ def live() -> None:
 
 
 page.beats(
+    opening=OPENING,
     idea=idea,
     hand=lambda: by_hand("the-cat-sat", "softmax-or-plain-shares", "separate-queries-and-keys"),
     live=live,

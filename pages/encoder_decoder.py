@@ -33,6 +33,12 @@ with frame().said:  # before the run, which stops the page where a word is not k
         say_origin()
 look = page.look(head=True, offers=())
 
+OPENING = (
+    "The **encoder** reads the whole source at once, and the **decoder** writes the target, one "
+    "word after another. To write a word, the decoder attends to the words of the source: "
+    "**cross-attention**."
+)
+
 
 def idea() -> None:
     st.markdown(
@@ -98,6 +104,7 @@ def live() -> None:
 
 
 page.beats(
+    opening=OPENING,
     idea=idea,
     hand=lambda: by_hand(
         "decoder-layer",

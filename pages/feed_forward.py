@@ -22,6 +22,12 @@ VIEWS: dict[str, PanelView] = {
     "Dropout": dropout_view,
 }
 
+OPENING = (
+    "After attention has mixed the tokens, the **feed-forward** layer works on each token alone: "
+    "wider, through a curve, and back. Each sub-layer adds its output to the token's vector; this "
+    "sum is the **residual stream**."
+)
+
 
 def idea() -> None:
     words, picture = st.columns([1, 1], gap="large")
@@ -56,6 +62,7 @@ the **residual stream**. The shortcut around the sub-layer gives gradients a sho
 
 
 page.beats(
+    opening=OPENING,
     idea=idea,
     hand=lambda: by_hand(
         "gelu",

@@ -41,6 +41,10 @@ VIEWS: dict[str, PanelView] = {
     "Padded batch": padded_pair,
 }
 
+OPENING = (
+    "Every part of attention is there for a reason. Take one away, and see what this model loses."
+)
+
 
 def idea() -> None:
     words, formula = st.columns(2, gap="medium")
@@ -83,4 +87,4 @@ def live() -> None:
     beside_questions("laboratory", look, bench)
 
 
-page.beats(idea=idea, hand=lambda: draw_view(measured_points, look), live=live)
+page.beats(opening=OPENING, idea=idea, hand=lambda: draw_view(measured_points, look), live=live)

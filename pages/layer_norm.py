@@ -10,6 +10,11 @@ from viz.views.worked.by_hand import by_hand
 page.open_page("pages/layer_norm.py")
 seen = page.look(full=True)
 
+OPENING = (
+    "Sub-layer after sub-layer adds to a token's vector, so some vectors grow large and others "
+    "stay small. A **layer norm** brings each one back to the same size, one token at a time."
+)
+
 
 def idea() -> None:
     words, formula = st.columns([3, 2], gap="large")
@@ -38,6 +43,7 @@ sub-layer (**pre-norm**: GPT-2, with one more norm at the end).
 
 
 page.beats(
+    opening=OPENING,
     idea=idea,
     hand=lambda: by_hand(
         "layer-norm-by-hand",

@@ -25,6 +25,12 @@ if biased(seen.baseline or seen.trace):
     own = VIEWS if seen.model.config.adds_positions else {"Word order": word_order}
     VIEWS = {"Added to the scores": score_biases, **own}
 
+OPENING = (
+    "Attention reads all tokens at once, and by itself it does not know which comes first. So "
+    "each token is given its **position**: added to its vector, turned into its query and key, or "
+    "added to the scores."
+)
+
 
 def idea() -> None:
     words, formula = st.columns([3, 2], gap="large")
@@ -56,6 +62,7 @@ Sinusoidal and learned positions are **added** to the token's vector before the 
 
 
 page.beats(
+    opening=OPENING,
     idea=idea,
     hand=lambda: by_hand(
         "sinusoidal-table",

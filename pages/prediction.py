@@ -27,6 +27,12 @@ VIEWS: dict[str, PanelView] = {
     "Which tokens made it?": relevance,
 }
 
+OPENING = (
+    "The last state of each token is multiplied by the output matrix, which gives a **logit** for "
+    "every token of the vocabulary. The **softmax** turns the logits into probabilities, and one "
+    "token is chosen and added to the text."
+)
+
 
 def idea() -> None:
     words, formula = st.columns([3, 2], gap="large")
@@ -75,6 +81,7 @@ def live() -> None:
 
 
 page.beats(
+    opening=OPENING,
     idea=idea,
     hand=lambda: by_hand(
         "most-probable-word", "to-the-vocabulary", "sequence-in-three-steps", "beam-beside-greedy"

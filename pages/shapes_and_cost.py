@@ -40,6 +40,11 @@ EXAMPLES = (
     "words-and-tokens",
 )
 
+OPENING = (
+    "Parameters are the same however long the text is, and the work on single tokens grows with "
+    "n. The tables of pairs grow with **n²**: a text twice as long has four times as many scores."
+)
+
 
 def idea() -> None:
     config = look.model.config
@@ -69,4 +74,4 @@ def live() -> None:
     page.views(VIEWS, look)
 
 
-page.beats(idea=idea, hand=lambda: by_hand(*EXAMPLES), live=live)
+page.beats(opening=OPENING, idea=idea, hand=lambda: by_hand(*EXAMPLES), live=live)

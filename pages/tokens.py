@@ -23,6 +23,12 @@ VIEWS: dict[str, PanelView] = {
     "Two sentences": two_sentences,
 }
 
+OPENING = (
+    "A model reads numbers, not letters: a **tokenizer** cuts the text into **tokens**, each with "
+    "an id. The **embedding** gives each id a vector, which attention then mixes with those of "
+    "other tokens."
+)
+
 
 def idea() -> None:
     words, formula = st.columns([3, 2], gap="large")
@@ -46,6 +52,7 @@ every position learns to predict the next token. The **stride** is the step from
 
 
 page.beats(
+    opening=OPENING,
     idea=idea,
     hand=lambda: by_hand("look-up-is-one-hot", "sliding-windows", "same-word-two-sentences"),
     live=lambda: page.views(VIEWS, look),

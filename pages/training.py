@@ -23,6 +23,14 @@ BY_HAND = (
     "to-the-vocabulary",
 )
 
+OPENING = (
+    "A model begins with random numbers, and each step of **training** moves them a little so "
+    "that the right next token becomes more probable. Heads that do a job form on the way, often "
+    "within a few steps."
+)
+
 
 page.open_page("pages/training.py")
-page.beats(idea=idea, hand=lambda: by_hand(*BY_HAND), live=lambda: page.views(VIEWS))
+page.beats(
+    opening=OPENING, idea=idea, hand=lambda: by_hand(*BY_HAND), live=lambda: page.views(VIEWS)
+)

@@ -27,8 +27,12 @@ from viz.views.worked.inputs import with_own_numbers
 
 
 def examples() -> None:
-    choice()
-    steps = st.container()  # above the numbers they are computed from: the picture first
+    # Above the numbers they are computed from: the picture first.
+    steps = st.container(
+        horizontal=True, vertical_alignment="bottom", gap="small", key="worked-row"
+    )
+    with steps:
+        choice()
     try:
         example = with_own_numbers(chosen())
     except ValueError as refusal:
@@ -79,7 +83,7 @@ def about() -> None:
 
 page.open_page("pages/worked_examples.py")
 adopt_link()
-with st.container(key="beats"):
+with st.container(key="parts"):
     tabs = st.tabs(TABS, key=TAB, on_change="rerun")
 for tab, beat in zip(tabs, (examples, every_erratum, code_that_fails, about), strict=True):
     if tab.open:

@@ -1,7 +1,7 @@
 """What on a page cannot be read as it should, found by going through its views at both widths.
 
-`faults` looks at a page as it is; `walk` opens beats and views one after another. It looks at the first view
-of a beat wide and on a phone, and at all else on a phone, where there is least room. legible.js says what a
+`faults` looks at a page as it is; `walk` opens views one after another. It looks at the first view
+of a page wide and on a phone, and at all else on a phone, where there is least room. legible.js says what a
 fault is.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
+from tests.browser.controls import show
 
 WIDTHS = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
 MAIN = "[data-testid=stMain]"
@@ -26,13 +27,16 @@ PICTURE = ", ".join(
         ":is(.explorer.hero .headline, .explorer:not(.hero) .strip)",
         ".player",
         "[data-testid=stDataFrame]",
-        "[data-testid=stHtml]",  # the tokens in boxes
+        "[data-testid=stHtml]:not(:has(.menu))",  # the tokens in boxes
         "canvas",
     )
 )
 # Pixels from the top at which it begins: below it stand one row of views and one of controls.
 LOWEST = {"wide": 340, "phone": 740}
-BEATS = f"{MAIN} [data-testid=stTabs] [role=tab]"
+PARTS = f"{MAIN} [data-testid=stTabs] [role=tab]"
+WAYS = f"{MAIN} .st-key-ways [role=radio]"
+VIEWS = f"{MAIN} [class*=st-key-choose-show]"
+IDEA = "The idea, in words"
 SWITCHES = f"{MAIN} [data-testid=stButtonGroup]"
 STEP = "[class*=st-key-stepper-] input[aria-label=Step]"
 PATIENCE = 5.0  # seconds until what is found counts
@@ -161,44 +165,80 @@ def assert_opens_on_its_picture(page: Page) -> None:
 
 
 def walk(on: Walk, title: str, *, beats: bool = True, switches: bool = True) -> None:
-    """All beats of the open page, and their views. beats: also those that show no model. switches:
-    also the explorer's stages, and what else can be chosen in a view among a few."""
+    """All views of the open page, on the visitor's sentence and on tiny numbers, and its idea. beats: also
+    what shows no model. switches: also the explorer's stages, and what else can be chosen among a few."""
     on.known.clear()
-    tabs = on.page.locator(BEATS)
-    count = tabs.count()
-    if not count:
-        _views(on, title, switches=switches)
-    for at in reversed(range(count)):
-        if at < count - 1:
-            if not beats:
-                return
-            tabs.nth(at).click()
-            wait_until_settled(on.page)
-        beat = tabs.nth(at).inner_text()
-        _views(on, f"{title} · {beat}", switches=switches)
-        if beat == "By hand":
-            _steps(on, f"{title} · {beat}")
+    parts, ways = on.page.locator(PARTS), on.page.locator(WAYS)
+    if not ways.count():
+        for at in reversed(range(parts.count() or 1)):
+            name = _open_nth(on, parts, at, title) if parts.count() else title
+            _views(on, name, switches=switches)
+        return
+    _views(on, f"{title} · {ways.nth(0).inner_text()}", switches=switches)
+    if not beats:
+        return
+    by_hand = _open_nth(on, ways, 1, title)
+    on.look(by_hand)
+    _steps(on, by_hand)
+    on.page.get_by_text(IDEA).click()
+    wait_until_settled(on.page)
+    on.look(f"{title} · {IDEA}")
+
+
+def _open_nth(on: Walk, places: Locator, at: int, title: str) -> str:
+    places.nth(at).click()
+    wait_until_settled(on.page)
+    return f"{title} · {places.nth(at).inner_text()}"
 
 
 def _views(on: Walk, title: str, *, switches: bool) -> None:
-    """Each view of a beat, and one after another what each of its switches can show."""
-    rows = on.page.locator(SWITCHES)
-    if not rows.count():
+    """Each view of a page, and one after another what each of its switches can show."""
+    views = _names(on)
+    if not views:
         on.look(title)
         _stages(on, title)
+        _switches(on, title, set(), switches=switches)
         return
-    for at, view in enumerate(_choices(rows.first)):
-        name = f"{title} · {_open(on, view)}"
+    for at, view in enumerate(views):
+        if at:
+            show(on.page, view)
+            wait_until_settled(on.page)
+        name = f"{title} · {view}"
         on.glance(name) if at else on.look(name)
         if (top := picture_top(on.page)) is not None:
             on.begins[name] = top
-        if not switches:
+        if switches:
+            _stages(on, name)
+            _switches(on, name, set(views), switches=True)
+
+
+def _names(on: Walk) -> list[str]:
+    """The views of the page, in a list or side by side."""
+    row = on.page.locator(VIEWS)
+    if not row.count():
+        return []
+    side_by_side = row.get_by_role("radio").all_inner_texts()
+    if side_by_side:
+        return side_by_side
+    row.get_by_role("combobox").click()
+    names = on.page.get_by_role("option").all_inner_texts()
+    on.page.keyboard.press("Escape")
+    return names
+
+
+def _switches(on: Walk, name: str, views: set[str], *, switches: bool) -> None:
+    """What else can be chosen among a few. views: those of the page, which were chosen before."""
+    for row in on.page.locator(SWITCHES).all() if switches else ():
+        if (
+            not row.count()
+            or row.locator("xpath=ancestor::*[contains(@class, 'st-key-ways')]").count()
+        ):
             continue
-        _stages(on, name)
-        for row in rows.all()[1:]:
-            if row.count() and on.is_new(row.inner_text()):
-                for choice in _to_open(row):
-                    on.glance(f"{name} · {_open(on, choice)}")
+        if set(row.get_by_role("radio").all_inner_texts()) <= views:
+            continue
+        if on.is_new(row.inner_text()):
+            for choice in _to_open(row):
+                on.glance(f"{name} · {_open(on, choice)}")
 
 
 def _stages(on: Walk, name: str) -> None:

@@ -14,10 +14,11 @@ from unittest.mock import patch
 
 import streamlit as st
 from streamlit.testing.v1 import AppTest
-from streamlit.testing.v1.element_tree import ButtonGroup, Element
+from streamlit.testing.v1.element_tree import Element
 
 from model.worked import examples
-from tests.pages.reading import visit
+from tests.pages.reading import control, shows, visit
+from viz.shell.frame import HAND, IDEA, WAYS
 from viz.state.navigation import PAGES, PageEntry
 
 TEXTS = (
@@ -54,11 +55,28 @@ def _states(name: str) -> Iterator[tuple[str, AppTest]]:
     """The page as it opens, then each of its tabs and views."""
     app = visit(name)
     yield "as it opens", app
-    for beat in [tab.label for tab in app.tabs]:
-        yield f"tab “{beat}”", _opened_on(name, beat)
-    for option in [option for control in shows(app) for option in control.options]:
-        (control,) = shows(app)  # as drawn now: an older one belongs to the view before
-        yield f"view “{option}”", control.set_value(option).run()
+    for part in [tab.label for tab in app.tabs]:
+        yield f"tab “{part}”", _opened_on(name, part)
+    if any(one.label == WAYS for one in app.segmented_control):
+        yield IDEA, _with_idea(name)
+        yield HAND, _by_hand(name)
+    for option in [option for views in shows(app) for option in views.options]:
+        (views,) = shows(app)  # as drawn now: an older one belongs to the view before
+        yield f"view “{option}”", views.set_value(option).run()
+
+
+def _with_idea(name: str) -> AppTest:
+    """The page with its idea opened: it is drawn only then."""
+    closed = st.expander
+    with patch.object(
+        st, "expander", lambda label, *given, **more: closed(label, label == IDEA, **more)
+    ):
+        return visit(name)
+
+
+def _by_hand(name: str) -> AppTest:
+    """The page with tiny numbers."""
+    return control(visit(name), WAYS).set_value(HAND).run()
 
 
 def _opened_on(name: str, beat: str) -> AppTest:
@@ -66,12 +84,6 @@ def _opened_on(name: str, beat: str) -> AppTest:
     tabs = st.tabs
     with patch.object(st, "tabs", lambda names, **more: tabs(names, **more | {"default": beat})):
         return visit(name)
-
-
-def shows(app: AppTest) -> list[ButtonGroup[str]]:
-    """The control that chooses a view, if the page has views."""
-    found = [one for one in app.get("button_group") if isinstance(one, ButtonGroup)]
-    return [one for one in found if one.label == "Show"]
 
 
 def texts(app: AppTest) -> Iterator[str]:

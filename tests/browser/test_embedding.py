@@ -125,7 +125,7 @@ def test_the_line_to_copy_frames_the_view_where_heads_and_pages_are_switched_and
     page.frames[1].evaluate(AFTER_THE_DELAY, "unanswered")  # the server is told of the head
     page.frames[1].evaluate(ANSWERED)
     app.get_by_role("link", name="Layer norm →").click()
-    expect(app.get_by_role("radiogroup", name="Show")).to_be_attached()
+    expect(app.get_by_role("combobox", name="Show")).to_be_attached()
     way_out = app.get_by_role("link", name="Open in the app")
     expect(way_out).to_have_attribute("href", re.compile(r"[?&]head=2(&|$)"))
     with page.context.expect_page() as opened:

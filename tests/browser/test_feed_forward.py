@@ -35,7 +35,7 @@ def test_a_mark_fills_the_formula_and_every_view_answers_its_controls(
 
 def test_the_curves_of_the_idea_show_slopes_too(open_page: Callable[..., Page]) -> None:
     page = open_page("/feed_forward", model="minilm", text=TEXT)
-    page.get_by_role("tab", name="The idea").click()
+    page.get_by_text("The idea, in words").click()
     expect(page.locator(".js-plotly-plot .ytitle", has_text="value")).to_be_visible()
     show(page, "Slope")
     expect(page.locator(".js-plotly-plot .ytitle", has_text="slope")).to_be_visible()

@@ -11,7 +11,7 @@ def test_a_term_in_an_idea_opens_the_glossary_at_it_beside_the_page(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/attention")
-    page.get_by_role("tab", name="The idea").click()
+    page.get_by_text("The idea, in words").click()
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="softmax").click()
     glossary = opened.value
@@ -20,7 +20,7 @@ def test_a_term_in_an_idea_opens_the_glossary_at_it_beside_the_page(
     linked.get_by_role("link", name="By hand: Softmax of three scores →").click()
     expect(glossary.get_by_role("heading", name="Worked examples")).to_be_visible()
     expect(glossary.get_by_text("Softmax of three scores.")).to_be_visible()
-    expect(page.get_by_role("tab", name="The idea")).to_be_visible()
+    expect(page.get_by_text("The idea, in words")).to_be_visible()
 
 
 def test_the_list_has_all_terms_and_follows_a_letter_and_what_is_typed(

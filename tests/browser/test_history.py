@@ -6,18 +6,18 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import wait_until_settled
-from tests.browser.controls import open_by_menu
+from tests.browser.controls import open_by_menu, show
 
 LONG = "the cat saw the dog and " * 50  # more than a link on the page of code carries
 
 
 def shows(page: Page, view: str) -> None:
-    expect(page.get_by_role("radio", name=view, exact=True).first).to_be_checked()
+    expect(page.get_by_role("combobox", name="Show", exact=True)).to_have_value(view)
     wait_until_settled(page)
 
 
 def choose(page: Page, view: str) -> None:
-    page.get_by_role("radio", name=view, exact=True).first.click()
+    show(page, view)
     page.wait_for_url("**show=**")
     shows(page, view)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import BARS, MARKS, click_mark, each_shows, show
+from tests.browser.controls import BARS, MARKS, choose, click_mark, each_shows
 
 TEXT = "the cat saw the dog"
 SAID = {
@@ -21,10 +21,10 @@ def test_a_bar_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
     expect(page.get_by_text("Token 0 the, dimension 0:")).to_be_visible()
     click_mark(page.locator(BARS).nth(4), "choose token 4")
     expect(page.get_by_text("Token 4 ·dog, dimension 0:")).to_be_visible()
-    show(page, "Input")
+    choose(page, "Stage", "Input")
     click_mark(page.locator(MARKS).nth(1), "choose token 1")
     expect(page.get_by_text("Token 1 ·cat, dimension 0:")).to_be_visible()
-    show(page, "Per token")
+    choose(page, "Stage", "Per token")
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     each_shows(page, SAID)
 

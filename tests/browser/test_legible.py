@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from model.worked import examples
+from tests.browser.controls import show
 from tests.legible import LOWEST, PICTURE, STILL, WIDTHS, Walk, faults, walk
 from viz.state.navigation import PAGES, PageEntry
 
@@ -106,7 +107,7 @@ def test_every_view_of_a_page_can_be_read_and_its_picture_is_near_the_top(
     assert on.told() == []
     assert on.tops.keys() == WIDTHS.keys()
     assert {width: top for width, top in on.tops.items() if top > LOWEST[width]} == {}
-    live = {view: top for view, top in on.begins.items() if "· On your sentence ·" in view}
+    live = {view: top for view, top in on.begins.items() if "· Your sentence ·" in view}
     assert {view: top for view, top in live.items() if top > LOWEST["phone"]} == {}
 
 
@@ -144,7 +145,7 @@ def test_every_formula_of_the_worked_examples_has_its_room(
     expect(page.get_by_test_id("explorer")).to_have_attribute(
         "data-ready", "true"
     )  # KaTeX is there
-    page.get_by_role("tab", name="By hand").click()
+    show(page, "Tiny numbers")
     expect(page.locator(".katex-display").first).to_be_visible()
     for size in WIDTHS.values():
         page.set_viewport_size(size)

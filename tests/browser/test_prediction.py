@@ -20,11 +20,13 @@ def test_temperature_and_top_k_change_the_bars_and_the_words(
     for _ in range(5):
         page.keyboard.press("ArrowRight")
     expect(page.get_by_text("divides every logit by 1.5")).to_be_visible()
+    page.get_by_role("button", name="More settings").click()
     field = page.get_by_role("spinbutton", name="Top-k: number of tokens to keep")
     field.fill("4")
     field.press("Enter")
     expect(page.get_by_text("keeps 4 of 756 tokens")).to_be_visible()
     expect(plots(page).filter(has_text="cut")).to_have_count(1)
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Reset to the model's own distribution").click()
     expect(plots(page).filter(has_text="cut")).to_have_count(0)
 

@@ -78,7 +78,7 @@ def test_every_kind_of_positions(open_page: Callable[..., Page]) -> None:
 
 def test_the_examples_by_hand_are_chosen_by_their_titles(open_page: Callable[..., Page]) -> None:
     page = open_page("/positions", model="stories")
-    page.get_by_role("tab", name="By hand").click()
+    show(page, "Tiny numbers")
     for number in (7, 0):
         page.get_by_role("combobox", name="Example", exact=True).click()
         expect(page.get_by_role("option")).to_have_count(8)
@@ -86,5 +86,5 @@ def test_the_examples_by_hand_are_chosen_by_their_titles(open_page: Callable[...
         title = option.inner_text()
         option.click()
         expect(page.locator("strong").filter(has_text=title)).to_be_visible()
-    page.get_by_role("tab", name="The idea").click()
+    page.get_by_text("The idea, in words").click()
     expect(page.locator(".katex").first).to_be_visible()

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from model.training.checkpoints import Archive, shipped_training_run
+from tests.browser.controls import show
 from viz.views.training.choice import LIST
 
 SECONDS = 1000
@@ -150,13 +151,13 @@ def test_the_idea_by_hand_the_claims_and_a_recurrent_network_are_drawn(
     # What scrolls below the app's buttons does not show between them.
     expect(page.get_by_test_id("stHeader")).to_have_css("background-color", "rgb(255, 255, 255)")
     page.set_viewport_size({"width": 1440, "height": 900})
-    page.get_by_role("tab", name="The idea").click()
+    page.get_by_text("The idea, in words").click()
     expect(page.get_by_text("phase change", exact=True)).to_be_visible()
     expect(page.locator(".js-plotly-plot .ytitle", has_text="loss")).to_be_visible()
-    page.get_by_role("tab", name="By hand").click()
+    show(page, "Tiny numbers")
     expect(page.get_by_text("The most probable word, and the loss.")).to_be_visible()
-    page.get_by_role("tab", name="Live").click()
-    page.get_by_role("radio", name="Is a GRU as good?").click()
+    show(page, "Live")
+    show(page, "Is a GRU as good?")
     expect(page.locator(".js-plotly-plot", has_text="GRU: 19 steps")).to_be_visible()
     page.get_by_role("slider").first.press("ArrowRight")  # where the path begins
     expect(page.locator(".js-plotly-plot", has_text="GRU: 18 steps")).to_be_visible()

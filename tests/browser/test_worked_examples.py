@@ -6,6 +6,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.controls import show
+
 
 def step(page: Page) -> Locator:
     return page.get_by_role("combobox", name="Step")
@@ -83,7 +85,7 @@ def test_an_erratum_leads_to_the_step_that_holds_it(open_page: Callable[..., Pag
 
 def test_a_figure_leads_to_what_the_notes_are(open_page: Callable[..., Page]) -> None:
     page = open_page("/attention")
-    page.get_by_role("tab", name="By hand").click()
+    show(page, "Tiny numbers")
     expect(page.get_by_text(": “Q(the)=K(the)=V(the)")).to_be_visible()
     page.get_by_role("link", name="What the notes are →").click()
     expect(page.get_by_role("heading", name="Worked examples")).to_be_visible()
@@ -95,7 +97,7 @@ def test_a_figure_leads_to_what_the_notes_are(open_page: Callable[..., Page]) ->
 
 def test_a_teaching_page_leads_to_its_example(open_page: Callable[..., Page]) -> None:
     page = open_page("/attention")
-    page.get_by_role("tab", name="By hand").click()
+    show(page, "Tiny numbers")
     page.get_by_role("link", name="Change its numbers →").click()
     expect(page.get_by_role("heading", name="Worked examples")).to_be_visible()
     page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("example") == ["the-cat-sat"])

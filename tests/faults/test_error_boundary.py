@@ -30,7 +30,7 @@ def test_a_view_that_breaks_says_so_in_its_place_and_the_others_work(
     assert SECRET not in everything(app)
     assert broken_parts == ["KeyError"]
     assert typed(app) == TYPED
-    show = next(group for group in app.segmented_control if group.label == "Show")
+    show = next(views for views in app.selectbox if views.label == "Show")
     show.set_value("Two tokenizers").run()
     assert told(app) == ""
     broken_parts.clear()

@@ -55,9 +55,14 @@ def press(app: AppTest, label: str) -> AppTest:
     return app
 
 
+def shows(app: AppTest) -> list[Any]:
+    """The control that chooses a view, if the page has views: side by side, or in a list."""
+    return [one for one in (*app.segmented_control, *app.selectbox) if one.label == "Show"]
+
+
 def walk(app: AppTest) -> Iterator[tuple[str, AppTest]]:
     """The view that a page opens on, then each of the others, by name; "" where a page is one view."""
-    (row,) = [row for row in app.segmented_control if row.label == "Show"] or [None]
+    (row,) = shows(app) or [None]
     yield row.value if row else "", app
     for view in [view for view in (row.options if row else ()) if view != row.value]:
         choose(app, "Show", view)

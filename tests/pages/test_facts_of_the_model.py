@@ -1,6 +1,5 @@
 """No page says of the open model what its modules contradict; the facts are read from the modules."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,11 @@ from model.nn.positions import ROTARY
 from tests.cases import each
 from tests.pages.kinds import KINDS, name_of
 from tests.pages.module_facts import Facts, facts
-from tests.pages.reading import own
+from tests.pages.reading import control, own
 from viz.explorer.message import payload
 from viz.notation.head_formulas import concatenation, logit
 from viz.notation.markdown import plain
+from viz.shell.frame import HAND, IDEA, WAYS
 from viz.views.feed_forward.formulas import feed_forward
 from viz.views.glossary.glossary import term
 from viz.views.translation.views import projections
@@ -48,19 +48,6 @@ def page(name: str, file: str) -> AppTest:
     return app
 
 
-@pytest.fixture
-def opens_on(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Makes pages open on another beat: 0 the idea, 1 by hand."""
-    tabs = st.tabs
-
-    def choose(beat: int) -> None:
-        monkeypatch.setattr(
-            st, "tabs", lambda names, **more: tabs(names, **{**more, "default": names[beat]})
-        )
-
-    return choose
-
-
 def ideas(known: Facts) -> dict[str, tuple[tuple[str, bool], ...]]:
     """What the idea of a page says of the open model, and whether that is so."""
     return {
@@ -80,20 +67,21 @@ def ideas(known: Facts) -> dict[str, tuple[tuple[str, bool], ...]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_an_idea_says_of_the_open_model_is_so(
-    name: str, opens_on: Callable[[int], None]
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opens_on(0)
+    closed = st.expander
+    monkeypatch.setattr(
+        st, "expander", lambda label, *given, **more: closed(label, label == IDEA, **more)
+    )
     for file, claims in ideas(facts(name_of(name))).items():
         text = said(page(name, file))
         assert [words for words, so in claims if (words in text) != so] == [], file
 
 
 @pytest.mark.parametrize("file", [file for file in BEATS if file != "laboratory"])
-def test_what_is_worked_by_hand_opens_by_its_title_and_speaks_of_no_open_model(
-    file: str, opens_on: Callable[[int], None]
-) -> None:
-    opens_on(1)
+def test_what_is_worked_by_hand_opens_by_its_title_and_speaks_of_no_open_model(file: str) -> None:
     app = page("llama", file)
+    control(app, WAYS).set_value(HAND).run()
     assert "Next →" in [button.label for button in app.button]
     assert "this model" not in said(app).lower()
     for box in [box for box in app.selectbox if str(box.key).startswith("example-of-")]:

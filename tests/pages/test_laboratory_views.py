@@ -103,7 +103,7 @@ def test_every_editor_of_every_model_is_drawn(model: str) -> None:
         assert_sound(app)
     if loaded.config.shape == "encoder":
         for view in (NEXT, POSITIONS):
-            app.segmented_control(key="choose-show").set_value(view).run()
+            app.selectbox(key="choose-show").set_value(view).run()
             assert "predicts no next token" in " ".join(info.value for info in app.info)
 
 
@@ -111,7 +111,7 @@ def test_no_text_breaks_a_view_under_several_interventions() -> None:
     for text in ODD_TEXTS[:2]:
         app = opened(text=text, scale="1.0", positions="0", ablated="decoder.0.self:1")
         for view in VIEWS:
-            app.segmented_control(key="choose-show").set_value(view).run()
+            app.selectbox(key="choose-show").set_value(view).run()
             assert_sound(app)
         for edit in ("Padding", "Edges"):
             behind(app, edit)

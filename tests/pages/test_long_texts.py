@@ -19,7 +19,7 @@ from tests.folders import new_folder
 from tests.model.hub_families import SPECIAL, WORDS
 from tests.model.hub_models import build, save
 from tests.pages.laboratory import linked
-from tests.pages.reading import control, visit
+from tests.pages.reading import control, shows, visit
 from tests.pages.test_measured_points import DISTANCES, POINTS, points_page
 from viz.state.navigation import PAGES
 
@@ -139,7 +139,7 @@ def chosen(app: AppTest, label: str, option: str) -> None:
 def test_every_view_of_a_long_text_is_bounded(kind: str, page: str) -> None:
     own = kind != "translator" or page == "encoder_decoder"
     app = opened(kind, page, **({} if own else {"target": " ".join(words(TOKENS - 2))}))
-    (row,) = [row for row in app.segmented_control if row.label == "Show"] or [None]
+    (row,) = shows(app) or [None]
     views = row.options if row else []
     for view in views if kind == "llama" or page not in PAIRS else PAIRS[page]:
         if row and view != row.value:

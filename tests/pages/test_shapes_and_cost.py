@@ -170,9 +170,9 @@ def test_up_to_so_many_tokens_the_rest_costs_more_and_beyond_it_the_pairs() -> N
 def test_own_sizes_stay_from_view_to_view_and_in_the_link() -> None:
     app = opened("Shapes", "GPT-2 small")
     change(app, "Length", 77)
-    app.segmented_control(key="choose-show").set_value("Axes").run()
+    app.selectbox(key="choose-show").set_value("Axes").run()
     assert not [box for box in app.number_input if box.key == "cost-vocabulary"]
-    app.segmented_control(key="choose-show").set_value("Growth").run()
+    app.selectbox(key="choose-show").set_value("Growth").run()
     assert sizes(app)[1] == 77
     assert app.query_params["cost-numbers"] == "1-77-768-12-12-50257"
     link = {"cost-preset": "GPT-2 small", "cost-numbers": "1-77-768-12-12-50257"}

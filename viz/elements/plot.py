@@ -3,7 +3,8 @@ there."""
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +14,7 @@ import streamlit as st
 
 from model.system.files import bytes_text
 from viz.figures.in_words import in_words
-from viz.figures.room import counted_margins, narrow_rules, room_above, without_anchor
+from viz.figures.room import LETTERS, counted_margins, narrow_rules, room_above, without_anchor
 from viz.notation.labels import token_label
 from viz.notation.numbers import fixed
 from viz.notation.theme import MASKED, WEIGHT
@@ -29,7 +30,18 @@ def rules(css: str) -> None:
 # Bytes of a picture in the message to the browser. A matrix of as many cells as are drawn, with its mask and
 # its hatching, has 3.2 MB; Streamlit refuses 20 MB.
 LARGEST = 4_000_000
+PLOTLY = 450  # pixels of a figure without a height
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # Streamlit leaves it out of a class named after a key
+
+
+@contextmanager
+def held_place(name: str, figure: go.Figure) -> Iterator[None]:
+    """The place of a figure, as high as it will be; viz/shell/style.css hatches it until Plotly has drawn."""
+    key = f"place-{name}"
+    with st.container(key=key):
+        height = f"min-height: {figure.layout.height or PLOTLY}px"
+        rules(f".st-key-{_NO_NAME.sub('-', key)} {{ {height} }}")
+        yield
 
 
 def plot(
@@ -61,11 +73,19 @@ def plot(
     if above := room_above(figure):
         figure.update_layout(margin={"t": above})
     # By default the browser measures each label, to hide some.
-    axes: dict[str, object] = {"ticklabeloverflow": "allow"}
+    axes: dict[str, object] = {"ticklabeloverflow": "allow", "tickfont": {"size": LETTERS}}
     if margin:
         axes["automargin"] = False
     figure.update_xaxes(axes).update_yaxes(axes)
-    figure.update_layout(datarevision=st.context.theme.type, margin=margin or {})
+    figure.update_layout(
+        datarevision=st.context.theme.type,
+        margin=margin or {},
+        font={"size": LETTERS},  # of what has no size of its own: Streamlit would draw it smaller
+        legend={"font": {"size": LETTERS}},
+    )
+    for trace in figure.data:
+        if getattr(trace, "colorbar", None) is not None and trace.showscale is not False:
+            trace.colorbar.tickfont.size = LETTERS
     if narrow := narrow_rules(figure, f".st-key-{_NO_NAME.sub('-', key)}"):
         rules(narrow)
     with without_anchor(figure):

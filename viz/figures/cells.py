@@ -161,7 +161,7 @@ def panels(
             yanchor="bottom",
             yshift=above - TITLE_LINE,
             showarrow=False,
-            font={"size": 12},
+            font={"size": 13},
         )
     return figure
 

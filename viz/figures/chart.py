@@ -14,7 +14,7 @@ LABEL = 14  # characters beside a figure
 SLANTED = -60  # degrees of labels that stand above or below many columns
 BARE: Final = {"showgrid": False, "zeroline": False}
 MONOSPACED: Final = {"family": "monospace"}
-SMALL: Final = MONOSPACED | {"size": 11}
+SMALL: Final = MONOSPACED | {"size": 13}
 DOTTED: Final = {"dash": "dot", "color": MASKED}
 # A click selects a point, and Plotly would make all others pale.
 STEADY: TraceStyle = {

@@ -292,7 +292,7 @@ def beam_tree(
                     for leaf, (_, *words) in zip(among, known, strict=True)
                 ],
                 textposition="bottom center",
-                textfont=MONOSPACED | {"size": 10},
+                textfont=MONOSPACED | {"size": 13},
                 marker={"color": colour, "symbol": symbol, "size": size},
                 cliponaxis=False,
                 customdata=known,

@@ -244,7 +244,6 @@ def _axes(pitch: Pitch, layers: int, heads: int) -> tuple[dict[str, object], dic
 
 
 ROOMY = 8  # up to so many heads in a layer the numbers have room
-SMALL = 10  # size of the numbers where they have less room
 LEADING_NOUGHT = re.compile(r"(?<!\d)0\.")
 HIGHEST = 640  # pixels
 
@@ -285,8 +284,6 @@ def head_map(
         words=written,
         height=min(max(34 * layers + 110, 220), 800),
     )
-    if heads > ROOMY:
-        figure.update_traces(selector={"mode": "text"}, textfont={"size": SMALL})
     if quantity not in ("weight", "difference"):
         figure.data[-1].update(zmin=0, colorscale=rising_scale(QUANTITIES[quantity].hue))
     return _clickable(figure, words, [] if chosen is None else [chosen], title)
@@ -319,7 +316,6 @@ def patch_map_figure(
         words=None if values.shape[1] <= NUMBERED else (),
         height=min(max(32 * len(values) + 130, 220), HIGHEST),
     )
-    figure.update_traces(selector={"mode": "text"}, textfont={"size": SMALL})
     return _clickable(figure, words, chosen, title)
 
 

@@ -31,7 +31,7 @@ TITLE_LINE = 18.2  # pixels of each additional line of a title
 SCALE_BELOW = 190.0  # width of a colour scale below the cells, with its last number
 PHONE = 270.0  # width of a figure on a phone in pixels
 KEY_LETTER, KEY_SAMPLE, KEY_ROW, KEY_EDGE = 6.5, 52.0, 19.0, 30.0  # pixels, of a legend
-_SIZE = 12  # pixels of letters that have no size of their own
+LETTERS = 13  # pixels of letters that have no size of their own
 PER_SIZE = 0.61  # width of a letter of one width, for each pixel of its size
 _AROUND_NUMBER, _AROUND_LABEL, _LINE = 3.0, 5.0, 13.0  # pixels
 _NUMBER = 26.0  # pixels of a number above an upright bar
@@ -79,7 +79,7 @@ LARGEST = 64  # pixels of a cell
 TALLEST = 620  # pixels of a figure
 ABOVE, BELOW = 120, 54  # pixels above cells that have no labels; of the scale below them
 FLATTEST, STEEPEST = 0.25, 2.0  # height by width of all cells: beyond, they are not quite square
-LARGE, SMALL = 12, 9  # size of the numbers in the cells, and the smallest that can be read
+LARGE = 13  # size of the numbers in the cells: smaller ones cannot be read
 SCALE: dict[str, object] = {  # below the cells, at their left
     **{"orientation": "h", "len": 170, "lenmode": "pixels"},
     **{"x": 0, "xanchor": "left", "xpad": 0, "y": 0, "yanchor": "top", "ypad": 8},
@@ -117,11 +117,10 @@ class Squares:
         return Squares(side, steep, angle, round(side * steep * rows + around))
 
     def number_size(self, words: Sequence[Sequence[str]]) -> float:
-        """The size of letters at which all words fit their cells; 0 if it is too small to be read."""
+        """The size of letters if all words fit their cells; else 0."""
         longest = max((len(drawn_letters(word)) for row in words for word in row), default=0)
         fits = (self.side - _AROUND) / (max(longest, 1) * PER_SIZE)
-        size = min(LARGE, fits, self.side * self.steep / 1.3)
-        return size if size >= SMALL else 0
+        return LARGE if min(fits, self.side * self.steep / 1.3) >= LARGE else 0
 
     def axes(self, above: AxisLayout, down: AxisLayout) -> tuple[AxisLayout, AxisLayout]:
         """The axes of such cells, which stand at the left where there is more room."""
@@ -277,7 +276,7 @@ def _numbers(figure: go.Figure, place: str, beside: float) -> str:
             axis = figure.layout[(trace.xaxis or "x").replace("x", "xaxis")]
             if axis.range is None:
                 continue
-            size = trace.textfont.size or _SIZE
+            size = trace.textfont.size or LETTERS
             longest = max((_width(word, size) for word in trace.text), default=0.0)
             needed = max(needed, _plot_width(axis, longest + _AROUND_NUMBER, 1.0))
         if trace.type == "bar" and trace.orientation != "h" and trace.texttemplate:
@@ -289,7 +288,7 @@ def _columns(axis: Any, ticks: str, place: str, beside: float) -> Iterator[str]:
     """Keeps only every second label, every fourth, … where they would touch. ticks: their class."""
     if not axis.ticktext or not axis.tickvals or len(axis.ticktext) < 2:
         return
-    size = axis.tickfont.size or _SIZE
+    size = axis.tickfont.size or LETTERS
     turn = math.radians(abs(axis.tickangle or 0))
     longest = max(_width(label, size) for label in axis.ticktext) + _AROUND_LABEL
     apart = min(longest, _LINE / math.sin(turn)) if turn else longest
@@ -326,7 +325,7 @@ def _plot_width(axis: Any, room: float, units: float) -> float:
 def _beside(figure: go.Figure) -> float:
     """The width beside the cells: labels and title on the left, a colour scale on the right."""
     rows, margin = figure.layout.yaxis, figure.layout.margin
-    labels = max((_width(label, _SIZE) for label in rows.ticktext or ()), default=2 * LETTER)
+    labels = max((_width(label, LETTERS) for label in rows.ticktext or ()), default=2 * LETTER)
     counted = (margin.l or 0) if rows.automargin is False else 0
     left = counted or labels + _EDGE + (_TITLE if rows.title.text else 0.0)
     return left + (margin.r or _EDGE) + (_SCALE if _has_scale_beside(figure) else 0.0)

@@ -208,7 +208,7 @@ def undo_button() -> None:
     """Leads back to the unchanged model, where it is changed."""
     if current().intervention.changes:
         st.button(
-            ":primary[Undo]",
+            "Undo",
             key="undo-changes",
             type="tertiary",
             help="Back to the unchanged model.",

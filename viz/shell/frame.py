@@ -18,8 +18,11 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from model.nn.config import ProvenPart, TransformerConfig
 from model.nn.places import Head
 from viz.elements.error_boundary import error_boundary
+from viz.elements.one_of import one_of
+from viz.notation.mark import mark
 from viz.notation.markdown import plain
 from viz.notation.model_map import BlockKind, MapBlock, Rail, rails
+from viz.notation.theme import BLACK, MASKED
 from viz.saving.save import link_of_view
 from viz.shell import class_bar
 from viz.shell.controls import choose_example, sentence_box
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 
-# The map of the model above the pages of the walk: its blocks in order, each a link to its page.
+# The map of the model above the pages of the walk: its blocks in order, the first of each page a link to it.
 # The blocks that the open page shows are filled, and the tick of the chosen layer is lit.
 
 PAGES: dict[BlockKind, str] = {
@@ -88,8 +91,10 @@ class ModelMap:
         """Draws the map with the tick of a layer lit. place: the name of a sub-layer of it."""
         if place != self.lit:
             self.lit = place
+            led: set[str] = set(OTHERS)
             rows = "".join(
-                _rail(rail, place, self.carried, named=len(self.rails) > 1) for rail in self.rails
+                _rail(rail, place, self.carried, led, named=len(self.rails) > 1)
+                for rail in self.rails
             )
             room = _ROOM_FOR_STACKS if len(self.rails) > 1 else ""
             others = "".join(html_link(one, entry(one).station, self.carried) for one in OTHERS)
@@ -104,10 +109,15 @@ def model_map(
     return ModelMap(rails(config, unproven), carried, st.empty())
 
 
-def _rail(rail: Rail, place: str, carried: Mapping[str, str], *, named: bool) -> str:
-    """The blocks of a stack, with one tick a layer, and how many there are."""
+def _rail(rail: Rail, place: str, carried: Mapping[str, str], led: set[str], *, named: bool) -> str:
+    """The blocks of a stack, with one tick a layer, and how many there are. led: the pages that have a link;
+    those of the blocks join them."""
+    kinds = {block.kind for block in rail.layer}
     before, layer, after = (
-        "".join(_block(block, carried) for block in blocks)
+        "".join(
+            _block(block, carried, led, leads=block.kind != "add" or "feed_forward" not in kinds)
+            for block in blocks
+        )
         for blocks in (rail.before, rail.layer, rail.after)
     )
     name = f"<small>{rail.stack.capitalize()}</small>" if named else ""
@@ -121,13 +131,17 @@ def _rail(rail: Rail, place: str, carried: Mapping[str, str], *, named: bool) ->
     )
 
 
-def _block(block: MapBlock, carried: Mapping[str, str]) -> str:
+def _block(block: MapBlock, carried: Mapping[str, str], led: set[str], *, leads: bool) -> str:
+    """A block; the first of its page is a link to it. leads: whether it may be that."""
     file, said = PAGES[block.kind], html.escape(f"{block.formula}\nshape: {block.shape}")
-    leads = leading_to(file, carried) if has_others() else ""
-    label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
+    link = ""
+    if leads and file not in led and has_others():
+        led.add(file)
+        label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
+        link = f' aria-description="{said}"{label} {leading_to(file, carried)}'
     return (
-        f'<a data-kind="{block.kind}" data-shown-on="{SHOWN_ON[block.kind]}" data-said="{said}" '
-        f'aria-description="{said}"{label} {leads}>{html.escape(block.name)}</a>'
+        f'<a data-kind="{block.kind}" data-shown-on="{SHOWN_ON[block.kind]}" data-said="{said}"{link}>'
+        f"{html.escape(block.name)}</a>"
     )
 
 
@@ -138,7 +152,8 @@ _STYLE = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in ("style.css", "frame.css", "switches.css")
 )
-STYLES = f"<style>{_STYLE}</style>{KEYS_STYLES}"  # those of all pages
+_MARK = f'.mark {{ --mark: url("{mark(BLACK)}") }}'
+STYLES = f"<style>{_STYLE}{_MARK}</style>{KEYS_STYLES}"  # those of all pages
 _WITHOUT_BAR = Path(__file__).with_name("without_bar.css")
 _ONE_SCREEN = Path(__file__).with_name("one_screen.css")
 _EMBEDDED = Path(__file__).with_name("embedded.css")
@@ -153,10 +168,13 @@ class Frame:
     map: "DeltaGenerator"
     said: "DeltaGenerator"  # what is said on the way to a run, above the heading
     card: "DeltaGenerator"  # of the tour
+    opening: "DeltaGenerator"  # beside the title
     is_embedded: bool  # whether it stands in a frame of another page
     model_map: ModelMap | None = None
     is_mapped: bool = False
     has_controls: bool = False
+    has_ways: bool = False  # whether the page shows the same with tiny numbers too
+    has_places: bool = False
     head: Head | None = None  # that the work bar names
 
     def draw_controls(self) -> None:
@@ -191,6 +209,35 @@ class Frame:
         """Lights the tick of a layer on the map. place: the name of one of its sub-layers."""
         if self.model_map is not None:
             self.model_map.light(place)
+
+    def draw_places(self) -> None:
+        """In the row of a page's controls: the pages of its place, and the way to the tiny numbers."""
+        self.has_places = True
+        if self.is_embedded:
+            return
+        if self.page.has_views:
+            navigation.stations(self.page.file)
+        if self.has_ways:
+            with st.container(width="content", key="ways"):
+                one_of(WAYS, (self.live, HAND), self._way, quiet=True)
+
+    @property
+    def live(self) -> str:
+        """What the way back from the tiny numbers is called: not every page reads the sentence."""
+        return "Your sentence" if self.page.reads else "Live"
+
+    @property
+    def _way(self) -> str:
+        return f"way-{self.page.address}"
+
+    def is_live(self) -> bool:
+        """Whether the page shows the visitor's sentence, and not the tiny numbers."""
+        return st.session_state.get(self._way) != HAND
+
+    def follow_way(self) -> None:
+        """Draws the page anew where a click in a part of it has chosen the tiny numbers."""
+        if not self.is_live():
+            st.rerun()
 
     def follow_head(self) -> None:
         """Draws the page anew where a click in a part of it has chosen another head."""
@@ -247,7 +294,10 @@ def _frame(file: str) -> "DeltaGenerator":
     page = entry(file)
     class_bar.join()
     st.set_page_config(
-        f"{page.title} · Attention visualizer", layout="wide", initial_sidebar_state=SIDEBAR
+        f"{page.title} · Attention visualizer",
+        page_icon=mark(MASKED),  # a grey that is seen on light and on dark
+        layout="wide",
+        initial_sidebar_state=SIDEBAR,
     )
     notes = adopt_link(file)
     bring_text()
@@ -270,6 +320,7 @@ def _frame(file: str) -> "DeltaGenerator":
         map=st.container(key="model-map"),
         said=st.container(key="said"),
         card=st.container(),
+        opening=st.container(),
         is_embedded=embedded,
     )
     if page.reads and not page.lends:
@@ -288,10 +339,12 @@ def _frame(file: str) -> "DeltaGenerator":
         tour.elsewhere()
         class_bar.bar(file)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading"):
-        has_stations = navigation.stations(file)
+        if not page.has_views:
+            navigation.stations(file)
         st.title(page.heading or page.title, anchor=False, width="content")
+        drawn.opening = st.container(key="opening")
         beside_title = st.container(width="content")
-        if not page.has_beats and not has_stations:
+        if not page.has_beats and (page.has_views or not navigation.has_stations(file)):
             st.caption(page.line, width="stretch")
     return beside_title
 
@@ -300,21 +353,41 @@ def _frame(file: str) -> "DeltaGenerator":
 _REST = '<details class="rest"><summary>Examples, model and head</summary></details>'
 
 
-def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[[], None]) -> None:
-    """The beats as tabs; the page opens on the live model. One is drawn at a time, in a frame of another page
-    the live one alone."""
-    if frame().is_embedded:
+WAYS = "Numbers"
+HAND = "Tiny numbers"
+IDEA = "The idea, in words"
+
+
+def beats(
+    *, opening: str, idea: Callable[[], None], hand: Callable[[], None], live: Callable[[], None]
+) -> None:
+    """A page that teaches: the live model, or the same worked by hand with tiny numbers. In a frame of
+    another page the live model alone.
+
+    opening: the idea in two sentences, in Markdown, above the picture; the whole of it can be opened below.
+    """
+    drawn = frame()
+    if drawn.is_embedded:
         with error_boundary():
             live()
         return
-    names = ("The idea", "By hand", "On your sentence" if frame().page.reads else "Live")
-    with st.container(key="beats"):
-        tabs = st.tabs(names, default=names[-1], on_change="rerun")
-    for tab, beat in zip(tabs, (idea, hand, live), strict=True):
-        if tab.open:
-            with tab, error_boundary():
-                if beat is not live:
-                    tour.point_back(names[-1])
-                if beat is idea:
-                    st.caption(frame().page.line)
-                beat()
+    with drawn.opening:
+        st.markdown(opening)
+    drawn.has_ways = True
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    is_live = drawn.is_live()
+    with error_boundary():
+        if is_live:
+            live()
+        else:
+            with row:
+                drawn.draw_places()
+            tour.point_back(drawn.live)
+            hand()
+    if not drawn.has_places:  # the live part has no views of its own
+        with row:
+            drawn.draw_places()
+    words = st.expander(IDEA, key="idea", on_change="rerun")
+    if words.open:
+        with words, error_boundary():
+            idea()

@@ -43,6 +43,7 @@ from viz.state.intervention_words import parts
 from viz.state.look import Look, is_loaded, loaded, traced
 from viz.state.navigation import page_link
 from viz.state.session import (
+    arrived,
     carried_link,
     change_view,
     choose_detail,
@@ -59,6 +60,10 @@ if TYPE_CHECKING:
 
     from model.run.model import Model
 
+SIDE_BY_SIDE = 3  # views of a page
+VIEW = 190  # pixels of the list of more
+# Holds the place of the first picture while the model runs: viz/shell/style.css.
+_HELD = '<div class="held"><span>The model reads the sentence.</span></div>'
 # Attention weights of a run that is checked before its picture is sent: 0.1 s.
 CHECKED_AT_ONCE = 2**23
 
@@ -81,6 +86,9 @@ def look(
     around = frame()
     around.draw_controls()
     model: Model | None = None
+    picture = st.empty()
+    if arrived():
+        picture.html(_HELD)
     try:
         with around.said:
             controls.say_link()
@@ -101,7 +109,9 @@ def look(
                 controls.offer_reference()
             if not changed:
                 _say_unchanged(seen)
+        picture.empty()
     except ValueError as refusal:
+        picture.empty()
         _refuse(refusal, model, offers)
         with around.card:
             tour.card(None)
@@ -121,17 +131,19 @@ def views(options: Mapping[str, PanelView], *arguments: object) -> None:
     were. A click that opens another text or model draws the whole page."""
     if not all(still_asked(one) for one in arguments if isinstance(one, Look)):
         st.rerun()
+    frame().follow_way()
     chosen_view(options, *arguments)
 
 
 def chosen_view(options: Mapping[str, PanelView], *arguments: object) -> None:
-    """A row of buttons, one a view of the page; calls the chosen view with the arguments.
+    """The choice of a view of the page; calls the chosen view with the arguments.
 
     The choice joins the link; only the chosen view is drawn.
     """
     picture = _above_choices()
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with row:
+        frame().draw_places()
         choose_view(list(options))
     with picture:
         draw_view(options[current().show], *arguments, beside=row)
@@ -146,10 +158,14 @@ def _above_choices() -> AbstractContextManager[object]:
 
 
 def choose_view(names: Sequence[str]) -> None:
-    """The buttons. The first view opens by itself, also where the link names one of another page."""
+    """A few views stand side by side; of more the chosen one is named, which leaves its row the room for
+    controls. The first view opens by itself, also where the link names one of another page."""
     opens_with(names[0])
     if current().show not in names:
         change_view(replace(current(), show=names[0]))
+    if len(names) > SIDE_BY_SIDE:
+        st.selectbox("Show", names, label_visibility="collapsed", width=VIEW, **control("show"))
+        return
     st.segmented_control(
         "Show", names, required=True, label_visibility="collapsed", **control("show")
     )
@@ -158,14 +174,16 @@ def choose_view(names: Sequence[str]) -> None:
 @st.fragment
 @error_boundary()
 def compare(seen: Look, options: Mapping[str, PanelView]) -> None:
-    """A row of buttons, one a view of the page, beside scaling and mask; then the chosen view of the run
-    they ask for. The choice joins the link.
+    """The choice of a view of the page, beside scaling and mask; then the chosen view of the run they ask
+    for. The choice joins the link.
 
     A switch leaves the rest of the page alone: what it changes comes sooner.
     """
+    frame().follow_way()
     picture = _above_choices()
     row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="compared")
     with row:
+        frame().draw_places()
         choose_view(list(options))
         controls.choose_intervention(seen.model)
     if (changed := switched(seen)) is None:

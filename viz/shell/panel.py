@@ -21,7 +21,7 @@ from model.snippets.script import TRACE_FILE
 from model.trace.unproven import NotShownError
 from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_of
-from viz.elements.plot import plot
+from viz.elements.plot import held_place, plot
 from viz.notation.csv_safe import sheltered_table
 from viz.notation.numbers import difference
 from viz.saving.save import save_figure
@@ -239,7 +239,8 @@ def _draw_picture(panel: Panel) -> None:
         _draw_above(panel.name, panel.check, saved, panel.code, panel.table)
     if isinstance(figure, go.Figure):
         key = panel.name if panel.chosen is None else f"{panel.name}-{panel.chosen}"
-        plot(figure, key, alt=panel.alt, clicked=panel.clicked)
+        with held_place(panel.name, figure):
+            plot(figure, key, alt=panel.alt, clicked=panel.clicked)
     elif figure is not None:
         _draw_parts([figure])
 

@@ -26,7 +26,8 @@ class PageEntry:
     views: their names, as links say them (`show`), where it has several; some need a model of their kind.
     station: its name among the pages of its place, where that is another one. reads: whether it runs a model
     on the sentence. lends: whether it may open another sentence and model than the visitor's. has_beats:
-    whether its parts stand beside its heading: the idea, by hand, on the sentence.
+    whether it shows the same with tiny numbers too. has_views: whether the pages of
+    its place are named in the row of its views.
     """
 
     file: str
@@ -38,6 +39,7 @@ class PageEntry:
     reads: bool = True
     lends: bool = False
     has_beats: bool = True
+    has_views: bool = True
 
     @property
     def address(self) -> str:
@@ -54,6 +56,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Every number is the model's own, and checked.",
             "The attention visualizer",
             has_beats=False,
+            has_views=False,
         ),
     ),
     "Walk": (
@@ -138,6 +141,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "The model as code",
             station="Code",
             has_beats=False,
+            has_views=False,
         ),
     ),
     "Heads": (
@@ -198,6 +202,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
                 "Claims",
                 "Is a GRU as good?",
             ),
+            has_views=False,
         ),
     ),
     "Cost": (
@@ -224,12 +229,14 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Sentences to open, each with a head and what to look for in it.",
             reads=False,
             has_beats=False,
+            has_views=False,
         ),
         PageEntry(
             "pages/worked_examples.py",
             "Worked examples",
             "Every calculation, step by step, with numbers that you can change.",
             reads=False,
+            has_views=False,
         ),
         PageEntry(
             "pages/glossary.py",
@@ -237,6 +244,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Each term in one sentence, with the page where it is used.",
             reads=False,
             has_beats=False,
+            has_views=False,
         ),
     ),
     "Teach": (
@@ -295,21 +303,27 @@ def menu() -> None:
     places = "".join(
         html_link(pages[0].file, place, shown_on=pages) for place, pages in PLACES.items()
     )
-    st.html(f'<nav class="menu" aria-label="Places">{places}</nav>')
+    st.html(f'<i class="mark"></i><nav class="menu" aria-label="Places">{places}</nav>')
 
 
-def stations(file: str) -> bool:
-    """The pages of the place of this one, where it has several; whether they are drawn. Those of the walk are
-    the blocks of its map."""
-    place, pages = next(place for place in PLACES.items() if entry(file) in place[1])
-    has_row = len(pages) > 1 and place != "Walk"
-    if has_row:
-        links = "".join(html_link(page.file, page.station or page.title) for page in pages)
+def stations(file: str) -> None:
+    """The pages of the place of this one, where it has several."""
+    if has_stations(file):
+        links = "".join(html_link(page.file, page.station or page.title) for page in _beside(file))
         st.html(
             f'<nav class="menu stations" aria-label="Pages of this place">{links}</nav>',
             width="content",
         )
-    return has_row
+
+
+def has_stations(file: str) -> bool:
+    """Whether the pages of its place are named on this page. Those of the walk are the blocks of its map."""
+    pages = _beside(file)
+    return len(pages) > 1 and pages != PLACES["Walk"]
+
+
+def _beside(file: str) -> tuple[PageEntry, ...]:
+    return next(pages for pages in PLACES.values() if entry(file) in pages)
 
 
 def path(file: str) -> None:

@@ -98,9 +98,9 @@ def take_cell_choice() -> CellChoice | None:
 
 
 def open_view(view: View, *, undoable: bool = False) -> None:
-    """A view that comes from elsewhere, an example or a link: the explorer forgets where it was. One that does
-    not ask for full detail keeps the visitor's own. undoable: whether `undo` leads back, with all that it
-    replaced."""
+    """A view that comes from elsewhere, an example or a link: the explorer forgets where it was. One that
+    does not ask for full detail keeps the visitor's own. undoable: whether `undo` leads back, with all that
+    it replaced."""
     if undoable:
         _note(view)
     change_view(view if view.detail == "full" else replace(view, detail=_own_detail()))

@@ -136,10 +136,10 @@ def notice(shown: Request | None = None) -> None:
         st.rerun()
 
 
-def point_back(tab: str) -> None:
-    """In a tab that the step does not use: names the tab where the tour goes on."""
+def point_back(way: str) -> None:
+    """Beside numbers that the step does not use: names those with which the tour goes on."""
     if _here(progress()):
-        st.info(f"The tour continues in the tab “{tab}”.")
+        st.info(f"The tour continues with “{way}”.")
 
 
 def beside_questions(page: str, look: "Look", picture: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ import { cellBox, wholeWindow } from "./geometry.js";
 import { precise } from "./numbers.js";
 
 const THUMBNAIL_CELLS = 96;
-export const FONT = 11;
+export const FONT = 13;
 
 /** The values of a window of a panel. Positions that share a cell give the value of largest magnitude; a cell
  *  whose positions are all masked is NaN. */

@@ -9,7 +9,7 @@ import { axisLabel, columnName } from "./table.js";
 const MARGIN = { l: 12, r: 96, t: 22, b: 12 }; // the lines of the title are added to the top
 const TITLE = "600 14px sans-serif";
 const TITLE_LINE = 18;
-const NOTE = "12px sans-serif";
+const NOTE = "13px sans-serif";
 const DENSITY = 2; // pixels of the PNG for each CSS pixel
 
 /** Makes a file and lets the browser download it. `name` has no extension. */

@@ -92,10 +92,11 @@ def choose_numbers(look: Look) -> NormLook:
     """The norm, and one of its numbers."""
     norm = choose_norm(look)
     tokens = [token.text for token in look.trace.tokens_of(Place.named(norm.name).stack)]
-    token = one_listed("Token", numbered_labels(tokens, LISTED), TOKEN)
-    width = norm.input.shape[1]
-    keep_within(DIMENSION, width)
-    dimension = int(st.number_input("Dimension", 0, width - 1, step=1, key=DIMENSION))
+    with st.popover("Token and dimension"):  # whose numbers fill the formula
+        token = one_listed("Token", numbered_labels(tokens, LISTED), TOKEN)
+        width = norm.input.shape[1]
+        keep_within(DIMENSION, width)
+        dimension = int(st.number_input("Dimension", 0, width - 1, step=1, key=DIMENSION))
     return NormLook(norm, tokens, token, dimension, look.model.config.shifts)
 
 
@@ -139,7 +140,7 @@ def this_norm(look: Look) -> Panel:
     """One norm: what it does."""
     chosen = choose_numbers(look)
     norm, token, dimension, shifts = chosen.norm, chosen.token, chosen.dimension, chosen.shifts
-    stage = one_of("Stage", STAGES, "layer-norm-stage")
+    stage = st.selectbox("Stage", STAGES, key="layer-norm-stage")
     name, picture = f"layer-norm-{stage}", None
     columns = {"input": norm.input[token], "normalized": norm.normalized[token]}
     columns |= {"γ": norm.gamma} | ({"β": norm.beta} if shifts else {})

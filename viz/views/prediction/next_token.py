@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.heads.statistics import entropy
 from model.analysis.run_comparison import rounding
@@ -51,8 +52,9 @@ _DEFAULTS = {
 }
 
 
-def sampling_controls(vocabulary: int) -> Sampling:
-    """The three controls in the order in which they apply, and the way back. The link holds them."""
+def sampling_controls(vocabulary: int) -> tuple[Sampling, DeltaGenerator]:
+    """The three controls in the order in which they apply, and the way back; the link holds them. Also the
+    box in which further settings have room."""
     divisor = st.slider(
         "Temperature",
         0.1,
@@ -61,31 +63,32 @@ def sampling_controls(vocabulary: int) -> Sampling:
         step=0.1,
         key="prediction-temperature",
         bind="query-params",
-        help="Divides every logit. Below 1 the likely tokens gain, above 1 the unlikely ones.",
     )
-    count = st.number_input(
-        "Top-k: number of tokens to keep",
-        1,
-        value=None,
-        step=1,
-        placeholder="all",
-        key="prediction-top-k",
-        bind="query-params",
-        help="Keeps only the k most likely tokens. Leave it empty to keep all.",
-    )
-    share = st.slider(
-        "Top-p: share to keep",
-        0.05,
-        1.0,
-        value=1.0,
-        step=0.05,
-        key="prediction-top-p",
-        bind="query-params",
-        help=(
-            "Keeps the smallest set of likely tokens whose probabilities add up to this share. "
-            "1 keeps all."
-        ),
-    )
+    more = st.popover("More settings")
+    with more:
+        count = st.number_input(
+            "Top-k: number of tokens to keep",
+            1,
+            value=None,
+            step=1,
+            placeholder="all",
+            key="prediction-top-k",
+            bind="query-params",
+            help="Keeps only the k most likely tokens. Leave it empty to keep all.",
+        )
+        share = st.slider(
+            "Top-p: share to keep",
+            0.05,
+            1.0,
+            value=1.0,
+            step=0.05,
+            key="prediction-top-p",
+            bind="query-params",
+            help=(
+                "Keeps the smallest set of likely tokens whose probabilities add up to this share. "
+                "1 keeps all."
+            ),
+        )
     chosen = Sampling(divisor, None if count is None else min(int(count), vocabulary), share)
     if chosen != UNCHANGED:
         st.button(
@@ -94,7 +97,7 @@ def sampling_controls(vocabulary: int) -> Sampling:
             on_click=st.session_state.update,
             args=(_DEFAULTS,),
         )
-    return chosen
+    return chosen, more
 
 
 def in_words(chosen: Sampling, logits: Array, error: float) -> list[str]:
@@ -105,7 +108,8 @@ def in_words(chosen: Sampling, logits: Array, error: float) -> list[str]:
     drawn, divisor = chosen.of(logits), f"{chosen.temperature:g}"
     gain = "Likely" if chosen.temperature < 1 else "Unlikely"
     return [
-        "Temperature 1 leaves the probabilities as they are."
+        "Temperature 1 leaves the probabilities as they are: below 1 the likely tokens gain, above 1 the "
+        "unlikely ones."
         if chosen.temperature == 1
         else f"Temperature {divisor} divides every logit by {divisor}. {gain} tokens gain.",
         "Top-k is off: all tokens are kept."
@@ -166,12 +170,13 @@ def next_token(look: Look) -> Panel:
         ].__getitem__,
         key=key,
     )
-    sampling = sampling_controls(prediction.vocabulary)
+    sampling, more = sampling_controls(prediction.vocabulary)
     row = row_of(trace, prediction.after(position), sampling)
     ids = listed_ids(row)
     named = look.model.tokenizer.named(ids)
     names = [f"{token_label(token.text, 24)} ({rank})" for rank, token in enumerate(named, 1)]
-    filled = one_listed("Fill the formula with the numbers of", names, "prediction-filled")
+    with more:
+        filled = one_listed("Fill the formula with the numbers of", names, "prediction-filled")
     following: list[Part] = []
     if position + 1 < len(tokens):
         token, own = tokens[position + 1], row.own

@@ -150,7 +150,7 @@ def choice_of(look: Look, *, draws: bool) -> Choice:
     if not draws:
         return Choice(Sampling())
     with st.popover("Temperature, top-k, top-p and seed"):
-        sampling = sampling_controls(look.model.config.d_vocab)
+        sampling, _ = sampling_controls(look.model.config.d_vocab)
         seed = st.number_input("Seed", 0, 9_999, value=0, step=1, key="prediction-seed",
                                bind="query-params")  # fmt: skip
     return Choice(sampling, int(seed))

@@ -118,7 +118,6 @@ def choose_cross_head(trace: Trace, links: Links | None) -> tuple[Attention, int
         "Layer and head",
         heads,
         format_func=label,
-        help="Ordered by their weight on the reference" if shares else None,
         **shown("encoder-cross-head", (current().place, current().head), open_cross_head),
     )
     return trace.find(current().place), current().head
@@ -167,6 +166,8 @@ def translate(look: Look) -> Panel:
         crossed = crossings(links_of(own.trace) or ())
         opening = crossed[0][1] + 1 if crossed else 1  # the first two words have changed places
         st.session_state.update({_READ: own.request, _STEP: opening, _PLAYING: False})
+    other_sentences(look)
+    choose_cross_head(own.trace, links_of(own.trace))
     playing = bool(st.session_state.get(_PLAYING))
     drawn = st.fragment(draw_view, run_every=SECONDS if playing else None)
     return Panel("encoder-translate", below=[partial(drawn, _step, own, playing)])
@@ -181,11 +182,8 @@ def _step(look: Look, timed: bool) -> Panel:
     end = int(trace.prediction.after(-1).argmax())
     whole = (*(token.id for token in trace.target_tokens[1:]), end)
     _move_on(len(whole), timed=timed)
-    step = one_step(_STEP, len(whole), _go, "encoder")
-    name = "Stop" if st.session_state.get(_PLAYING) else "▶ Play"
-    st.button(name, "encoder-play", on_click=_play, disabled=len(whole) == 1)
-    other_sentences(look)
-    attention, head = choose_cross_head(trace, links_of(trace))
+    step: int = min(st.session_state[_STEP], len(whole))
+    attention, head = trace.find(current().place), current().head
     ids, weights = whole[:step], attention.weights(head)[:step]
     named = [token_label(word) for word in source_words(trace)]
     texts = [word.text for word in look.model.tokenizer.named(ids)]
@@ -216,12 +214,21 @@ def _step(look: Look, timed: bool) -> Panel:
             Formula(GREEDY),
         ],
         below=[
+            partial(_scrubber, len(whole)),
             _readout(trace, attention, head, step - 1),
             Caption(f"To write {read}: weight {weights[-1][most]:.4f} of {weights[-1].sum():.4f}."),
         ],
         check=_alike(look, ids[: step - 1]) if look.model.runs else None,
         table=Table({"to write": new, "it reads": named, "weight": weights[-1]}),
     )
+
+
+def _scrubber(last: int) -> None:
+    """Leads through the words of the translation, or plays them."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", width="content"):
+        one_step(_STEP, last, _go, "encoder")
+        name = "Stop" if st.session_state.get(_PLAYING) else "▶ Play"
+        st.button(name, "encoder-play", on_click=_play, disabled=last == 1)
 
 
 def _move_on(last: int, *, timed: bool) -> None:

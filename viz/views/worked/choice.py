@@ -92,20 +92,21 @@ def choice() -> None:
     topic = worked_example(chosen()).section
     st.session_state["worked-topic"] = topic
     st.session_state["worked-name"] = chosen()
-    topics, names = st.columns([2, 3])
-    topics.selectbox(
+    st.selectbox(
         "Topic",
         TOPICS,
         format_func=lambda section: f"{section[1:]} · {TOPICS[section]}",
         key="worked-topic",
         label_visibility="collapsed",
+        width=210,
         on_change=lambda: choose(names_of(st.session_state["worked-topic"])[0]),
     )
-    names.selectbox(
+    st.selectbox(
         "Example",
         names_of(topic),
         format_func=lambda name: worked_example(name).title,
         key="worked-name",
         label_visibility="collapsed",
+        width=250,
         on_change=lambda: choose(st.session_state["worked-name"]),
     )

@@ -4,7 +4,7 @@ import { inkedColour } from "../../../explorer/js/colours.js";
 import { context2d, hatchPattern } from "../../../explorer/js/paint.js";
 
 const LABELS = 32; // more labels than this on an axis cannot be read
-const FONT = 12;
+const FONT = 13;
 const TALLEST = 470; // pixels of the cells
 const QUIET = 0.68; // opacity of the names of the axes
 
@@ -73,7 +73,7 @@ function drawLabels(context, data, { left, top, cell, rows, columns, slanted }, 
   for (const [at, label] of shownLabels(data.keys)) {
     write(label, left + (at + 0.5) * cell, top - 8, above);
   }
-  Object.assign(context, { globalAlpha: QUIET, font: `${FONT - 1}px sans-serif` });
+  Object.assign(context, { globalAlpha: QUIET, font: `${FONT}px sans-serif` });
   write("key →", left, 7, {});
   write("← query", 8, top + (rows * cell) / 2, { turn: -Math.PI / 2, align: "center" });
 }

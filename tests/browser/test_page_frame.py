@@ -1,0 +1,225 @@
+"""The frame of every page, as it opens at 1440 by 900: few controls above the picture, letters that can be
+read, a place held for each picture, and the app's own face."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.controls import choose, show
+from tests.legible import PICTURE, STILL
+from viz.state.navigation import PAGES, PLACES
+
+RANKS, THINGS = 2, 20
+SMALLEST = 13  # pixels of letters
+# What can be clicked above the first picture, and in how many rows. The menu of the seven places and the way
+# past it stand at the left and are not counted, nor is what stands in the picture's own corner. A list, a box
+# of a number and choices side by side are one thing each: the keyboard stops there once. The links of the
+# model's map are things too. They lead to the pages of the walk and set nothing: the map is no rank.
+ABOVE = """(pictures) => {
+    const shadows = (root) => [...root.querySelectorAll("*")].map((one) => one.shadowRoot).filter(Boolean);
+    const all = (root, wanted) => [...root.querySelectorAll(wanted),
+        ...shadows(root).flatMap((one) => all(one, wanted))];
+    const isSeen = (one) => one.checkVisibility({ visibilityProperty: true, opacityProperty: true })
+        && one.getBoundingClientRect().width > 1 && !one.closest("[data-testid=stSidebar]");
+    const first = Math.min(...pictures.map((one) => one.getBoundingClientRect().top));
+    const thing = "a[href], button, input, select, textarea, summary, [role=slider], [role=tab]";
+    const groups = new Set();
+    const things = all(document, thing).filter((one) => {
+        if (one.tabIndex < 0 || !isSeen(one) || one.getBoundingClientRect().top >= first
+            || one.closest("[class*=st-key-more-]") || one.parentElement.closest(thing)) return false;
+        const group = one.closest("[role=radiogroup], [role=tablist]");
+        return !group || (!groups.has(group) && groups.add(group));
+    });
+    const ranks = [];
+    for (const one of things) {
+        if (one.closest(".st-key-model-map")) continue;
+        const { top, bottom } = one.getBoundingClientRect();
+        const middle = (top + bottom) / 2;
+        const rank = ranks.find(([above, below]) => above < middle && middle < below);
+        if (rank) [rank[0], rank[1]] = [Math.min(rank[0], top), Math.max(rank[1], bottom)];
+        else ranks.push([top, bottom]);
+    }
+    const name = (one) => (one.ariaLabel || one.innerText || one.value || one.tagName).trim().slice(0, 30);
+    return { ranks: ranks.length, things: things.map(name) };
+}"""
+# Letters that are seen and too small. The indices of a formula are smaller than its letters by the rules of
+# typesetting, and its copy for screen readers is not seen.
+TOO_SMALL = """(smallest) => {
+    const small = new Set();
+    const look = (root) => {
+        const texts = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
+        for (let one = texts.nextNode(); one; one = texts.nextNode()) {
+            if (one.shadowRoot) look(one.shadowRoot);
+            const place = one.parentElement;
+            if (one.nodeType !== Node.TEXT_NODE || !one.data.trim()) continue;
+            if (!place || place.closest("style, script, .katex")) continue;
+            const { width, height } = place.getBoundingClientRect();
+            if (width <= 1 || height <= 1 || !place.checkVisibility({ visibilityProperty: true })) continue;
+            const size = parseFloat(getComputedStyle(place).fontSize);
+            if (size < smallest - 0.01) small.add(`${size} px: ${one.data.trim().slice(0, 40)}`);
+        }
+    };
+    look(document.body);
+    return [...small];
+}"""
+PALETTE = """() => [...document.querySelectorAll(
+    ".stApp :is(button, a, [role=radio], [role=tab], [role=slider], [role=switch], label)")]
+    .filter((one) => one.checkVisibility({ visibilityProperty: true }))
+    .filter((one) => !one.closest(".stBidiComponent, .js-plotly-plot"))
+    .flatMap((one) => ["color", "backgroundColor", "borderTopColor"].map((of) => getComputedStyle(one)[of]))
+    .filter((colour, at, all) => all.indexOf(colour) === at)"""
+# Notes each frame in which the page has neither a picture nor a place held for one.
+RECORD = """() => {
+    const shadows = (root) => [...root.querySelectorAll("*")].map((one) => one.shadowRoot).filter(Boolean);
+    const all = (root, wanted) => [...root.querySelectorAll(wanted),
+        ...shadows(root).flatMap((one) => all(one, wanted))];
+    const isLarge = (one) => {
+        const { width, height } = one.getBoundingClientRect();
+        return width > 100 && height > 100 && one.checkVisibility({ visibilityProperty: true });
+    };
+    const isHeld = (one) => isLarge(one) && !all(one, ".explorer").some(isLarge)
+        && getComputedStyle(one).backgroundImage.includes("gradient");
+    window.frames_ = { seen: 0, empty: 0, held: 0 };
+    const look = () => {
+        const page = document.querySelector(".st-key-page");
+        const held = [...page.querySelectorAll(`[data-testid=stPlotlyChart], [class*=st-key-place-],
+            .st-key-explorer, .held`)];
+        const isDrawn = all(page, ".main-svg, .explorer canvas").some(isLarge);
+        window.frames_.seen += 1;
+        if (!isDrawn && held.some(isHeld)) window.frames_.held += 1;
+        if (!isDrawn && !held.some(isHeld)) window.frames_.empty += 1;
+        window.looking = requestAnimationFrame(look);
+    };
+    look();
+}"""
+ENDED = "() => { cancelAnimationFrame(window.looking); return window.frames_; }"
+
+
+def above(page: Page) -> Any:
+    """How many ranks of controls stand above the first picture of the open page, and the things in them."""
+    first = page.locator(PICTURE).locator("visible=true")
+    pictures = first if first.count() else page.locator(".st-key-page p").locator("visible=true")
+    return page.evaluate(ABOVE, [one.element_handle() for one in pictures.all()])
+
+
+@pytest.mark.timeout(600)
+def test_every_page_opens_with_two_ranks_of_twenty_things_and_letters_of_13_pixels(
+    page: Page, open_page: Callable[..., Page]
+) -> None:
+    crowded, small = {}, {}
+    for entry in PAGES:
+        open_page(f"/{entry.address}")
+        page.evaluate(STILL)
+        seen = above(page)
+        if seen["ranks"] > RANKS or len(seen["things"]) > THINGS:
+            crowded[entry.address] = seen
+        if letters := page.evaluate(TOO_SMALL, SMALLEST):
+            small[entry.address] = letters
+    assert crowded == {}
+    assert small == {}
+
+
+def test_a_third_rank_and_small_letters_are_seen(page: Page) -> None:
+    rank = "<div style='height:60px'><button>one</button><input type=range></div>"
+    page.set_content(
+        f"<body>{rank * 3}<div role=radiogroup><button>a</button><button>b</button></div>"
+        "<p style='font-size:12px'>small</p><svg><text y='20' font-size='11'>smaller</text></svg>"
+        "<p style='font-size:13px'>large enough</p><main>picture</main></body>"
+    )
+    seen = page.evaluate(ABOVE, [page.locator("main").element_handle()])
+    assert (seen["ranks"], len(seen["things"])) == (4, 7)
+    assert page.evaluate(TOO_SMALL, SMALLEST) == ["12 px: small", "11 px: smaller"]
+
+
+def test_letters_that_are_painted_have_13_pixels(modules: Page) -> None:
+    assert modules.evaluate("async () => (await import('/paint.js')).FONT") == SMALLEST
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_controls_are_black_and_streamlits_own_marks_are_not_seen(
+    page: Page, open_page: Callable[..., Page], scheme: str
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    open_page("/layer_norm")
+    for name in ("stMainMenu", "stStatusWidget"):
+        expect(page.get_by_test_id(name).locator("visible=true")).to_have_count(0)
+    assert page.get_by_text("Made with Streamlit").count() == 0
+    mark = page.get_by_test_id("stSidebar").locator(".mark")
+    expect(mark).to_be_visible()
+    assert "svg" in mark.evaluate("mark => getComputedStyle(mark).maskImage")
+    ink = page.locator(".stApp").evaluate("app => getComputedStyle(app).color")
+    assert mark.evaluate("mark => getComputedStyle(mark).backgroundColor") == ink
+    icon = page.locator("link[rel*=icon]").first.get_attribute("href") or ""
+    assert icon.startswith("data:image/svg+xml")
+    assert [colour for colour in page.evaluate(PALETTE) if is_coloured(colour)] == []
+
+
+def is_coloured(colour: str) -> bool:
+    """Whether a colour as the browser computes it is none of black, white and the greys between."""
+    if not colour.startswith("rgb"):
+        return False
+    channels = [float(one) for one in colour.split("(")[1].rstrip(")").split(",")]
+    is_clear = len(channels) > 3 and channels[3] == 0
+    return not is_clear and max(channels[:3]) - min(channels[:3]) > 25
+
+
+def test_a_picture_has_its_place_in_each_frame_until_it_is_drawn(
+    page: Page, open_page: Callable[..., Page], settle: Callable[..., Page]
+) -> None:
+    held = 0
+    for address, clicks in {
+        "layer_norm": [
+            lambda: choose(page, "Stage", "Input"),
+            lambda: show(page, "Where it stands"),
+        ],
+        "all_heads": [lambda: show(page, "Leave one out"), lambda: show(page, "Grid")],
+        "attention": [
+            lambda: page.get_by_text("Divide scores by").click(),
+            lambda: show(page, "Edges"),
+        ],
+        "prediction": [lambda: show(page, "Layer by layer"), lambda: show(page, "The next token")],
+    }.items():
+        open_page(f"/{address}")
+        page.evaluate(STILL)
+        for at, click in enumerate(clicks):
+            page.evaluate(RECORD)
+            click()
+            settle()
+            page.evaluate(STILL)
+            frames = page.evaluate(ENDED)
+            assert frames["empty"] == 0, (address, at, frames)
+            held += frames["held"]
+    assert held > 0  # else the look sees no place that is held
+
+
+def test_at_200_per_cent_no_button_lies_on_the_work_bar(
+    page: Page, open_page: Callable[..., Page]
+) -> None:
+    page.set_viewport_size({"width": 720, "height": 450})
+    for address in ("attention", "encoder_decoder"):
+        open_page(f"/{address}")
+        page.evaluate(STILL)
+        keys = page.locator(".st-key-keys").bounding_box()
+        assert keys is not None
+        inside = page.locator(".st-key-work-bar > *").locator("visible=true").all()
+        assert inside
+        for box in filter(None, (one.bounding_box() for one in inside)):
+            is_beside = (
+                box["x"] + box["width"] <= keys["x"] or keys["x"] + keys["width"] <= box["x"]
+            )
+            is_below = box["y"] >= keys["y"] + keys["height"]
+            assert is_beside or is_below or not box["width"], (address, box, keys)
+            assert box["x"] + box["width"] <= 720
+
+
+def test_the_walk_has_one_link_to_each_of_its_pages(
+    page: Page, open_page: Callable[..., Page]
+) -> None:
+    open_page("/attention")
+    links = page.locator(".st-key-model-map a[href]")
+    there = [
+        link.split("?")[0] for link in links.evaluate_all("all => all.map((one) => one.pathname)")
+    ]
+    assert sorted(there) == sorted(f"/{entry.address}" for entry in PLACES["Walk"])
