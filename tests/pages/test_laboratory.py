@@ -125,7 +125,11 @@ def test_every_field_of_an_intervention_has_its_control() -> None:
         "seed",
         *STAGES,
     }
-    reached |= {"weights", "patch"}  # by the edges' editor and by the view "Patch"
+    reached |= {
+        "weights",
+        "stream",
+        "patch",
+    }  # by the editors of edges and the stream, and by "Patch"
     assert reached == {field.name for field in fields(Intervention)}
 
 

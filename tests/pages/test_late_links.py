@@ -4,13 +4,11 @@ opened does."""
 import re
 from dataclasses import replace
 
-import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 from model.nn.intervention import Intervention
 from tests.pages.reading import named, press, visit
-from viz.state import url
 
 
 def asked_late(app: AppTest, **link: str) -> AppTest:
@@ -28,17 +26,19 @@ def scaled(app: AppTest) -> bool:
 def test_a_late_request_does_not_take_an_intervention_back() -> None:
     app = visit("pages/attention.py", head="3")
     app.toggle(key="choose-scaled").set_value(False).run()
+    before = dict(app.query_params)
     app.radio(key="choose-mask").set_value("none").run()
     newest = dict(app.query_params)
-    asked_late(app, head="3")
+    asked_late(app, **before)
+    assert app.radio(key="choose-mask").value == "none"
     assert not scaled(app)
     assert app.query_params == newest
 
 
-def test_an_earlier_link_that_is_opened_later_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_earlier_link_is_taken_once_the_browser_has_said_the_newest() -> None:
     app = visit("pages/attention.py", head="3")
     app.toggle(key="choose-scaled").set_value(False).run()
-    monkeypatch.setattr(url, "LATE", 0.0)
+    app.run()  # with the newest link
     asked_late(app, head="3")
     assert scaled(app)
 

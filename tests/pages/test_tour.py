@@ -5,7 +5,8 @@ from streamlit.testing.v1.element_tree import Radio
 
 from tests.cases import each
 from tests.pages import reading
-from tests.pages.reading import named, visit
+from tests.pages.reading import control, named, visit
+from viz.shell.frame import WAYS
 from viz.tour.steps import TEXT, TOUR_STEPS, TourStep
 
 
@@ -104,7 +105,7 @@ def test_a_view_that_opened_by_itself_is_no_choice_and_what_is_read_off_is_asked
         app = visit(page, tour=tour)
         assert "You chose" not in said(app)
         assert not [radio for radio in app.radio if (radio.key or "").startswith("tour-")]
-        named(app.segmented_control, "choose-show").set_value(view).run()
+        control(app, "Show").set_value(view).run()
         assert "Answer the question below first." in said(app)
         assert "✓ Done." not in said(app)
         assert pictures(app) > 0
@@ -129,7 +130,7 @@ def test_no_picture_of_the_page_stands_beside_an_open_question(step: TourStep) -
     assert not app.get("bidi_component")
     charts = [chart.proto.id for chart in app.get("plotly_chart")]
     assert all("tour-question" in chart for chart in charts)
-    assert not app.segmented_control
+    assert [one.label for one in app.segmented_control if one.label != WAYS] == []
 
 
 @each("page", ["attention", "all-heads", "prediction", "laboratory"])

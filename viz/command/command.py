@@ -122,7 +122,9 @@ def link(model: str, text: str | None) -> str:
     view = View(model=opened) if text is None else View(text, opened)
     if short_link(view)[1]:
         raise ValueError("The text is too long for a link. Start the app and type it there.")
-    return address("attention", opening_link(view))
+    cell = ("query", "key")  # not said, so the page chooses the last token's largest weight
+    said = {name: value for name, value in opening_link(view).items() if name not in cell}
+    return address("attention", said)
 
 
 def _trace_file(name: str) -> str:

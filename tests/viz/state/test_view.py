@@ -11,7 +11,7 @@ from model.loading.registry import models
 from model.nn.intervention import MASKS, SMALLEST, Intervention
 from model.nn.patches import Patch
 from tests.cases import each
-from tests.pages.reading import visit
+from tests.pages.reading import control, visit
 from viz.state.link import RENAMED, TEXT_LIMIT, View, from_link, to_link
 from viz.state.presets import EXAMPLES, example_claim
 
@@ -148,7 +148,7 @@ def test_an_unreadable_part_takes_its_default_and_leaves_the_rest(name: str, val
 ])  # fmt: skip
 def test_a_link_with_the_former_name_of_a_view_opens_it(page: str, former: str) -> None:
     app = visit(page, show=former)
-    (row,) = [row for row in app.segmented_control if row.label == "Show"]
+    row = control(app, "Show")
     assert former not in row.options
     assert row.value == RENAMED[former]
     assert app.query_params["show"] == RENAMED[former]
