@@ -423,7 +423,7 @@ def spread_bars(
         )
         first, last = float(low.min()), float(high.max())
         room = (last - first) or 1.0
-        ends = [first - 0.05 * room, last + 0.25 * room]  # on the right for its number
+        ends = [first - 0.05 * room, last + 0.4 * room]  # on the right for its number
         look = {"domain": domain, "range": ends, "side": "top", "nticks": 5}
         axes.append(titled(title, **look, zeroline=True, fixedrange=True))
     reaches = [

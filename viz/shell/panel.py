@@ -239,7 +239,7 @@ def _draw_picture(panel: Panel) -> None:
         _draw_above(panel.name, panel.check, saved, panel.code, panel.table)
     if isinstance(figure, go.Figure):
         key = panel.name if panel.chosen is None else f"{panel.name}-{panel.chosen}"
-        with held_place(panel.name, figure):
+        with held_place(key, figure):
             plot(figure, key, alt=panel.alt, clicked=panel.clicked)
     elif figure is not None:
         _draw_parts([figure])

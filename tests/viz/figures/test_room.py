@@ -11,15 +11,7 @@ from tests.cases import each
 from viz.figures.alignment import alignment
 from viz.figures.chart import chart
 from viz.figures.heatmap import Axis, heatmap
-from viz.figures.room import (
-    LARGEST,
-    LETTER,
-    LETTERS,
-    TALLEST,
-    counted_margins,
-    narrow_rules,
-    without_anchor,
-)
+from viz.figures.room import LARGEST, LETTER, TALLEST, counted_margins, narrow_rules, without_anchor
 
 
 def squares(rows: int, columns: int, value: float = 0.25, label: str = "cat") -> go.Figure:
@@ -57,9 +49,8 @@ def test_far_more_rows_or_columns_make_cells_that_are_not_quite_square(
     assert squares(rows, columns).layout.yaxis.scaleratio * rows / columns == pytest.approx(share)
 
 
-def test_numbers_stand_in_cells_where_they_fit_in_letters_that_can_be_read() -> None:
-    assert sizes(squares(3, 3)) == {LETTERS}
-    assert sizes(squares(12, 12, 1.25)) == {LETTERS}
+def test_numbers_that_do_not_fit_their_cells_are_left_out() -> None:
+    assert sizes(squares(3, 3)) == sizes(squares(12, 12)) == {13}
     assert sizes(squares(12, 12, -12345.25)) == set()
 
 
@@ -179,7 +170,7 @@ def test_the_narrower_a_picture_the_fewer_labels_it_shows() -> None:
 
 def test_numbers_need_as_much_more_room_as_they_have_letters() -> None:
     (short,), (long,) = (widths(wide(8, value), "textpoint") for value in (0.25, 25000.25))
-    assert long - short == pytest.approx(8 * LETTERS * 0.61 * len("25,000.25"[4:]), abs=2)
+    assert long - short == pytest.approx(8 * 13 * 0.61 * len("25,000.25"[4:]), abs=2)
 
 
 def test_a_picture_without_numbers_and_labels_needs_no_rule() -> None:
