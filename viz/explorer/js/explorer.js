@@ -136,6 +136,7 @@ export class Explorer {
     this.clamp();
     if (this.state.card !== cellName(this.state)) this.state.card = null;
     if (this.state.stage !== before.stage) this.state.window = null;
+    if (this.state.stage !== before.stage || this.state.head !== before.head) this.quick = true; // within one frame
     const { row, column } = cellOf(this.stage, this.state);
     if (this.state.window && !contains(this.state.window, row, column)) {
       this.state.window = this.windowHere();
