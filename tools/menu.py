@@ -4,7 +4,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from viz.state.navigation import PLACES, PageEntry
 
-# The seven places, the pages of a place, the blocks of the walk; Streamlit's own list, where it stands instead.
+# The seven places, the pages of a place, the blocks of the walk; or Streamlit's own list in their place.
 LINKS = ".menu, .st-key-model-map, [data-testid=stSidebarNav]"
 
 
