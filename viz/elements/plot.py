@@ -30,20 +30,21 @@ def rules(css: str) -> None:
 # Bytes of a picture in the message to the browser. A matrix of as many cells as are drawn, with its mask and
 # its hatching, has 3.2 MB; Streamlit refuses 20 MB.
 LARGEST = 4_000_000
-_UNDRAWN = (
-    ':is(:not(:has(.main-svg)), :has(> [style*="display: none"]))'  # as viz/shell/style.css has it
-)
 PLOTLY = 450  # pixels of a figure without a height
+WAITS = "The picture is being drawn."
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # Streamlit leaves it out of a class named after a key
 
 
 @contextmanager
 def held_place(key: str, figure: go.Figure) -> Iterator[None]:
-    """The place of a figure, as high as it will be; viz/shell/style.css hatches it until Plotly draws."""
-    key = f"place-{key}"
-    with st.container(key=key):
-        height = f"min-height: {figure.layout.height or PLOTLY}px"
-        rules(f".st-key-{_NO_NAME.sub('-', key)}{_UNDRAWN} {{ {height} }}")
+    """The place of a figure: as high as it, hatched, and with a sentence, until Plotly draws it. key: of
+    the figure."""
+    drawn = _NO_NAME.sub("-", key)
+    with st.container(key=f"place-{key}"):
+        rules(
+            f".st-key-place-{drawn}:not(:has(.st-key-{drawn} .main-svg)) {{ min-height: "
+            f"{figure.layout.height or PLOTLY}px; background: var(--hatch); --waits: '{WAITS}' }}"
+        )
         yield
 
 
