@@ -172,7 +172,7 @@ def test_a_blank_sentence_gets_a_sentence_and_the_next_one_works(
 
 
 def test_a_page_shows_itself_before_its_model_is_there(open_page: Callable[..., Page]) -> None:
-    page = open_page("/")
+    page = open_page("/", detail="full")
     expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
     expect(box(page)).to_be_visible()
     expect(page.get_by_text(re.compile("Check: "))).to_be_visible()
