@@ -26,7 +26,7 @@ READ = 2**22  # logits that are read for the loss each time the page is drawn: 5
 DECIMALS: dict[Detail, int] = {"simple": 2, "full": 3}
 WAYS = {
     "why?": "Why this score?",
-    "carries": "Edges",
+    "carries": "What does it carry?",
 }  # from a cell: views of the page of attention
 
 
