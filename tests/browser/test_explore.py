@@ -183,7 +183,7 @@ def test_a_card_leads_to_its_cell_and_the_session_stays(
     asked = parse_qs(urlsplit(link.get_attribute("href") or "").query)
     link.click()
     page.wait_for_url("**/attention?*")
-    opened = {"why?": "Why this score?", "carries": "Edges"}[way]
+    opened = {"why?": "Why this score?", "carries": "What does it carry?"}[way]
     expect(page.get_by_role("radio", name=opened)).to_be_checked()
     assert (asked["query"], asked["key"], asked["mask"]) == (["11"], ["1"], ["none"])
     assert page.evaluate("window.stays")

@@ -177,7 +177,7 @@ def test_a_picture_has_its_place_in_each_frame_until_it_is_drawn(
         "all_heads": [lambda: show(page, "Leave one out"), lambda: show(page, "Grid")],
         "attention": [
             lambda: page.get_by_text("Divide scores by").click(),
-            lambda: show(page, "Edges"),
+            lambda: show(page, "What does it carry?"),
         ],
         "prediction": [lambda: show(page, "Layer by layer"), lambda: show(page, "The next token")],
     }.items():
