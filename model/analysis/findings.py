@@ -13,7 +13,13 @@ import torch.nn.functional as F
 
 from model.analysis.attribution.patching import Turn
 from model.analysis.attribution.score_parts import edge_values
-from model.analysis.heads.contributions import Ablations, ablate_each, parts_of_logit, texts_in_rows
+from model.analysis.heads.contributions import (
+    Ablations,
+    Measure,
+    ablate_each,
+    parts_of_logit,
+    texts_in_rows,
+)
 from model.analysis.heads.ranking import STATISTICS, scores
 from model.analysis.heads.statistics import families, on_first
 from model.analysis.run_comparison import losses, predicted
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 MOST, OF_A_KIND = 10, 2  # findings in all, and of one kind
+MEASURES: tuple[Measure, ...] = ("loss", "moved", "divergence")  # the first that the text allows
 LARGE = 10.0  # times the median: a number that is worth a sentence
 
 
@@ -102,10 +109,8 @@ class _Text:
         return found
 
     @property
-    def measure(self) -> str:
-        return next(
-            name for name in ("loss", "moved", "divergence") if name in self.effects.measures
-        )
+    def measure(self) -> Measure:
+        return next(name for name in MEASURES if name in self.effects.measures)
 
     def link(self, page: str, **more: object) -> str:
         said = {"text": self.trace.text, "model": self.trace.model} | more

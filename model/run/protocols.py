@@ -265,9 +265,9 @@ def check_intervention(
             )
     for name_of, token, dimension, _ in sorted(intervention.stream):
         require(name, "stream", module.unproven)
-        place, width = layers[name_of].place, module.config.d_model
-        tokens, _ = _size(place, lengths[0], lengths[1] or lengths[0])
-        if place.kind == "cross":
+        layer, width = layers[name_of].place, module.config.d_model
+        tokens, _ = _size(layer, lengths[0], lengths[1] or lengths[0])
+        if layer.kind == "cross":
             raise ValueError(f"The stream is read before a layer, which {name_of} is not.")
         if token >= tokens or dimension >= width:
             raise ValueError(

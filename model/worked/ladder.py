@@ -344,8 +344,8 @@ def one_head_or_two(
     "Say that the token should have read one key. The loss is small where that key has most of the weight; "
     "its gradient goes back through softmax, scores and query to each number of W_Q. In a model the loss "
     "comes from the words at the end; the way back through attention is this one.",
-    given("token", "Vector of the token", [1, 0.5], "dim"),
-    given("keys", "Keys", [[1, 0], [0.5, 0.5], [0, 1]], "key", "dim"),
+    given("token", "Vector of the token", [1.0, 0.5], "dim"),
+    given("keys", "Keys", [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], "key", "dim"),
     given("matrix", "W_Q", [[0.6, 0.2], [0.1, 0.4]], "dim", "dim"),
     whole("target", "The key that should be read", 2, 0, 2),
     given("rate", "Learning rate η", 0.5, lowest=0, highest=10),

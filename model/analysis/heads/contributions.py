@@ -265,7 +265,7 @@ def ablate_each(
     model: "Model",
     trace: Trace,
     watched: tuple[int, ...],
-    turn: Callable[[], AbstractContextManager[None]],
+    turn: Callable[[], AbstractContextManager[object]],
 ) -> Iterator[Ablations]:
     """One pass for every head of the model over the tokens of a trace, in batches.
 

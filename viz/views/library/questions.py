@@ -4,6 +4,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from viz.state.navigation import PageEntry, page_at
@@ -51,14 +52,10 @@ class ReaderQuestion:
 @cache
 def questions() -> tuple[ReaderQuestion, ...]:
     """All of them, topic by topic."""
+    listed: list[dict[str, Any]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))["question"]
     return tuple(
-        ReaderQuestion(
-            **{
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in one.items()
-            }
-        )
-        for one in tomllib.loads(_FILE.read_text(encoding="utf-8"))["question"]
+        ReaderQuestion(**one | {name: tuple(one.get(name, ())) for name in ("links", "also")})
+        for one in listed
     )
 
 
