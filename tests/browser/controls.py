@@ -18,12 +18,17 @@ MARKS = ".js-plotly-plot .scatterlayer .point"
 def show(page: Page, name: str) -> None:
     """One of the options that stand side by side, or a view of the page in its list."""
     side_by_side = page.get_by_role("radio", name=name, exact=True)
-    views = page.locator("[class*=st-key-choose-show]").get_by_role("combobox")
+    views = shown_view(page)
     expect(side_by_side.or_(views).first).to_be_visible()
     if side_by_side.count():
         return side_by_side.click()
     views.click()
     page.get_by_role("option", name=name, exact=True).click()
+
+
+def shown_view(page: Page) -> Locator:
+    """The list of the page's views, which says the one that is shown."""
+    return page.locator("[class*=st-key-choose-show]").get_by_role("combobox")
 
 
 def more(page: Page, panel: str) -> Locator:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from model import Intervention, load_model
 from model.analysis.run_comparison import losses
-from tests.browser.controls import arc_weights, drawn
+from tests.browser.controls import arc_weights, drawn, shown_view
 from viz.state.link import View
 
 PARTS = ("headline", "figure", "top-keys", "stages", "readout", "heads")
@@ -184,7 +184,7 @@ def test_a_card_leads_to_its_cell_and_the_session_stays(
     link.click()
     page.wait_for_url("**/attention?*")
     opened = {"why?": "Why this score?", "carries": "What does it carry?"}[way]
-    expect(page.get_by_role("radio", name=opened)).to_be_checked()
+    expect(shown_view(page)).to_have_value(opened)
     assert (asked["query"], asked["key"], asked["mask"]) == (["11"], ["1"], ["none"])
     assert page.evaluate("window.stays")
     if way == "why?":

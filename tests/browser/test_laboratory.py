@@ -11,7 +11,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from model import Intervention, load_model
 from model.trace.trace_file import read_trace
 from tests.browser import conftest
-from tests.browser.controls import MARKS, click_mark, more, pick_head
+from tests.browser.controls import MARKS, click_mark, more, pick_head, show
 from tests.csv_reading import read_matrix_csv
 
 TEXT = "Tom Hill saw a red ball"
@@ -78,9 +78,9 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
     expect(behind.get_by_text("Check: PyTorch's cross-entropy")).to_be_visible()
     page.keyboard.press("Escape")
     expect(behind).to_have_count(0)
-    page.get_by_role("radio", name="Stream", exact=True).click()
+    show(page, "Stream")
     expect(page.get_by_text("The first state that differs: L0 attention")).to_be_visible()
-    page.get_by_role("radio", name="Patch", exact=True).click()
+    show(page, "Patch")
     other = page.get_by_label("Sentence B, of as many tokens")
     other.fill("Hill Tom saw a red ball")
     other.press("Enter")
@@ -144,7 +144,7 @@ def test_a_request_that_left_before_the_cut_was_heard_does_not_mend_it_again(
     holds = True
     click_cell(page, 3, 1)
     wait(1)
-    page.get_by_role("radio", name="Stream", exact=True).click()
+    show(page, "Stream")
     wait(2)
     holds = False
     for socket, message in held:

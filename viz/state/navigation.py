@@ -222,6 +222,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             station="Questions",
             reads=False,
             has_beats=False,
+            has_views=False,
         ),
         PageEntry(
             "pages/examples.py",
