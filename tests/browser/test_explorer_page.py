@@ -126,9 +126,8 @@ def test_what_to_look_for_stands_there_while_the_examples_own_head_does(
 
 @pytest.mark.parametrize(
     "part",
-    [".stElementContainer", ".stTabs [role=tablist]", ".stExpander > details",
-     ".stExpander > details > summary"],
-)  # fmt: skip
+    [".stElementContainer", ".stExpander > details", ".stExpander > details > summary"],
+)
 def test_what_a_pass_makes_old_is_not_faded_frame_by_frame(explorer: Locator, part: str) -> None:
     page = explorer.page
     page.emulate_media(reduced_motion="no-preference")

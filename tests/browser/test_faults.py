@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 
 from model.loading.shipped import ASSETS, WEIGHTS
 from tests.browser import conftest
-from tests.browser.controls import close_heads, open_by_menu, pick_head
+from tests.browser.controls import close_heads, open_by_menu, pick_head, show
 from tests.server import HEALTHY, Server, serving
 from tools.menu import link_to
 from viz.state.navigation import entry
@@ -61,7 +61,7 @@ def test_a_part_that_breaks_is_told_without_details_and_the_rest_lives(
     expect(box(page)).to_have_value("please BREAK now")
     for secret in ("KeyError", "Traceback", ".py", "viz/"):
         assert secret not in page.locator("body").inner_text()
-    page.get_by_text("Two tokenizers", exact=True).click()
+    show(page, "Two tokenizers")
     expect(page.get_by_text(MISTAKE)).to_have_count(0)
     open_by_menu(page, "Explore")
     expect(page.get_by_text(MISTAKE)).to_be_visible()  # no beat, no view: the end of the script

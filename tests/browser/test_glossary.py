@@ -38,7 +38,7 @@ def test_the_list_has_all_terms_and_follows_a_letter_and_what_is_typed(
     expect(page.get_by_role("heading", name="S", exact=True)).to_be_in_viewport()
     expect(page.get_by_text(term("Scaled score").meaning)).to_be_in_viewport()
     expect(terms).to_have_count(len(TERMS))  # the same page still
-    box = page.get_by_label("Search")
+    box = page.get_by_role("searchbox", name="Search")
     box.press_sequentially("induction")
     expect(page.get_by_text(f"1 of {len(TERMS)} terms")).to_be_visible()
     expect(terms).to_contain_text(["Induction head"])

@@ -118,7 +118,7 @@ def test_every_term_view_question_and_example_is_found_by_its_own_words(
     ("typed", "first"),
     [
         ("softmax", "Term Softmax"),
-        ("why divide by the square root", "Question Why divide by √d_k?"),
+        ("why divide by the square root", "Question Why divide by √d, and not by d?"),
         ("minilm", "Model MiniLM"),
         ("what does it stand for", "Example What “it” stands for"),
         ("hide the future", "Term Causal mask"),

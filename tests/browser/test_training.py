@@ -162,7 +162,7 @@ def test_the_idea_by_hand_the_claims_and_a_recurrent_network_are_drawn(
     page.get_by_role("slider").first.press("ArrowRight")  # where the path begins
     expect(page.locator(".js-plotly-plot", has_text="GRU: 18 steps")).to_be_visible()
     expect(page.get_by_text("the GRU takes 18 of its steps, attention 1")).to_be_visible()
-    page.get_by_role("radio", name="Claims").click()
+    show(page, "Claims")
     expect(page.get_by_text("These runs contradict the claim")).to_be_visible()  # of the norm
     above = page.get_by_text("its band reaches from the lowest to the highest seed")
     names = page.locator(".js-plotly-plot .legend", has_text="8 layers, without")
