@@ -92,7 +92,7 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
     patches = page.locator("[class*='st-key-laboratory-patch-']")
     box = patches.locator(".js-plotly-plot").bounding_box()
     assert box is not None
-    assert box["y"] <= 450  # also below the row of effects and the controls
+    assert box["y"] <= 480  # also below the row of effects and the controls
     click_mark(patches.locator(MARKS).nth(9), re.compile("L1H1"))
     expect(page.get_by_role("button", name=re.compile("^L1H1 from “Hill Tom saw"))).to_be_visible()
     expect(page).to_have_url(re.compile(r"patch=house-gpt"))

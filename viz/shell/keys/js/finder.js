@@ -10,8 +10,8 @@ import { absolute, once } from "../../../explorer/js/libraries.js";
 const SHOWN = 40; // goals in the list; more are found by another word
 const PAGES = { PageDown: 8, PageUp: -8 }; // options that these keys move by
 const FIELDS = ["name", "also", "note"];
-const SILENT = new Set("a an and are be can do does for how i in is me my of or show the to what which you your".split(" "));
-const FIRST = { Page: 1.6, Term: 1.3, Head: 1.3, Token: 1.3 }; // where names fit equally well
+const SILENT = new Set("a an and are be can do does for how i in is me my of or show the to what where which you your".split(" "));
+const FIRST = { Page: 1.6, Term: 1.3, Head: 1.3, Token: 1.3, Example: 1.2, Question: 1.2 }; // where names fit equally well
 const PLURAL = /(?<=[a-z]{3})(?<![su])s$/;
 const RANKED = {
   boost: { name: 4, also: 2 },
