@@ -186,7 +186,6 @@ def test_the_parts_of_a_layer_are_one_cell_until_it_is_opened_in_a_changed_model
     page = open_page(
         "/attention", show="Why this score?", place="decoder.3.self", head=1, mask="none"
     )
-    expect(page.get_by_role("button", name="Undo", exact=True)).to_be_visible()
     expect(page.get_by_text("A counterfactual")).to_be_visible()
     assert_opens_on_its_picture(page)
     names = page.locator(".js-plotly-plot .ytick text")

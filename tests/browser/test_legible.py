@@ -40,7 +40,7 @@ TOO_WIDE = """async (latex) => {
     const widest = document.createElement("div");
     widest.style.width = "9999px";
     place.replaceChildren(widest);
-    const below = document.querySelector("[data-testid=stTabs]").clientWidth;
+    const below = document.querySelector(".st-key-page").clientWidth;
     const beside = place.clientWidth;
     const written = latex.flatMap(([formula, numbers]) => [[formula, beside], [numbers, below]]);
     const drawn = written.filter(([formula]) => formula).map(([formula, width]) => {

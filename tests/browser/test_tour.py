@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
-from tests.browser.controls import close_heads, pick_head, show
+from tests.browser.controls import close_heads, pick_head, show, shown_view
 from tests.legible import STILL, WIDTHS
 
 
@@ -25,7 +25,8 @@ def button(page: Page, name: str) -> Locator:
 
 
 def one_of_the_row(page: Page, name: str) -> Locator:
-    return page.get_by_role("radio", name=name, exact=True)
+    """A view among few, or the list that has it."""
+    return page.get_by_role("radio", name=name, exact=True).or_(shown_view(page)).first
 
 
 def opened(page: Page, title: str) -> None:
@@ -100,9 +101,11 @@ def beside_the_card(page: Page, place: Locator) -> None:
 
 def wrong_then_right(page: Page, wrong: str, right: str) -> None:
     """Another view than the one to choose, and then that one."""
-    seen(page, one_of_the_row(page, wrong)).click()
+    seen(page, one_of_the_row(page, wrong))
+    show(page, wrong)
     told(page, f"You chose “{wrong}”. Choose “{right}”.")
-    in_sight(page, one_of_the_row(page, right)).click()
+    in_sight(page, one_of_the_row(page, right))
+    show(page, right)
 
 
 def resume(page: Page) -> None:

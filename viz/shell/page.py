@@ -51,6 +51,7 @@ from viz.state.session import (
     current,
     opens_with,
     set_intervention,
+    shown,
     write_link,
 )
 from viz.tour import card as tour
@@ -164,7 +165,19 @@ def choose_view(names: Sequence[str]) -> None:
     if current().show not in names:
         change_view(replace(current(), show=names[0]))
     if len(names) > SIDE_BY_SIDE:
-        st.selectbox("Show", names, label_visibility="collapsed", width=VIEW, **control("show"))
+        # One list for as long as the page is open: where another took its place before the browser had drawn
+        # this one, both would stay.
+        st.selectbox(
+            "Show",
+            names,
+            label_visibility="collapsed",
+            width=VIEW,
+            **shown(
+                "choose-show",
+                current().show,
+                lambda show: change_view(replace(current(), show=show)),
+            ),
+        )
         return
     st.segmented_control(
         "Show", names, required=True, label_visibility="collapsed", **control("show")
@@ -185,7 +198,11 @@ def compare(seen: Look, options: Mapping[str, PanelView]) -> None:
     with row:
         frame().draw_places()
         choose_view(list(options))
-        controls.choose_intervention(seen.model)
+        is_first = current().show == next(
+            iter(options)
+        )  # others have controls of their own beside it
+        with nullcontext() if is_first else st.popover("Changes", width="content"):
+            controls.choose_intervention(seen.model)
     if (changed := switched(seen)) is None:
         return
     with picture:
