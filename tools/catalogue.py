@@ -47,11 +47,11 @@ def goals() -> Iterator[Goal]:
                 yield Goal("View", view, link, page.title, about)
     for one in asked:
         yield Goal(
-            "Question", one.words, one.links[0], one.answer, " ".join((one.topic, *one.also))
+            "Question", one.words, one.links[0], one.answer, "; ".join((one.topic, *one.also))
         )
     for term in TERMS:
         link = address("/glossary", {"term": term.name})
-        yield Goal("Term", term.name, link, term.meaning, " ".join(term.also))
+        yield Goal("Term", term.name, link, term.meaning, "; ".join(term.also))
     for worked in examples():
         link = address("/worked_examples", {"example": worked.name})
         yield Goal("By hand", worked.title, link, TOPICS[worked.section])

@@ -122,7 +122,7 @@ def test_every_term_view_question_and_example_is_found_by_its_own_words(
         ("minilm", "Model MiniLM"),
         ("what does it stand for", "Example What “it” stands for"),
         ("hide the future", "Term Causal mask"),
-        ("flash attention", "Question What is flash attention?"),
+        ("flash attention", "Term Fused kernel"),
         ("sofmtax", "Term Softmax"),
     ],
 )

@@ -16,7 +16,7 @@ const PLURAL = /(?<=[a-z]{3})(?<![su])s$/;
 const RANKED = {
   boost: { name: 4, also: 2 },
   prefix: true,
-  fuzzy: (word) => word.length > 4 && 0.2,
+  fuzzy: (word) => (word.length > 6 ? 2 : word.length > 4 && 1), // letters
   boostDocument: (id, word, { kind }) => FIRST[kind] ?? 1,
 };
 
@@ -78,7 +78,9 @@ export class Finder {
     this.number();
     const typed = this.box.value.trim();
     const ids = ["AND", "OR"].flatMap((combineWith) => this.index.search(typed, { ...RANKED, combineWith }));
-    const named = this.goals.filter(({ name }) => name.toLowerCase() === typed.toLowerCase());
+    const namesOf = ({ kind, name, also = "" }) => (kind === "Term" ? [name, ...also.split("; ")] : [name]);
+    const isNamed = (goal) => namesOf(goal).some((one) => one.toLowerCase() === typed.toLowerCase());
+    const named = this.goals.filter(isNamed);
     const ranked = [...new Set([...named, ...ids.map(({ id }) => this.goals[id])])];
     const found = termsOf(typed).length ? ranked : this.goals;
     this.found = found.slice(0, SHOWN);
