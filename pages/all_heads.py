@@ -41,7 +41,7 @@ OPENING = (
 
 
 def idea() -> None:
-    words, formula = st.columns([3, 2], gap="large")
+    words, formula = st.columns([3, 2], gap="medium")
     words.markdown(
         f"""
 Each layer has several **{glossary_link("head", "heads")}**. Each has its own small

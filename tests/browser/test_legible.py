@@ -30,6 +30,7 @@ MODELS = {
     "minilm": ("attention", "layer_norm", "prediction"),
     "induction": ("attention", "all_heads", "laboratory", "feed_forward", "prediction"),
 }
+NO_PICTURE = ("for_a_class", "corpus", "worked_examples")  # pages that open on words or formulas
 WORDS = ".st-key-page p, .st-key-page input"  # a page of words alone begins with them
 PLAIN = """<body style='margin:0;font:16px/1.2 sans-serif'>
 <div data-testid=stMain style='overflow:auto;height:100vh'><div data-testid=stMainBlockContainer>
@@ -100,7 +101,7 @@ def test_every_view_of_a_page_can_be_read_and_its_picture_is_near_the_top(
 ) -> None:
     # The others begin with words, and so do the page for a class, a list of links, and that of profiles where
     # none ships.
-    shows = (entry.reads or entry.has_beats) and entry.address not in ("for_a_class", "corpus")
+    shows = (entry.reads or entry.has_beats) and entry.address not in NO_PICTURE
     on = Walk(page, opens_on=PICTURE if shows else WORDS)
     open_page(f"/{entry.address}")
     walk(on, entry.title)
