@@ -62,8 +62,8 @@ computes them.
     config = look.model.config
     formula.latex(concatenation(config))
     formula.caption(
-        "In brackets the outputs of the heads stand side by side; the second line is the same as a sum of what "
-        "each head writes."
+        "In brackets the outputs of the heads stand side by side; the second line is the same as a sum of "
+        "what each head writes."
     )
     if config.groups_keys:
         formula.caption(

@@ -31,7 +31,7 @@ MODELS = {
     "induction": ("attention", "all_heads", "laboratory", "feed_forward", "prediction"),
 }
 NO_PICTURE = ("for_a_class", "corpus", "worked_examples")  # pages that open on words or formulas
-WORDS = ".st-key-page p, .st-key-page input"  # a page of words alone begins with them
+WORDS = ".st-key-page :is(p, input, dt)"  # a page of words alone begins with them
 PLAIN = """<body style='margin:0;font:16px/1.2 sans-serif'>
 <div data-testid=stMain style='overflow:auto;height:100vh'><div data-testid=stMainBlockContainer>
 <p>a page</p>{}</div></div></body>"""
