@@ -10,7 +10,15 @@ from tests.pages.test_every_view import views
 from viz.state.navigation import PAGES
 
 TEXT = " ".join(SHORT) + " the cat"
-WITHOUT = ("worked_examples", "glossary", "training", "examples", "for_a_class", "corpus")
+WITHOUT = (
+    "worked_examples",
+    "glossary",
+    "training",
+    "examples",
+    "library",
+    "for_a_class",
+    "corpus",
+)
 
 
 @each("page", [PurePath(page.file).stem for page in PAGES])
