@@ -4,6 +4,7 @@ most ten findings. What a head does is told by what is lost without it, beside w
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -170,8 +171,8 @@ class _Text:
 
     def of_head(self, kind: str, head: Head, looks: str, change: float, apart: float) -> Finding:
         before = float(self.effects.unchanged[self.measure])
-        without = Intervention(ablated=self.trace.intervention.ablated | {head})
-        again = self.measured(replace(self.trace.intervention, ablated=without.ablated))
+        own = self.trace.intervention
+        again = self.measured(replace(own, ablated=own.ablated | {head}))
         name = "it" if looks else head_label(head)
         return Finding(
             kind,
@@ -194,15 +195,20 @@ class _Text:
 
     def measured(self, intervention: Intervention) -> float:
         """The measure in a pass of its own."""
-        own, changed = self.passed(self.trace.intervention), self.passed(intervention)
+        changed = self.passed(intervention)
         if self.measure == "moved":
-            lengths = torch.linalg.vector_norm(own, dim=-1)
-            return float((torch.linalg.vector_norm(changed - own, dim=-1) / lengths).mean())
+            lengths = torch.linalg.vector_norm(self.own, dim=-1)
+            return float((torch.linalg.vector_norm(changed - self.own, dim=-1) / lengths).mean())
         if self.measure == "divergence":
-            logs, before = changed[-1].log_softmax(-1), own[-1].log_softmax(-1)
+            logs, before = changed[-1].log_softmax(-1), self.own[-1].log_softmax(-1)
             return float(F.kl_div(logs, before, reduction="sum", log_target=True))
         following = [token.id for token in predicted(self.trace)]
         return float(F.cross_entropy(changed[: len(following)], torch.tensor(following)))
+
+    @cached_property
+    def own(self) -> torch.Tensor:
+        """What the pass of the trace gave, as `passed` gives it."""
+        return self.passed(self.trace.intervention)
 
     def passed(self, intervention: Intervention) -> torch.Tensor:
         """(T, V) logits, or (T, d_model) states of an encoder."""
@@ -217,7 +223,7 @@ class _Text:
             ((one.name, head), float(on_first(one.weights(head))))
             for one in self.trace.attention
             for head in range(one.heads)
-            if len(one.weights(head)) > 1
+            if one.sizes[1] > 1
         ]
         shares = np.array([share for _, share in heads])
         count = int((shares > 0.5).sum())
@@ -249,7 +255,7 @@ class _Text:
                 f"dimension {number.dimension}, {number.ratio:,.0f} times the median. With 0 there "
                 f"{self.moves(gone)}.",
                 number.value,
-                float((self.passed(own) - self.passed(self.trace.intervention)).abs().max()),
+                float((self.passed(own) - self.own).abs().max()),
                 self.link(
                     "laboratory", show="Every position", stream=":".join(map(str, (*cell, 0.0)))
                 ),

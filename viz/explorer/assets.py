@@ -30,6 +30,7 @@ def addresses(static: Path = STATIC, plotly_script: Path = PLOTLY) -> dict[str, 
     }
 
 
+@cache
 def static_address(name: str, static: Path = STATIC) -> str:
     """Where the browser finds a file of the folder `static`, as `addresses` says it."""
     return _address(static / name, f"app/static/{name}")

@@ -198,10 +198,8 @@ def compare(seen: Look, options: Mapping[str, PanelView]) -> None:
     with row:
         frame().draw_places()
         choose_view(list(options))
-        is_first = current().show == next(
-            iter(options)
-        )  # others have controls of their own beside it
-        with nullcontext() if is_first else st.popover("Changes", width="content"):
+        first, *_ = options  # others have controls of their own beside it
+        with nullcontext() if current().show == first else st.popover("Changes", width="content"):
             controls.choose_intervention(seen.model)
     if (changed := switched(seen)) is None:
         return

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
+from urllib.parse import parse_qsl, urlsplit
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
@@ -270,12 +271,12 @@ def entry(file: str) -> PageEntry:
     raise KeyError(file)
 
 
-def page_at(path: str) -> PageEntry:
-    """The page at an address of the app, such as "/tokens". Raises KeyError for another one."""
-    for page in PAGES:
-        if path == f"/{page.address}":
-            return page
-    raise KeyError(path)
+def read_address(link: str) -> tuple[PageEntry, dict[str, str]]:
+    """The page and the parameters of an address of the app, such as "/tokens?show=Windows". Raises KeyError
+    where it leads to no page."""
+    said = urlsplit(link)
+    pages = {f"/{page.address}": page for page in PAGES}
+    return pages[said.path], dict(parse_qsl(said.query))
 
 
 _PAGES = "pages-of-the-app"  # session state: all pages, where the app around this one has them

@@ -13,7 +13,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
-from model.loading.registry import may_be_linked, models
+from model.loading.registry import models
 from model.nn.config import Shape
 from model.nn.places import Place, layer_label
 from viz.explorer.assets import static_address
@@ -69,7 +69,7 @@ def _goals() -> dict[str, object]:
     view = current()
     goals: dict[str, object] = {
         "catalogue": static_address("catalogue.json"),
-        "models": [[e.name, e.title, e.about] for e in models.values() if may_be_linked(e.name)],
+        "models": [[entry.name, entry.title, entry.about] for entry in models.values()],
         "view": sorted(PARAMETERS - {"show"}),
     }
     if (chosen := to_remember()) is not None:

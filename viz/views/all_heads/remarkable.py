@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit
 
 import streamlit as st
 
@@ -15,7 +14,7 @@ from viz.notation.numbers import difference
 from viz.shell.background import Offer, Passes, passes_or_offer
 from viz.shell.panel import Caption, Panel
 from viz.state.look import Look, traced
-from viz.state.navigation import html_link, page_at
+from viz.state.navigation import html_link, read_address
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -65,8 +64,8 @@ def _listed(findings: tuple[Finding, ...]) -> None:
 
 
 def _entry(finding: Finding) -> str:
-    link = urlsplit(finding.link)
-    shown = html_link(page_at(link.path).file, "See it →", dict(parse_qsl(link.query)))
+    page, parameters = read_address(finding.link)
+    shown = html_link(page.file, "See it →", parameters)
     return (
         f"<li>{html.escape(finding.sentence)}<small>{finding.stands_out:,.0f} deviations from the median; "
         f"check: largest difference {difference(finding.check)}{shown}</small></li>"

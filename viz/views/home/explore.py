@@ -35,8 +35,9 @@ def explore(look: Look) -> None:
                 st.markdown("**What if …**", width="content")
                 undo_button()
             choose_parts(look)
-            page_link("pages/laboratory.py", "More changes →", **carried_link())
-            stands_out = carried_link() | {"show": "What stands out?"}
+            carried = carried_link()
+            page_link("pages/laboratory.py", "More changes →", **carried)
+            stands_out = carried | {"show": "What stands out?"}
             page_link("pages/all_heads.py", "What stands out in this text? →", **stands_out)
         heads = st.container(key="hero-heads")
     switched = page.switched(look)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
-from viz.state.navigation import PageEntry, page_at
+from viz.state.navigation import PageEntry, read_address
 from viz.views.worked.by_hand import worked_example
 
 _FILE = Path(__file__).with_suffix(".toml")
@@ -46,7 +45,7 @@ class ReaderQuestion:
 
     def opens(self) -> tuple[PageAddress, ...]:
         """Its links, read. Raises KeyError where one names no page."""
-        return tuple(map(_read, self.links))
+        return tuple(PageAddress(*read_address(link)) for link in self.links)
 
 
 @cache
@@ -57,8 +56,3 @@ def questions() -> tuple[ReaderQuestion, ...]:
         ReaderQuestion(**one | {name: tuple(one.get(name, ())) for name in ("links", "also")})
         for one in listed
     )
-
-
-def _read(link: str) -> PageAddress:
-    address = urlsplit(link)
-    return PageAddress(page_at(address.path), dict(parse_qsl(address.query)))

@@ -55,7 +55,7 @@ export class Finder {
   }
 
   /** Reads what is the same for all visitors, once a page. Without it heads and tokens are still listed. */
-  async load() {
+  load() {
     const read = async () => (await fetch(absolute(this.data.catalogue))).json();
     this.catalogue ??= once("catalogue", read).then((goals) => {
       this.known = goals ?? [];
