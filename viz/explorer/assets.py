@@ -5,7 +5,7 @@ package, from where `viz.server` serves it. Under another server the browser fin
 explorer draws on its own canvas.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import plotly
@@ -30,7 +30,7 @@ def addresses(static: Path = STATIC, plotly_script: Path = PLOTLY) -> dict[str, 
     }
 
 
-@cache
+@lru_cache(maxsize=16)
 def static_address(name: str, static: Path = STATIC) -> str:
     """Where the browser finds a file of the folder `static`, as `addresses` says it."""
     return _address(static / name, f"app/static/{name}")
