@@ -170,14 +170,14 @@ def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
     page.get_by_role("button", name="← L1H7").click()
     expect(page.get_by_text("16.99, is what L0H1 wrote at ·Tom")).to_be_visible()
     page.locator(".st-key-why-query-1").get_by_role("button", name="L0H1 →").click()
-    expect(page.get_by_text("L0H1 · ·Tom → ·Tom", exact=True)).to_be_visible()
+    expect(page.get_by_text("L0H1: ·Tom → ·Tom", exact=True)).to_be_visible()
     page.get_by_role("button", name="← L1H7").click()
     show(page, "What does it carry?")
     expect(
         page.get_by_text("its edge carries the longest vector: its length is 12.39")
     ).to_be_visible()
     click_mark(page.locator(BARS).first, "Tom")
-    expect(page.get_by_text("L1H7 · ·Tom → Tom · score")).to_be_visible()
+    expect(page.get_by_text("L1H7: ·Tom → Tom, score")).to_be_visible()
 
 
 def test_the_parts_of_a_layer_are_one_cell_until_it_is_opened_in_a_changed_model_too(

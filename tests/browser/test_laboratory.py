@@ -32,7 +32,7 @@ def test_an_intervention_is_shown_beside_the_baseline_listed_undone_and_linked(
     page = open_page("/laboratory", text=TEXT, place="decoder.0.self")
     expect(page.get_by_text("Nothing is changed.")).to_be_visible()
     expect(page.locator(COMPARED)).to_have_count(0)
-    expect(page.get_by_test_id("readout")).to_contain_text(" · weight ")
+    expect(page.get_by_test_id("readout")).to_contain_text(", weight ")
     readout = page.locator(".explorer .readout").bounding_box()
     assert readout is not None
     assert readout["height"] < ONE_LINE  # with its button
@@ -177,7 +177,7 @@ def test_each_stage_of_today_is_switched_and_off_and_on_again_is_the_models_own(
     page = open_page("/laboratory", model="all-stages", text=TEXT, place="decoder.0.self", query=5)
     switches = page.locator(".st-key-laboratory-switches")
     readout = page.get_by_test_id("readout")
-    expect(readout).to_contain_text(" · weight ")
+    expect(readout).to_contain_text(", weight ")
     own = readout.text_content()
     for words, chip in (
         ("Soft cap of the scores", "no cap ✕"),

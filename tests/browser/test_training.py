@@ -95,10 +95,10 @@ def test_play_runs_to_the_end_and_curves_map_and_table_follow(
     expect(curves).to_contain_text("training loss 0.21")
     expect(page.get_by_test_id("movement")).to_contain_text("84 %")
     weights = Archive().traces(shipped_training_run("induction"), LIST).weights("decoder.1.self", 2)
-    told = f"L1H2 · x → k · step 1000 · weight {weights[-1, 19, 10]:.4f}"
+    told = f"L1H2: x → k, step 1000, weight {weights[-1, 19, 10]:.4f}"
     expect(page.get_by_test_id("readout")).to_have_text(told)
     page.get_by_test_id("map").press("ArrowRight")
-    expect(page.get_by_test_id("readout")).to_contain_text("x → 3 · step 1000 · weight 0.")
+    expect(page.get_by_test_id("readout")).to_contain_text("x → 3, step 1000, weight 0.")
     page.get_by_text("The numbers as a table").click()
     expect(page.get_by_test_id("player-table").locator("tbody tr, tr")).to_have_count(21)
     with page.expect_download() as saved:

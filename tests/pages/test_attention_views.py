@@ -22,8 +22,8 @@ WHY = "Why this score?"
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 STEPS = [
     ("why-key-0", "L0H2 · ·Hill → Tom"),
-    ("walk-0", "L1H7 · ·Tom → ·Hill"),
-    ("why-query-0", "L0H1 · ·Tom → "),
+    ("walk-0", "L1H7: ·Tom → ·Hill"),
+    ("why-query-0", "L0H1: ·Tom → "),
 ]
 
 
@@ -61,7 +61,7 @@ def test_one_walks_from_the_surname_to_the_previous_token_head_and_back() -> Non
         app.button(key=key).click().run()
         assert not app.exception
         assert f"**{title}" in said(app)
-    assert "← L1H7 · ·Tom → ·Hill" in app.button(key="walk-0").label.replace("\\", "")
+    assert "← L1H7: ·Tom → ·Hill" in app.button(key="walk-0").label.replace("\\", "")
     assert app.query_params["place"] == "decoder.0.self"
 
 

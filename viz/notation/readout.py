@@ -24,7 +24,7 @@ def readout(
     keys: Sequence[str],
 ) -> str:
     """As the explorer says it below its picture:
-    L1H7 · ·Tom → ·Hill · score 42.5195 · ÷ √32 ≈ 7.5165 · weight 0.8861"""
+    L1H7: ·Tom → ·Hill, score 42.5195, ÷ √32 ≈ 7.5165, weight 0.8861"""
     row = of_query(attention, query)
     score, scaled, masked, weight = (
         float(getattr(row, stage)(head)[0, key])
@@ -34,8 +34,8 @@ def readout(
     mask = row.mask_of(head)
     hidden = mask is not None and not mask[0, key]
     parts = [
-        attention.place.head(head),
-        isolated(f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}"),
+        f"{attention.place.head(head)}: "
+        + isolated(f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}"),
         f"score {_written(score)}",
         f"{_factor(attention)} {_written(scaled)}",
         *(
@@ -47,7 +47,7 @@ def readout(
         f"weight {_written(weight)}",
         f"{SINKS.readout} {_written(sink)}" if SINKS.is_in(attention) else "",
     ]
-    return " · ".join(filter(None, parts))
+    return ", ".join(filter(None, parts))
 
 
 def _factor(attention: Attention) -> str:

@@ -71,8 +71,8 @@ def readout_of(
         key = int(of_query(attention, query).weights(head)[0].argmax())
     words = readout(attention, head, query, key, queries=queries, keys=keys)
     # One line (viz/shell/style.css). Where it is too long it breaks after a part, never inside one.
-    parts = (part.replace(" ", "\N{NO-BREAK SPACE}") for part in words.split(" · "))
-    st.code("\N{NO-BREAK SPACE}· ".join(parts), language=None, wrap_lines=True)
+    parts = (part.replace(" ", "\N{NO-BREAK SPACE}") for part in words.split(", "))
+    st.code(", ".join(parts), language=None, wrap_lines=True)
 
 
 def checked(seen: Look) -> None:

@@ -131,7 +131,7 @@ def test_the_card_is_copied_as_text(stage: Stage) -> None:
     stage.part("copy-cell").click()
     expect(stage.part("copy-cell")).to_have_text("Copied")
     copied = stage.page.evaluate("window.copied")
-    assert copied.startswith("L2H0 · ·cat → ·saw · score ")
+    assert copied.startswith("L2H0: ·cat → ·saw, score ")
     assert copied.endswith(f"weight {attention.weights(0)[4, 2]:.4f}")
 
 

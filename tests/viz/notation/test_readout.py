@@ -13,7 +13,7 @@ from viz.notation.readout import readout
 
 def parts_of(query: int, key: int, **more) -> tuple[list[str], list[float]]:
     attention = record(6, **more)
-    found = readout(attention, 1, query, key, queries=labels(6), keys=labels(6)).split(" · ")
+    found = readout(attention, 1, query, key, queries=labels(6), keys=labels(6)).split(", ")
     matrices = (attention.scores(1), attention.scaled(1), attention.weights(1))
     return found, [float(matrix[query, key]) for matrix in matrices]
 
@@ -23,8 +23,8 @@ def number(text: str) -> float:
 
 
 def test_it_goes_from_the_score_to_the_weight() -> None:
-    (head, cell, *numbers), expected = parts_of(4, 2)
-    assert (head, cell) == ("L2H1", "·cat → ·saw")
+    (cell, *numbers), expected = parts_of(4, 2)
+    assert cell == "L2H1: ·cat → ·saw"
     assert [number(part) for part in numbers] == pytest.approx(expected, abs=6e-5)
 
 
@@ -37,7 +37,7 @@ def test_its_equals_sign_stands_only_where_the_printed_numbers_are_equal(
     for query, key in np.ndindex(6, 6):
         line = readout(attention, 1, query, key, queries=labels(6), keys=labels(6))
         ((score, by, factor, sign, scaled),) = re.findall(
-            r"score (\S+) · ([×÷]) (√?\S+) ([=≈]) (\S+) ·", line.replace("−", "-")
+            r"score (\S+), ([×÷]) (√?\S+) ([=≈]) (\S+),", line.replace("−", "-")
         )
         assert (by == "÷") == (scale is None)
         by_root = scale is None and 1 / math.sqrt(float(factor[1:]))
@@ -47,7 +47,7 @@ def test_its_equals_sign_stands_only_where_the_printed_numbers_are_equal(
 
 def test_it_names_cap_bias_and_sink_where_there_are_any() -> None:
     attention = staged(record(6))
-    (_, _, *numbers) = readout(attention, 1, 4, 2, queries=labels(6), keys=labels(6)).split(" · ")
+    (_, *numbers) = readout(attention, 1, 4, 2, queries=labels(6), keys=labels(6)).split(", ")
     stages = ("scores", "scaled", "capped", "biased", "weights")
     expected = [float(getattr(attention, stage)(1)[4, 2]) for stage in stages]
     expected.append(float(attention.sink_weights(1)[4]))
@@ -57,6 +57,6 @@ def test_it_names_cap_bias_and_sink_where_there_are_any() -> None:
 
 
 def test_a_masked_cell_says_what_the_mask_made_of_it() -> None:
-    assert number(parts_of(1, 4)[0][4]) == -np.inf
-    assert number(parts_of(1, 4, mask_value=-1e9)[0][4]) == -1e9
+    assert number(parts_of(1, 4)[0][3]) == -np.inf
+    assert number(parts_of(1, 4, mask_value=-1e9)[0][3]) == -1e9
     assert "masked" not in " ".join(parts_of(4, 2)[0])

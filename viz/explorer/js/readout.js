@@ -5,14 +5,13 @@ import { precise } from "./numbers.js";
 
 const TOLD = 1500; // milliseconds for which the button says that the line was copied
 
-/** From the score to the weight: “L1H7 · ·Tom → ·Hill · score 42.5195 · ÷ √32 ≈ 7.5165 · weight 0.8861”. */
+/** From the score to the weight: “L1H7: ·Tom → ·Hill, score 42.5195, ÷ √32 ≈ 7.5165, weight 0.8861”. */
 export function readoutOf({ layer, derived, cell, queries, keys, written }, headName) {
   const at = cell.query * layer.keys + cell.key;
   const masked = derived.hidden?.[at];
   const number = (step) => written(derived.row(step, cell.query)[cell.key]);
   const parts = [
-    headName,
-    `${queries.short[cell.query]} → ${keys.short[cell.key]}`,
+    `${headName}: ${queries.short[cell.query]} → ${keys.short[cell.key]}`,
     `score ${number("scores")}`,
     `${factorOf(layer)} ${number("scaled")}`,
     ...layer.later.map(({ name, readout }) => `${readout} ${number(name)}`),
@@ -20,7 +19,7 @@ export function readoutOf({ layer, derived, cell, queries, keys, written }, head
     `weight ${number("weights")}`,
     derived.sink === null ? null : `sink ${written(derived.sinkWeights[cell.query])}`,
   ];
-  return parts.filter(Boolean).join(" · ");
+  return parts.filter(Boolean).join(", ");
 }
 
 /** What makes the scaled score, up to its sign: only a factor of 1 gives the printed score again, digit by digit. */

@@ -301,10 +301,10 @@ def _way_here(look: Look, here: ScoreCell) -> None:
 
 
 def _named(trace: Trace, cell: ScoreCell) -> str:
-    """L1H7 · ·Tom → ·Hill"""
+    """L1H7: ·Tom → ·Hill"""
     queries, keys = labels_of(trace, trace.find(cell.place))
     tokens = f"{token_label(queries[cell.query], 14)} → {token_label(keys[cell.key], 14)}"
-    return f"{part_name(f'{cell.place}.{cell.head}')} · {tokens}"
+    return f"{part_name(f'{cell.place}.{cell.head}')}: {tokens}"
 
 
 def _why_parts_add_up(look: Look) -> str:

@@ -56,9 +56,9 @@ export class ExampleList {
     const drawn = one.shown
       .map((at, to) => ({ from, to, weight: weights.get(at), reads: true }))
       .filter(({ weight }) => weight >= FAINT);
-    const said = `${one.head} · ${one.said} · weight ${precise(one.weight)}${one.scored ? ` · ${one.scored}` : ""}`;
+    const said = `${one.head}: ${one.said}, weight ${precise(one.weight)}${one.scored ? `, ${one.scored}` : ""}`;
     const link = one.href ? element("a", { href: one.href, target: "_blank", rel: "noopener", "aria-label": `Open in the explorer: ${said}` }, "Open in the explorer ↗") : null;
-    const left = one.left > 0.005 ? span("left", ` · ${precise(one.left)} of the row's weight goes to tokens that are not shown`) : null;
+    const left = one.left > 0.005 ? span("left", `, ${precise(one.left)} of the row's weight goes to tokens that are not shown`) : null;
     const words = element("p", { class: "said" }, said, ...(left ? [left] : []), ...(link ? [" ", link] : []));
     return { item: element("li", { "data-testid": "example" }, line, words), arcs, chips: chips.map(({ chip }) => chip), drawn, shown: one.shown };
   }

@@ -192,7 +192,7 @@ class Player {
     const { data, told, step } = this;
     const [query, key] = told;
     const tokens = `${data.queries[query]} → ${data.keys[key]}`;
-    this.readout.say([data.head, tokens, `step ${step}`, `weight ${this.written(query, key)}`].join(" · "));
+    this.readout.say(`${data.head}: ${tokens}, step ${step}, weight ${this.written(query, key)}`);
   }
 
   /** The weight of a cell as text. */
