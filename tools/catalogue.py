@@ -11,6 +11,7 @@ from viz.explorer.assets import STATIC
 from viz.state.link import address, to_link
 from viz.state.navigation import PLACES
 from viz.state.presets import EXAMPLES
+from viz.views.experiments.experiments import experiments
 from viz.views.glossary.glossary import TERMS
 from viz.views.library.questions import questions
 from viz.views.worked.choice import TOPICS
@@ -48,6 +49,10 @@ def goals() -> Iterator[Goal]:
     for one in asked:
         yield Goal(
             "Question", one.words, one.links[0], one.answer, "; ".join((one.topic, *one.also))
+        )
+    for one in experiments():
+        yield Goal(
+            "Experiment", one.question, one.link, one.title, "; ".join((one.topic, *one.choices))
         )
     for term in TERMS:
         link = address("/glossary", {"term": term.name})

@@ -188,7 +188,7 @@ def test_a_card_leads_to_its_cell_and_the_session_stays(
     assert (asked["query"], asked["key"], asked["mask"]) == (["11"], ["1"], ["none"])
     assert page.evaluate("window.stays")
     if way == "why?":
-        expect(page.get_by_text("L1H7 · ·to → ·Hill", exact=True)).to_be_visible()
+        expect(page.get_by_text("L1H7: ·to → ·Hill", exact=True)).to_be_visible()
 
 
 def test_detail_is_in_the_address_and_comes_back_with_the_visitor(

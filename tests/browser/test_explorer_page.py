@@ -163,7 +163,7 @@ def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
     expect(more(page, "why")).to_contain_text("all 144 parts add up to 42.5195")
     page.keyboard.press("Escape")
     click_head(page, 12 * 3 + 4)  # what L0H1 wrote, times what L0H2 wrote
-    expect(page.get_by_text("L0H2 · ·Hill → Tom", exact=True)).to_be_visible()
+    expect(page.get_by_text("L0H2: ·Hill → Tom", exact=True)).to_be_visible()
     expect(page.get_by_text("is the position of ·Hill")).to_be_visible()
     expect(page.get_by_test_id("head-picker")).to_contain_text("L0H2")
     assert parse_qs(urlsplit(page.url).query)["place"] == ["decoder.0.self"]

@@ -275,6 +275,7 @@ def test_back_after_a_card_shows_the_run_before_it_at_once(open_page: Callable[.
     expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()
     conftest.wait_until_settled(page)
     before = page.url
+    page.get_by_text("Try one").click()
     page.get_by_role("button", name=re.compile("^No mask")).click()
     expect(page.get_by_role("button", name="no mask ✕")).to_be_visible()
     expect(page.get_by_role("button", name="positions off ✕")).to_have_count(0)

@@ -56,7 +56,7 @@ def test_order_is_lost_with_the_mask_lifted(open_page: Callable[..., Page]) -> N
     expect(page.get_by_text("Positions off: largest difference")).to_contain_text("different")
     show(page, "No mask")
     expect(page.get_by_text("Off, mask lifted: the last state of each token")).to_be_visible()
-    type_into(page, "The same words in another order", "tiger chased dog")
+    type_into(page, "Its words reordered", "tiger chased dog")
     expect(page.get_by_text("Only in the first")).to_be_visible()
 
 

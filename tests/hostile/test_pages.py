@@ -16,6 +16,7 @@ WITHOUT = (
     "training",
     "examples",
     "library",
+    "experiments",
     "for_a_class",
     "corpus",
 )

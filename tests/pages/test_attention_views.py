@@ -21,7 +21,7 @@ RECORDED = re.compile(r"The model recorded \*\*([\d.,−e]+)\*\*; difference ([\
 WHY = "Why this score?"
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 STEPS = [
-    ("why-key-0", "L0H2 · ·Hill → Tom"),
+    ("why-key-0", "L0H2: ·Hill → Tom"),
     ("walk-0", "L1H7: ·Tom → ·Hill"),
     ("why-query-0", "L0H1: ·Tom → "),
 ]
@@ -76,7 +76,7 @@ def test_a_chosen_cell_is_split_and_another_sentence_forgets_the_walk() -> None:
     assert totals(app)[:2] == pytest.approx((parts.total, parts.recorded), abs=6e-5)
     again = opened(text="The dog saw the cat", query="99", key="99")
     assert not [button for button in again.button if button.key == "walk-0"]
-    assert "L1H7 · ·cat → ·cat" in said(again)
+    assert "L1H7: ·cat → ·cat" in said(again)
 
 
 def test_a_row_of_one_key_has_nothing_above_its_mean() -> None:

@@ -16,7 +16,7 @@ from tests.pages.kinds import name_of
 from tests.pages.reading import choose, control, drawn, numbers, own, said, traces, visit
 from tests.pages.tokens_and_positions import opened
 
-LABELS = ("First sentence", "The same words in another order")
+LABELS = ("First sentence", "Its words reordered")
 
 
 def test_without_positions_minilm_gives_equal_rows() -> None:

@@ -17,7 +17,7 @@ from viz.figures.in_words import in_words
 from viz.figures.room import LETTERS, counted_margins, narrow_rules, room_above, without_anchor
 from viz.notation.labels import token_label
 from viz.notation.numbers import fixed
-from viz.notation.theme import MASKED, WEIGHT
+from viz.notation.theme import MASKED, PROBABILITY
 from viz.state.session import choice
 
 
@@ -143,7 +143,7 @@ def paired_bars(
         f'<tr><th scope="row">{html.escape(token_label(token, _LABEL))}</th><td>'
         + "".join(
             _bar(value, value / widest, colour, decimals)
-            for value, colour in ((old, MASKED), (new, WEIGHT))
+            for value, colour in ((old, MASKED), (new, PROBABILITY))
         )
         + "</td></tr>"
         for token, old, new in zip(tokens, before, after, strict=True)
@@ -152,7 +152,7 @@ def paired_bars(
         f'<style>{_STYLE}</style><div class="paired-bars" role="region" tabindex="0" '
         f'aria-label="{html.escape(unit)}, before and after"><table><thead><tr>'
         f'<th scope="col">token</th><td><span>{html.escape(unit)}: '
-        f"{_swatch(MASKED)}unchanged {_swatch(WEIGHT)}changed</span></td></tr></thead>"
+        f"{_swatch(MASKED)}unchanged {_swatch(PROBABILITY)}changed</span></td></tr></thead>"
         f"<tbody>{rows}</tbody></table></div>"
     )
 

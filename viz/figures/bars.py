@@ -32,6 +32,7 @@ from viz.notation.theme import (
     LESS,
     MASKED,
     MORE,
+    PROBABILITY,
     SCORE,
     STREAM,
     WEIGHT,
@@ -251,9 +252,9 @@ def next_tokens(
 ) -> go.Figure:
     """What a model expects next, the most probable on top; `after` None draws the unchanged model alone.
     decimals: of the numbers on hovering; the bars bear three at most."""
-    pairs = [("unchanged", before, MASKED if after is not None else WEIGHT)]
+    pairs = [("unchanged", before, MASKED if after is not None else PROBABILITY)]
     if after is not None:
-        pairs.append(("changed", after, WEIGHT))
+        pairs.append(("changed", after, PROBABILITY))
     bars = [
         bars_across(
             shares,
@@ -276,7 +277,7 @@ def word_probabilities(words: Sequence[GivenWord], error: float = 0.0) -> go.Fig
     shares = [word.share for word in words]
     texts = [probability(share, error) for share in shares]
     look: dict[str, object] = {"textfont": MONOSPACED}
-    traces = [_shares(shares, texts, "the word in the text", WEIGHT, error, **look)]
+    traces = [_shares(shares, texts, "the word in the text", PROBABILITY, error, **look)]
     others = {row: word for row, word in enumerate(words) if not word.agrees}
     if others:
         shares = [word.first_share for word in others.values()]
@@ -323,9 +324,9 @@ def distribution(
             hover=f"logit %{{x:.{decimals}f}}",
         )
     ]
-    named = [("the model's own", model, WEIGHT if drawn is None else MASKED)]
+    named = [("the model's own", model, PROBABILITY if drawn is None else MASKED)]
     if drawn is not None:
-        named.append(("after temperature, top-k and top-p", drawn, WEIGHT))
+        named.append(("after temperature, top-k and top-p", drawn, PROBABILITY))
     for name, bars, colour in named:
         texts = [probability(share, bars.error) if share else "cut" for share in bars.all]
         place = {"xaxis": "x2", "yaxis": "y2"}

@@ -30,7 +30,18 @@ from viz.figures.chart import (
 )
 from viz.figures.vectors import frame_row
 from viz.notation.labels import plotly_label, plotly_words, tick_positions
-from viz.notation.theme import CURVES, DARK, INPUT, KEY, MASKED, STREAM, TARGET, WEIGHT, rgba
+from viz.notation.theme import (
+    CURVES,
+    DARK,
+    INPUT,
+    KEY,
+    MASKED,
+    PROBABILITY,
+    STREAM,
+    TARGET,
+    WEIGHT,
+    rgba,
+)
 
 _HIDDEN: TraceStyle = {"visible": False, "fixedrange": True}  # of an axis
 
@@ -235,7 +246,7 @@ def paths_and_gradients(
 
 TokenFate = Literal["kept", "dropped", "greedy"]
 _MARKS: dict[TokenFate, tuple[str, str, int]] = {  # colour, symbol, size
-    "kept": (WEIGHT, "circle", 11),
+    "kept": (PROBABILITY, "circle", 11),
     "dropped": (MASKED, "circle-open", 8),
     "greedy": (KEY, "diamond", 9),
 }
@@ -310,11 +321,11 @@ def beam_tree(
             width=width,
         )
         for path, name, colour, dash, width in (
-            (best, "best beam", WEIGHT, "solid", 5),
+            (best, "best beam", PROBABILITY, "solid", 5),
             (greedy, "greedy", KEY, "dash", 2.5),
         )
     ]
-    root = marks([0], [0], marker={"color": WEIGHT, "size": 11})
+    root = marks([0], [0], marker={"color": PROBABILITY, "size": 11})
     across = Axis("step", [start, *map(str, range(1, steps + 1))], longest=longest + 2).across()
     up = BARE | {"visible": False, "range": [rows - 0.15, -0.3]}
     token_at = {(leaf.step, leaf.row): plotly_label(leaf.token) for leaf in leaves}

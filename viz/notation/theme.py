@@ -18,6 +18,7 @@ KEY = "#D55E00"
 VALUE = "#009E73"
 SCORE = "#7B5EA7"
 WEIGHT = "#6A51A3"
+PROBABILITY = "#4F6D8A"  # of tokens, and losses, which come of it
 OUTPUT = "#4D8B31"
 STREAM = "#A8467A"  # vectors of tokens: embeddings, the residual stream, hidden neurons
 FEED_FORWARD = "#C08A00"  # what a feed-forward sub-layer adds

@@ -176,6 +176,16 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
     ),
     "Experiments": (
         PageEntry(
+            "pages/experiments.py",
+            "Experiments",
+            "A question, your guess, and what the model answers.",
+            "What if …? Guess first",
+            station="Guess first",
+            reads=False,
+            has_beats=False,
+            has_views=False,
+        ),
+        PageEntry(
             "pages/laboratory.py",
             "Laboratory",
             "Change the mask, the scaling, the positions or the heads, and see the effect.",

@@ -50,7 +50,7 @@ def test_a_head_has_one_name_in_every_place_and_no_other_has_it(shape: str) -> N
         name = head_label((attention.name, 0))
         texts = [labels(len(vectors[0])) for vectors in attention.vectors[:2]]
         line = readout(attention, 0, 0, 0, queries=texts[0], keys=texts[1])
-        assert line.startswith(f"{name} · ")
+        assert line.startswith(f"{name}: ")
         assert f"{layer_arrays(attention, range(1), False)['label']}H0" == name
         assert f"{offered[attention.name]}H0" == name
         assert part_name(f"{attention.name}.0") == name

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _STYLE = """<style>
 .findings { margin: 0; padding-inline-start: 1.6rem; }
-.findings li { padding-block: 0.45rem; font-size: 1.125rem; }
-.findings small { display: block; color: var(--quiet); font-size: 0.8125rem; }
+.findings li { padding-block: 0.45rem; font-size: 18px; }
+.findings small { display: block; color: var(--quiet); font-size: 13px; }
 .findings a { color: var(--strong); margin-inline-start: 0.75rem; }
 </style>"""
 

@@ -99,7 +99,9 @@ def outcome(look: Look, hero: Hero) -> None:
     )
     if hero.loss is not None:
         words = " → ".join(html.escape(loss) for loss in hero.loss.values() if loss is not None)
-        st.html(f'<p class="outcome" title="{LOSS}">Loss of the sentence <b>{words}</b> nats</p>')
+        st.html(
+            f'<p class="outcome" title="{LOSS}">Loss<span> of the sentence</span> <b>{words}</b> nats</p>'
+        )
 
 
 def _vectors(look: Look) -> None:

@@ -15,11 +15,13 @@ from viz.views.laboratory.editors import hides_nothing
 
 def cards(look: Look) -> None:
     """One button a preset, which changes the open run; on each, a smaller one that opens the sentence which
-    shows it best. Below the one that is open, what to look for."""
+    shows it best. Below them, what to look for in the one that is open."""
     view, stacks = current(), len(look.model.stacks())
     example = preset_of(view)
-    with st.container(key="laboratory-cards", gap="xsmall"):
-        st.markdown("**Try one**")
+    with (
+        st.expander("Try one", key="laboratory-presets"),
+        st.container(key="laboratory-cards", gap="xsmall"),
+    ):
         for number, preset in enumerate(PRESETS):
             change = preset.change_of(view, stacks=stacks)
             is_open = preset is example or (example is None and change == view.intervention)
@@ -44,9 +46,9 @@ def cards(look: Look) -> None:
                     on_click=open_preset,
                     args=(preset,),
                 )
-            with st.container():  # one place, whether there is something to say or not
-                if preset is example:
-                    look_for(plain(preset.look_for))
+    with st.container():  # one place, whether there is something to say or not
+        if example is not None and example in PRESETS:
+            look_for(plain(example.look_for))
 
 
 def nothing_to_change(change: Intervention, look: Look) -> str:

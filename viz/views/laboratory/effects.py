@@ -39,7 +39,7 @@ from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.names import state_names
 from viz.notation.numbers import counted, difference, fixed, nats, probability, settled, significant
-from viz.notation.theme import MORE, WEIGHT, rgba
+from viz.notation.theme import MORE, PROBABILITY, WEIGHT, rgba
 from viz.shell.model_picker import say_encoder
 from viz.shell.panel import Caption, Check, Formula, Panel, Table, draw_panel
 from viz.state.look import Look, traced
@@ -94,7 +94,7 @@ def _what_leaks(before: Trace, after: Trace) -> Panel:
     unit = "loss in nats"
     bars = partial(paired_bars, tokens[1:], old.tolist(), new.tolist(), unit=unit, decimals=digits)
     figure = partial(
-        before_and_after, tokens, old, new, unit=unit, colour=WEIGHT, first=1, decimals=digits
+        before_and_after, tokens, old, new, unit=unit, colour=PROBABILITY, first=1, decimals=digits
     )
 
     words = (
@@ -208,7 +208,13 @@ def every_position(look: Look) -> Panel:
     return Panel(
         f"laboratory-losses-{name}",
         picture=before_and_after(
-            tokens, *values, unit=unit, colour=WEIGHT, first=1, top=top, decimals=settled(error)
+            tokens,
+            *values,
+            unit=unit,
+            colour=PROBABILITY,
+            first=1,
+            top=top,
+            decimals=settled(error),
         ),
         beside=[
             Formula(LOSS),

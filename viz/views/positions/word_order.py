@@ -116,7 +116,7 @@ def _sentences(look: Look) -> tuple[str, str]:
     defaults = _defaults(look)
     if defaults in PAIRS_OF_SENTENCES:
         without_sentence()
-    names = ("First sentence", "The same words in another order")
+    names = ("First sentence", "Its words reordered")
     one, other = (
         st.text_input(
             name,

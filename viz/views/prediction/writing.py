@@ -45,7 +45,7 @@ from viz.notation.numbers import (
     settled,
     significant,
 )
-from viz.notation.theme import KEY, MASKED, WEIGHT, rgba
+from viz.notation.theme import KEY, MASKED, PROBABILITY, rgba
 from viz.shell import page
 from viz.shell.background import Offer, Passes, is_stopped, passes_or_offer
 from viz.shell.controls import choose_layer_and_head
@@ -88,7 +88,7 @@ def marked_text(given: Sequence[Token], new: Sequence[Token]) -> str:
     shown = max(SHOWN - len(new), 1)
     start = "… " if len(given) > shown else ""
     before = " " * (spaced and len(new) > 1)
-    mark = f"background:{rgba(WEIGHT, 0.22)};color:inherit;border-radius:3px"
+    mark = f"background:{rgba(PROBABILITY, 0.28)};color:inherit;border-radius:3px"
     return (
         f'<p style="{_STYLE}">{start}{_joined(given[-shown:], spaced)}{" " * spaced}'
         f'<mark style="{mark}">{_joined(new[:-1], spaced)}{before}'

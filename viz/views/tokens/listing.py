@@ -38,7 +38,7 @@ _BOX = (
     "display:flex;flex-direction:column;align-items:center;padding:4px 7px;margin:0;"
     "border-radius:4px;font-family:monospace;max-width:13rem;min-width:2.2rem"
 )
-_SMALL = "font-size:0.8125rem;opacity:0.8;text-align:center;overflow-wrap:anywhere"
+_SMALL = "font-size:13px;opacity:0.8;text-align:center;overflow-wrap:anywhere"
 _TINTS = (rgba(STREAM, 0.20), rgba(STREAM, 0.09))
 
 
@@ -174,7 +174,7 @@ def _box(piece: Piece, number: int) -> str:
         f'<span style="{_SMALL}">{piece.token.id}</span>',
     ]
     if piece.hexadecimal:
-        lines.append(f'<span style="{_SMALL};font-size:0.8125rem">{piece.hexadecimal}</span>')
+        lines.append(f'<span style="{_SMALL};font-size:13px">{piece.hexadecimal}</span>')
     if piece.part_of:
         part = html.escape(token_label(piece.part_of))
         lines.append(f'<span style="{_SMALL}">part of {part}</span>')
@@ -194,7 +194,7 @@ _STEP = "display:flex;flex-wrap:wrap;gap:3px;align-items:center;margin:0;padding
 _PIECE = (
     "padding:1px 6px;border-radius:4px;font-family:monospace;overflow-wrap:anywhere;max-width:100%"
 )
-_BESIDE = "font-size:0.8125rem;opacity:0.8;margin-left:6px"
+_BESIDE = "font-size:13px;opacity:0.8;margin-left:6px"
 
 
 def word_steps(look: Look) -> Panel:

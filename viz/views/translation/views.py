@@ -40,7 +40,7 @@ from viz.notation.numbers import (
     probability,
     significant,
 )
-from viz.notation.theme import KEY, QUERY, VALUE, WEIGHT, rgba
+from viz.notation.theme import KEY, PROBABILITY, QUERY, VALUE, rgba
 from viz.shell.controls import choose_layer
 from viz.shell.page import explore
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, draw_view
@@ -156,7 +156,7 @@ NAMES = ("read by the encoder", "written by the decoder")
 SECONDS = 1.2  # between two steps that play by themselves
 _STEP, _READ, _PLAYING = "encoder-step", "encoder-step-of", "encoder-playing"
 _LINE = "font-size:1.15rem; line-height:1.7; overflow-wrap:anywhere; margin:0"
-_NEW = f"background:{rgba(WEIGHT, 0.22)};color:inherit;border-radius:3px;padding:0 3px"
+_NEW = f"background:{rgba(PROBABILITY, 0.28)};color:inherit;border-radius:3px;padding:0 3px"
 
 
 def translate(look: Look) -> Panel:

@@ -1,0 +1,1 @@
+"""Experiments as cards: a question, a guess, and what the model answers."""
