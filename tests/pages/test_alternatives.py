@@ -5,7 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.download.entries import ENTRIES, HUB_ENTRIES
 from tests.cases import each
-from tests.pages.reading import named, visit
+from tests.pages.reading import named, said, visit
 from viz.state.engine import engine
 
 HOUSE, SMOLLM2, MINILM = "House GPT", "SmolLM2-135M-Instruct", "MiniLM"
@@ -16,6 +16,10 @@ ZEBRA = "A quantum zebra"  # words that House GPT lacks too
 def offers(app: AppTest) -> list[str]:
     labels = [button.label.replace("\\", "") for button in app.button]
     return [label for label in labels if label.startswith("Read it with")]
+
+
+def new_words(app: AppTest) -> list[str]:
+    return [one.value for one in app.caption if "does not know" in one.value]
 
 
 @each("page", ["prediction", "attention"])
@@ -37,7 +41,7 @@ def test_a_language_model_that_knows_the_words_is_offered(
 
 def test_an_encoder_that_lacks_a_word_says_so_and_offers_one_that_has_it() -> None:
     app = visit("attention", model="minilm", text="a 😀")
-    assert "It reads a token for unknown text instead" in app.info[0].value
+    assert "It reads a token for unknown text instead" in said(app)
     (offer,) = offers(app)
     assert SMOLLM2 in offer
 
@@ -76,11 +80,11 @@ def test_the_offer_opens_the_model_on_the_same_sentence() -> None:
 
 
 def test_one_new_word_is_one_and_a_character_of_several_tokens_is_written_whole() -> None:
-    (said,) = [one.value for one in visit("attention", model="house-gpt", text="the quantum").info]
-    assert said.endswith("It reads it byte by byte\\.")
-    (said,) = [one.value for one in visit("attention", model="house-gpt", text="你好").info]
-    assert "“你”\\, “好”" in said
-    assert said.endswith("It reads them byte by byte\\.")
+    (told,) = new_words(visit("attention", model="house-gpt", text="the quantum"))
+    assert told.endswith("It reads it byte by byte\\.")
+    (told,) = new_words(visit("attention", model="house-gpt", text="你好"))
+    assert "“你”\\, “好”" in told
+    assert told.endswith("It reads them byte by byte\\.")
 
 
 def test_a_model_that_is_said_to_read_all_has_no_new_word() -> None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
 from cachetools.func import ttl_cache
@@ -401,15 +401,18 @@ def warn_of_new_words(model: "Model", text: str, offers: Sequence[str]) -> None:
     read = (
         spelled if isinstance(model.tokenizer, GPT2Subset) else "a token for unknown text instead"
     )
-    st.info(plain(f"This model does not know {listed}. It reads {read}."))
-    offer_knowing(text, offers)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(plain(f"This model does not know {listed}. It reads {read}."), width="content")
+        offer_knowing(text, offers, type="tertiary")
 
 
-def offer_knowing(text: str, offers: Sequence[str]) -> None:
+def offer_knowing(
+    text: str, offers: Sequence[str], type: Literal["secondary", "tertiary"] = "secondary"
+) -> None:
     """A button that opens the first of some models that knows every word of a text."""
     name = _knowing(text, offers)
     if name is not None:
-        offer_model(name)
+        offer_model(name, type=type)
 
 
 def say_encoder(seen: "Look", words: str) -> None:
@@ -423,9 +426,11 @@ def say_encoder(seen: "Look", words: str) -> None:
         offer_model(name, "predicts")
 
 
-def offer_model(name: str, why: str = "offer") -> None:
+def offer_model(
+    name: str, why: str = "offer", type: Literal["secondary", "tertiary"] = "secondary"
+) -> None:
     """A button that opens the same sentence in another model, on the whole page. why: part of its key."""
-    if st.button(f"Read it with {plain(model_title(name))}", key=f"{why}-{name}"):
+    if st.button(f"Read it with {plain(model_title(name))}", key=f"{why}-{name}", type=type):
         open_model(name)
         st.rerun()
 

@@ -51,6 +51,16 @@ def click_cell(stage: Stage, row: int, column: int, size: int = 6) -> None:
     stage.page.mouse.click(place["x"] + at["x"], place["y"] + at["y"])
 
 
+def draw_box(stage: Stage, *cells: tuple[int, int]) -> None:
+    place = stage.part("figure").bounding_box()
+    assert place is not None
+    (first, last) = (middle(stage, *cell, 6, 6) for cell in cells)
+    stage.page.mouse.move(place["x"] + first["x"], place["y"] + first["y"])
+    stage.page.mouse.down()
+    stage.page.mouse.move(place["x"] + last["x"], place["y"] + last["y"], steps=4)
+    stage.page.mouse.up()
+
+
 def card(stage: Stage) -> list[float]:
     texts = stage.part("card").locator("dd").all_text_contents()
     return [float(text.replace("−", "-").replace("∞", "inf")) for text in texts]
@@ -294,3 +304,18 @@ def test_full_detail_compares_side_by_side_where_there_is_room(stage: Stage) -> 
         """() => document.querySelector("#place").shadowRoot
             .querySelector(".figure > .plotly").data.length === 1"""
     )
+
+
+def test_a_box_drawn_over_the_map_shows_its_cells_larger_until_escape(stage: Stage) -> None:
+    stage.send(record(6), hero=HERO)
+    draw_box(stage, (4, 3), (2, 1))
+    words = stage.part("window")
+    expect(words).to_contain_text("Rows 2–4, columns 1–3, every cell.")
+    click_cell(stage, 1, 0, 3)
+    stage.expect_cell(query=3, key=1)
+    figure = stage.part("figure")
+    figure.press("Escape")  # of the card
+    figure.press("Escape")
+    expect(words).to_be_hidden()
+    click_cell(stage, 5, 0)
+    stage.expect_cell(query=5, key=0)

@@ -15,7 +15,7 @@ import { difference, hasHead } from "./derive.js";
 import { stagesIn } from "./detail.js";
 import { Drawing } from "./drawing.js";
 import { moveAmongRadios } from "./elements.js";
-import { contains, PLOTLY_TOKENS, windowAround, within } from "./geometry.js";
+import { contains, PLOTLY_TOKENS, windowAround, windowBetween, within } from "./geometry.js";
 import { CHOOSE, tellShown } from "./head_events.js";
 import { layersOf, remember, remembered } from "./held.js";
 import { followLecture } from "./lecture.js";
@@ -189,6 +189,11 @@ export class Explorer {
         const place = { [this.stage.rows]: row, ...(isSink ? {} : { [this.stage.columns]: column }) };
         this.choose(isSink ? place : { ...place, ...this.cardOn({ query: row, key: column }) });
         if (!this.state.window) zoom();
+      },
+      zoom: (one, other) => {
+        const window = windowBetween(one, other);
+        const { row, column } = this.drawing.picture.largestIn(window);
+        this.choose({ [this.stage.rows]: row, [this.stage.columns]: column, window, card: null });
       },
       move: (rows, columns) => {
         const axis = rows ? this.stage.rows : this.stage.columns;

@@ -50,6 +50,14 @@ export function windowAround(rows, columns, row, column) {
   return { ...place, ...size, rowBlock: 1, columnBlock: 1, exact: true };
 }
 
+/** The window between two cells, each a corner of it. */
+export function windowBetween(one, other) {
+  const side = (name) => [Math.min(one[name], other[name]), Math.abs(one[name] - other[name]) + 1];
+  const [[row, rows], [column, columns]] = [side("row"), side("column")];
+  const blocks = wholeWindow(rows, columns);
+  return { ...blocks, row, column, exact: blocks.rowBlock * blocks.columnBlock === 1 };
+}
+
 /** The nearest of `count` positions. */
 export function within(position, count) {
   return Math.max(Math.min(position, count - 1), 0);

@@ -57,6 +57,7 @@ export class Header {
     const width = box.width / window.columns;
     const shown = scene.keys.short.slice(window.column, window.column + window.columns);
     this.first = window.column;
+    this.end = window.column + window.columns;
     const sink = figure.sink !== null && contains(window, window.row, figure.sink) ? [SINK] : [];
     const { form, height, every } = arrangement([...shown, ...sink], width);
     this.labelled = new Set(
@@ -123,7 +124,8 @@ export class Header {
     const of = (run) => {
       if (!run || !hasArcs) return [];
       const arcs = arcsOf({ derived: run, layer, groups, chosen: [query], withoutFirst: false });
-      return arcs.filter(({ reads }) => reads);
+      const isShown = (position) => position >= this.first && position < this.end;
+      return arcs.filter(({ reads, from, to }) => reads && isShown(from) && isShown(to));
     };
     this.ghosts.draw(of(before), groups, palette);
     this.arcs.draw(of(derived), groups, palette);

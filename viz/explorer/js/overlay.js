@@ -5,6 +5,7 @@ import { cellAt, cellBox, contains, LETTER } from "./geometry.js";
 import { FONT } from "./paint.js";
 
 const BADGE = 17; // height of the chosen row's and column's label
+const BRUSHED = 12; // pixels along both sides of a box
 const [LOWEST, HALF] = [11, 4.5]; // of a slanted one between others; half of a line of letters
 
 /** Frames the chosen cell in every panel and labels its row and column. */
@@ -151,8 +152,7 @@ export function drawCorners(holder, { layout, captions, rowAxis, columnAxis }, p
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /** Listens to pointer and keys on the figure. `actions`: describe(cell), whose lines are null where they are to be
- *  read elsewhere, light(cell or null), choose(cell),
- *  move(rows, columns), enter(), leave(). */
+ *  read elsewhere, light(cell or null), choose(cell), zoom(cell, cell), move(rows, columns), enter(), leave(). */
 export function listen(holder, tooltip, current, actions) {
   const cellUnder = (event) => {
     const figure = current();
@@ -160,8 +160,11 @@ export function listen(holder, tooltip, current, actions) {
     const { x, y } = placeIn(holder, event);
     return cellAt(figure.layout, figure.window, x, y);
   };
+  const brush = new Brush(holder);
+  holder.onpointerdown = (event) => event.pointerType !== "touch" && brush.begin(event, cellUnder(event));
   holder.onpointermove = (event) => {
     const cell = event.pointerType === "touch" ? null : cellUnder(event);
+    brush.draw(event);
     holder.style.cursor = cell ? "crosshair" : "default";
     showTooltip(tooltip, holder, event, cell && actions.describe(cell));
     actions.light(cell);
@@ -172,6 +175,8 @@ export function listen(holder, tooltip, current, actions) {
   };
   holder.onclick = (event) => {
     const cell = cellUnder(event);
+    const first = brush.end(event);
+    if (first) return cell && actions.zoom(first, cell);
     if (cell) actions.choose(cell);
     showTooltip(tooltip, holder, event, cell && actions.describe(cell));
   };
@@ -182,6 +187,45 @@ export function listen(holder, tooltip, current, actions) {
     else return;
     event.preventDefault();
   };
+}
+
+/** A box that the pointer draws over the cells. Below BRUSHED pixels it is a click. */
+class Brush {
+  box = element("div", { class: "brush", hidden: true });
+
+  constructor(holder) {
+    this.holder = holder;
+    holder.append(this.box);
+  }
+
+  begin(event, cell) {
+    this.start = cell && { cell, place: placeIn(this.holder, event) };
+  }
+
+  draw(event) {
+    const isDrawn = this.start && event.buttons === 1 && this.isWide(event);
+    this.box.hidden = !isDrawn;
+    if (!isDrawn) return;
+    const [one, other] = [this.start.place, placeIn(this.holder, event)];
+    for (const [axis, edge, side] of [["x", "left", "width"], ["y", "top", "height"]]) {
+      this.box.style[edge] = `${Math.min(one[axis], other[axis])}px`;
+      this.box.style[side] = `${Math.abs(one[axis] - other[axis])}px`;
+    }
+  }
+
+  /** The cell where a box began that ends here; null where none was drawn. */
+  end(event) {
+    const { start } = this;
+    const isBox = start && this.isWide(event);
+    this.start = null;
+    this.box.hidden = true;
+    return isBox ? start.cell : null;
+  }
+
+  isWide(event) {
+    const { x, y } = placeIn(this.holder, event);
+    return Math.min(Math.abs(x - this.start.place.x), Math.abs(y - this.start.place.y)) >= BRUSHED;
+  }
 }
 
 /** Where the pointer is in an element, in the element's own pixels. */

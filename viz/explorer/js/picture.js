@@ -25,12 +25,20 @@ export class Picture {
   said = "";
 
   /** `parts`: the elements by class. `actions`: choose(cell), light({ query, key } or null), move(rows, columns),
-   *  enter(), leave(), setSpan("layer" or "head"), hasCard(cell), painted(). */
+   *  zoom(cell, cell), enter(), leave(), setSpan("layer" or "head"), hasCard(cell), painted(). */
   constructor(root, parts, actions) {
     Object.assign(this, { root, parts, actions });
     const describe = (cell) => this.describe(cell);
     const light = (cell) => this.light(cell);
     listen(parts.figure, parts.tooltip, () => this.figure, { ...actions, describe, light });
+  }
+
+  /** The cell of the largest number in a window. */
+  largestIn({ row, rows, column, columns }) {
+    const { values, columns: width } = this.figure.panels.at(-1);
+    const cells = Array.from({ length: rows * columns }, (_, n) => ({ row: row + Math.floor(n / columns), column: column + (n % columns) }));
+    const size = (cell) => Math.abs(values[cell.row * width + cell.column]) || 0;
+    return cells.reduce((most, cell) => (size(cell) > size(most) ? cell : most));
   }
 
   /** Tells which query and key the pointer is at, each once; null where it is at none. */
@@ -120,7 +128,6 @@ export class Picture {
     }
     paintFigure(parts.own, figure, view.palette);
     if (this.plotly !== undefined || view.isLong) this.painted();
-    else this.say("Drawing …");
   }
 
   painted() {
@@ -209,11 +216,11 @@ export class Picture {
   /** Says which part of a long text is shown, with a button back to the whole. */
   drawWindow() {
     const { window, panels } = this.figure;
-    const { isLong } = this.view;
-    this.parts.window.hidden = !isLong;
-    this.parts.hint.hidden = isLong && !window.exact;
+    const isPart = window.exact || this.view.isLong;
+    this.parts.window.hidden = !isPart;
+    this.parts.hint.hidden = isPart && !window.exact;
     const isPositive = panels[0].low === 0;
-    if (!isLong || !this.differs("window", [window, isPositive])) return;
+    if (!isPart || !this.differs("window", [window, isPositive])) return;
     this.parts.window.replaceChildren(...this.windowWords(window, isPositive));
   }
 
@@ -228,7 +235,7 @@ export class Picture {
       rowBlock * columnBlock > 1
         ? `One cell = ${rowBlock} × ${columnBlock} positions, ${most}. `
         : "Every position has its cell. ";
-    return [cell, "Click a place to see it larger."];
+    return [cell, "Click a place, or draw a box around it, to see it larger."];
   }
 
   /** Buttons that save the picture and its numbers. */
