@@ -76,8 +76,8 @@ def bench() -> None:
     with st.container(key="laboratory-bench"):
         left, right = st.columns([1, 3], gap="medium")
         with left:
-            cards(look)
             switches(look)
+            cards(look)
         with right:
             effect_row(look)
             page.views(VIEWS, look)

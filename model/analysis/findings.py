@@ -247,15 +247,17 @@ class _Text:
             if number.ratio < LARGE:
                 return
             cell = number.place, number.token, number.dimension
-            own = replace(self.trace.intervention, stream=frozenset({(*cell, number.value)}))
-            gone = self.measured(replace(own, stream=frozenset({(*cell, 0.0)})))
+            own = self.trace.intervention
+            others = {one for one in own.stream if one[:3] != cell}
+            as_it_is = replace(own, stream=frozenset({*others, (*cell, number.value)}))
+            gone = self.measured(replace(own, stream=frozenset({*others, (*cell, 0.0)})))
             yield Finding(
                 "number",
                 f"Before {layer_label(number.place)} token {number.token} holds {_brief(number.value)} in "
                 f"dimension {number.dimension}, {number.ratio:,.0f} times the median. With 0 there "
                 f"{self.moves(gone)}.",
                 number.value,
-                float((self.passed(own) - self.own).abs().max()),
+                float((self.passed(as_it_is) - self.own).abs().max()),
                 self.link(
                     "laboratory", show="Every position", stream=":".join(map(str, (*cell, 0.0)))
                 ),
@@ -264,7 +266,8 @@ class _Text:
 
     def of_edges(self) -> Iterator[Finding]:
         """The edge that adds most to the likeliest next token, by the head that adds most."""
-        if {"logit_parts", "stream", "output", "norms"} & self.trace.unproven.keys():
+        unproven = {"logit_parts", "stream", "output", "norms"} & self.trace.unproven.keys()
+        if unproven or self.trace.intervention.stream:  # it is then not the sum of what was written
             return
         prediction = self.trace.require_prediction()
         logits = prediction.after(-1)

@@ -109,3 +109,16 @@ def test_models_of_the_hub_are_scanned_as_far_as_they_are_proven(family: str) ->
     for one in scan(model, trace):
         assert one.check < 1e-3 * max(1, abs(one.value))
         assert np.isfinite(one.stands_out)
+
+
+def test_numbers_that_are_set_already_stay_set_while_others_are_tried() -> None:
+    model = loaded("house-gpt")
+    own = Intervention(stream=frozenset({("decoder.1.self", 0, 3, 5.0)}))
+    trace = model.trace(TEXTS["house-gpt"], record="full", intervention=own)
+    (*_, last) = scanning(model, trace)
+    number = of_kind(last.findings, "number")
+    place, token, dimension, value = given(number)["stream"].split(":")
+    more = {(place, int(token), int(dimension), float(value))}
+    after = losses(model.trace(trace.text, intervention=Intervention(stream=own.stream | more)))
+    assert f"to {after.mean():.3g} nats" in number.sentence
+    assert number.check < 1e-3

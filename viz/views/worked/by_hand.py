@@ -37,7 +37,7 @@ SCROLLING = """<style>
 </style>"""
 PRINTED = f"""<style>
 .printed {{ overflow-x: auto; padding: 0 0.2rem 0.3rem; }}
-.printed table {{ border-collapse: collapse; font-size: 0.85rem; }}
+.printed table {{ border-collapse: collapse; font-size: 13px; }}
 .printed caption {{ text-align: left; opacity: 0.75; padding-bottom: 0.25rem; }}
 .printed th, .printed td {{ padding: 0.15rem 0.55rem; text-align: right; font-family: monospace; }}
 .printed th {{ font-weight: 400; opacity: 0.75; }}
