@@ -22,6 +22,7 @@ from viz.views.laboratory.effects import (
 from viz.views.laboratory.experiments import measured_points
 from viz.views.laboratory.padded_batch import padded_pair
 from viz.views.laboratory.patch import patch
+from viz.views.laboratory.steer import steer
 
 page.open_page("pages/laboratory.py")
 look = page.look(changed=True, head=True)
@@ -38,6 +39,7 @@ VIEWS: dict[str, PanelView] = {
     ROWS: rows_effect,
     STREAM: stream_effect,
     PATCH: patch,
+    "Steer": steer,
     "Padded batch": padded_pair,
 }
 

@@ -370,8 +370,9 @@ def curves(
     logarithmic: bool = False,
     band: tuple[float, float] | None = None,
     mark: float | None = None,
+    linear: bool = False,
 ) -> go.Figure:
-    """One line a curve over the points, on a logarithmic axis.
+    """One line a curve over the points, on a logarithmic axis, or a linear one.
 
     Args:
         points: where the values were measured.
@@ -394,7 +395,7 @@ def curves(
     scale: dict[str, object] = (
         {"type": "log", "dtick": 1} if logarithmic else {"rangemode": "tozero"}
     )
-    across = titled(axis, type="log", tickvals=ticks)
+    across = titled(axis, **({} if linear else {"type": "log", "tickvals": ticks}))
     figure = chart(traces, across, titled(unit, **scale), height=360)
     if band is not None:
         figure.add_hrect(*band, fillcolor=LESS, opacity=0.12, line_width=0)

@@ -197,6 +197,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
                 "Rows of weights",
                 "Stream",
                 "Patch",
+                "Steer",
                 "Padded batch",
             ),
         ),

@@ -1,0 +1,136 @@
+"""Steering: a multiple of the difference of two sentences' streams, added before a layer.
+
+Sources: Turner et al. 2023, "Activation Addition"; Rimsky et al. 2024, "Steering Llama 2 via Contrastive
+Activation Addition". Axes: M multiples, T tokens, C width of the model, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from model.analysis.heads.contributions import texts_in_rows
+from model.analysis.stream.stream import sub_layers
+from model.nn.patches import SiteKind, Through
+from model.nn.places import Place
+from model.nn.recorder import Recorder, recording
+from model.system.elsewhere import asked
+from model.trace.arrays import Array, Wide, read_only
+from model.trace.records import Token
+from model.trace.trace import Trace
+from model.trace.unproven import require
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Steered:
+    """The passes of one text with each multiple of a direction added.
+
+    multiples: (M,), as they were asked for. logits: (M, V), after the last token. loss: (M,), the mean over
+    the text's own tokens, in nats; None where it has one token only.
+    """
+
+    multiples: tuple[float, ...]
+    logits: Array
+    loss: Wide | None
+
+    @property
+    def probabilities(self) -> Wide:
+        """(M, V), in double precision."""
+        return torch.tensor(self.logits, dtype=torch.float64).softmax(-1).numpy()
+
+
+@asked
+def direction(model: "Model", toward: str, away: str, place: str) -> Array:
+    """(C,): what the stream holds before a layer at the last token of one text, minus that of another.
+
+    Args:
+        model: a model with one stack.
+        toward, away: the two texts.
+        place: the layer's first attention sub-layer.
+
+    Raises ValueError for a layer that the model does not have, a text that it cannot read and equal texts.
+    """
+    (one, other) = (_state_before(model.trace(text), place)[-1] for text in (toward, away))
+    difference = one - other
+    if not difference.any():
+        raise ValueError("Both texts leave the same stream there, so they give no direction.")
+    return read_only(difference)
+
+
+@asked
+def steered(
+    model: "Model", trace: Trace, toward: Array, place: str, multiples: Sequence[float]
+) -> Steered:
+    """One pass of a trace's tokens for each multiple of a direction (C,), added to the stream that a layer
+    reads, at every token. The trace's own interventions hold.
+
+    Raises ValueError for a model that predicts no token, and for a layer that it does not have.
+    """
+    require(model.name, "stream", model.unproven)
+    if trace.prediction is None:
+        raise ValueError(f"{model.name} predicts no next token, so nothing can be steered.")
+    _state_before(trace, place)
+    rows = [_passed(model, trace, toward, place, multiple) for multiple in multiples]
+    following = [token.id for token in trace.tokens_of("decoder")[1:]]
+    loss = [
+        float(F.cross_entropy(row[: len(following)].double(), torch.tensor(following)))
+        for row in rows
+        if following
+    ]
+    logits = np.stack([row[-1].numpy() for row in rows])
+    return Steered(tuple(multiples), read_only(logits), np.array(loss) if loss else None)
+
+
+@asked
+def continuation(
+    model: "Model", trace: Trace, toward: Array, place: str, multiple: float, tokens: int = 12
+) -> tuple[Token, ...]:
+    """What a decoder writes after a trace's tokens, each time the likeliest token, with a multiple of a
+    direction added at every token. Raises ValueError as `steered`, and for another kind of model."""
+    if model.config.shape != "decoder":
+        raise ValueError(f"{model.name} is no decoder: it does not continue a text.")
+    written: list[int] = []
+    for _ in range(min(tokens, model.config.n_ctx - len(trace.tokens))):
+        run = (
+            trace
+            if not written
+            else model.trace(trace.text, intervention=trace.intervention, continued=written)
+        )
+        written.append(int(_passed(model, run, toward, place, multiple)[-1].argmax()))
+    return tuple(model.tokenizer.named(written))
+
+
+def _passed(model: "Model", trace: Trace, toward: Array, place: str, multiple: float) -> Tensor:
+    """(T, V): the logits of one pass."""
+    added = torch.tensor(np.asarray(toward), device=model.device) * multiple
+    recorder = Recorder(
+        trace.intervention, source=model.config.source, through=_adding(added, place)
+    )
+    with recording(recorder), torch.inference_mode():
+        logits: Tensor = model.module(*texts_in_rows(model, trace, 1))
+    return logits.reshape(-1, logits.shape[-1]).float().cpu()
+
+
+def _adding(added: Tensor, place: str) -> Through:
+    """Adds a vector (C,) to the stream that a layer reads."""
+
+    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
+        return x + added.to(x.dtype) if (kind, name) == ("stream", place) else x
+
+    return through
+
+
+def _state_before(trace: Trace, place: str) -> Array:
+    """(T, C): what a layer reads."""
+    stack = Place.named(place).stack
+    names = sub_layers(trace, stack) if stack in trace.residual else ()
+    if place not in names:
+        raise ValueError(f"{trace.model} has no layer that begins with {place!r}.")
+    return trace.residual[stack][names.index(place)]

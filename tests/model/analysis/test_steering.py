@@ -1,0 +1,79 @@
+"""Steering is the library's own model with a vector added to what one block reads."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from model.analysis.stream.steering import continuation, direction, steered
+from model.trace.trace import Trace
+from tests.cases import each
+from tests.model import hub_models
+from tests.model.tiny import loaded
+
+TOWARD, AWAY = "the cat saw the mat", "the tiger kills a dog"
+LAYERS = {"gpt2": "transformer.h", "llama": "model.layers"}
+
+
+@each("family", LAYERS)
+def test_a_multiple_is_added_to_what_one_block_reads(family: str) -> None:
+    model = hub_models.loaded(family)
+    folder = hub_models.saved(family)
+    stock = transformers.AutoModelForCausalLM.from_pretrained(folder).eval().requires_grad_(False)
+    trace = hub_models.traced(model)
+    block = stock.get_submodule(LAYERS[family])[1]
+    read: list[torch.Tensor] = []
+    handle = block.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    for text in (TOWARD, AWAY):
+        stock(model.ids(model.tokens(text)))
+    handle.remove()
+    expected = (read[0][0, -1] - read[1][0, -1]).detach()
+    toward = direction(model, TOWARD, AWAY, "decoder.1.self")
+    assert toward == pytest.approx(expected.numpy(), abs=1e-5)
+    found = steered(model, trace, toward, "decoder.1.self", (-2.0, 0.0, 3.0))
+    ids = model.ids(trace.tokens)
+    for multiple, logits, loss in zip(found.multiples, found.logits, found.loss, strict=True):
+        handle = block.register_forward_pre_hook(
+            lambda _, given, m=multiple: (given[0] + m * expected, *given[1:])
+        )
+        theirs = stock(ids, labels=ids)
+        handle.remove()
+        assert logits == pytest.approx(theirs.logits[0, -1].detach().numpy(), abs=1e-4)
+        assert loss == pytest.approx(float(theirs.loss), abs=1e-4)
+
+
+def house() -> tuple[Trace, np.ndarray]:
+    model = loaded("house-gpt")
+    happy, sad = "He was happy and full of joy", "He was sad and full of grief"
+    return model.trace("He was"), direction(model, happy, sad, "decoder.1.self")
+
+
+def test_nothing_added_is_the_run_itself_and_joy_comes_of_joy() -> None:
+    model = loaded("house-gpt")
+    trace, toward = house()
+    found = steered(model, trace, toward, "decoder.1.self", (0.0, 4.0))
+    assert np.array_equal(found.logits[0], trace.require_prediction().after(-1))
+    (joy,) = (one.id for one in model.tokens("of joy") if one.text == " joy")
+    assert found.probabilities[0, joy] < 0.01 < 0.5 < found.probabilities[1, joy]
+    assert found.probabilities.sum(-1) == pytest.approx([1, 1])
+    written = [one.text for one in continuation(model, trace, toward, "decoder.1.self", 4.0, 3)]
+    assert " joy" in written
+
+
+def test_without_a_vector_it_writes_what_the_model_writes() -> None:
+    model = loaded("house-gpt")
+    trace, toward = house()
+    own = model.generate(trace.text, limit=5)
+    assert continuation(model, trace, toward, "decoder.1.self", 0.0, 5) == own
+
+
+def test_what_cannot_be_steered_is_refused_in_a_sentence() -> None:
+    model = loaded("house-gpt")
+    trace, toward = house()
+    with pytest.raises(ValueError, match="no direction"):
+        direction(model, "He was", "He was", "decoder.1.self")
+    with pytest.raises(ValueError, match="no layer"):
+        steered(model, trace, toward, "decoder.9.self", (1.0,))
+    encoder = loaded("minilm")
+    with pytest.raises(ValueError, match="predicts no next token"):
+        steered(encoder, encoder.trace("the cat"), toward, "encoder.1.self", (1.0,))

@@ -1,0 +1,90 @@
+"""A multiple of the difference of two sentences, added to the stream before a layer, and what comes of it."""
+
+import numpy as np
+import streamlit as st
+
+from model.analysis.stream.steering import continuation, direction, steered
+from model.nn.places import layer_label
+from viz.elements.error_boundary import NotShownError
+from viz.figures.curves import MeasuredCurve, curves
+from viz.notation.labels import token_label
+from viz.notation.markdown import bold_token, plain
+from viz.notation.numbers import difference, fixed
+from viz.notation.theme import CURVES
+from viz.shell.panel import Caption, Check, Formula, Panel, Table
+from viz.state.engine import engine
+from viz.state.link import TEXT_LIMIT
+from viz.state.look import Look
+
+TOWARD, AWAY = "He was happy and full of joy", "He was sad and full of grief"
+MULTIPLES = (-4, -3, -2, -1, 0, 1, 2, 3, 4)
+FOLLOWED, WRITTEN = (
+    3,
+    12,
+)  # tokens whose probability is drawn from each end; tokens that are written
+STEERED = r"""s'_i = s_i + m \left(s^{\text{toward}}_{\text{last}} - s^{\text{away}}_{\text{last}}\right)"""
+
+
+def steer(look: Look) -> Panel:
+    """The probabilities of next tokens by the multiple that is added, and the text that one of them gives."""
+    if look.trace.prediction is None or look.model.config.shape != "decoder":
+        raise NotShownError("This model does not continue a text, so there is nothing to steer.")
+    toward = st.text_input(
+        "Toward", TOWARD, max_chars=TEXT_LIMIT, key="steer-toward", bind="query-params"
+    )
+    away = st.text_input(
+        "Away from", AWAY, max_chars=TEXT_LIMIT, key="steer-away", bind="query-params"
+    )
+    multiple = st.select_slider(
+        "Multiple", MULTIPLES, 2, key="steer-multiple", bind="query-params", width=240
+    )
+    try:
+        with engine().turn(lambda waiting: None):
+            vector = direction(look.model, toward, away, look.place)
+            passes = steered(look.model, look.trace, vector, look.place, MULTIPLES)
+            written = continuation(look.model, look.trace, vector, look.place, multiple, WRITTEN)
+    except ValueError as refusal:
+        raise NotShownError(str(refusal)) from refusal
+    shares, zero, chosen = passes.probabilities, MULTIPLES.index(0), MULTIPLES.index(multiple)
+    ends = [np.argsort(-shares[at])[:FOLLOWED] for at in (chosen, zero, 0, -1)]
+    followed = list(dict.fromkeys(int(token) for end in ends for token in end))[: len(CURVES)]
+    names = [token_label(token.text) for token in look.model.tokenizer.named(followed)]
+    drawn = [
+        MeasuredCurve(name, shares[:, token].tolist(), CURVES[number])
+        for number, (name, token) in enumerate(zip(names, followed, strict=True))
+    ]
+    length = float(np.linalg.norm(vector))
+    apart = float(np.abs(passes.logits[zero] - look.trace.prediction.after(-1)).max())
+    words = "".join(token.text for token in written)
+    loss = (
+        f" The loss of your sentence is {fixed(passes.loss[chosen], 2)} nats, "
+        f"{fixed(passes.loss[zero], 2)} without."
+        if passes.loss is not None
+        else ""
+    )
+    return Panel(
+        "laboratory-steer",
+        picture=curves(
+            MULTIPLES, drawn, axis="multiple that is added", unit="probability", linear=True
+        ),
+        beside=[
+            Formula(STEERED),
+            f"With **{multiple:+d}** times the difference before {layer_label(look.place)} the model goes "
+            f"on after {bold_token(look.trace.tokens[-1].text)}: **“{plain(words.strip())} …”**{loss}",
+        ],
+        below=[
+            Caption(
+                f"The difference is taken at the last token of both sentences; its length is {length:.2f}. "
+                "It is added at every token of yours, before the layer that is open above. A multiple that "
+                "is too large only breaks the text: compare with 0."
+            )
+        ],
+        check=Check(
+            "Check: with 0 nothing is added, and the logits differ from those of your run by at most "
+            f"{difference(apart)}.",
+            apart,
+        ),
+        table=Table(
+            {"multiple": MULTIPLES, **dict(zip(names, shares[:, followed].T, strict=True))}
+        ),
+    )
