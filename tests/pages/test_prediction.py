@@ -257,6 +257,12 @@ def test_the_tokens_that_made_a_logit_are_told_with_their_numbers(
     assert other
     assert "Take more steps" not in said(app)
     assert f"With 32 steps the difference is {found.incomplete:.2g}" in said(app)
+    choose(app, "Against", 1)
+    *_, contrast = relevances(
+        model, trace, int(own_logits().argmax()), against=int(own_logits().argsort()[-2])
+    )
+    assert re.search(rf"minus that of \*\*.+\*\* is {contrast.logit:.2f}\.", said(app))
+    choose(app, "Against", 0)
     control(app, "Steps of integrated gradients").set_value(128).run()
     *_, finer = relevances(model, trace, int(own_logits().argmax()), steps=128)
     assert finer.incomplete < found.incomplete

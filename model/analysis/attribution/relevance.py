@@ -3,7 +3,8 @@
 Left out means: its vector before the first layer is what it would be with the mean vector of the vocabulary
 in place of the token's own. Axes: R rows of a batch, T tokens, C d_model, H heads, D width of a head.
 Sources: Li et al. 2016, "Understanding Neural Networks through Representation Erasure"; Sundararajan et al.
-2017, "Axiomatic Attribution for Deep Networks"; Barkan et al. 2021, "Grad-SAM".
+2017, "Axiomatic Attribution for Deep Networks"; Barkan et al. 2021, "Grad-SAM"; Yin and Neubig 2022,
+"Interpreting Language Models with Contrastive Explanations", of the difference of two logits.
 """
 
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ class Relevance:
     left_out: Wide  # (T,): the logit minus that without the token
     integrated: Wide  # (T,): integrated gradients; NaN until all steps are done
     by_attention: Wide  # (T,): weights of attention times their gradients, added up
-    logit: float  # of the text
+    logit: float  # of the text; or the difference of two
     baseline: float  # of the text with every token left out
     done: int  # passes
     total: int
@@ -56,19 +57,38 @@ class Relevance:
 
 @asked
 def relevances(
-    model: "Model", trace: Trace, token: int, *, steps: int = STEPS, turn: Turn = nullcontext
+    model: "Model",
+    trace: Trace,
+    token: int,
+    *,
+    against: int | None = None,
+    steps: int = STEPS,
+    turn: Turn = nullcontext,
 ) -> Iterator[Relevance]:
-    """What each token of the text does to one logit at the last position, after each batch of passes. Whoever
-    stops asking stops the work. turn: makes a context in which one batch runs. Raises ValueError for an
-    encoder, for an id that is not there, and for token vectors that are not rows of one table."""
+    """What each token of the text does to a logit at the last position, after each batch of passes. Whoever
+    stops asking stops the work.
+
+    Args:
+        model, trace: a model and its run.
+        token: the id whose logit it is.
+        against: an id whose logit is subtracted: why the first token, and not this one.
+        steps: of the integrated gradients.
+        turn: makes a context in which one batch runs.
+
+    Raises ValueError for an encoder, for an id that is not there, for twice the same id, and for token
+    vectors that are not rows of one table.
+    """
     check_model(model, trace)
     if trace.intervention.patch is not None:
         raise ValueError(
             "Parts of another run were put into this one: which tokens made it is not asked."
         )
     trace.require_prediction()
-    check_id(token, model.config.d_vocab, model.name)
-    runs = _Runs(model, trace, token)
+    for one in (token, *(() if against is None else (against,))):
+        check_id(one, model.config.d_vocab, model.name)
+    if token == against:
+        raise ValueError("Choose two tokens: one has no difference to itself.")
+    runs = _Runs(model, trace, token, against)
     length = len(trace.tokens)
     empty = np.full(length, np.nan)
     with turn():
@@ -103,8 +123,9 @@ def relevances(
 class _Runs:
     """Passes over the tokens of a trace that begin with other states before the first layer."""
 
-    def __init__(self, model: "Model", trace: Trace, token: int) -> None:
-        self.model, self.trace, self.token = model, trace, token
+    def __init__(self, model: "Model", trace: Trace, token: int, against: int | None) -> None:
+        self.model, self.trace = model, trace
+        self.token, self.against = token, against
         stack = trace.source
         self.first = next(one.name for one in trace.attention if one.stack == stack)
         self.own = torch.tensor(trace.residual[stack][0])  # (T, C)
@@ -158,7 +179,7 @@ class _Runs:
         return through
 
     def _logits(self, rows: int, through: Through) -> Tensor:
-        """(R,): the token's logit at the last position."""
+        """(R,): the token's logit at the last position, or its difference to the other's."""
         model, trace = self.model, self.trace
         recorder = Recorder(
             trace.intervention, source=model.config.source, deferred=True, through=through
@@ -166,8 +187,12 @@ class _Runs:
         with recording(recorder):
             ended = model.module(*texts_in_rows(model, trace, rows))
         last, matrix = ended[:, -1], model.module.output_matrix
-        logits: Tensor = last[:, self.token] if matrix is None else last @ matrix[self.token]
-        return doubled(logits)
+
+        def logit(token: int) -> Tensor:
+            return doubled(last[:, token] if matrix is None else last @ matrix[token])
+
+        lead = logit(self.token)
+        return lead if self.against is None else lead - logit(self.against)
 
 
 def _left_out(model: "Model", trace: Trace) -> Wide:

@@ -38,6 +38,13 @@ def relevance(look: Look) -> Panel:
         [token_label(token.text, 24) for token in named],
         f"prediction-relevance-{hash(tuple(likely))}",
     )
+    others = [at for at in range(len(named)) if at != chosen]
+    rival = one_listed(
+        "Against",
+        ["no other", *(token_label(named[at].text, 24) for at in others)],
+        f"prediction-relevance-against-{hash(tuple(likely))}-{chosen}",
+    )
+    against = likely[others[rival - 1]] if rival else None
     steps = one_of(f"Steps of {INTEGRATED}", STEPS, "prediction-relevance-steps")
     length = len(trace.tokens)
     offer = Offer(
@@ -50,8 +57,10 @@ def relevance(look: Look) -> Panel:
         (length + 3 * steps) * (length + len(trace.target_tokens)) * model.parameter_count,
     )
     run = passes_or_offer(
-        ("relevance", look.request, likely[chosen], steps),
-        lambda run: relevances(model, trace, likely[chosen], steps=steps, turn=run.turn),
+        ("relevance", look.request, likely[chosen], against, steps),
+        lambda run: relevances(
+            model, trace, likely[chosen], against=against, steps=steps, turn=run.turn
+        ),
         offer,
     )
     if run is None or (shares := run.found) is None:
@@ -78,23 +87,26 @@ def relevance(look: Look) -> Panel:
         f"{kind.replace(' gradients', '<br>gradients')}<br>{one}"
         for kind, one in zip(kinds, how, strict=True)
     ]
+    logit = f"The logit of {bold_token(named[chosen].text)}"
+    if rival:
+        logit += f" minus that of {bold_token(named[others[rival - 1]].text)}"
     is_measured = not np.isnan(shares.left_out).any()
     return Panel(
         "prediction-relevance",
-        look_for=_most(bold_token(named[chosen].text), shares, texts) if is_measured else "",
+        look_for=_most(logit, shares, texts) if is_measured else "",
         picture=figure,
         chosen=likely[chosen],
-        beside=_compared(shares, steps) if is_measured else [],
+        beside=_compared(shares, steps, rival > 0) if is_measured else [],
         table=Table({"token": [token_label(text) for text in texts], **kinds}),
     )
 
 
-def _most(token: str, shares: Relevance, texts: list[str]) -> str:
-    """The token that is missed most, and which one the gradients name instead. token: in Markdown."""
+def _most(logit: str, shares: Relevance, texts: list[str]) -> str:
+    """The token that is missed most, and which one the gradients name instead. logit: whose, in Markdown."""
     names = [f"{plain(token_label(text))} (position {at})" for at, text in enumerate(texts)]
     most, _ = led_by(names, shares.left_out, decimals=2)
     falls = "falls" if len(names) == 1 else "falls most"
-    sentence = f"The logit of {token} is {signed(f'{shares.logit:.2f}')}. " + (
+    sentence = f"{logit} is {signed(f'{shares.logit:.2f}')}. " + (
         f"It {falls} without {most}: by {shares.left_out.max():.2f}."
         if shares.left_out.max() > 0
         else "Leaving out any one token does not lower it."
@@ -109,8 +121,9 @@ def _most(token: str, shares: Relevance, texts: list[str]) -> str:
     return sentence
 
 
-def _compared(shares: Relevance, steps: int) -> list[Part]:
+def _compared(shares: Relevance, steps: int, is_contrast: bool) -> list[Part]:
     """How each estimate goes with the measurement, and what integrated gradients lack."""
+    logit = "the difference of the logits" if is_contrast else "the logit"
     lines = [
         f"{name}: {_correlation(shares.left_out, values)}"
         for name, values in ((INTEGRATED, shares.integrated), (BY_ATTENTION, shares.by_attention))
@@ -120,7 +133,7 @@ def _compared(shares: Relevance, steps: int) -> list[Part]:
         f"Rank correlation with **left out** (Spearman): {'; '.join(lines)}.",
         Caption(
             "“Left out” replaces a token’s vector by the mean vector of the vocabulary and measures how far "
-            "the logit falls; its position stays. The two others are estimates from gradients. Where an "
+            f"{logit} falls; its position stays. The two others are estimates from gradients. Where an "
             "estimate differs from the measured one, trust the measured one. What the weights times their "
             "gradients say belongs to the positions that are attended to: after the first layer these hold "
             "more than their own token."
@@ -128,14 +141,14 @@ def _compared(shares: Relevance, steps: int) -> list[Part]:
     ]
     if np.isfinite(shares.integrated).all():
         apart = shares.logit - shares.baseline
-        added, logit, baseline, should = (
+        added, whole, baseline, should = (
             signed(f"{one:.2f}")
             for one in (shares.integrated.sum(), shares.logit, shares.baseline, apart)
         )
-        about = "" if sign_of_sum((should, baseline), logit) == "=" else "about "
+        about = "" if sign_of_sum((should, baseline), whole) == "=" else "about "
         remark = (
             f"Check of completeness: the integrated gradients add up to {added}. They should give "
-            f"{about}{should}: the logit, {logit}, minus the one with every token left out, {baseline}. "
+            f"{about}{should}: {logit}, {whole}, minus the one with every token left out, {baseline}. "
             f"With {steps} steps the difference is {shares.incomplete:.2g}."
         )
         if shares.incomplete > FEW_STEPS * abs(apart):

@@ -173,3 +173,16 @@ def test_the_rank_correlation_is_that_of_the_ranks() -> None:
     assert rank_correlation(ties, np.array([1.0, 2.5, 2.5, 4])) == pytest.approx(1)
     assert rank_correlation(np.ones(4), first) is None
     assert rank_correlation(first[:2], first[:2]) is None
+
+
+@each("name", ["gpt", "translator"])
+def test_of_two_tokens_each_number_is_that_of_one_minus_that_of_the_other(name: str) -> None:
+    model = loaded(name)
+    trace = run(model)
+    one, other = (last(model, trace, token, steps=9) for token in (7, 5))
+    both = last(model, trace, 7, against=5, steps=9)
+    for field in ("left_out", "integrated", "by_attention", "logit", "baseline"):
+        expected = getattr(one, field) - getattr(other, field)
+        np.testing.assert_allclose(getattr(both, field), expected, atol=1e-4)
+    with pytest.raises(ValueError, match="Choose two tokens"):
+        last(model, trace, 7, against=7)
