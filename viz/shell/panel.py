@@ -169,6 +169,7 @@ Part = (
     str | Formula | Caption | Columns | Panel | Callable[[], object]
 )  # a function draws what is no text
 PanelView = Callable[..., Panel]
+PLACE = "place-of-view"  # hatched by viz/shell/style.css where it has no picture
 
 
 def draw_view(view: PanelView, *arguments: object, beside: DeltaGenerator | None = None) -> None:
@@ -186,7 +187,9 @@ def draw_view(view: PanelView, *arguments: object, beside: DeltaGenerator | None
         with error_boundary():
             with row:
                 panel = view(*arguments)
-            draw_panel(panel)
+            # What stood here goes part by part: the whole holds the place of its picture.
+            with st.container(key=PLACE if panel.picture is not None else None):
+                draw_panel(panel)
     finally:
         _below_row.reset(below)
 
