@@ -54,6 +54,7 @@ MORE = {
     "Translate": 1,
     "Patch": 1,
     "Padded batch": 2,
+    "Steer": 2,
     "KV cache": 2,
 }
 

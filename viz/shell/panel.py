@@ -188,7 +188,8 @@ def draw_view(view: PanelView, *arguments: object, beside: DeltaGenerator | None
             with row:
                 panel = view(*arguments)
             # What stood here goes part by part: the whole holds the place of its picture.
-            with st.container(key=PLACE if panel.picture is not None else None):
+            has_place = beside is not None and panel.picture is not None
+            with st.container(key=PLACE if has_place else None):
                 draw_panel(panel)
     finally:
         _below_row.reset(below)

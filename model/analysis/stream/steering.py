@@ -46,18 +46,16 @@ class Steered:
         return torch.tensor(self.logits, dtype=torch.float64).softmax(-1).numpy()
 
 
-@asked
-def direction(model: "Model", toward: str, away: str, place: str) -> Array:
-    """(C,): what the stream holds before a layer at the last token of one text, minus that of another.
+def direction(toward: Trace, away: Trace, place: str) -> Array:
+    """(C,): what the stream holds before a layer at the last token of one run, minus that of another.
 
     Args:
-        model: a model with one stack.
-        toward, away: the two texts.
+        toward, away: runs of one model.
         place: the layer's first attention sub-layer.
 
-    Raises ValueError for a layer that the model does not have, a text that it cannot read and equal texts.
+    Raises ValueError for a layer that they do not have, and where both hold the same.
     """
-    (one, other) = (_state_before(model.trace(text), place)[-1] for text in (toward, away))
+    (one, other) = (_state_before(trace, place)[-1] for trace in (toward, away))
     difference = one - other
     if not difference.any():
         raise ValueError("Both texts leave the same stream there, so they give no direction.")
@@ -77,7 +75,8 @@ def steered(
     if trace.prediction is None:
         raise ValueError(f"{model.name} predicts no next token, so nothing can be steered.")
     _state_before(trace, place)
-    rows = [_passed(model, trace, toward, place, multiple) for multiple in multiples]
+    texts = texts_in_rows(model, trace, 1)
+    rows = [_passed(model, trace, texts, toward, place, multiple) for multiple in multiples]
     following = [token.id for token in trace.tokens_of("decoder")[1:]]
     loss = [
         float(F.cross_entropy(row[: len(following)].double(), torch.tensor(following)))
@@ -97,24 +96,29 @@ def continuation(
     if model.config.shape != "decoder":
         raise ValueError(f"{model.name} is no decoder: it does not continue a text.")
     written: list[int] = []
+    (text,) = texts_in_rows(model, trace, 1)
     for _ in range(min(tokens, model.config.n_ctx - len(trace.tokens))):
-        run = (
-            trace
-            if not written
-            else model.trace(trace.text, intervention=trace.intervention, continued=written)
-        )
-        written.append(int(_passed(model, run, toward, place, multiple)[-1].argmax()))
+        following = torch.tensor([written], dtype=text.dtype, device=text.device)
+        ids = torch.cat([text, following], dim=1)
+        written.append(int(_passed(model, trace, [ids], toward, place, multiple)[-1].argmax()))
     return tuple(model.tokenizer.named(written))
 
 
-def _passed(model: "Model", trace: Trace, toward: Array, place: str, multiple: float) -> Tensor:
-    """(T, V): the logits of one pass."""
+def _passed(
+    model: "Model",
+    trace: Trace,
+    texts: Sequence[Tensor],
+    toward: Array,
+    place: str,
+    multiple: float,
+) -> Tensor:
+    """(T, V): the logits of one pass over texts (1, T), with the interventions of a trace."""
     added = torch.tensor(np.asarray(toward), device=model.device) * multiple
     recorder = Recorder(
         trace.intervention, source=model.config.source, through=_adding(added, place)
     )
     with recording(recorder), torch.inference_mode():
-        logits: Tensor = model.module(*texts_in_rows(model, trace, 1))
+        logits: Tensor = model.module(*texts)
     return logits.reshape(-1, logits.shape[-1]).float().cpu()
 
 

@@ -28,7 +28,7 @@ def test_a_multiple_is_added_to_what_one_block_reads(family: str) -> None:
         stock(model.ids(model.tokens(text)))
     handle.remove()
     expected = (read[0][0, -1] - read[1][0, -1]).detach()
-    toward = direction(model, TOWARD, AWAY, "decoder.1.self")
+    toward = direction(model.trace(TOWARD), model.trace(AWAY), "decoder.1.self")
     assert toward == pytest.approx(expected.numpy(), abs=1e-5)
     found = steered(model, trace, toward, "decoder.1.self", (-2.0, 0.0, 3.0))
     ids = model.ids(trace.tokens)
@@ -44,8 +44,9 @@ def test_a_multiple_is_added_to_what_one_block_reads(family: str) -> None:
 
 def house() -> tuple[Trace, np.ndarray]:
     model = loaded("house-gpt")
-    happy, sad = "He was happy and full of joy", "He was sad and full of grief"
-    return model.trace("He was"), direction(model, happy, sad, "decoder.1.self")
+    happy = model.trace("He was happy and full of joy")
+    sad = model.trace("He was sad and full of grief")
+    return model.trace("He was"), direction(happy, sad, "decoder.1.self")
 
 
 def test_nothing_added_is_the_run_itself_and_joy_comes_of_joy() -> None:
@@ -71,7 +72,7 @@ def test_what_cannot_be_steered_is_refused_in_a_sentence() -> None:
     model = loaded("house-gpt")
     trace, toward = house()
     with pytest.raises(ValueError, match="no direction"):
-        direction(model, "He was", "He was", "decoder.1.self")
+        direction(trace, trace, "decoder.1.self")
     with pytest.raises(ValueError, match="no layer"):
         steered(model, trace, toward, "decoder.9.self", (1.0,))
     encoder = loaded("minilm")

@@ -5,16 +5,17 @@ import streamlit as st
 
 from model.analysis.stream.steering import continuation, direction, steered
 from model.nn.places import layer_label
-from viz.elements.error_boundary import NotShownError
+from model.serving.engine import Request
+from model.trace.unproven import NotShownError
 from viz.figures.curves import MeasuredCurve, curves
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import difference, fixed
+from viz.notation.numbers import difference, fixed, signed
 from viz.notation.theme import CURVES
-from viz.shell.panel import Caption, Check, Formula, Panel, Table
+from viz.shell.panel import Caption, Check, Formula, Panel, Table, refusals
 from viz.state.engine import engine
 from viz.state.link import TEXT_LIMIT
-from viz.state.look import Look
+from viz.state.look import Look, traced
 
 TOWARD, AWAY = "He was happy and full of joy", "He was sad and full of grief"
 MULTIPLES = (-4, -3, -2, -1, 0, 1, 2, 3, 4)
@@ -23,6 +24,10 @@ FOLLOWED, WRITTEN = (
     12,
 )  # tokens whose probability is drawn from each end; tokens that are written
 STEERED = r"""s'_i = s_i + m \left(s^{\text{toward}}_{\text{last}} - s^{\text{away}}_{\text{last}}\right)"""
+
+
+def _written(multiple: int) -> str:
+    return signed(f"{multiple:+d}")
 
 
 def steer(look: Look) -> Panel:
@@ -36,15 +41,14 @@ def steer(look: Look) -> Panel:
         "Away from", AWAY, max_chars=TEXT_LIMIT, key="steer-away", bind="query-params"
     )
     multiple = st.select_slider(
-        "Multiple", MULTIPLES, 2, key="steer-multiple", bind="query-params", width=240
+        "Multiple", MULTIPLES, 2, _written, key="steer-multiple", bind="query-params", width=240
     )
-    try:
+    with refusals():
+        runs = (traced(Request(look.request.model, text)) for text in (toward, away))
+        vector = direction(*runs, look.place)
         with engine().turn(lambda waiting: None):
-            vector = direction(look.model, toward, away, look.place)
             passes = steered(look.model, look.trace, vector, look.place, MULTIPLES)
             written = continuation(look.model, look.trace, vector, look.place, multiple, WRITTEN)
-    except ValueError as refusal:
-        raise NotShownError(str(refusal)) from refusal
     shares, zero, chosen = passes.probabilities, MULTIPLES.index(0), MULTIPLES.index(multiple)
     ends = [np.argsort(-shares[at])[:FOLLOWED] for at in (chosen, zero, 0, -1)]
     followed = list(dict.fromkeys(int(token) for end in ends for token in end))[: len(CURVES)]
@@ -69,8 +73,8 @@ def steer(look: Look) -> Panel:
         ),
         beside=[
             Formula(STEERED),
-            f"With **{multiple:+d}** times the difference before {layer_label(look.place)} the model goes "
-            f"on after {bold_token(look.trace.tokens[-1].text)}: **“{plain(words.strip())} …”**{loss}",
+            f"With **{_written(multiple)}** times the difference before {layer_label(look.place)} the model "
+            f"goes on after {bold_token(look.trace.tokens[-1].text)}: **“{plain(words.strip())} …”**{loss}",
         ],
         below=[
             Caption(
