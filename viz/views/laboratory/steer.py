@@ -44,8 +44,8 @@ def steer(look: Look) -> Panel:
         "Multiple", MULTIPLES, 2, _written, key="steer-multiple", bind="query-params", width=240
     )
     with refusals():
-        runs = (traced(Request(look.request.model, text)) for text in (toward, away))
-        vector = direction(*runs, look.place)
+        one, other = (traced(Request(look.request.model, text)) for text in (toward, away))
+        vector = direction(one, other, look.place)
         with engine().turn(lambda waiting: None):
             passes = steered(look.model, look.trace, vector, look.place, MULTIPLES)
             written = continuation(look.model, look.trace, vector, look.place, multiple, WRITTEN)
