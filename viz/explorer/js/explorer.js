@@ -92,14 +92,15 @@ export class Explorer {
     if (REPORTED.some((field) => state[field] !== selection[field])) this.report();
   }
 
-  /** Chooses what there is to see: of another text the last token's largest weight, after a change of the
-   *  mechanism the weight that it moved most. */
+  /** Chooses what there is to see: of another text for which nobody chose a cell the last token's largest weight,
+   *  after a change of the mechanism the weight that it moved most. */
   showNews(shown) {
     this.state.run = "changed";
     if (!this.isHere) return;
     const [after, before] = this.drawing.runs();
     const { layer, received } = this;
     const isOther = received.queries.full.join("\n") !== shown?.queries.full.join("\n");
+    if (isOther && !received.hero.opens) return;
     const from = isOther ? (layer.queries - 1) * layer.keys : 0;
     const isCompared = before && !isOther;
     const seen = isCompared ? difference(before.weights, after.weights).map(Math.abs) : after.weights;

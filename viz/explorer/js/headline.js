@@ -25,7 +25,7 @@ export function rowInWords({ layer, derived, cell, queries, keys }) {
   if (isOne && most === cell.query) return `${query} looks at itself: ${weight} of its attention.`;
   const looks = !isOne ? "looks at" : most < cell.query ? "looks back at" : "looks ahead at";
   if (row[most] >= MOSTLY) return `${query} ${looks} ${key}: ${weight} of its attention.`;
-  return `${query} spreads its attention; most of it, ${weight}, goes to ${key}.`;
+  return `${query} spreads its attention; the largest part, ${weight}, goes to ${key}.`;
 }
 
 /** What a change does to the chosen cell, and to the loss of the sentence. */
