@@ -88,7 +88,7 @@ def test_lifting_the_mask_moves_numbers_and_the_headline_says_what_happened(
     headline = page.get_by_test_id("headline")
     for number in (new[query, key], old[query, key], losses(before).mean(), losses(after).mean()):
         expect(headline).to_contain_text(f"{number:.2f}")
-    lost = page.get_by_text("Loss of the sentence")
+    lost = page.get_by_text("Loss per token")
     for run in (before, after):
         expect(lost).to_contain_text(f"{losses(run).mean():.2f}")
     page.get_by_role("button", name="Undo").click()

@@ -215,7 +215,8 @@ def before_and_after(
         traces.append(points.update(customdata=[fixed(float(one), decimals) for one in values]))
     limit = top or 1.08 * float(max(before.max(initial=0), after.max(initial=0))) or 1.0
     up = titled(unit, range=[-0.03 * limit, limit], nticks=6)
-    return chart(traces, Axis("token", tokens).across(), up, height=360)
+    across = Axis("token", tokens).across(tickangle=SLANTED)
+    return chart(traces, across, up, height=360)
 
 
 _LOOKS = ((WEIGHT, "solid"), (WEIGHT, "dash"), (FEED_FORWARD, "solid"), (FEED_FORWARD, "dot"))

@@ -100,7 +100,7 @@ def outcome(look: Look, hero: Hero) -> None:
     if hero.loss is not None:
         words = " → ".join(html.escape(loss) for loss in hero.loss.values() if loss is not None)
         st.html(
-            f'<p class="outcome" title="{LOSS}">Loss<span> of the sentence</span> <b>{words}</b> nats</p>'
+            f'<p class="outcome" title="{LOSS}">Loss<span> per token</span> <b>{words}</b> nats</p>'
         )
 
 

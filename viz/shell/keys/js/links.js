@@ -2,6 +2,7 @@
 
 const MAP = ".st-key-model-map";
 const DRAWN_ANEW = [MAP, ".st-key-path"]; // with other links, while the keyboard may be on one of them
+const PHONE = 640; // pixels of a window that has no room for menu and page
 const MARKED = `.menu a, ${MAP} a`;
 const FRAMED = ["embed", "embed_options"]; // parameters of an app in a frame of another page
 const [FOLLOWED, CARRIED] = ["followed=1", "carried=1"]; // for the server alone: viz/state/way_back.py
@@ -123,6 +124,9 @@ export class Links {
     if (!link || !staysHere(event)) return;
     event.preventDefault();
     this.go("carries" in link.dataset ? link.pathname : link.href);
+    if (innerWidth <= PHONE && link.closest("[data-testid=stSidebar]")) {
+      document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click(); // the menu lies over the page
+    }
   }
 }
 
