@@ -1,17 +1,19 @@
-"""Writes what the search lists: `python -m tools.catalogue`, after a new page, view, term, question, worked
-example or example."""
+"""Writes what the search lists: `python -m tools.catalogue`, after a new page, view, term, question, claim of a
+paper, worked example or example."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from urllib.parse import urlencode
 
+from model.papers.claims import claims
 from model.worked import examples
 from viz.explorer.assets import STATIC
 from viz.state.link import address, to_link
 from viz.state.navigation import PLACES
 from viz.state.presets import EXAMPLES
 from viz.views.glossary.glossary import TERMS
+from viz.views.library.papers import PAPER
 from viz.views.library.questions import questions
 from viz.views.worked.choice import TOPICS
 
@@ -49,6 +51,10 @@ def goals() -> Iterator[Goal]:
         yield Goal(
             "Question", one.words, one.links[0], one.answer, "; ".join((one.topic, *one.also))
         )
+    for claim in claims().values():
+        link = address("/papers", {PAPER: claim.name})
+        source = claim.figure_of_the_paper.source
+        yield Goal("Paper", claim.title, link, claim.claim, "; ".join((source, claim.also)))
     for term in TERMS:
         link = address("/glossary", {"term": term.name})
         yield Goal("Term", term.name, link, term.meaning, "; ".join(term.also))

@@ -1,0 +1,254 @@
+"""Claims about the next token: who carries it, who lowers it, where it comes up, and what a longer text gives."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from model.analysis.heads.contributions import parts_of_logit
+from model.nn.places import Head, head_label
+from model.papers.claims import Quantity, brief
+from model.papers.subject import Measured, Subject, mean_error, named
+from model.papers.texts import (
+    LONG,
+    SEEDS,
+    Lists,
+    NotAskedError,
+    Passage,
+    Sentence,
+    giving,
+    lists,
+    passages,
+    require_decoder,
+    year_sentences,
+)
+from model.trace.arrays import Wide
+from model.trace.trace import Trace
+
+CARRIERS = 3  # heads that are left out together: the paper's name movers
+LOOKS = 0.1  # of a row: the weight of a head on a word that it looks at
+KNOWS = 0.5  # of a logit difference: less is no answer
+DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the states of the stream, at which it is read
+EARLY, LATE = 8, 16  # tokens at the beginning and at the end of a text
+
+
+def other_name(subject: Subject) -> Measured:
+    """Two people, of whom one gives something to …: by how much the logit of the other's name lies above the
+    giver's. Control: where a third person gives, so that both names were said once."""
+    figure, right = _differences(subject, giving(subject.model))
+    control, _ = _differences(subject, giving(subject.model, third=True))
+    return Measured(
+        Quantity(float(figure.mean()), "is the logit of the other name above the giver's"),
+        Quantity(float(control.mean()), "where a third person gives"),
+        f"The other name comes first of the two in {right:.0%} of the sentences.",
+        len(figure) + len(control),
+    )
+
+
+def _differences(subject: Subject, sentences: Sequence[Sentence]) -> tuple[Wide, float]:
+    """(sentence,): logit of the other name − of the giver's after the last token; and how often it is above 0."""
+    found = []
+    for sentence in sentences:
+        last = subject.ended([Passage(sentence.tokens)])[0, -1].double()
+        found.append(float(last[sentence.id("other")] - last[sentence.id("giver")]))
+    values = np.array(found)
+    return values, float((values > 0).mean())
+
+
+def name_movers(subject: Subject) -> Measured:
+    """The CARRIERS heads that add most to the difference of the two names, chosen on one half of the
+    sentences: how much of it is lost without them on the other half. Control: without as many others."""
+    made = giving(subject.model)
+    half = len(made) // 2
+    choose, tried = made[:half], made[half:]
+    differences, _ = _differences(subject, tried)
+    if differences.mean() < KNOWS:
+        raise NotAskedError(
+            f"{subject.model.name} does not tell the two names apart: their logits differ by "
+            f"{differences.mean():.2f}."
+        )
+    effects = np.mean(
+        [
+            direct_effects(
+                subject,
+                subject.trace(Passage(one.tokens)),
+                one.id("other"),
+                one.id("giver"),
+            )
+            for one in choose
+        ],
+        0,
+    )
+    heads = subject.heads()
+    carriers = frozenset(heads[int(at)] for at in np.argsort(-effects)[:CARRIERS])
+    sets = [carriers, *(subject.drawn_heads(seed, CARRIERS, carriers) for seed in range(SEEDS))]
+    lost = []
+    for sentence in tried:
+        last = subject.without(Passage(sentence.tokens), sets)[:, -1].double()
+        lost.append((last[:, sentence.id("other")] - last[:, sentence.id("giver")]).cpu().numpy())
+    shares = 1 - np.mean(lost, 0) / differences.mean()
+    return Measured(
+        Quantity(float(shares[0]), f"of the difference is lost without {CARRIERS} heads"),
+        Quantity(float(shares[1:].mean()), f"is lost without {CARRIERS} other heads"),
+        f"The heads are {named(carriers)}; the difference is {differences.mean():.2f}.",
+        len(made),
+        SEEDS,
+    )
+
+
+def direct_effects(subject: Subject, trace: Trace, token: int, against: int) -> Wide:
+    """(head,): what each head of the decoder adds to the difference of two logits at the last position, by
+    the direct way."""
+    last = trace.require_prediction().shape[0] - 1
+    found = [
+        [
+            part.effect
+            for part in parts_of_logit(subject.model, trace, last, id_)
+            if part.kind == "head"
+        ]
+        for id_ in (token, against)
+    ]
+    return np.array(found[0]) - np.array(found[1])
+
+
+def copy_suppression(subject: Subject) -> Measured:
+    """In lists said twice: of the heads that look at the word that comes next the one that lowers it most
+    (against another word of the list), chosen on one half of the lists. Without it, how much does the word
+    gain on the other half? Control: without another head."""
+    chosen, tried = lists(subject.model), lists(subject.model, first=SEEDS)
+    effects, weights = [], []
+    for passage, answer, other, before in _half_said(chosen):
+        trace = subject.trace(passage)
+        effects.append(direct_effects(subject, trace, answer, other))
+        weights.append(
+            [trace.find(name).weights(head)[-1, before] for name, head in subject.heads()]
+        )
+    heads, direct, looks = subject.heads(), np.mean(effects, 0), np.mean(weights, 0)
+    at = int(np.where(looks >= LOOKS, direct, direct.max()).argmin())
+    sets: list[set[Head] | frozenset[Head]] = [set(), {heads[at]}]
+    sets += [subject.drawn_heads(seed, 1, {heads[at]}) for seed in range(SEEDS // 2)]
+    gains = []
+    for passage, answer, other, _ in _half_said(tried):
+        last = subject.without(passage, sets)[:, -1].double()
+        difference = (last[:, answer] - last[:, other]).cpu().numpy()
+        gains.append(difference[1:] - difference[0])
+    gained, error = mean_error(np.array(gains)[:, 0])
+    return Measured(
+        Quantity(gained, "is what the logit of the copied word gains without the head"),
+        Quantity(float(np.mean(gains, 0)[1:].mean()), "is what it gains without another head"),
+        f"The head is {head_label(heads[at])}: it gives the word that comes next "
+        f"{looks[at]:.2f} of its weight, and adds {brief(float(direct[at]))} to it by the direct way.",
+        2 * len(effects),
+        SEEDS // 2,
+        error,
+    )
+
+
+def _half_said(said: Lists) -> list[tuple[Passage, int, int, int]]:
+    """Each list, with the first half of it said again; the id of the word that comes next, that of another
+    word of the list, and where the word stands."""
+    half = said.period // 2
+    end = said.start + said.period + half
+    before = said.start + half
+    return [
+        (
+            Passage(one.tokens[:end]),
+            one.tokens[before].id,
+            one.tokens[said.start + said.period - 1].id,
+            before,
+        )
+        for one in said.twice
+    ]
+
+
+def logit_lens(subject: Subject) -> Measured:
+    """The rank that the model's answer has in the middle of the stream, read as if it were its end; the
+    median over all positions. Control: the rank of the answers of other positions."""
+    if subject.model.config.shape == "encoder":
+        raise NotAskedError(f"{subject.model.name} has no head that reads tokens.")
+    subject.model.require("unembedding")
+    ranks: list[Wide] = []
+    others: list[Wide] = []
+    for passage in passages(subject.model):
+        trace = subject.trace(passage)
+        answers = trace.require_prediction().all.argmax(-1)
+        states = trace.residual["decoder"]
+        with subject.turn():
+            read = [
+                subject.model.unembed(states[round(depth * (len(states) - 1))]) for depth in DEPTHS
+            ]
+        ranks.append(np.array([_ranks(logits, answers) for logits in read]))
+        middle = read[DEPTHS.index(0.5)]
+        shift = len(answers) // 2
+        others.append(_ranks(middle, np.roll(answers, shift)))
+    medians = np.median(np.concatenate(ranks, 1), axis=1)
+    shown = ", ".join(f"{rank:,.0f}" for rank in medians)
+    return Measured(
+        Quantity(
+            float(medians[DEPTHS.index(0.5)]), "is the median rank of the answer in the middle"
+        ),
+        Quantity(float(np.median(np.concatenate(others))), "is that of other positions' answers"),
+        f"From the first state to the last, in quarters: {shown}, of {subject.model.config.d_vocab:,}.",
+        SEEDS,
+    )
+
+
+def _ranks(logits: Wide, answers: Wide) -> Wide:
+    """(token,): 1 where the answer has the largest logit."""
+    own = np.take_along_axis(logits, answers[:, None], -1)
+    ranks: Wide = (logits > own).sum(-1) + 1.0
+    return ranks
+
+
+def longer_texts(subject: Subject) -> Measured:
+    """By how much the last LATE tokens of a text are easier than its first EARLY ones, in nats. Control: by how
+    much they are easier after the beginning of another text."""
+    require_decoder(subject.model)
+    texts = passages(subject.model, LONG)
+    length = min(len(one.tokens) for one in texts)
+    if length < EARLY + 2 * LATE:
+        raise NotAskedError(f"{subject.model.name} reads no text that is long enough.")
+    own = [Passage(one.tokens[:length]) for one in texts]
+    strange = [
+        Passage((*texts[at - 1].tokens[: length - LATE], *one.tokens[-LATE:]))
+        for at, one in enumerate(own)
+    ]
+    losses, after_others = (
+        np.concatenate([subject.losses([one]) for one in some]) for some in (own, strange)
+    )
+    early = losses[:, :EARLY].mean(1)
+    gained, lost = early - losses[:, -LATE:].mean(1), early - after_others[:, -LATE:].mean(1)
+    figure, _ = mean_error(gained)
+    control, _ = mean_error(lost)
+    _, error = mean_error(gained - lost)
+    return Measured(
+        Quantity(figure, "nats a token: the end of a text is easier than its beginning"),
+        Quantity(control, "nats, where another text stands before its end"),
+        f"Texts of {length} tokens.",
+        2 * len(own),
+        error=error,
+    )
+
+
+def greater_than(subject: Subject) -> Measured:
+    """A year, and the century again: the probability of the digits that make a later year − of those that make
+    an earlier one. Control: with the years of the other sentences."""
+    made = year_sentences(subject.model)
+    figures, controls = [], []
+    for at, one in enumerate(made):
+        chances = subject.ended([one.passage])[0, -1].double().softmax(-1).cpu()
+        figures.append(_later(chances, one.later, one.earlier))
+        others = made[:at] + made[at + 1 :]
+        controls.append(np.mean([_later(chances, other.later, other.earlier) for other in others]))
+    _, error = mean_error(np.array(figures) - np.array(controls))
+    return Measured(
+        Quantity(float(np.mean(figures)), "of the probability, later years above earlier ones"),
+        Quantity(float(np.mean(controls)), "by the years of the other sentences"),
+        "",
+        len(made),
+        error=error,
+    )
+
+
+def _later(chances: torch.Tensor, later: tuple[int, ...], earlier: tuple[int, ...]) -> float:
+    return float(chances[list(later)].sum() - chances[list(earlier)].sum())

@@ -1,0 +1,379 @@
+"""Claims about what heads look at and copy: induction and what it is made of, retrieval, successors, syntax."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from model.analysis.attribution.head_maps import head_map, where_read
+from model.analysis.attribution.head_matrices import divided, fold, table_factor
+from model.analysis.attribution.modules import wide
+from model.analysis.heads.statistics import at_offset, prefix_matching
+from model.analysis.stream.stream import embedding_norm
+from model.nn.places import Head, Place, head_label
+from model.papers.claims import Quantity
+from model.papers.subject import Measured, Subject, layer_of, mean_error
+from model.papers.texts import (
+    SEEDS,
+    Lists,
+    NotAskedError,
+    Passage,
+    lists,
+    needles,
+    orders,
+    passages,
+    require_decoder,
+    verbs_with_objects,
+)
+from model.run.model import Model
+from model.trace.arrays import Wide
+from model.trace.records import NormRecord
+from model.trace.trace import Trace
+from model.training.checkpoints import shipped_training_run, shipped_training_runs
+
+PREFIX = "of the weight of a row, on what followed the same token before"
+CLEAR = 0.3  # of a row: a head that gives less has no such job
+COPIES = 0.5  # a copying score above this is called copying
+RETRIEVES = 0.1  # of the tokens of a needle, as in the paper
+
+
+def induction(subject: Subject) -> Measured:
+    """Lists of random words said twice: the best head's weight on what followed the same word the first
+    time. Control: the same head and cells where nothing is said twice."""
+    said = lists(subject.model)
+    scores = prefix_scores(subject, said, said.twice)
+    head = max(scores, key=lambda one: scores[one])
+    control = prefix_scores(subject, said, said.once)[head]
+    return Measured(
+        Quantity(scores[head], PREFIX),
+        Quantity(control, "on the same cells of lists without a repetition"),
+        f"The best head is {head_label(head)}.",
+        len(said.twice),
+        len(said.twice),
+    )
+
+
+def prefix_scores(
+    subject: Subject,
+    said: Lists,
+    passages: Sequence[Passage],
+    ablated: frozenset[Head] = frozenset(),
+) -> dict[Head, float]:
+    """The prefix matching of every head (Olsson et al. 2022), in the mean over lists of one length."""
+    weights = subject.mean_weights(passages, ablated)
+    return {head: prefix_matching(rows, said.ids) for head, rows in weights.items()}
+
+
+def second_half(subject: Subject) -> Measured:
+    """The loss on the second saying of a list, from its second word on. Control: on as many words that are
+    said for the first time."""
+    said = lists(subject.model)
+    words = slice(said.start + said.period, said.start + 2 * said.period - 1)
+    figure, control = (
+        float(subject.losses(some)[:, words].mean()) for some in (said.twice, said.once)
+    )
+    return Measured(
+        Quantity(figure, "nats a word, said for the second time"),
+        Quantity(control, "nats a word at the same places, said for the first time"),
+        "",
+        2 * len(said.twice),
+        len(said.twice),
+    )
+
+
+def forming(subject: Subject) -> Measured:
+    """The best prefix matching at each checkpoint: how much of its whole rise falls between two of them.
+    Control: the share of the steps that lie between them."""
+    require_decoder(subject.model)
+    name = subject.model.name
+    if name not in shipped_training_runs():
+        raise NotAskedError(f"{name} has no checkpoints of its training.")
+    training = shipped_training_run(name)
+    best = []
+    for step in training.steps:
+        at_step = Subject(training.model(step), subject.turn)
+        said = lists(at_step.model)
+        best.append(max(prefix_scores(at_step, said, said.twice).values()))
+    rises = np.diff(best)
+    whole, steps = best[-1] - best[0], np.diff(training.steps)
+    if whole < CLEAR:
+        raise NotAskedError(
+            f"No head of {name} learns induction: prefix matching ends at {best[-1]:.2f}."
+        )
+    at = int(rises.argmax())
+    return Measured(
+        Quantity(
+            float(rises[at] / whole), "of the rise of prefix matching between two checkpoints"
+        ),
+        Quantity(float(steps[at] / steps.sum()), "of the steps of the training lie between them"),
+        f"It rises from {best[at]:.2f} to {best[at + 1]:.2f} between steps {training.steps[at]:,} and "
+        f"{training.steps[at + 1]:,}.",
+        len(said.twice) * len(best),
+        len(said.twice),
+    )
+
+
+def previous_token(subject: Subject) -> Measured:
+    """How much of the best induction head's prefix matching is lost without the best previous-token head of
+    the layers before it. Control: without one other head of these layers, in the mean."""
+    said = lists(subject.model)
+    weights = subject.mean_weights(said.twice)
+    scores = {head: prefix_matching(rows, said.ids) for head, rows in weights.items()}
+    head = max(scores, key=lambda one: scores[one])
+    if scores[head] < CLEAR:
+        raise NotAskedError(
+            f"{subject.model.name} has no induction head: {head_label(head)} has a prefix matching of "
+            f"{scores[head]:.2f}, and less than {CLEAR:g} is none."
+        )
+    earlier = [one for one in weights if layer_of(one) < layer_of(head)]
+    if len(earlier) < 2:
+        raise NotAskedError(f"The induction head {head_label(head)} has no layer before it.")
+    feeding = max(earlier, key=lambda one: at_offset(weights[one], -1))
+    others = [one for one in earlier if one != feeding]
+    some = np.random.default_rng(0).permutation(len(others))[: SEEDS // 2]
+
+    def lost(without: Head) -> float:
+        left = prefix_scores(subject, said, said.twice, frozenset({without}))[head]
+        return 1 - left / scores[head]
+
+    control = float(np.mean([lost(others[int(at)]) for at in some]))
+    return Measured(
+        Quantity(lost(feeding), f"of the prefix matching of {head_label(head)} is lost"),
+        Quantity(control, "is lost without another earlier head"),
+        f"The previous-token head is {head_label(feeding)}: {at_offset(weights[feeding], -1):.2f} of its "
+        "weight lies on the token before.",
+        len(said.twice),
+        len(some),
+    )
+
+
+def copying(subject: Subject) -> Measured:
+    """The share of heads whose map from token to logits copies: a copying score above COPIES, over the whole
+    vocabulary. Control: the same with the tokens of the logits exchanged by chance."""
+    require_decoder(subject.model)
+    subject.model.require("output")
+    subject.model.require("unembedding")
+    trace = subject.trace(passages(subject.model)[0])
+    trace.require_prediction()
+    read, output = token_tables(subject.model, trace)
+    maps = [
+        (
+            head_map(subject.model, trace, attention, head, "value").matrix,
+            where_read(subject.model, trace, attention, "value"),
+            wide(subject.model.w_o(attention.name, head)),
+        )
+        for attention in trace.attention
+        for head in range(attention.heads)
+    ]
+    folded = [
+        (fold(norm if isinstance(norm, NormRecord) else None, value), written)
+        for value, norm, written in maps
+    ]
+
+    def scores(order: Wide | slice) -> Wide:
+        with subject.turn():
+            products = output[order].T @ read  # (C, C)
+        return np.array(
+            [_copying(written.T @ products @ value.T) for value, written in folded], np.float64
+        )
+
+    own = scores(slice(None))
+    shuffled = [
+        float((scores(np.random.default_rng(seed).permutation(len(output))) > COPIES).mean())
+        for seed in range(SEEDS)
+    ]
+    best = int(own.argmax())
+    heads = subject.heads()
+    return Measured(
+        Quantity(
+            float((own > COPIES).mean()), f"of the heads have a copying score above {COPIES:g}"
+        ),
+        Quantity(float(np.mean(shuffled)), "of them with exchanged tokens"),
+        f"The largest score is {own[best]:.2f}, of {head_label(heads[best])}.",
+        0,
+        SEEDS,
+    )
+
+
+def token_tables(model: Model, trace: Trace) -> tuple[Wide, Wide]:
+    """(V, C) each: the vectors of all tokens as the heads of the decoder read them, each divided by its
+    deviation where a norm stands before; and the rows that make the logits, with the last norm folded in.
+    """
+    summands = trace.summands["decoder"]
+    factor = table_factor(model, summands["tokens"], trace.tokens_of("decoder"))
+    vectors = factor * model.embedding.astype(np.float64)
+    if (first := embedding_norm(trace, "decoder")) is not None:
+        vectors = divided(first, vectors, centred=True) * first.gamma + first.beta
+    norm = where_read(model, trace, trace.attention[0], "value")
+    if isinstance(norm, NormRecord):
+        vectors = divided(norm, vectors)
+    final = {one.name: one for one in trace.norms}.get(Place("decoder", None, "final").norm)
+    matrix = (model.module.output or model.module.embedding.tokens).weight
+    return vectors, fold(final, wide(matrix))
+
+
+def _copying(product: Wide) -> float:
+    """Σλ / Σ|λ| of a D × D matrix (Elhage et al. 2021)."""
+    values = np.linalg.eigvals(product)
+    return float(values.real.sum() / max(np.abs(values).sum(), np.finfo(float).tiny))
+
+
+def retrieval(subject: Subject) -> Measured:
+    """A needle among other words begins again at the end. Retrieval score of a head: how often its largest
+    weight lies on the word that the model copies right. Without the heads above RETRIEVES: how much of the
+    copying is lost. Control: without as many other heads."""
+    made = needles(subject.model)
+    hits: dict[Head, list[float]] = {head: [] for head in subject.heads()}
+    right = []
+    for needle in made:
+        trace = subject.trace(needle.passage)
+        rows = np.arange(needle.again, needle.again + needle.length - 1)
+        keys = rows - needle.again + needle.start + 1
+        wanted = np.array([trace.tokens[key].id for key in keys])
+        logits = trace.require_prediction().rows(int(rows[0]), int(rows[-1]) + 1)
+        copied = logits.argmax(-1) == wanted
+        right.append(float(copied.mean()))
+        for name, head in hits:
+            largest = trace.find(name).weights(head)[rows].argmax(-1)
+            hits[name, head].append(float((copied & (largest == keys)).mean()))
+    before = float(np.mean(right))
+    if before < RETRIEVES:
+        raise NotAskedError(
+            f"{subject.model.name} does not copy the needle: {before:.0%} of its words come back."
+        )
+    scores = {head: float(np.mean(of)) for head, of in hits.items()}
+    retrieving = frozenset(head for head, score in scores.items() if score > RETRIEVES)
+    if not retrieving or len(retrieving) > len(scores) // 2:
+        share = len(retrieving) / len(scores)
+        raise NotAskedError(
+            f"{share:.0%} of the heads of {subject.model.name} retrieve: there is nothing to set them against."
+        )
+    sets = [
+        retrieving,
+        *(subject.drawn_heads(seed, len(retrieving), retrieving) for seed in range(3)),
+    ]
+    accuracies = np.zeros(len(sets))
+    for needle in made:
+        passage, rows = needle.passage, slice(needle.again, needle.again + needle.length - 1)
+        ids = subject.model.ids(passage.tokens)[0, needle.start + 1 : needle.start + needle.length]
+        logits = torch.cat(
+            [subject.ended([passage], kept=subject.kept([one]))[:, rows] for one in sets]
+        )
+        accuracies += (logits.argmax(-1) == ids).double().mean(-1).cpu().numpy() / len(made)
+    lost = 1 - accuracies / before
+    best = max(scores, key=lambda one: scores[one])
+    return Measured(
+        Quantity(float(lost[0]), "of the copied words are lost without the retrieval heads"),
+        Quantity(float(lost[1:].mean()), "are lost without as many other heads"),
+        f"{len(retrieving)} of {len(scores)} heads ({len(retrieving) / len(scores):.1%}) retrieve; the best "
+        f"is {head_label(best)}, with {scores[best]:.2f}. The model copies {before:.0%} of the words.",
+        len(made),
+        len(sets) - 1,
+    )
+
+
+def successors(subject: Subject) -> Measured:
+    """For each head, how often its map sends a word of a known order to the next word, among those of its
+    order. Read from the stream after the first layer. Control: the best head for orders by chance."""
+    subject.model.require("output")
+    subject.model.require("unembedding")
+    known = orders(subject.model)
+    heads, choices = [], []
+    for before, words in known:
+        states, trace = _after_first_layer(subject, [(*before, word) for word in words])
+        _, output = token_tables(subject.model, trace)
+        rows = output[[word.id for word in words]]
+        heads, written = [], []
+        for attention in trace.attention:
+            if attention.layer == 0:
+                continue
+            norm = where_read(subject.model, trace, attention, "value")
+            for head in range(attention.heads):
+                value = head_map(subject.model, trace, attention, head, "value").matrix
+                read = divided(norm, states) if isinstance(norm, NormRecord) else states
+                folded = fold(norm if isinstance(norm, NormRecord) else None, value)
+                result = read @ folded.T @ wide(subject.model.w_o(attention.name, head)).T
+                heads.append((attention.name, head))
+                written.append((result @ rows.T)[:-1].argmax(-1))
+        choices.append(np.array(written))  # (head, word)
+    if not heads:
+        raise NotAskedError(f"{subject.model.name} has one layer only.")
+    hits = np.concatenate([chosen == np.arange(1, chosen.shape[1] + 1) for chosen in choices], 1)
+    shares = hits.mean(1)
+    chance = [
+        max(
+            np.concatenate([chosen == _mixed(chosen.shape[1], seed) for chosen in choices], 1).mean(
+                1
+            )
+        )
+        for seed in range(SEEDS)
+    ]
+    best = int(shares.argmax())
+    return Measured(
+        Quantity(float(shares[best]), "of the words are sent to the next one by the best head"),
+        Quantity(float(np.mean(chance)), "by the best head, for orders by chance"),
+        f"The best head is {head_label(heads[best])}, over {hits.shape[1]} words.",
+        hits.shape[1],
+        SEEDS,
+    )
+
+
+def _mixed(count: int, seed: int) -> Wide:
+    """The next word of each of `count` words in an order by chance."""
+    ring = np.random.default_rng(seed).permutation(count + 1)
+    following = np.empty(count + 1, np.int64)
+    following[ring] = np.roll(ring, -1)
+    return following[:count]
+
+
+def _after_first_layer(subject: Subject, texts: list[tuple]) -> tuple[Wide, Trace]:
+    """(text, C): the stream after the first layer, at the last token of each text; and the last trace."""
+    states = []
+    for text in texts:
+        trace = subject.trace(Passage(text))
+        layers = len(trace.residual["decoder"]) - 1
+        each = layers // len(trace.attention)  # states that one layer adds
+        states.append(trace.residual["decoder"][each][-1])
+    return np.array(states, np.float64), trace
+
+
+def syntax(subject: Subject) -> Measured:
+    """The best head's share of objects whose largest weight, special and first tokens aside, lies on their
+    verb: it is chosen on one half of the sentences and tried on the other. Control: the best distance."""
+    made = verbs_with_objects(subject.model)
+    traces = [subject.trace(subject.started(one.tokens)) for one in made]
+    members = [one.name for one in traces[0].attention if one.stack == traces[0].source]
+    hits: dict[Head, Wide] = {}
+    for name in members:
+        for head in range(traces[0].find(name).heads):
+            hits[name, head] = np.array(
+                [
+                    _looked_at(trace, name, head, one.places["object"]) == one.places["verb"]
+                    for trace, one in zip(traces, made, strict=True)
+                ],
+                np.float64,
+            )
+    apart = np.array([one.places["verb"] - one.places["object"] for one in made])
+    choose, tried = slice(None, len(made) // 2), slice(len(made) // 2, None)
+    best = max(hits, key=lambda head: hits[head][choose].mean())
+    distances, counts = np.unique(apart[choose], return_counts=True)
+    offset = int(distances[counts.argmax()])
+    figure, error = mean_error(hits[best][tried])
+    return Measured(
+        Quantity(figure, "of the objects look most at their verb"),
+        Quantity(
+            float((apart[tried] == offset).mean()),
+            f"of them by the best distance, {abs(offset)} before",
+        ),
+        f"The head is {head_label(best)}.",
+        len(made),
+        error=error,
+    )
+
+
+def _looked_at(trace: Trace, name: str, head: int, query: int) -> int:
+    """The key with the largest weight; not a special token, the first one, nor the query itself."""
+    row = trace.find(name).weights(head)[query].astype(np.float64)
+    barred = [at for at, token in enumerate(trace.tokens) if token.special]
+    row[[0, query, *barred]] = -1
+    return int(row.argmax())
