@@ -1,5 +1,5 @@
-"""Writes what the search lists: `python -m tools.catalogue`, after a new page, view, term, question, claim of a
-paper, worked example or example."""
+"""Writes what the search lists: `python -m tools.catalogue`, after a new page, view, term, question, worked
+example, example or claim of a paper."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Claims about the next token: who carries it, who lowers it, where it comes up, and what a longer text gives."""
+"""Claims about the next token: who carries it, who lowers it, where it comes up, what a longer text gives."""
 
 from collections.abc import Sequence
 
@@ -46,26 +46,26 @@ def other_name(subject: Subject) -> Measured:
 
 
 def _differences(subject: Subject, sentences: Sequence[Sentence]) -> tuple[Wide, float]:
-    """(sentence,): logit of the other name − of the giver's after the last token; and how often it is above 0."""
-    found = []
+    """(sentence,): logit of the other name − of the giver's after the last token; how often it is above 0."""
+    differences = []
     for sentence in sentences:
         last = subject.ended([Passage(sentence.tokens)])[0, -1].double()
-        found.append(float(last[sentence.id("other")] - last[sentence.id("giver")]))
-    values = np.array(found)
+        differences.append(float(last[sentence.id("other")] - last[sentence.id("giver")]))
+    values = np.array(differences)
     return values, float((values > 0).mean())
 
 
 def name_movers(subject: Subject) -> Measured:
     """The CARRIERS heads that add most to the difference of the two names, chosen on one half of the
     sentences: how much of it is lost without them on the other half. Control: without as many others."""
-    made = giving(subject.model)
-    half = len(made) // 2
-    choose, tried = made[:half], made[half:]
+    sentences = giving(subject.model)
+    half = len(sentences) // 2
+    choose, tried = sentences[:half], sentences[half:]
     differences, _ = _differences(subject, tried)
     if differences.mean() < KNOWS:
         raise NotAskedError(
             f"{subject.model.name} does not tell the two names apart: their logits differ by "
-            f"{differences.mean():.2f}."
+            f"{brief(float(differences.mean()))}."
         )
     effects = np.mean(
         [
@@ -91,7 +91,7 @@ def name_movers(subject: Subject) -> Measured:
         Quantity(float(shares[0]), f"of the difference is lost without {CARRIERS} heads"),
         Quantity(float(shares[1:].mean()), f"is lost without {CARRIERS} other heads"),
         f"The heads are {named(carriers)}; the difference is {differences.mean():.2f}.",
-        len(made),
+        len(sentences),
         SEEDS,
     )
 
@@ -100,7 +100,7 @@ def direct_effects(subject: Subject, trace: Trace, token: int, against: int) -> 
     """(head,): what each head of the decoder adds to the difference of two logits at the last position, by
     the direct way."""
     last = trace.require_prediction().shape[0] - 1
-    found = [
+    effects = [
         [
             part.effect
             for part in parts_of_logit(subject.model, trace, last, id_)
@@ -108,13 +108,13 @@ def direct_effects(subject: Subject, trace: Trace, token: int, against: int) -> 
         ]
         for id_ in (token, against)
     ]
-    return np.array(found[0]) - np.array(found[1])
+    return np.array(effects[0]) - np.array(effects[1])
 
 
 def copy_suppression(subject: Subject) -> Measured:
     """In lists said twice: of the heads that look at the word that comes next the one that lowers it most
-    (against another word of the list), chosen on one half of the lists. Without it, how much does the word
-    gain on the other half? Control: without another head."""
+    (against another word of the list), chosen on one half of the lists. How much does the word gain without
+    it, on the other half, or lose directly by it, if that is less? Control: without another head."""
     chosen, tried = lists(subject.model), lists(subject.model, first=SEEDS)
     effects, weights = [], []
     for passage, answer, other, before in _half_said(chosen):
@@ -133,9 +133,15 @@ def copy_suppression(subject: Subject) -> Measured:
         difference = (last[:, answer] - last[:, other]).cpu().numpy()
         gains.append(difference[1:] - difference[0])
     gained, error = mean_error(np.array(gains)[:, 0])
+    lowered = -float(direct[at])
     return Measured(
-        Quantity(gained, "is what the logit of the copied word gains without the head"),
-        Quantity(float(np.mean(gains, 0)[1:].mean()), "is what it gains without another head"),
+        Quantity(
+            min(gained, lowered),
+            "in logit: what the copied word gains without the head, or loses directly by it, if that is less",
+        ),
+        Quantity(
+            float(np.mean(gains, 0)[1:].mean()), "in logit: what it gains without another head"
+        ),
         f"The head is {head_label(heads[at])}: it gives the word that comes next "
         f"{looks[at]:.2f} of its weight, and adds {brief(float(direct[at]))} to it by the direct way.",
         2 * len(effects),
@@ -144,20 +150,20 @@ def copy_suppression(subject: Subject) -> Measured:
     )
 
 
-def _half_said(said: Lists) -> list[tuple[Passage, int, int, int]]:
+def _half_said(repeats: Lists) -> list[tuple[Passage, int, int, int]]:
     """Each list, with the first half of it said again; the id of the word that comes next, that of another
     word of the list, and where the word stands."""
-    half = said.period // 2
-    end = said.start + said.period + half
-    before = said.start + half
+    half = repeats.period // 2
+    end = repeats.start + repeats.period + half
+    before = repeats.start + half
     return [
         (
             Passage(one.tokens[:end]),
             one.tokens[before].id,
-            one.tokens[said.start + said.period - 1].id,
+            one.tokens[repeats.start + repeats.period - 1].id,
             before,
         )
-        for one in said.twice
+        for one in repeats.twice
     ]
 
 
@@ -201,8 +207,8 @@ def _ranks(logits: Wide, answers: Wide) -> Wide:
 
 
 def longer_texts(subject: Subject) -> Measured:
-    """By how much the last LATE tokens of a text are easier than its first EARLY ones, in nats. Control: by how
-    much they are easier after the beginning of another text."""
+    """By how much the last LATE tokens of a text are easier than its first EARLY ones, in nats. Control: by
+    how much they are easier after the beginning of another text."""
     require_decoder(subject.model)
     texts = passages(subject.model, LONG)
     length = min(len(one.tokens) for one in texts)
@@ -231,21 +237,21 @@ def longer_texts(subject: Subject) -> Measured:
 
 
 def greater_than(subject: Subject) -> Measured:
-    """A year, and the century again: the probability of the digits that make a later year − of those that make
-    an earlier one. Control: with the years of the other sentences."""
-    made = year_sentences(subject.model)
+    """A year, and the century again: the probability of the digits that make a later year − of those that
+    make an earlier one. Control: with the years of the other sentences."""
+    sentences = year_sentences(subject.model)
     figures, controls = [], []
-    for at, one in enumerate(made):
+    for at, one in enumerate(sentences):
         chances = subject.ended([one.passage])[0, -1].double().softmax(-1).cpu()
         figures.append(_later(chances, one.later, one.earlier))
-        others = made[:at] + made[at + 1 :]
+        others = sentences[:at] + sentences[at + 1 :]
         controls.append(np.mean([_later(chances, other.later, other.earlier) for other in others]))
     _, error = mean_error(np.array(figures) - np.array(controls))
     return Measured(
         Quantity(float(np.mean(figures)), "of the probability, later years above earlier ones"),
         Quantity(float(np.mean(controls)), "by the years of the other sentences"),
         "",
-        len(made),
+        len(sentences),
         error=error,
     )
 

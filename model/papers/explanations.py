@@ -203,7 +203,7 @@ class Case:
         return len(self.trace.tokens) - self.own_last
 
     def readers(self) -> list[Attention]:
-        """The sub-layers that bring the text to where the output is read: of two stacks the cross-attention."""
+        """The sub-layers that bring the text to where the output is read: of two stacks cross-attention."""
         crossing = [one for one in self.trace.attention if one.kind == "cross"]
         return crossing or list(self.trace.attention)
 

@@ -1,9 +1,8 @@
-"""Claims about what heads look at and copy: induction and what it is made of, retrieval, successors, syntax."""
+"""Claims about what heads look at and copy: induction and its parts, retrieval, successors, syntax."""
 
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from model.analysis.attribution.head_maps import head_map, where_read
 from model.analysis.attribution.head_matrices import divided, fold, table_factor
@@ -16,6 +15,7 @@ from model.papers.subject import Measured, Subject, layer_of, mean_error
 from model.papers.texts import (
     SEEDS,
     Lists,
+    Needle,
     NotAskedError,
     Passage,
     lists,
@@ -40,44 +40,44 @@ RETRIEVES = 0.1  # of the tokens of a needle, as in the paper
 def induction(subject: Subject) -> Measured:
     """Lists of random words said twice: the best head's weight on what followed the same word the first
     time. Control: the same head and cells where nothing is said twice."""
-    said = lists(subject.model)
-    scores = prefix_scores(subject, said, said.twice)
+    repeats = lists(subject.model)
+    scores = prefix_scores(subject, repeats, repeats.twice)
     head = max(scores, key=lambda one: scores[one])
-    control = prefix_scores(subject, said, said.once)[head]
+    control = prefix_scores(subject, repeats, repeats.once)[head]
     return Measured(
         Quantity(scores[head], PREFIX),
         Quantity(control, "on the same cells of lists without a repetition"),
         f"The best head is {head_label(head)}.",
-        len(said.twice),
-        len(said.twice),
+        len(repeats.twice),
+        len(repeats.twice),
     )
 
 
 def prefix_scores(
     subject: Subject,
-    said: Lists,
+    repeats: Lists,
     passages: Sequence[Passage],
     ablated: frozenset[Head] = frozenset(),
 ) -> dict[Head, float]:
     """The prefix matching of every head (Olsson et al. 2022), in the mean over lists of one length."""
     weights = subject.mean_weights(passages, ablated)
-    return {head: prefix_matching(rows, said.ids) for head, rows in weights.items()}
+    return {head: prefix_matching(rows, repeats.ids) for head, rows in weights.items()}
 
 
 def second_half(subject: Subject) -> Measured:
     """The loss on the second saying of a list, from its second word on. Control: on as many words that are
     said for the first time."""
-    said = lists(subject.model)
-    words = slice(said.start + said.period, said.start + 2 * said.period - 1)
+    repeats = lists(subject.model)
+    words = slice(repeats.start + repeats.period, repeats.start + 2 * repeats.period - 1)
     figure, control = (
-        float(subject.losses(some)[:, words].mean()) for some in (said.twice, said.once)
+        float(subject.losses(some)[:, words].mean()) for some in (repeats.twice, repeats.once)
     )
     return Measured(
         Quantity(figure, "nats a word, said for the second time"),
         Quantity(control, "nats a word at the same places, said for the first time"),
         "",
-        2 * len(said.twice),
-        len(said.twice),
+        2 * len(repeats.twice),
+        len(repeats.twice),
     )
 
 
@@ -92,8 +92,8 @@ def forming(subject: Subject) -> Measured:
     best = []
     for step in training.steps:
         at_step = Subject(training.model(step), subject.turn)
-        said = lists(at_step.model)
-        best.append(max(prefix_scores(at_step, said, said.twice).values()))
+        repeats = lists(at_step.model)
+        best.append(max(prefix_scores(at_step, repeats, repeats.twice).values()))
     rises = np.diff(best)
     whole, steps = best[-1] - best[0], np.diff(training.steps)
     if whole < CLEAR:
@@ -108,17 +108,17 @@ def forming(subject: Subject) -> Measured:
         Quantity(float(steps[at] / steps.sum()), "of the steps of the training lie between them"),
         f"It rises from {best[at]:.2f} to {best[at + 1]:.2f} between steps {training.steps[at]:,} and "
         f"{training.steps[at + 1]:,}.",
-        len(said.twice) * len(best),
-        len(said.twice),
+        len(repeats.twice) * len(best),
+        len(repeats.twice),
     )
 
 
 def previous_token(subject: Subject) -> Measured:
     """How much of the best induction head's prefix matching is lost without the best previous-token head of
     the layers before it. Control: without one other head of these layers, in the mean."""
-    said = lists(subject.model)
-    weights = subject.mean_weights(said.twice)
-    scores = {head: prefix_matching(rows, said.ids) for head, rows in weights.items()}
+    repeats = lists(subject.model)
+    weights = subject.mean_weights(repeats.twice)
+    scores = {head: prefix_matching(rows, repeats.ids) for head, rows in weights.items()}
     head = max(scores, key=lambda one: scores[one])
     if scores[head] < CLEAR:
         raise NotAskedError(
@@ -133,7 +133,7 @@ def previous_token(subject: Subject) -> Measured:
     some = np.random.default_rng(0).permutation(len(others))[: SEEDS // 2]
 
     def lost(without: Head) -> float:
-        left = prefix_scores(subject, said, said.twice, frozenset({without}))[head]
+        left = prefix_scores(subject, repeats, repeats.twice, frozenset({without}))[head]
         return 1 - left / scores[head]
 
     control = float(np.mean([lost(others[int(at)]) for at in some]))
@@ -142,7 +142,7 @@ def previous_token(subject: Subject) -> Measured:
         Quantity(control, "is lost without another earlier head"),
         f"The previous-token head is {head_label(feeding)}: {at_offset(weights[feeding], -1):.2f} of its "
         "weight lies on the token before.",
-        len(said.twice),
+        len(repeats.twice),
         len(some),
     )
 
@@ -219,57 +219,55 @@ def _copying(product: Wide) -> float:
 
 
 def retrieval(subject: Subject) -> Measured:
-    """A needle among other words begins again at the end. Retrieval score of a head: how often its largest
-    weight lies on the word that the model copies right. Without the heads above RETRIEVES: how much of the
-    copying is lost. Control: without as many other heads."""
-    made = needles(subject.model)
-    hits: dict[Head, list[float]] = {head: [] for head in subject.heads()}
-    right = []
-    for needle in made:
-        trace = subject.trace(needle.passage)
-        rows = np.arange(needle.again, needle.again + needle.length - 1)
-        keys = rows - needle.again + needle.start + 1
-        wanted = np.array([trace.tokens[key].id for key in keys])
-        logits = trace.require_prediction().rows(int(rows[0]), int(rows[-1]) + 1)
-        copied = logits.argmax(-1) == wanted
-        right.append(float(copied.mean()))
-        for name, head in hits:
-            largest = trace.find(name).weights(head)[rows].argmax(-1)
-            hits[name, head].append(float((copied & (largest == keys)).mean()))
-    before = float(np.mean(right))
+    """A needle among other words begins again at the end. Without the heads that fetch more than RETRIEVES of
+    its words: how much of the copying is lost. Control: without as many other heads, others for each text."""
+    model, texts = subject.model, needles(subject.model)
+    scores, before = retrieval_scores(subject, texts)
     if before < RETRIEVES:
         raise NotAskedError(
-            f"{subject.model.name} does not copy the needle: {before:.0%} of its words come back."
+            f"{model.name} does not copy the needle: {before:.0%} of its words come back."
         )
-    scores = {head: float(np.mean(of)) for head, of in hits.items()}
     retrieving = frozenset(head for head, score in scores.items() if score > RETRIEVES)
-    if not retrieving or len(retrieving) > len(scores) // 2:
-        share = len(retrieving) / len(scores)
+    share = len(retrieving) / len(scores)
+    if not 0 < share <= 0.5:
         raise NotAskedError(
-            f"{share:.0%} of the heads of {subject.model.name} retrieve: there is nothing to set them against."
+            f"{share:.0%} of the heads of {model.name} retrieve: no others are left to compare with."
         )
-    sets = [
-        retrieving,
-        *(subject.drawn_heads(seed, len(retrieving), retrieving) for seed in range(3)),
-    ]
-    accuracies = np.zeros(len(sets))
-    for needle in made:
-        passage, rows = needle.passage, slice(needle.again, needle.again + needle.length - 1)
-        ids = subject.model.ids(passage.tokens)[0, needle.start + 1 : needle.start + needle.length]
-        logits = torch.cat(
-            [subject.ended([passage], kept=subject.kept([one]))[:, rows] for one in sets]
-        )
-        accuracies += (logits.argmax(-1) == ids).double().mean(-1).cpu().numpy() / len(made)
+    accuracies = np.zeros(2)
+    for number, needle in enumerate(texts):
+        others = subject.drawn_heads(number, len(retrieving), retrieving)
+        logits = subject.ended([needle.passage] * 2, kept=subject.kept([retrieving, others]))
+        ids = model.ids(needle.passage.tokens)[0, needle.keys]
+        right = logits[:, needle.rows].argmax(-1) == ids
+        accuracies += right.double().mean(-1).cpu().numpy() / len(texts)
     lost = 1 - accuracies / before
     best = max(scores, key=lambda one: scores[one])
     return Measured(
         Quantity(float(lost[0]), "of the copied words are lost without the retrieval heads"),
-        Quantity(float(lost[1:].mean()), "are lost without as many other heads"),
-        f"{len(retrieving)} of {len(scores)} heads ({len(retrieving) / len(scores):.1%}) retrieve; the best "
-        f"is {head_label(best)}, with {scores[best]:.2f}. The model copies {before:.0%} of the words.",
-        len(made),
-        len(sets) - 1,
+        Quantity(float(lost[1]), "are lost without as many other heads"),
+        f"{len(retrieving)} of {len(scores)} heads ({share:.1%}) retrieve; the best is {head_label(best)}, "
+        f"with {scores[best]:.2f}. The model copies {before:.0%} of the words.",
+        len(texts),
+        len(texts),
     )
+
+
+def retrieval_scores(subject: Subject, texts: Sequence[Needle]) -> tuple[dict[Head, float], float]:
+    """By head, how many of a needle's words the model copies right while the head's largest weight lies on
+    the word (Wu et al. 2024, 2); and how many it copies right."""
+    scores: dict[Head, float] = dict.fromkeys(subject.heads(), 0.0)
+    right = 0.0
+    for needle in texts:
+        trace = subject.trace(needle.passage)
+        wanted = [trace.tokens[key].id for key in needle.keys]
+        logits = trace.require_prediction().rows(needle.rows[0], needle.rows[-1] + 1)
+        copied = logits.argmax(-1) == wanted
+        right += float(copied.mean()) / len(texts)
+        for name, head in scores:
+            largest = trace.find(name).weights(head)[needle.rows].argmax(-1)
+            fetched = copied & (largest == needle.keys)
+            scores[name, head] += float(fetched.mean()) / len(texts)
+    return scores, right
 
 
 def successors(subject: Subject) -> Measured:

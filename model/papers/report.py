@@ -25,10 +25,10 @@ def report(answers: Answers) -> str:
     parts = [
         "# Results of papers, asked of models",
         "",
-        "What papers have found about attention, computed anew. A claim holds here where the figure meets its "
-        "rule beside a control: the same number where the reason of the claim is absent. A model is asked "
-        "with texts that it reads; “–” is a claim that cannot be asked of it. Figures of papers are quoted "
-        "where their number is certain; elsewhere their direction is.",
+        "What papers have found about attention, computed anew. A claim holds here where the figure meets "
+        "its rule beside a control: the same number where the reason of the claim is absent. A model is "
+        "asked with texts that it reads; “–” is a claim that cannot be asked of it. A number of a paper is "
+        "quoted where it is certain; elsewhere the direction is.",
         "",
         f"Made by `{command}` on {processor() or 'this computer'}, {os.cpu_count()} processors. The page "
         "“Results of papers” asks the same of the open model.",

@@ -184,6 +184,16 @@ class Needle(NamedTuple):
     again: int  # where it begins again
     length: int  # words of the needle
 
+    @property
+    def rows(self) -> list[int]:
+        """Where its words are predicted the second time, from the second word on."""
+        return [*range(self.again, self.again + self.length - 1)]
+
+    @property
+    def keys(self) -> list[int]:
+        """Where they stand the first time."""
+        return [*range(self.start + 1, self.start + self.length)]
+
 
 def needles(model: "Model", length: int = 6) -> tuple[Needle, ...]:
     """SEEDS of them, each with the needle at another depth. Raises NotAskedError as `lists` does."""
@@ -194,7 +204,7 @@ def needles(model: "Model", length: int = 6) -> tuple[Needle, ...]:
     around = min(room - 2 * length, 4 * others)
     if around < 2 * length:
         raise NotAskedError(f"{model.name} has no room, or no words, to hide a needle among.")
-    made = []
+    texts = []
     for number in range(SEEDS):
         random = np.random.default_rng(number)
         shuffled = [words.words[at] for at in random.permutation(len(words.words))]
@@ -204,8 +214,8 @@ def needles(model: "Model", length: int = 6) -> tuple[Needle, ...]:
         middle = (*hay[:depth], *needle, *hay[depth:], *needle)
         start = len(words.before) + depth
         again = len(words.before) + around + length
-        made.append(Needle(_framed(words, middle), start, again, length))
-    return tuple(made)
+        texts.append(Needle(_framed(words, middle), start, again, length))
+    return tuple(texts)
 
 
 def _drawn(words: PromptWords, seed: int, count: int) -> tuple[Token, ...]:
