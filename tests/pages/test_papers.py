@@ -50,9 +50,12 @@ def test_a_claim_is_asked_and_its_card_says_figure_control_and_verdict() -> None
     app.button(key="papers-ask-induction").click().run()
     app = answered(app, "induction", ["induction"])
     result = answer("induction", "induction")
-    assert result is not None and result.verdict == HOLDS
+    assert result is not None
+    assert result.verdict == HOLDS
     card = cards(app)["Induction heads"]
-    assert HOLDS in card and str(result.figure) in card and str(result.control) in card
+    assert HOLDS in card
+    assert str(result.figure) in card
+    assert str(result.control) in card
     assert "1 hold, 0 do not hold, 0 cannot be asked" in said(app)
     assert [one.key for one in app.button if one.key == "papers-ask-induction"] == []
 

@@ -31,14 +31,14 @@ def test_each_claim_has_a_verdict_of_every_kind_of_model(name: str) -> None:
     found = results(model)
     assert [one.name for one in found] == list(claims())
     for one in found:
-        assert one.verdict in VERDICTS and one.reason.endswith(".") and one.model == model.name
+        assert one.verdict in VERDICTS
+        assert one.reason.endswith(".")
+        assert one.model == model.name
         is_asked = one.verdict != NOT_ASKED
         assert (one.figure is not None, one.control is not None) == (is_asked, is_asked)
         if one.figure is not None and one.control is not None:
-            assert (
-                one.figure.unit
-                and torch.isfinite(torch.tensor([float(one.figure), float(one.control)])).all()
-            )
+            assert one.figure.unit
+            assert torch.isfinite(torch.tensor([float(one.figure), float(one.control)])).all()
             assert one.prompts or one.seeds
     hold = [one.name for one in found if one.verdict == HOLDS]
     assert str(len(hold)) in summary(found)
@@ -64,8 +64,10 @@ def test_induction_is_true_of_a_model_that_is_wired_for_it() -> None:
     found = {one.name: one for one in results(wired(), names)}
     assert {one.verdict for one in found.values()} == {HOLDS}
     induction = found["induction"]
-    assert induction.figure is not None and float(induction.figure) > 0.95
-    assert "L1H0" in induction.reason and "L0H0" in found["previous-token"].reason
+    assert induction.figure is not None
+    assert float(induction.figure) > 0.95
+    assert "L1H0" in induction.reason
+    assert "L0H0" in found["previous-token"].reason
 
 
 def test_induction_is_not_true_where_the_first_head_looks_nowhere() -> None:
@@ -95,25 +97,29 @@ def test_a_number_of_the_first_position_is_massive(value: float, verdict: str) -
         assert "token 0, dimension 5" in found.reason
 
 
-def test_progress_comes_claim_by_claim_and_a_turn_that_raises_stops_the_work() -> None:
-    class Stopped(Exception):
-        pass
+class StoppedError(Exception):
+    """What a turn raises to stop the work."""
 
-    turns = []
+
+def test_progress_comes_claim_by_claim_and_a_turn_that_raises_stops_the_work() -> None:
+    turns: list[int] = []
 
     @contextmanager
     def turn() -> Iterator[None]:
         if len(turns) == 3:
-            raise Stopped
+            raise StoppedError
         turns.append(len(turns))
         yield
 
-    done = []
-    with pytest.raises(Stopped):
-        for answered in running(loaded("induction"), ("induction", "second-half", "rollout"), turn):
-            assert answered.total == 3 and len(answered.results) == answered.done
-            done.append(answered.done)
-    assert done == [0, 1]  # one turn for the first claim on lists with and one without repetition
+    names = ("induction", "second-half", "rollout")
+    answers = running(loaded("induction"), names, turn)
+    first, second = next(answers), next(answers)
+    assert [(one.done, one.total, len(one.results)) for one in (first, second)] == [
+        (0, 3, 0),
+        (1, 3, 1),
+    ]
+    with pytest.raises(StoppedError):  # the second claim takes a third and a fourth turn
+        next(answers)
 
 
 def test_an_unknown_claim_is_refused() -> None:
@@ -136,7 +142,8 @@ def test_the_command_writes_a_report(tmp_path: Path, capsys: pytest.CaptureFixtu
     file = tmp_path / "report.md"
     assert main(["induction", "--claims", "induction", "copying", "-o", str(file)]) == 0
     written = file.read_text(encoding="utf-8")
-    assert "| Induction heads | ✓ holds |" in written and "Heads that copy" in written
+    assert "| Induction heads | ✓ holds |" in written
+    assert "Heads that copy" in written
     assert "2 of 2" in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
         command.main(["papers", "induction", "--claims", "induction"])
@@ -152,4 +159,5 @@ def test_the_command_refuses_a_model_that_is_not_there(capsys: pytest.CaptureFix
 def test_the_report_of_the_docs_has_every_claim() -> None:
     written = Path("docs/papers.md").read_text(encoding="utf-8")
     for claim in claims().values():
-        assert f"| {claim.title} |" in written and claim.measured in written
+        assert f"| {claim.title} |" in written
+        assert claim.measured in written

@@ -46,7 +46,8 @@ def wired(*, looks_back: bool = True, rests: bool = False) -> Model:
         output_bias=False,
     )
     module = Transformer(config)
-    assert module.decoder is not None and module.output is not None
+    assert module.decoder is not None
+    assert module.output is not None
     for name, weight in module.named_parameters():
         if "norm" not in name:
             weight.data.zero_()
