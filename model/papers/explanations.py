@@ -6,6 +6,7 @@ Axes: R rows of a batch, H heads, Q queries, K keys, T tokens of the text, C d_m
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ FAR, NEAR = 0.3, 0.05  # Jensen–Shannon divergence in nats (0.69 at most), and
 def shuffled_weights(subject: Subject) -> Measured:
     """The weights of one head in another order, row by row: how far the output moves, in the median over
     heads. Control: the weights of all heads at once."""
-    shuffles = _shuffles(subject)
+    shuffles = subject.once(_shuffles)
     return Measured(
         Quantity(
             float(np.median(shuffles.moved)),
@@ -52,7 +53,7 @@ def shuffled_weights(subject: Subject) -> Measured:
 def adversarial_weights(subject: Subject) -> Measured:
     """The share of heads for which one of ORDERS orders of the weights is far from the own one, and moves the
     output by NEAR at most. Control: of the texts, with all heads at once."""
-    shuffles = _shuffles(subject)
+    shuffles = subject.once(_shuffles)
     spared = ((shuffles.moved <= NEAR) & (shuffles.apart >= FAR)).any(-1)
     all_spared = ((shuffles.all_moved <= NEAR) & (shuffles.all_apart >= FAR)).any(-1)
     return Measured(
@@ -260,9 +261,16 @@ class Case:
             relevance = relevance + positive @ relevance
         return relevance[-1][: self.tokens]
 
-    def by_chance(self, seed: int) -> Wide:
-        """(T,): another number for each token."""
-        return np.random.default_rng(seed).random(self.tokens)
+    @cached_property
+    def until_by_weights(self) -> float:
+        """`kept_until` in the order of the weights."""
+        return self.kept_until(self.weights())
+
+    @cached_property
+    def until_by_chance(self) -> float:
+        """`kept_until` in an order by chance, another one for each text."""
+        seed = sum(token.id for token in self.trace.tokens)
+        return self.kept_until(np.random.default_rng(seed).random(self.tokens))
 
     def left_out(self, sets: Sequence[Sequence[int]]) -> Tensor:
         """(R, 1 or T, …): what the pass ends with where some tokens have the mean vector of the vocabulary,
@@ -286,6 +294,7 @@ class Case:
             ended.append(result if self._all_queries else result[:, -1:])
         return torch.cat(ended)
 
+    @cached_property
     def effects(self) -> Wide:
         """(T,): how far the output moves without each token."""
         changed = self.left_out([[at] for at in range(self.tokens)])
@@ -342,9 +351,7 @@ def _cases(subject: Subject) -> list[Case]:
 
 def _require_answers(subject: Subject) -> None:
     if subject.model.config.shape == "encoder":
-        raise NotAskedError(
-            f"{subject.model.name} predicts no token that could become another one."
-        )
+        raise NotAskedError("This model predicts no token that could become another one.")
 
 
 def _require_one_stack(subject: Subject) -> None:
@@ -375,11 +382,10 @@ def relevance_propagation(subject: Subject) -> Measured:
 
 
 def _flips(subject: Subject, order: Callable[[Case], Wide], unit: str) -> Measured:
-    cases = _cases(subject)
-    shares, controls, chance = (
-        np.array([case.kept_until(numbers(case)) for case in cases])
-        for numbers in (order, Case.weights, lambda case: case.by_chance(0))
-    )
+    cases = subject.once(_cases)
+    shares = np.array([case.kept_until(order(case)) for case in cases])
+    controls = np.array([case.until_by_weights for case in cases])
+    chance = np.array([case.until_by_chance for case in cases])
     _, error = mean_error(controls - shares)
     return Measured(
         Quantity(float(shares.mean()), unit),
@@ -415,13 +421,12 @@ def _correlations(
     other: str,
 ) -> Measured:
     pairs: list[tuple[float, float]] = []
-    for case in _cases(subject):
-        effects = case.effects()
-        both = [rank_correlation(numbers(case), effects) for numbers in (order, against)]
+    for case in subject.once(_cases):
+        both = [rank_correlation(numbers(case), case.effects) for numbers in (order, against)]
         if both[0] is not None and both[1] is not None:
             pairs.append((both[0], both[1]))
     if len(pairs) < SEEDS // 2:
-        raise NotAskedError(f"The texts are too short for ranks in {subject.model.name}.")
+        raise NotAskedError("The texts are too short for ranks in this model.")
     own, theirs = np.array(pairs).T
     _, error = mean_error(own - theirs)
     return Measured(

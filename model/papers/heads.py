@@ -1,6 +1,7 @@
 """Claims about what heads look at and copy: induction and its parts, retrieval, successors, syntax."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def forming(subject: Subject) -> Measured:
     require_decoder(subject.model)
     name = subject.model.name
     if name not in shipped_training_runs():
-        raise NotAskedError(f"{name} has no checkpoints of its training.")
+        raise NotAskedError("This model has no checkpoints of its training.")
     training = shipped_training_run(name)
     best = []
     for step in training.steps:
@@ -98,7 +99,7 @@ def forming(subject: Subject) -> Measured:
     whole, steps = best[-1] - best[0], np.diff(training.steps)
     if whole < CLEAR:
         raise NotAskedError(
-            f"No head of {name} learns induction: prefix matching ends at {best[-1]:.2f}."
+            f"No head of this model learns induction: prefix matching ends at {best[-1]:.2f}."
         )
     at = int(rises.argmax())
     return Measured(
@@ -122,7 +123,7 @@ def previous_token(subject: Subject) -> Measured:
     head = max(scores, key=lambda one: scores[one])
     if scores[head] < CLEAR:
         raise NotAskedError(
-            f"{subject.model.name} has no induction head: {head_label(head)} has a prefix matching of "
+            f"This model has no induction head: {head_label(head)} has a prefix matching of "
             f"{scores[head]:.2f}, and less than {CLEAR:g} is none."
         )
     earlier = [one for one in weights if layer_of(one) < layer_of(head)]
@@ -155,7 +156,7 @@ def copying(subject: Subject) -> Measured:
     subject.model.require("unembedding")
     trace = subject.trace(passages(subject.model)[0])
     trace.require_prediction()
-    read, output = token_tables(subject.model, trace)
+    read, output = (table.astype(np.float32) for table in token_tables(subject.model, trace))
     maps = [
         (
             head_map(subject.model, trace, attention, head, "value").matrix,
@@ -172,7 +173,7 @@ def copying(subject: Subject) -> Measured:
 
     def scores(order: Wide | slice) -> Wide:
         with subject.turn():
-            products = output[order].T @ read  # (C, C)
+            products = (output[order].T @ read).astype(np.float64)  # (C, C)
         return np.array(
             [_copying(written.T @ products @ value.T) for value, written in folded], np.float64
         )
@@ -225,13 +226,13 @@ def retrieval(subject: Subject) -> Measured:
     scores, before = retrieval_scores(subject, texts)
     if before < RETRIEVES:
         raise NotAskedError(
-            f"{model.name} does not copy the needle: {before:.0%} of its words come back."
+            f"This model does not copy the needle: {before:.0%} of its words come back."
         )
     retrieving = frozenset(head for head, score in scores.items() if score > RETRIEVES)
     share = len(retrieving) / len(scores)
     if not 0 < share <= 0.5:
         raise NotAskedError(
-            f"{share:.0%} of the heads of {model.name} retrieve: no others are left to compare with."
+            f"{share:.0%} of the heads of this model retrieve: no others are left to compare with."
         )
     accuracies = np.zeros(2)
     for number, needle in enumerate(texts):
@@ -273,66 +274,56 @@ def retrieval_scores(subject: Subject, texts: Sequence[Needle]) -> tuple[dict[He
 def successors(subject: Subject) -> Measured:
     """For each head, how often its map sends a word of a known order to the next word, among those of its
     order. Read from the stream after the first layer. Control: the best head for orders by chance."""
-    subject.model.require("output")
-    subject.model.require("unembedding")
-    known = orders(subject.model)
-    heads, choices = [], []
-    for before, words in known:
-        states, trace = _after_first_layer(subject, [(*before, word) for word in words])
-        _, output = token_tables(subject.model, trace)
-        rows = output[[word.id for word in words]]
-        heads, written = [], []
-        for attention in trace.attention:
-            if attention.layer == 0:
-                continue
-            norm = where_read(subject.model, trace, attention, "value")
-            for head in range(attention.heads):
-                value = head_map(subject.model, trace, attention, head, "value").matrix
-                read = divided(norm, states) if isinstance(norm, NormRecord) else states
-                folded = fold(norm if isinstance(norm, NormRecord) else None, value)
-                result = read @ folded.T @ wide(subject.model.w_o(attention.name, head)).T
-                heads.append((attention.name, head))
-                written.append((result @ rows.T)[:-1].argmax(-1))
-        choices.append(np.array(written))  # (head, word)
+    model = subject.model
+    model.require("output")
+    model.require("unembedding")
+    known = orders(model)
+    traces = [subject.trace(Passage(text)) for order in known for text in order.texts]
+    trace = traces[0]
+    each = (len(trace.residual["decoder"]) - 1) // len(trace.attention)  # states that a layer adds
+    states = np.array([one.residual["decoder"][each][-1] for one in traces], np.float64)
+    _, output = token_tables(model, trace)
+    heads, logits = [], []
+    for attention in trace.attention[1:]:
+        norm = where_read(model, trace, attention, "value")
+        is_normed = isinstance(norm, NormRecord)
+        read = divided(norm, states) if is_normed else states
+        for head in range(attention.heads):
+            value = head_map(model, trace, attention, head, "value").matrix
+            folded = fold(norm if is_normed else None, value)
+            heads.append((attention.name, head))
+            logits.append(read @ folded.T @ wide(model.w_o(attention.name, head)).T)
     if not heads:
-        raise NotAskedError(f"{subject.model.name} has one layer only.")
-    hits = np.concatenate([chosen == np.arange(1, chosen.shape[1] + 1) for chosen in choices], 1)
-    shares = hits.mean(1)
-    chance = [
-        max(
-            np.concatenate([chosen == _mixed(chosen.shape[1], seed) for chosen in choices], 1).mean(
-                1
-            )
-        )
-        for seed in range(SEEDS)
-    ]
-    best = int(shares.argmax())
+        raise NotAskedError("This model has one layer only.")
+    choices, start = [], 0  # (head, word) of each order: the word that each but the last is sent to
+    for order in known:
+        rows = output[[word.id for word in order.words]]
+        of_order = np.array([one[start : start + len(rows) - 1] @ rows.T for one in logits])
+        choices.append(of_order.argmax(-1))
+        start += len(rows)
+
+    def shares(following: Callable[[int], Wide]) -> Wide:
+        hits = [chosen == following(chosen.shape[1]) for chosen in choices]
+        return np.asarray(np.concatenate(hits, 1).mean(1))
+
+    own = shares(lambda count: np.arange(1, count + 1))
+    chance = [float(shares(partial(_mixed, seed=seed)).max()) for seed in range(SEEDS)]
+    best = int(own.argmax())
     return Measured(
-        Quantity(float(shares[best]), "of the words are sent to the next one by the best head"),
+        Quantity(float(own[best]), "of the words are sent to the next one by the best head"),
         Quantity(float(np.mean(chance)), "by the best head, for orders by chance"),
-        f"The best head is {head_label(heads[best])}, over {hits.shape[1]} words.",
-        hits.shape[1],
+        f"The best head is {head_label(heads[best])}, over {start - len(known)} words.",
+        len(traces),
         SEEDS,
     )
 
 
 def _mixed(count: int, seed: int) -> Wide:
-    """The next word of each of `count` words in an order by chance."""
+    """(count,): the next word of each word but the last, in an order by chance."""
     ring = np.random.default_rng(seed).permutation(count + 1)
     following = np.empty(count + 1, np.int64)
     following[ring] = np.roll(ring, -1)
     return following[:count]
-
-
-def _after_first_layer(subject: Subject, texts: list[tuple]) -> tuple[Wide, Trace]:
-    """(text, C): the stream after the first layer, at the last token of each text; and the last trace."""
-    states = []
-    for text in texts:
-        trace = subject.trace(Passage(text))
-        layers = len(trace.residual["decoder"]) - 1
-        each = layers // len(trace.attention)  # states that one layer adds
-        states.append(trace.residual["decoder"][each][-1])
-    return np.array(states, np.float64), trace
 
 
 def syntax(subject: Subject) -> Measured:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from model.analysis.cost.timing import Turn
-from model.papers import answers, explanations, heads, sinks
+from model.papers import explanations, heads, next_token, sinks
 from model.papers.claims import (
     HOLDS,
     HOLDS_NOT,
@@ -32,17 +32,17 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         heads.second_half,
         heads.forming,
         heads.previous_token,
-        answers.longer_texts,
+        next_token.longer_texts,
         heads.retrieval,
-        answers.copy_suppression,
+        next_token.copy_suppression,
         sinks.first_token,
         sinks.sink_values,
         sinks.massive,
         sinks.massive_at_zero,
-        answers.other_name,
-        answers.name_movers,
-        answers.greater_than,
-        answers.logit_lens,
+        next_token.other_name,
+        next_token.name_movers,
+        next_token.greater_than,
+        next_token.logit_lens,
         heads.copying,
         heads.successors,
         heads.syntax,
@@ -79,11 +79,12 @@ def running(
     """The same with progress, claim by claim. names: of the claims; none: all of them. turn: makes a context
     for each batch of passes; whoever raises there stops the work. Raises KeyError for another name."""
     wanted = [claims()[name] for name in names or claims()]
-    found: tuple[PaperResult, ...] = ()
-    yield Answered(found, 0, len(wanted))
+    subject = Subject(model, turn)
+    answers: tuple[PaperResult, ...] = ()
+    yield Answered(answers, 0, len(wanted))
     for claim in wanted:
-        found += (_answer(Subject(model, turn), claim),)
-        yield Answered(found, len(found), len(wanted))
+        answers += (_answer(subject, claim),)
+        yield Answered(answers, len(answers), len(wanted))
 
 
 def _answer(subject: Subject, claim: PaperClaim) -> PaperResult:

@@ -23,7 +23,7 @@ LARGE = 100.0  # times the median: less is no large number
 def first_token(subject: Subject) -> Measured:
     """The mean weight that later tokens give to the first one, over all heads and texts. Control: to the
     second token."""
-    first, second = _as_keys(subject)
+    first, second = subject.once(_as_keys)
     weights = _joined(first, "weight")
     most = float((weights > RESTS).mean())
     return Measured(
@@ -38,11 +38,11 @@ def first_token(subject: Subject) -> Measured:
 def sink_values(subject: Subject) -> Measured:
     """In the heads that give the first token more than RESTS: the length of its value beside the mean of the
     other tokens'. Control: the same of the second token."""
-    first, second = _as_keys(subject)
+    first, second = subject.once(_as_keys)
     rests = _joined(first, "weight") > RESTS
     if not rests.any():
         raise NotAskedError(
-            f"No head of {subject.model.name} gives the first token more than {RESTS:g} of its weight."
+            f"No head of this model gives the first token more than {RESTS:g} of its weight."
         )
     figure, control = (
         float(np.nanmean(_joined(one, "value_ratio")[rests])) for one in (first, second)
@@ -67,9 +67,7 @@ def _as_keys(subject: Subject) -> tuple[list[TokenAsKey], list[TokenAsKey]]:
                 first.append(token_as_key(subject.model, trace, family, 0))
                 second.append(token_as_key(subject.model, trace, family, 1))
     if not first:
-        raise NotAskedError(
-            f"{subject.model.name} has no self-attention over more than two tokens."
-        )
+        raise NotAskedError("This model has no self-attention over more than two tokens.")
     return first, second
 
 
@@ -81,7 +79,7 @@ def massive(subject: Subject) -> Measured:
     """How many times the median of its state the largest number of the stream is, in the mean over texts.
     Control: the largest number of the same state at other tokens."""
     ratios, others, numbers = [], [], []
-    for _, trace, number in _largest(subject):
+    for _, trace, number in subject.once(_largest):
         state = np.abs(_state(trace, number)).astype(np.float64)
         median = float(np.median(state))
         state[number.token] = 0.0
@@ -102,9 +100,9 @@ def massive_at_zero(subject: Subject) -> Measured:
     """How much the loss of a text rises with its largest number at 0. Control: with another number of the
     same token at 0."""
     if subject.model.config.shape == "encoder":
-        raise NotAskedError(f"{subject.model.name} predicts no next token, so it has no loss.")
+        raise NotAskedError("This model predicts no next token, so it has no loss.")
     rises, others = [], []
-    for seed, (passage, trace, number) in enumerate(_largest(subject)):
+    for seed, (passage, trace, number) in enumerate(subject.once(_largest)):
         if number.ratio < LARGE:
             continue
         width = _state(trace, number).shape[1]
@@ -121,7 +119,7 @@ def massive_at_zero(subject: Subject) -> Measured:
         others.append(loss(other) - before)
     if len(rises) < SEEDS // 2:
         raise NotAskedError(
-            f"The stream of {subject.model.name} has no number of {LARGE:g} times the median."
+            f"The stream of this model has no number of {LARGE:g} times the median."
         )
     return Measured(
         Quantity(float(np.mean(rises)), "nats: the loss rises with the largest number at 0"),
@@ -142,7 +140,7 @@ def _largest(subject: Subject) -> list[tuple[Passage, Trace, LargeNumber]]:
         if found:
             made.append((passage, trace, max(found, key=lambda one: one.ratio)))
     if not made:
-        raise NotAskedError(f"The stream of {subject.model.name} is not known.")
+        raise NotAskedError("The stream of this model is not known.")
     return made
 
 

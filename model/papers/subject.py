@@ -3,9 +3,9 @@
 Axes: R rows of a batch, H heads, T tokens, V vocabulary, C d_model.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from model.trace.trace import Trace
 if TYPE_CHECKING:
     from model.run.model import Model
 
+T = TypeVar("T")
 MOST_LOGITS = 2**25  # of a batch: 128 MB
 
 
@@ -52,6 +53,14 @@ class Subject:
 
     model: "Model"
     turn: Turn
+    _known: dict[object, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, make: Callable[["Subject"], T]) -> T:
+        """What a function makes of this subject; it is called once, for all claims that ask for it."""
+        if make not in self._known:
+            self._known[make] = make(self)
+        known: T = self._known[make]
+        return known
 
     def trace(self, passage: Passage) -> Trace:
         """One recorded pass."""

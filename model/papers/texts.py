@@ -63,7 +63,7 @@ def require_decoder(model: "Model") -> None:
     """Raises NotAskedError for a model that does not continue the text that it reads."""
     if model.config.shape != "decoder":
         raise NotAskedError(
-            f"{model.name} does not continue the text that it reads, and the claim is about models that do."
+            "This model does not continue the text that it reads, and the claim is about models that do."
         )
 
 
@@ -76,12 +76,12 @@ def passages(model: "Model", most: int = SHORT) -> tuple[Passage, ...]:
         if len(read) == SEEDS:
             return tuple(read)
     if model.config.shape != "decoder":
-        raise NotAskedError(f"{model.name} reads none of the texts.")
+        raise NotAskedError("This model reads none of the texts.")
     words = words_of(model)
     length = min(most, model.config.n_ctx) - len(words.before) - len(words.after)
     known = {token.id: token for token in words.words}
     if length < SHORTEST or len(known) < 6:
-        raise NotAskedError(f"{model.name} knows too few words for a text.")
+        raise NotAskedError("This model knows too few words for a text.")
     rows, _ = in_context_bigrams(
         np.random.default_rng(0), np.array(list(known)), count=SEEDS, length=length
     )
@@ -164,9 +164,7 @@ def lists(model: "Model", count: int = SEEDS, first: int = 0) -> Lists:
     room = model.config.n_ctx - len(words.before) - len(words.after)
     period = min(PERIOD, room // 2, len(words.words) // 2)
     if period < SHORTEST:
-        raise NotAskedError(
-            f"{model.name} has no room, or no words, for a list that is said twice."
-        )
+        raise NotAskedError("This model has no room, or no words, for a list that is said twice.")
     drawn = [_drawn(words, first + number, 2 * period) for number in range(count)]
     return Lists(
         tuple(_framed(words, one[:period] * 2) for one in drawn),
@@ -203,7 +201,7 @@ def needles(model: "Model", length: int = 6) -> tuple[Needle, ...]:
     others = len(words.words) - length
     around = min(room - 2 * length, 4 * others)
     if around < 2 * length:
-        raise NotAskedError(f"{model.name} has no room, or no words, to hide a needle among.")
+        raise NotAskedError("This model has no room, or no words, to hide a needle among.")
     texts = []
     for number in range(SEEDS):
         random = np.random.default_rng(number)
@@ -234,7 +232,7 @@ def _sentences_of(
     than `least`. what: the sentences, in words."""
     made = list(islice(_placed(model, written), PROMPTS))
     if len(made) < least:
-        raise NotAskedError(f"{model.name} does not read {what} as whole tokens.")
+        raise NotAskedError(f"This model does not read {what} as whole tokens.")
     return tuple(made)
 
 
@@ -288,7 +286,7 @@ def agreeing(model: "Model") -> tuple[Sentence, ...]:
     also `asked`, where the verb is expected: the token before it, or of an encoder itself. What follows is
     cut off where a decoder reads it. Raises NotAskedError."""
     if model.config.shape == "encoder-decoder":
-        raise NotAskedError(f"{model.name} reads and writes two texts; the claim is about one.")
+        raise NotAskedError("This model reads and writes two texts; the claim is about one.")
 
     def written() -> Iterator[tuple[str, dict[str, str]]]:
         for number in range(5 * PROMPTS):
@@ -332,14 +330,14 @@ def year_sentences(model: "Model") -> tuple[YearSentence, ...]:
         frame = _WRITTEN["years"][number % len(_WRITTEN["years"])]
         if unknown := model.new_words(frame.format(year="", century="")):
             raise NotAskedError(
-                f"{model.name} does not know the word “{unknown[0]}” of these sentences."
+                f"This model does not know the word “{unknown[0]}” of these sentences."
             )
         text = frame.format(year=f"{century}{year:02d}", century=century)
         try:
             made.append(_year_sentence(model, text, year))
         except ValueError as refusal:
             raise NotAskedError(
-                f"{model.name} does not read the years of these sentences."
+                "This model does not read the years of these sentences."
             ) from refusal
     return tuple(made)
 
@@ -359,27 +357,34 @@ def _year_sentence(model: "Model", text: str, year: int) -> YearSentence:
         if len(set(known)) == 10**width:
             named = year if width == 2 else year // 10
             return YearSentence(Passage(tokens), tuple(known[named + 1 :]), tuple(known[:named]))
-    raise NotAskedError(f"{model.name} has no tokens for the digits that follow.")
+    raise NotAskedError("This model has no tokens for the digits that follow.")
 
 
-def orders(model: "Model") -> tuple[tuple[tuple[Token, ...], tuple[Token, ...]], ...]:
-    """Words in their known order, each order with the tokens that stand before a text: days, months,
-    numbers, as far as each word is one token. Raises NotAskedError for none."""
+class Order(NamedTuple):
+    """Words in the order that everybody knows. before: the tokens that stand before a text."""
+
+    words: tuple[Token, ...]
+    before: tuple[Token, ...]
+
+    @property
+    def texts(self) -> tuple[tuple[Token, ...], ...]:
+        """Each word as a text of its own."""
+        return tuple((*self.before, word) for word in self.words)
+
+
+def orders(model: "Model") -> tuple[Order, ...]:
+    """Days, months and numbers, as far as each word of them is one token. Raises NotAskedError for none."""
     require_decoder(model)
-    made = []
+    before = words_of(model).before
+    known = []
     for order in _WRITTEN["orders"]:
-        words: list[Token] = []
-        before: tuple[Token, ...] = ()
-        for word in order.split():
-            token = _within(model, word)
-            if token is not None:
-                words.append(token)
-        if len(words) == len(order.split()):
-            before = words_of(model).before
-            made.append((before, tuple(words)))
-    if not made:
-        raise NotAskedError(f"{model.name} has no days, months or numbers as whole tokens.")
-    return tuple(made)
+        words = [_within(model, word) for word in order.split()]
+        tokens = tuple(word for word in words if word is not None)
+        if len(tokens) == len(words):
+            known.append(Order(tokens, before))
+    if not known:
+        raise NotAskedError("This model has no days, months or numbers as whole tokens.")
+    return tuple(known)
 
 
 def _within(model: "Model", word: str) -> Token | None:

@@ -11,7 +11,7 @@ from model import Intervention, Trace
 from model.analysis.attribution.head_matrices import head_matrices, writing
 from model.analysis.stream.stream import sub_layers
 from model.nn.places import head_label
-from model.papers import answers, heads, sinks
+from model.papers import heads, next_token, sinks
 from model.papers.explanations import (
     Case,
     output_moved,
@@ -139,7 +139,7 @@ def test_the_logits_of_the_names_are_those_of_a_pass_over_the_text() -> None:
         names = [sentence.tokens[sentence.places[who]].text for who in ("other", "giver")]
         (other,), (giver,) = (asked.model.tokenizer.encode(name) for name in names)
         differences.append(float(last[other] - last[giver]))
-    measured = answers.other_name(asked)
+    measured = next_token.other_name(asked)
     assert measured.figure.value == pytest.approx(np.mean(differences), abs=1e-4)
 
 
@@ -156,7 +156,7 @@ def test_a_head_left_out_of_a_row_is_one_left_out_by_an_intervention() -> None:
 def test_the_direct_effects_of_heads_are_their_share_of_the_logits() -> None:
     asked = subject(loaded("stories"))
     trace = asked.trace(passages(asked.model)[0])
-    found = answers.direct_effects(asked, trace, 5, 9)
+    found = next_token.direct_effects(asked, trace, 5, 9)
     module = asked.model.module
     (norm,) = [one for one in trace.norms if one.name == "decoder.final.norm"]
     row = (module.embedding.tokens.weight[5] - module.embedding.tokens.weight[9]).double().numpy()
@@ -191,7 +191,7 @@ def test_the_rank_of_an_answer_is_its_place_among_sorted_logits() -> None:
         for row, own in zip(logits, np.array(trace.logits), strict=True):
             order = row.argsort(descending=True).tolist()
             ranks.append(order.index(int(own.argmax())) + 1)
-    assert answers.logit_lens(asked).figure.value == pytest.approx(np.median(ranks), abs=1)
+    assert next_token.logit_lens(asked).figure.value == pytest.approx(np.median(ranks), abs=1)
 
 
 def test_a_needle_is_fetched_where_the_largest_weight_lies_on_the_word_that_is_copied() -> None:

@@ -157,7 +157,7 @@ def test_the_command_refuses_a_model_that_is_not_there(capsys: pytest.CaptureFix
 
 
 def test_the_report_of_the_docs_has_every_claim() -> None:
-    written = Path("docs/papers.md").read_text(encoding="utf-8")
+    written = (Path(__file__).parents[3] / "docs" / "papers.md").read_text(encoding="utf-8")
     for claim in claims().values():
         assert f"| {claim.title} |" in written
         assert claim.measured in written

@@ -64,7 +64,7 @@ def name_movers(subject: Subject) -> Measured:
     differences, _ = _differences(subject, tried)
     if differences.mean() < KNOWS:
         raise NotAskedError(
-            f"{subject.model.name} does not tell the two names apart: their logits differ by "
+            f"This model does not tell the two names apart: their logits differ by "
             f"{brief(float(differences.mean()))}."
         )
     effects = np.mean(
@@ -171,7 +171,7 @@ def logit_lens(subject: Subject) -> Measured:
     """The rank that the model's answer has in the middle of the stream, read as if it were its end; the
     median over all positions. Control: the rank of the answers of other positions."""
     if subject.model.config.shape == "encoder":
-        raise NotAskedError(f"{subject.model.name} has no head that reads tokens.")
+        raise NotAskedError("This model has no head that reads tokens.")
     subject.model.require("unembedding")
     ranks: list[Wide] = []
     others: list[Wide] = []
@@ -213,7 +213,7 @@ def longer_texts(subject: Subject) -> Measured:
     texts = passages(subject.model, LONG)
     length = min(len(one.tokens) for one in texts)
     if length < EARLY + 2 * LATE:
-        raise NotAskedError(f"{subject.model.name} reads no text that is long enough.")
+        raise NotAskedError("This model reads no text that is long enough.")
     own = [Passage(one.tokens[:length]) for one in texts]
     strange = [
         Passage((*texts[at - 1].tokens[: length - LATE], *one.tokens[-LATE:]))
