@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m model
     from model.papers.report import report
 
     try:
-        answers = {name: _asked(name, tuple(options.claims or ())) for name in options.models}
+        answers = {name: _answers(name, tuple(options.claims or ())) for name in options.models}
         written = report(answers)
         if options.output is None:
             print(written, end="")
@@ -44,20 +44,20 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m model
     return 0
 
 
-def _asked(name: str, names: tuple[str, ...]) -> tuple[PaperResult, ...]:
+def _answers(name: str, names: tuple[str, ...]) -> tuple[PaperResult, ...]:
     """The answers of one model; a line of a terminal for each."""
     from model.loading.registry import load_model
     from model.papers.running import running
 
-    found: tuple[PaperResult, ...] = ()
+    results: tuple[PaperResult, ...] = ()
     for answered in running(load_model(name), names):
-        found = answered.results
-        for one in found[-1:]:
+        results = answered.results
+        for one in results[-1:]:
             done = f"{answered.done} of {answered.total}"
             print(
                 f"{name}: {done}: {one.title}: {one.verdict} ({one.seconds:.1f} s)", file=sys.stderr
             )
-    return found
+    return results
 
 
 if __name__ == "__main__":

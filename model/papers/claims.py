@@ -74,7 +74,7 @@ class Rule:
         """Whether a figure beside its control meets every condition. error: the standard error of their
         difference."""
         apart = figure - control
-        known = {
+        conditions = {
             "at_least": lambda bound: figure >= bound,
             "at_most": lambda bound: figure <= bound,
             "times": lambda bound: figure >= bound * control and apart > 0,
@@ -84,12 +84,12 @@ class Rule:
             "errors": lambda bound: error is None or abs(apart) >= bound * error,
         }
         given = {name: bound for name, bound in vars(self).items() if bound is not None}
-        return all(known[name](bound) for name, bound in given.items())
+        return all(conditions[name](bound) for name, bound in given.items())
 
     @property
     def words(self) -> str:
         """The rule as a sentence."""
-        known = {
+        words = {
             "at_least": "at least {}",
             "at_most": "at most {}",
             "times": "at least {} times the control",
@@ -99,7 +99,7 @@ class Rule:
             "errors": "at least {} standard errors away from it",
         }
         given = [
-            known[name].format(f"{bound:,g}")
+            words[name].format(f"{bound:,g}")
             for name, bound in vars(self).items()
             if bound is not None
         ]
@@ -180,7 +180,7 @@ def result_of(
 def claims() -> Mapping[str, PaperClaim]:
     """All of them by name, in the order of the list."""
     listed: list[dict[str, Any]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))["claim"]
-    made = [
+    entries = [
         PaperClaim(
             figure_of_the_paper=PaperFigure(entry.pop("paper"), entry.pop("source")),
             rule=Rule(**entry.pop("rule")),
@@ -188,4 +188,4 @@ def claims() -> Mapping[str, PaperClaim]:
         )
         for entry in listed
     ]
-    return {claim.name: claim for claim in made}
+    return {claim.name: claim for claim in entries}

@@ -82,7 +82,7 @@ class _Shuffles(NamedTuple):
 
 def _shuffles(subject: Subject) -> _Shuffles:
     heads = subject.heads()
-    found: list[tuple[Wide, Wide, Wide, Wide]] = []
+    by_text: list[tuple[Wide, Wide, Wide, Wide]] = []
     for seed, passage in enumerate(passages(subject.model)):
         random = np.random.default_rng(seed)
         trace = subject.trace(passage)
@@ -106,7 +106,7 @@ def _shuffles(subject: Subject) -> _Shuffles:
         )
         shape = len(drawn), ORDERS
         count = len(single)
-        found.append(
+        by_text.append(
             (
                 moved[:count].reshape(shape),
                 apart[:count].reshape(shape),
@@ -114,7 +114,7 @@ def _shuffles(subject: Subject) -> _Shuffles:
                 apart[count:],
             )
         )
-    return _Shuffles(*(np.array(each) for each in zip(*found, strict=True)))
+    return _Shuffles(*(np.array(each) for each in zip(*by_text, strict=True)))
 
 
 def _batches(rows: Sequence[Mapping[Head, Wide]], most: int) -> list[Sequence[Mapping[Head, Wide]]]:
@@ -443,20 +443,20 @@ def _correlations(
 def value_zeroing(subject: Subject) -> Measured:
     """A verb, its subject and another noun: how much of the reading of both lies on the subject, by how far a
     layer's output moves with the value of a token at zero. Control: by the weights of the same layers."""
-    made = agreeing(subject.model)[: PROMPTS // 2]
+    sentences = agreeing(subject.model)[: PROMPTS // 2]
     shares = []
-    for one in made:
-        passage, asked = Passage(one.tokens), one.places["asked"]
+    for one in sentences:
+        passage, row = Passage(one.tokens), one.places["expects"]
         trace = subject.trace(passage)
         count = len(trace.attention)
         layers = sorted({round(at) for at in np.linspace(0, count - 1, min(count, MOST_LAYERS))})
         nouns = one.places["subject"], one.places["other"]
         zeroed, weights = np.zeros(2), np.zeros(2)
         for layer in layers:
-            moved = output_without_values(subject, passage, layer, nouns)[:, asked]
+            moved = output_without_values(subject, passage, layer, nouns)[:, row]
             zeroed += moved
             mean = np.mean(list(head_weights([trace.attention[layer]])), 0, dtype=np.float64)
-            weights += mean[asked, list(nouns)]
+            weights += mean[row, list(nouns)]
         shares.append((zeroed[0] / zeroed.sum(), weights[0] / weights.sum()))
     own, theirs = np.array(shares).T
     _, error = mean_error(own - theirs)
@@ -466,7 +466,7 @@ def value_zeroing(subject: Subject) -> Measured:
         ),
         Quantity(float(theirs.mean()), "by the weights"),
         "",
-        len(made),
+        len(sentences),
         error=error,
     )
 

@@ -329,8 +329,8 @@ def _mixed(count: int, seed: int) -> Wide:
 def syntax(subject: Subject) -> Measured:
     """The best head's share of objects whose largest weight, special and first tokens aside, lies on their
     verb: it is chosen on one half of the sentences and tried on the other. Control: the best distance."""
-    made = verbs_with_objects(subject.model)
-    traces = [subject.trace(subject.started(one.tokens)) for one in made]
+    sentences = verbs_with_objects(subject.model)
+    traces = [subject.trace(subject.started(one.tokens)) for one in sentences]
     members = [one.name for one in traces[0].attention if one.stack == traces[0].source]
     hits: dict[Head, Wide] = {}
     for name in members:
@@ -338,12 +338,12 @@ def syntax(subject: Subject) -> Measured:
             hits[name, head] = np.array(
                 [
                     _looked_at(trace, name, head, one.places["object"]) == one.places["verb"]
-                    for trace, one in zip(traces, made, strict=True)
+                    for trace, one in zip(traces, sentences, strict=True)
                 ],
                 np.float64,
             )
-    apart = np.array([one.places["verb"] - one.places["object"] for one in made])
-    choose, tried = slice(None, len(made) // 2), slice(len(made) // 2, None)
+    apart = np.array([one.places["verb"] - one.places["object"] for one in sentences])
+    choose, tried = slice(None, len(sentences) // 2), slice(len(sentences) // 2, None)
     best = max(hits, key=lambda head: hits[head][choose].mean())
     distances, counts = np.unique(apart[choose], return_counts=True)
     offset = int(distances[counts.argmax()])
@@ -355,7 +355,7 @@ def syntax(subject: Subject) -> Measured:
             f"of them by the best distance, {abs(offset)} before",
         ),
         f"The head is {head_label(best)}.",
-        len(made),
+        len(sentences),
         error=error,
     )
 

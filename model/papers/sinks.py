@@ -6,7 +6,7 @@ import numpy as np
 
 from model.analysis.heads.sinks import TokenAsKey, token_as_key
 from model.analysis.heads.statistics import families
-from model.analysis.stream.stream import LargeNumber, largest_numbers
+from model.analysis.stream.stream import LargeNumber, largest_numbers, sub_layers
 from model.nn.intervention import Intervention
 from model.nn.places import layer_label
 from model.papers.claims import Quantity, brief
@@ -71,8 +71,8 @@ def _as_keys(subject: Subject) -> tuple[list[TokenAsKey], list[TokenAsKey]]:
     return first, second
 
 
-def _joined(found: Sequence[TokenAsKey], name: str) -> Wide:
-    return np.concatenate([np.asarray(getattr(one, name), np.float64) for one in found])
+def _joined(keys: Sequence[TokenAsKey], name: str) -> Wide:
+    return np.concatenate([np.asarray(getattr(one, name), np.float64) for one in keys])
 
 
 def massive(subject: Subject) -> Measured:
@@ -132,25 +132,20 @@ def massive_at_zero(subject: Subject) -> Measured:
 
 def _largest(subject: Subject) -> list[tuple[Passage, Trace, LargeNumber]]:
     """The largest number of each text, in the stream of the last stack."""
-    made = []
+    largest = []
     for passage in passages(subject.model, FEW_TOKENS):
         trace = subject.trace(passage)
         stack = trace.attention[-1].stack
-        found = [one for one in largest_numbers(trace, 20) if one.place.startswith(stack)]
-        if found:
-            made.append((passage, trace, max(found, key=lambda one: one.ratio)))
-    if not made:
+        numbers = [one for one in largest_numbers(trace, 50) if one.place.startswith(stack)]
+        if numbers:
+            largest.append((passage, trace, max(numbers, key=lambda one: one.ratio)))
+    if not largest:
         raise NotAskedError("The stream of this model is not known.")
-    return made
+    return largest
 
 
 def _state(trace: Trace, number: LargeNumber) -> Wide:
-    """(token, d_model): the state that holds a large number."""
+    """(token, d_model): the state in which a large number is read."""
     stack = trace.find(number.place).stack
-    states = trace.residual[stack]
-    at = next(
-        state
-        for state in states
-        if number.token < len(state) and state[number.token, number.dimension] == number.value
-    )
-    return np.asarray(at, np.float64)
+    before = sub_layers(trace, stack).index(number.place)
+    return np.asarray(trace.residual[stack][before], np.float64)

@@ -71,10 +71,10 @@ def passages(model: "Model", most: int = SHORT) -> tuple[Passage, ...]:
     """SEEDS texts of at most so many tokens: the passages, else stories, else rows of the symbols that the
     model knows, of which each has its own successors. Raises NotAskedError where it reads none of them."""
     for texts in (_WRITTEN["passages"], list(islice(_stories(), SEEDS)), _sentences()):
-        made = [_read(model, text, most) for text in texts]
-        read = [one for one in made if one is not None]
-        if len(read) == SEEDS:
-            return tuple(read)
+        read = [_read(model, text, most) for text in texts]
+        readable = [passage for passage in read if passage is not None]
+        if len(readable) == SEEDS:
+            return tuple(readable)
     if model.config.shape != "decoder":
         raise NotAskedError("This model reads none of the texts.")
     words = words_of(model)
@@ -130,12 +130,12 @@ def _stories() -> Iterator[str]:
 def _sentences() -> list[str]:
     """Sentences of the translator's grammar, of eight words or more."""
     random = np.random.default_rng(0)
-    made: list[str] = []
-    while len(made) < SEEDS:
+    texts: list[str] = []
+    while len(texts) < SEEDS:
         words = grammar.sentence(random).english
         if len(words) >= 8:
-            made.append(" ".join(words))
-    return made
+            texts.append(" ".join(words))
+    return texts
 
 
 class Lists(NamedTuple):
@@ -151,9 +151,9 @@ class Lists(NamedTuple):
         """Numbers of the words of a list, in the order in which they are said, with those of the frame."""
         length = len(self.twice[0].tokens)
         frame = range(length, 2 * length)
-        said = [*range(self.period)] * 2
-        after = length - self.start - len(said)
-        return (*frame[: self.start], *said, *frame[length - after :])
+        words = [*range(self.period)] * 2
+        after = length - self.start - len(words)
+        return (*frame[: self.start], *words, *frame[length - after :])
 
 
 def lists(model: "Model", count: int = SEEDS, first: int = 0) -> Lists:
@@ -230,10 +230,10 @@ def _sentences_of(
 ) -> tuple[Sentence, ...]:
     """PROMPTS sentences of which the model reads each named word as one token. Raises NotAskedError for fewer
     than `least`. what: the sentences, in words."""
-    made = list(islice(_placed(model, written), PROMPTS))
-    if len(made) < least:
+    sentences = tuple(islice(_placed(model, written), PROMPTS))
+    if len(sentences) < least:
         raise NotAskedError(f"This model does not read {what} as whole tokens.")
-    return tuple(made)
+    return sentences
 
 
 def _placed(model: "Model", written: Iterator[tuple[str, dict[str, str]]]) -> Iterator[Sentence]:
@@ -247,7 +247,7 @@ def _placed(model: "Model", written: Iterator[tuple[str, dict[str, str]]]) -> It
             continue
         places = {what: places_of(tokens, word) for what, word in named.items()}
         if all(places.values()):
-            yield Sentence(tokens, {what: found[-1] for what, found in places.items()})
+            yield Sentence(tokens, {what: where[-1] for what, where in places.items()})
 
 
 def giving(model: "Model", *, third: bool = False) -> tuple[Sentence, ...]:
@@ -283,7 +283,7 @@ def verbs_with_objects(model: "Model") -> tuple[Sentence, ...]:
 
 def agreeing(model: "Model") -> tuple[Sentence, ...]:
     """Sentences of a `subject`, another noun of the other number, and the verb (Linzen et al. 2016). places:
-    also `asked`, where the verb is expected: the token before it, or of an encoder itself. What follows is
+    also `expects`, where the verb is expected: the token before it, or of an encoder itself. What follows is
     cut off where a decoder reads it. Raises NotAskedError."""
     if model.config.shape == "encoder-decoder":
         raise NotAskedError("This model reads and writes two texts; the claim is about one.")
@@ -302,13 +302,13 @@ def agreeing(model: "Model") -> tuple[Sentence, ...]:
             }
             yield AGREEING[number // 2 % len(AGREEING)].format(**words), words
 
-    made = []
+    sentences = []
     for one in _sentences_of(model, written(), PROMPTS // 2, "these sentences"):
         back = model.config.shape == "decoder"
-        asked = one.places["verb"] - back
-        tokens = one.tokens[: asked + 1] if back else one.tokens
-        made.append(Sentence(tokens, one.places | {"asked": asked}))
-    return tuple(made)
+        row = one.places["verb"] - back
+        tokens = one.tokens[: row + 1] if back else one.tokens
+        sentences.append(Sentence(tokens, one.places | {"expects": row}))
+    return tuple(sentences)
 
 
 class YearSentence(NamedTuple):
@@ -324,7 +324,7 @@ def year_sentences(model: "Model") -> tuple[YearSentence, ...]:
     """SEEDS texts (Hanna et al. 2023). Raises NotAskedError where the next digits are no tokens."""
     require_decoder(model)
     random = np.random.default_rng(0)
-    made = []
+    sentences = []
     for number in range(SEEDS):
         century, year = int(random.integers(12, 19)), int(random.integers(20, 80))
         frame = _WRITTEN["years"][number % len(_WRITTEN["years"])]
@@ -334,12 +334,12 @@ def year_sentences(model: "Model") -> tuple[YearSentence, ...]:
             )
         text = frame.format(year=f"{century}{year:02d}", century=century)
         try:
-            made.append(_year_sentence(model, text, year))
+            sentences.append(_year_sentence(model, text, year))
         except ValueError as refusal:
             raise NotAskedError(
                 "This model does not read the years of these sentences."
             ) from refusal
-    return tuple(made)
+    return tuple(sentences)
 
 
 def _year_sentence(model: "Model", text: str, year: int) -> YearSentence:
@@ -395,5 +395,5 @@ def _within(model: "Model", word: str) -> Token | None:
         tokens = model.tokens(f"and {word}")
     except ValueError:
         return None
-    found = places_of(tokens, word)
-    return tokens[found[0]] if len(found) == 1 else None
+    places = places_of(tokens, word)
+    return tokens[places[0]] if len(places) == 1 else None
