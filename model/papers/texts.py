@@ -390,9 +390,8 @@ def orders(model: "Model") -> tuple[Order, ...]:
 def _within(model: "Model", word: str) -> Token | None:
     """A word as it stands within a text, where it is one token."""
     try:
-        if model.new_words(word):
-            return None
-        tokens = model.tokens(f"and {word}")
+        text = f"and {word}"
+        tokens = () if model.new_words(text) else model.tokens(text)
     except ValueError:
         return None
     places = places_of(tokens, word)
