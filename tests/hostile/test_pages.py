@@ -16,6 +16,7 @@ WITHOUT = (
     "training",
     "examples",
     "library",
+    "papers",
     "for_a_class",
     "corpus",
 )
