@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from model.papers.running import results, running
+    from model.papers.asking import results, running
 
 __all__ = ["results", "running"]
 
-_LATER = {name: "model.papers.running" for name in __all__}
+_LATER = {name: "model.papers.asking" for name in __all__}
 
 
 def __getattr__(name: str) -> object:

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m model
 def _answers(name: str, names: tuple[str, ...]) -> tuple[PaperResult, ...]:
     """The answers of one model; a line of a terminal for each."""
     from model.loading.registry import load_model
-    from model.papers.running import running
+    from model.papers.asking import running
 
     results: tuple[PaperResult, ...] = ()
     for answered in running(load_model(name), names):

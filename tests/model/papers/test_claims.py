@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from model.papers.asking import MEASUREMENTS
 from model.papers.claims import Quantity, Rule, brief, claims
-from model.papers.running import MEASUREMENTS
 from tests.cases import each
 
 

@@ -3,6 +3,7 @@ command."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 from model import Model
 from model.papers import results, running
 from model.papers.__main__ import main
-from model.papers.claims import HOLDS, HOLDS_NOT, NOT_ASKED, VERDICTS, claims
+from model.papers.claims import HOLDS, HOLDS_NOT, NOT_ASKED, VERDICTS, PaperResult, claims
 from model.papers.report import report, summary
 from tests.cases import each
 from tests.model.papers.wired import encoder, wired
@@ -21,14 +22,16 @@ from viz.command import command
 KINDS = ("stories", "induction", "encoder", "translate-en-fr", "attention-only", "llama", "bert")
 
 
-def of_kind(name: str) -> Model:
-    return encoder() if name == "encoder" else loaded(name)
+@cache
+def of_kind(name: str) -> tuple[Model, tuple[PaperResult, ...]]:
+    """A model of a kind, and what it answers to all claims."""
+    model = encoder() if name == "encoder" else loaded(name)
+    return model, results(model)
 
 
 @each("name", KINDS)
 def test_each_claim_has_a_verdict_of_every_kind_of_model(name: str) -> None:
-    model = of_kind(name)
-    found = results(model)
+    model, found = of_kind(name)
     assert [one.name for one in found] == list(claims())
     for one in found:
         assert one.verdict in VERDICTS
@@ -46,7 +49,7 @@ def test_each_claim_has_a_verdict_of_every_kind_of_model(name: str) -> None:
 
 def test_a_decoder_of_words_is_asked_most_claims_and_an_encoder_those_about_what_it_reads() -> None:
     asked = {
-        name: {one.name for one in results(of_kind(name)) if one.verdict != NOT_ASKED}
+        name: {one.name for one in of_kind(name)[1] if one.verdict != NOT_ASKED}
         for name in ("stories", "encoder")
     }
     assert len(asked["stories"]) >= 16

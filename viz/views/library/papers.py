@@ -35,7 +35,7 @@ from viz.state.session import current
 from viz.state.shares import page_runs
 
 if TYPE_CHECKING:
-    from model.papers.running import Answered
+    from model.papers.asking import Answered
 
 PAPER = "paper"  # the parameter of a link that puts one card first
 ABREAST = 2
@@ -145,7 +145,7 @@ def _go_on(name: str) -> None:
 
 
 def _work(name: str, claim: str, run: "Passes[Answered]") -> "Iterator[Answered]":
-    from model.papers.running import running  # imports torch: the page is drawn first
+    from model.papers.asking import running  # imports torch: the page is drawn first
 
     return running(engine().model(name, silent), (claim,), run.turn)
 
