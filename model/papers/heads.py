@@ -131,7 +131,7 @@ def previous_token(subject: Subject) -> Measured:
         raise NotAskedError(f"The induction head {head_label(head)} has no layer before it.")
     feeding = max(earlier, key=lambda one: at_offset(weights[one], -1))
     others = [one for one in earlier if one != feeding]
-    some = np.random.default_rng(0).permutation(len(others))[: SEEDS // 2]
+    some = np.random.default_rng(0).permutation(len(others))[: SEEDS // 3]
 
     def lost(without: Head) -> float:
         left = prefix_scores(subject, repeats, repeats.twice, frozenset({without}))[head]

@@ -25,6 +25,7 @@ from model.papers.texts import (
 from model.trace.arrays import Wide
 from model.trace.trace import Trace
 
+OTHERS = 3  # draws of other heads for each text
 CARRIERS = 3  # heads that are left out together: the paper's name movers
 LOOKS = 0.1  # of a row: the weight of a head on a word that it looks at
 KNOWS = 0.5  # of a logit difference: less is no answer
@@ -81,9 +82,10 @@ def name_movers(subject: Subject) -> Measured:
     )
     heads = subject.heads()
     carriers = frozenset(heads[int(at)] for at in np.argsort(-effects)[:CARRIERS])
-    sets = [carriers, *(subject.drawn_heads(seed, CARRIERS, carriers) for seed in range(SEEDS))]
     lost = []
-    for sentence in tried:
+    for number, sentence in enumerate(tried):
+        others = range(OTHERS * number, OTHERS * (number + 1))  # other heads for each sentence
+        sets = [carriers, *(subject.drawn_heads(seed, CARRIERS, carriers) for seed in others)]
         last = subject.without(Passage(sentence.tokens), sets)[:, -1].double()
         lost.append((last[:, sentence.id("other")] - last[:, sentence.id("giver")]).cpu().numpy())
     shares = 1 - np.mean(lost, 0) / differences.mean()
@@ -92,7 +94,7 @@ def name_movers(subject: Subject) -> Measured:
         Quantity(float(shares[1:].mean()), f"is lost without {CARRIERS} other heads"),
         f"The heads are {named(carriers)}; the difference is {differences.mean():.2f}.",
         len(sentences),
-        SEEDS,
+        OTHERS * len(tried),
     )
 
 
@@ -125,10 +127,11 @@ def copy_suppression(subject: Subject) -> Measured:
         )
     heads, direct, looks = subject.heads(), np.mean(effects, 0), np.mean(weights, 0)
     at = int(np.where(looks >= LOOKS, direct, direct.max()).argmin())
-    sets: list[set[Head] | frozenset[Head]] = [set(), {heads[at]}]
-    sets += [subject.drawn_heads(seed, 1, {heads[at]}) for seed in range(SEEDS // 2)]
     gains = []
-    for passage, answer, other, _ in _half_said(tried):
+    for number, (passage, answer, other, _) in enumerate(_half_said(tried)):
+        others = range(OTHERS * number, OTHERS * (number + 1))  # other heads for each list
+        sets: list[set[Head] | frozenset[Head]] = [set(), {heads[at]}]
+        sets += [subject.drawn_heads(seed, 1, {heads[at]}) for seed in others]
         last = subject.without(passage, sets)[:, -1].double()
         difference = (last[:, answer] - last[:, other]).cpu().numpy()
         gains.append(difference[1:] - difference[0])
@@ -145,7 +148,7 @@ def copy_suppression(subject: Subject) -> Measured:
         f"The head is {head_label(heads[at])}: it gives the word that comes next "
         f"{looks[at]:.2f} of its weight, and adds {brief(float(direct[at]))} to it by the direct way.",
         2 * len(effects),
-        SEEDS // 2,
+        OTHERS * len(gains),
         error,
     )
 

@@ -16,7 +16,7 @@ from model.trace.arrays import Wide
 from model.trace.trace import Trace
 
 RESTS = 0.3  # of the weight on one token: the bound of Gu et al.
-FEW_TOKENS = 48  # of a text whose largest numbers are asked for
+FEW_TOKENS = 24  # of a text whose largest numbers are asked for
 LARGE = 100.0  # times the median: less is no large number
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 SEEDS = 12  # of each draw by chance
 PROMPTS = 24  # sentences of known structure: one half chooses a head, the other half tries it
-PERIOD = 16  # words of a list that is said twice
+PERIOD = 10  # words of a list that is said twice
 SHORTEST = 4  # words of such a list
-SHORT, LONG = 14, 96  # tokens of a text
+SHORT, LONG = 12, 64  # tokens of a text
 FEW = 3  # words of a text that may be spelled in bytes
 _WRITTEN: dict[str, Any] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
