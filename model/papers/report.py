@@ -30,8 +30,8 @@ def report(answers: Answers) -> str:
         "asked with texts that it reads; “–” is a claim that cannot be asked of it. A number of a paper is "
         "quoted where it is certain; elsewhere the direction is.",
         "",
-        f"Made by `{command}` on {processor() or 'this computer'}, {os.cpu_count()} processors. The page "
-        "“Results of papers” asks the same of the open model.",
+        f"Made by `{command}` on {processor() or 'this computer'}, {os.cpu_count()} processors, with a load of "
+        f"{os.getloadavg()[0]:.1f} at the end. The page “Results of papers” asks the same of the open model.",
         "",
         *_verdicts(answers),
         "",
