@@ -24,8 +24,7 @@ from model.system.elsewhere import asked
 if TYPE_CHECKING:
     from model.run.model import Model
 
-Measurement = Callable[[Subject], Measured]
-MEASUREMENTS: Mapping[str, Measurement] = {
+MEASUREMENTS: Mapping[str, Callable[[Subject], Measured]] = {
     function.__name__.replace("_", "-"): function
     for function in (
         heads.induction,

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 _FILE = Path(__file__).with_suffix(".toml")
-Verdict = Literal["holds here", "does not hold here", "cannot be asked of this model"]
-HOLDS: Verdict = "holds here"
-HOLDS_NOT: Verdict = "does not hold here"
-NOT_ASKED: Verdict = "cannot be asked of this model"
-VERDICTS: tuple[Verdict, ...] = (HOLDS, HOLDS_NOT, NOT_ASKED)
+PaperVerdict = Literal["holds here", "does not hold here", "cannot be asked of this model"]
+HOLDS: PaperVerdict = "holds here"
+HOLDS_NOT: PaperVerdict = "does not hold here"
+NOT_ASKED: PaperVerdict = "cannot be asked of this model"
+VERDICTS: tuple[PaperVerdict, ...] = (HOLDS, HOLDS_NOT, NOT_ASKED)
 
 
 def brief(value: float) -> str:
@@ -36,7 +36,7 @@ class PaperFigure:
 
 
 @dataclass(frozen=True)
-class Quantity:
+class Amount:
     """A number with its unit in words: 0.91 of the weight of a row."""
 
     value: float
@@ -50,7 +50,7 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Rule:
+class VerdictRule:
     """When a claim holds: each condition that is given must be met by the figure and its control.
 
     at_least, at_most: bounds of the figure. times: it is at least so many times the control, and above it.
@@ -121,7 +121,7 @@ class PaperClaim:
     claim: str
     figure_of_the_paper: PaperFigure
     measured: str
-    rule: Rule
+    rule: VerdictRule
     link: str
     also: str = ""
 
@@ -143,10 +143,10 @@ class PaperResult:
     rule: str
     link: str
     model: str
-    verdict: Verdict
+    verdict: PaperVerdict
     reason: str
-    figure: Quantity | None = None
-    control: Quantity | None = None
+    figure: Amount | None = None
+    control: Amount | None = None
     prompts: int = 0
     seeds: int = 0
     seconds: float = field(default=0.0, compare=False)
@@ -158,7 +158,7 @@ class PaperResult:
 
 
 def result_of(
-    claim: PaperClaim, model: str, verdict: Verdict, reason: str, **more: Any
+    claim: PaperClaim, model: str, verdict: PaperVerdict, reason: str, **more: Any
 ) -> PaperResult:
     """A claim with its answer. more: the fields of `PaperResult` that are known."""
     return PaperResult(
@@ -183,7 +183,7 @@ def claims() -> Mapping[str, PaperClaim]:
     entries = [
         PaperClaim(
             figure_of_the_paper=PaperFigure(entry.pop("paper"), entry.pop("source")),
-            rule=Rule(**entry.pop("rule")),
+            rule=VerdictRule(**entry.pop("rule")),
             **entry,
         )
         for entry in listed

@@ -4,10 +4,18 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from model.papers.claims import HOLDS, HOLDS_NOT, NOT_ASKED, VERDICTS, PaperResult, Verdict, claims
+from model.papers.claims import (
+    HOLDS,
+    HOLDS_NOT,
+    NOT_ASKED,
+    VERDICTS,
+    PaperResult,
+    PaperVerdict,
+    claims,
+)
 from model.system.machine import processor
 
-SIGNS: Mapping[Verdict, str] = {HOLDS: "✓ holds", HOLDS_NOT: "✗ does not hold", NOT_ASKED: "–"}
+SIGNS: Mapping[PaperVerdict, str] = {HOLDS: "✓ holds", HOLDS_NOT: "✗ does not hold", NOT_ASKED: "–"}
 COMMAND = "python -m model.papers"
 Answers = Mapping[str, Sequence[PaperResult]]  # by the name of the model
 
@@ -30,8 +38,8 @@ def report(answers: Answers) -> str:
         "asked with texts that it reads; “–” is a claim that cannot be asked of it. A number of a paper is "
         "quoted where it is certain; elsewhere the direction is.",
         "",
-        f"Made by `{command}` on {processor() or 'this computer'}, {os.cpu_count()} processors, with a load of "
-        f"{os.getloadavg()[0]:.1f} at the end. The page “Results of papers” asks the same of the open model.",
+        f"Made by `{command}` on {processor() or 'this computer'}, {os.cpu_count()} processors, with a load "
+        f"of {os.getloadavg()[0]:.1f} at the end. The page “Results of papers” asks the open model the same.",
         "",
         *_verdicts(answers),
         "",

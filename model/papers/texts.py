@@ -48,7 +48,7 @@ class Passage(NamedTuple):
     target: tuple[Token, ...] = ()
 
 
-class Sentence(NamedTuple):
+class PlacedSentence(NamedTuple):
     """A text and where the words stand in it that matter, by what they are."""
 
     tokens: tuple[Token, ...]
@@ -227,7 +227,7 @@ def _framed(words: PromptWords, middle: Sequence[Token]) -> Passage:
 
 def _sentences_of(
     model: "Model", written: Iterator[tuple[str, dict[str, str]]], least: int, what: str
-) -> tuple[Sentence, ...]:
+) -> tuple[PlacedSentence, ...]:
     """PROMPTS sentences of which the model reads each named word as one token. Raises NotAskedError for fewer
     than `least`. what: the sentences, in words."""
     sentences = tuple(islice(_placed(model, written), PROMPTS))
@@ -236,7 +236,9 @@ def _sentences_of(
     return sentences
 
 
-def _placed(model: "Model", written: Iterator[tuple[str, dict[str, str]]]) -> Iterator[Sentence]:
+def _placed(
+    model: "Model", written: Iterator[tuple[str, dict[str, str]]]
+) -> Iterator[PlacedSentence]:
     """The sentences that the model reads, with the last place of each named word."""
     for text, named in written:
         try:
@@ -247,10 +249,10 @@ def _placed(model: "Model", written: Iterator[tuple[str, dict[str, str]]]) -> It
             continue
         places = {what: places_of(tokens, word) for what, word in named.items()}
         if all(places.values()):
-            yield Sentence(tokens, {what: where[-1] for what, where in places.items()})
+            yield PlacedSentence(tokens, {what: where[-1] for what, where in places.items()})
 
 
-def giving(model: "Model", *, third: bool = False) -> tuple[Sentence, ...]:
+def giving(model: "Model", *, third: bool = False) -> tuple[PlacedSentence, ...]:
     """Two people, of whom one gives something to … (Wang et al. 2022). places: `other`, who gets it, and
     `giver`. third: a third person gives, so that neither name follows. Raises NotAskedError."""
     require_decoder(model)
@@ -267,7 +269,7 @@ def giving(model: "Model", *, third: bool = False) -> tuple[Sentence, ...]:
     return _sentences_of(model, written(), PROMPTS // 2, "the names of these sentences")
 
 
-def verbs_with_objects(model: "Model") -> tuple[Sentence, ...]:
+def verbs_with_objects(model: "Model") -> tuple[PlacedSentence, ...]:
     """Sentences with a `verb` and its `object`, one to four words apart. Raises NotAskedError."""
     kinds = ("who", "verb", "determiner", "noun", "one", "two", "place")
 
@@ -281,7 +283,7 @@ def verbs_with_objects(model: "Model") -> tuple[Sentence, ...]:
     return _sentences_of(model, written(), PROMPTS, "these sentences")
 
 
-def agreeing(model: "Model") -> tuple[Sentence, ...]:
+def agreeing(model: "Model") -> tuple[PlacedSentence, ...]:
     """Sentences of a `subject`, another noun of the other number, and the verb (Linzen et al. 2016). places:
     also `expects`, where the verb is expected: the token before it, or of an encoder itself. What follows is
     cut off where a decoder reads it. Raises NotAskedError."""
@@ -307,7 +309,7 @@ def agreeing(model: "Model") -> tuple[Sentence, ...]:
         back = model.config.shape == "decoder"
         row = one.places["verb"] - back
         tokens = one.tokens[: row + 1] if back else one.tokens
-        sentences.append(Sentence(tokens, one.places | {"expects": row}))
+        sentences.append(PlacedSentence(tokens, one.places | {"expects": row}))
     return tuple(sentences)
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from model.papers.asking import MEASUREMENTS
-from model.papers.claims import Quantity, Rule, brief, claims
+from model.papers.claims import Amount, VerdictRule, brief, claims
 from tests.cases import each
 
 
@@ -37,15 +37,19 @@ def test_each_claim_names_its_paper_with_the_year() -> None:
 def test_each_condition_decides(
     rule: dict[str, float], meets: tuple[float, float], fails: tuple[float, float]
 ) -> None:
-    assert Rule(**rule).holds(*meets)
-    assert not Rule(**rule).holds(*fails)
-    met = Rule(at_least=-100.0, **rule) if "at_least" not in rule else Rule(at_most=100.0, **rule)
+    assert VerdictRule(**rule).holds(*meets)
+    assert not VerdictRule(**rule).holds(*fails)
+    met = (
+        VerdictRule(at_least=-100.0, **rule)
+        if "at_least" not in rule
+        else VerdictRule(at_most=100.0, **rule)
+    )
     assert met.holds(*meets)
     assert not met.holds(*fails)
 
 
 def test_a_distance_within_its_standard_errors_is_none() -> None:
-    rule = Rule(above=0.1, errors=2.0)
+    rule = VerdictRule(above=0.1, errors=2.0)
     assert rule.holds(0.6, 0.3, 0.1)
     assert not rule.holds(0.6, 0.3, 0.2)
     assert rule.holds(0.6, 0.3)  # where no error is known
@@ -53,11 +57,11 @@ def test_a_distance_within_its_standard_errors_is_none() -> None:
 
 def test_a_rule_without_a_condition_is_refused() -> None:
     with pytest.raises(ValueError, match="judges nothing"):
-        Rule()
+        VerdictRule()
 
 
 def test_the_words_of_a_rule_name_its_bounds() -> None:
-    words = Rule(at_least=0.5, times=2.0).words
+    words = VerdictRule(at_least=0.5, times=2.0).words
     assert "0.5" in words
     assert "2 times the control" in words
 
@@ -68,5 +72,5 @@ def test_the_words_of_a_rule_name_its_bounds() -> None:
 )
 def test_numbers_have_three_digits(value: float, written: str) -> None:
     assert brief(value) == written
-    assert str(Quantity(value, "nats")) == f"{written} nats"
-    assert float(Quantity(value, "nats")) == value
+    assert str(Amount(value, "nats")) == f"{written} nats"
+    assert float(Amount(value, "nats")) == value

@@ -19,7 +19,7 @@ from model.papers.claims import (
     NOT_ASKED,
     PaperClaim,
     PaperResult,
-    Verdict,
+    PaperVerdict,
     claims,
 )
 from model.papers.report import summary
@@ -42,7 +42,7 @@ ABREAST = 2
 KEPT = 400  # answers, of all models
 STYLE = Path(__file__).with_name("papers.css")
 _WANTED = "papers-wanted"  # session state: a model and the names of claims that it is asked
-_SIGNS: dict[Verdict, tuple[str, str]] = {
+_SIGNS: dict[PaperVerdict, tuple[str, str]] = {
     HOLDS: ("holds", "✓"),
     HOLDS_NOT: ("holds-not", "✗"),
     NOT_ASKED: ("not-asked", "–"),
