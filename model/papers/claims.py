@@ -36,7 +36,7 @@ class PaperFigure:
 
 
 @dataclass(frozen=True)
-class Amount:
+class PaperQuantity:
     """A number with its unit in words: 0.91 of the weight of a row."""
 
     value: float
@@ -145,8 +145,8 @@ class PaperResult:
     model: str
     verdict: PaperVerdict
     reason: str
-    figure: Amount | None = None
-    control: Amount | None = None
+    figure: PaperQuantity | None = None
+    control: PaperQuantity | None = None
     prompts: int = 0
     seeds: int = 0
     seconds: float = field(default=0.0, compare=False)

@@ -20,7 +20,7 @@ from model.analysis.heads.statistics import head_weights, rolled
 from model.nn.patches import SiteKind, Through, for_each_head
 from model.nn.places import Head
 from model.nn.recorder import Recorder, recording
-from model.papers.claims import Amount
+from model.papers.claims import PaperQuantity
 from model.papers.subject import Measured, Subject, mean_error
 from model.papers.texts import PROMPTS, SEEDS, NotAskedError, Passage, agreeing, passages
 from model.trace.arrays import Wide
@@ -38,11 +38,13 @@ def shuffled_weights(subject: Subject) -> Measured:
     heads. Control: the weights of all heads at once."""
     shuffles = subject.once(_shuffles)
     return Measured(
-        Amount(
+        PaperQuantity(
             float(np.median(shuffles.moved)),
             "is how far the output moves (1 at most), one head shuffled",
         ),
-        Amount(float(np.median(shuffles.all_moved)), "is how far it moves with all heads shuffled"),
+        PaperQuantity(
+            float(np.median(shuffles.all_moved)), "is how far it moves with all heads shuffled"
+        ),
         _output(subject),
         SEEDS,
         shuffles.moved.size,
@@ -56,8 +58,8 @@ def adversarial_weights(subject: Subject) -> Measured:
     spared = ((shuffles.moved <= NEAR) & (shuffles.apart >= FAR)).any(-1)
     all_spared = ((shuffles.all_moved <= NEAR) & (shuffles.all_apart >= FAR)).any(-1)
     return Measured(
-        Amount(float(spared.mean()), "of the heads have other weights that do the same"),
-        Amount(float(all_spared.mean()), "of the texts, where all heads get other weights"),
+        PaperQuantity(float(spared.mean()), "of the heads have other weights that do the same"),
+        PaperQuantity(float(all_spared.mean()), "of the texts, where all heads get other weights"),
         f"Other weights: {FAR:g} nats away or more (Jensen–Shannon). {_output(subject)}",
         SEEDS,
         shuffles.moved.size,
@@ -391,8 +393,8 @@ def _flips(subject: Subject, order: Callable[[Case], Wide], unit: str) -> Measur
     chance = np.array([case.until_by_chance for case in cases])
     _, error = mean_error(controls - shares)
     return Measured(
-        Amount(float(shares.mean()), unit),
-        Amount(float(controls.mean()), "by the weight alone"),
+        PaperQuantity(float(shares.mean()), unit),
+        PaperQuantity(float(controls.mean()), "by the weight alone"),
         f"In an order by chance: {chance.mean():.2f}.",
         len(cases),
         len(cases),
@@ -433,10 +435,10 @@ def _correlations(
     own, theirs = np.array(pairs).T
     _, error = mean_error(own - theirs)
     return Measured(
-        Amount(
+        PaperQuantity(
             float(own.mean()), f"rank correlation {name} with the effect of leaving a token out"
         ),
-        Amount(float(theirs.mean()), f"rank correlation {other}"),
+        PaperQuantity(float(theirs.mean()), f"rank correlation {other}"),
         "",
         len(pairs),
         error=error,
@@ -464,10 +466,10 @@ def value_zeroing(subject: Subject) -> Measured:
     own, theirs = np.array(shares).T
     _, error = mean_error(own - theirs)
     return Measured(
-        Amount(
+        PaperQuantity(
             float(own.mean()), "of the reading of both nouns lies on the subject, by zeroed values"
         ),
-        Amount(float(theirs.mean()), "by the weights"),
+        PaperQuantity(float(theirs.mean()), "by the weights"),
         "",
         len(sentences),
         error=error,

@@ -11,7 +11,7 @@ from model.analysis.attribution.modules import wide
 from model.analysis.heads.statistics import at_offset, prefix_matching
 from model.analysis.stream.stream import embedding_norm
 from model.nn.places import Head, Place, head_label
-from model.papers.claims import Amount
+from model.papers.claims import PaperQuantity
 from model.papers.subject import Measured, Subject, layer_of, mean_error
 from model.papers.texts import (
     SEEDS,
@@ -46,8 +46,8 @@ def induction(subject: Subject) -> Measured:
     head = max(scores, key=lambda one: scores[one])
     control = prefix_scores(subject, repeats, repeats.once)[head]
     return Measured(
-        Amount(scores[head], PREFIX),
-        Amount(control, "on the same cells of lists without a repetition"),
+        PaperQuantity(scores[head], PREFIX),
+        PaperQuantity(control, "on the same cells of lists without a repetition"),
         f"The best head is {head_label(head)}.",
         len(repeats.twice),
         len(repeats.twice),
@@ -74,8 +74,8 @@ def second_half(subject: Subject) -> Measured:
         float(subject.losses(some)[:, words].mean()) for some in (repeats.twice, repeats.once)
     )
     return Measured(
-        Amount(figure, "nats a word, said for the second time"),
-        Amount(control, "nats a word at the same places, said for the first time"),
+        PaperQuantity(figure, "nats a word, said for the second time"),
+        PaperQuantity(control, "nats a word at the same places, said for the first time"),
         "",
         2 * len(repeats.twice),
         len(repeats.twice),
@@ -103,8 +103,12 @@ def forming(subject: Subject) -> Measured:
         )
     at = int(rises.argmax())
     return Measured(
-        Amount(float(rises[at] / whole), "of the rise of prefix matching between two checkpoints"),
-        Amount(float(steps[at] / steps.sum()), "of the steps of the training lie between them"),
+        PaperQuantity(
+            float(rises[at] / whole), "of the rise of prefix matching between two checkpoints"
+        ),
+        PaperQuantity(
+            float(steps[at] / steps.sum()), "of the steps of the training lie between them"
+        ),
         f"It rises from {best[at]:.2f} to {best[at + 1]:.2f} between steps {training.steps[at]:,} and "
         f"{training.steps[at + 1]:,}.",
         len(repeats.twice) * len(best),
@@ -137,8 +141,8 @@ def previous_token(subject: Subject) -> Measured:
 
     control = float(np.mean([lost(others[int(at)]) for at in some]))
     return Measured(
-        Amount(lost(feeding), f"of the prefix matching of {head_label(head)} is lost"),
-        Amount(control, "is lost without another earlier head"),
+        PaperQuantity(lost(feeding), f"of the prefix matching of {head_label(head)} is lost"),
+        PaperQuantity(control, "is lost without another earlier head"),
         f"The previous-token head is {head_label(feeding)}: {at_offset(weights[feeding], -1):.2f} of its "
         "weight lies on the token before.",
         len(repeats.twice),
@@ -184,8 +188,10 @@ def copying(subject: Subject) -> Measured:
     best = int(own.argmax())
     heads = subject.heads()
     return Measured(
-        Amount(float((own > COPIES).mean()), f"of the heads have a copying score above {COPIES:g}"),
-        Amount(float(np.mean(shuffled)), "of them with exchanged tokens"),
+        PaperQuantity(
+            float((own > COPIES).mean()), f"of the heads have a copying score above {COPIES:g}"
+        ),
+        PaperQuantity(float(np.mean(shuffled)), "of them with exchanged tokens"),
         f"The largest score is {own[best]:.2f}, of {head_label(heads[best])}.",
         0,
         SEEDS,
@@ -240,8 +246,8 @@ def retrieval(subject: Subject) -> Measured:
     lost = 1 - accuracies / before
     best = max(scores, key=lambda one: scores[one])
     return Measured(
-        Amount(float(lost[0]), "of the copied words are lost without the retrieval heads"),
-        Amount(float(lost[1]), "are lost without as many other heads"),
+        PaperQuantity(float(lost[0]), "of the copied words are lost without the retrieval heads"),
+        PaperQuantity(float(lost[1]), "are lost without as many other heads"),
         f"{len(retrieving)} of {len(scores)} heads ({share:.1%}) retrieve; the best is {head_label(best)}, "
         f"with {scores[best]:.2f}. The model copies {before:.0%} of the words.",
         len(texts),
@@ -306,8 +312,8 @@ def successors(subject: Subject) -> Measured:
     chance = [float(shares(partial(_mixed, seed=seed)).max()) for seed in range(SEEDS)]
     best = int(own.argmax())
     return Measured(
-        Amount(float(own[best]), "of the words are sent to the next one by the best head"),
-        Amount(float(np.mean(chance)), "by the best head, for orders by chance"),
+        PaperQuantity(float(own[best]), "of the words are sent to the next one by the best head"),
+        PaperQuantity(float(np.mean(chance)), "by the best head, for orders by chance"),
         f"The best head is {head_label(heads[best])}, over {start - len(known)} words.",
         len(traces),
         SEEDS,
@@ -345,8 +351,8 @@ def syntax(subject: Subject) -> Measured:
     offset = int(distances[counts.argmax()])
     figure, error = mean_error(hits[best][tried])
     return Measured(
-        Amount(figure, "of the objects look most at their verb"),
-        Amount(
+        PaperQuantity(figure, "of the objects look most at their verb"),
+        PaperQuantity(
             float((apart[tried] == offset).mean()),
             f"of them by the best distance, {abs(offset)} before",
         ),

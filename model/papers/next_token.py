@@ -7,7 +7,7 @@ import torch
 
 from model.analysis.heads.contributions import parts_of_logit
 from model.nn.places import Head, head_label
-from model.papers.claims import Amount, brief
+from model.papers.claims import PaperQuantity, brief
 from model.papers.subject import Measured, Subject, mean_error, named
 from model.papers.texts import (
     LONG,
@@ -39,8 +39,8 @@ def other_name(subject: Subject) -> Measured:
     figure, right = _differences(subject, giving(subject.model))
     control, _ = _differences(subject, giving(subject.model, third=True))
     return Measured(
-        Amount(float(figure.mean()), "is the logit of the other name above the giver's"),
-        Amount(float(control.mean()), "where a third person gives"),
+        PaperQuantity(float(figure.mean()), "is the logit of the other name above the giver's"),
+        PaperQuantity(float(control.mean()), "where a third person gives"),
         f"The other name comes first of the two in {right:.0%} of the sentences.",
         len(figure) + len(control),
     )
@@ -90,8 +90,8 @@ def name_movers(subject: Subject) -> Measured:
         lost.append((last[:, sentence.id("other")] - last[:, sentence.id("giver")]).cpu().numpy())
     shares = 1 - np.mean(lost, 0) / differences.mean()
     return Measured(
-        Amount(float(shares[0]), f"of the difference is lost without {CARRIERS} heads"),
-        Amount(float(shares[1:].mean()), f"is lost without {CARRIERS} other heads"),
+        PaperQuantity(float(shares[0]), f"of the difference is lost without {CARRIERS} heads"),
+        PaperQuantity(float(shares[1:].mean()), f"is lost without {CARRIERS} other heads"),
         f"The heads are {named(carriers)}; the difference is {differences.mean():.2f}.",
         len(sentences),
         OTHERS * len(tried),
@@ -138,11 +138,13 @@ def copy_suppression(subject: Subject) -> Measured:
     gained, error = mean_error(np.array(gains)[:, 0])
     lowered = -float(direct[at])
     return Measured(
-        Amount(
+        PaperQuantity(
             min(gained, lowered),
             "in logit: what the copied word gains without the head, or loses directly by it, if that is less",
         ),
-        Amount(float(np.mean(gains, 0)[1:].mean()), "in logit: what it gains without another head"),
+        PaperQuantity(
+            float(np.mean(gains, 0)[1:].mean()), "in logit: what it gains without another head"
+        ),
         f"The head is {head_label(heads[at])}: it gives the word that comes next "
         f"{looks[at]:.2f} of its weight, and adds {brief(float(direct[at]))} to it by the direct way.",
         2 * len(effects),
@@ -191,8 +193,12 @@ def logit_lens(subject: Subject) -> Measured:
     medians = np.median(np.concatenate(ranks, 1), axis=1)
     shown = ", ".join(f"{rank:,.0f}" for rank in medians)
     return Measured(
-        Amount(float(medians[DEPTHS.index(0.5)]), "is the median rank of the answer in the middle"),
-        Amount(float(np.median(np.concatenate(others))), "is that of other positions' answers"),
+        PaperQuantity(
+            float(medians[DEPTHS.index(0.5)]), "is the median rank of the answer in the middle"
+        ),
+        PaperQuantity(
+            float(np.median(np.concatenate(others))), "is that of other positions' answers"
+        ),
         f"From the first state to the last, in quarters: {shown}, of {subject.model.config.d_vocab:,}.",
         SEEDS,
     )
@@ -227,8 +233,8 @@ def longer_texts(subject: Subject) -> Measured:
     control, _ = mean_error(lost)
     _, error = mean_error(gained - lost)
     return Measured(
-        Amount(figure, "nats a token: the end of a text is easier than its beginning"),
-        Amount(control, "nats, where another text stands before its end"),
+        PaperQuantity(figure, "nats a token: the end of a text is easier than its beginning"),
+        PaperQuantity(control, "nats, where another text stands before its end"),
         f"Texts of {length} tokens.",
         2 * len(own),
         error=error,
@@ -247,8 +253,10 @@ def greater_than(subject: Subject) -> Measured:
         controls.append(np.mean([_later(chances, other.later, other.earlier) for other in others]))
     _, error = mean_error(np.array(figures) - np.array(controls))
     return Measured(
-        Amount(float(np.mean(figures)), "of the probability, later years above earlier ones"),
-        Amount(float(np.mean(controls)), "by the years of the other sentences"),
+        PaperQuantity(
+            float(np.mean(figures)), "of the probability, later years above earlier ones"
+        ),
+        PaperQuantity(float(np.mean(controls)), "by the years of the other sentences"),
         "",
         len(sentences),
         error=error,

@@ -9,7 +9,7 @@ from model.analysis.heads.statistics import families
 from model.analysis.stream.stream import LargeNumber, largest_numbers, sub_layers
 from model.nn.intervention import Intervention
 from model.nn.places import layer_label
-from model.papers.claims import Amount, brief
+from model.papers.claims import PaperQuantity, brief
 from model.papers.subject import Measured, Subject
 from model.papers.texts import SEEDS, NotAskedError, Passage, passages
 from model.trace.arrays import Wide
@@ -27,8 +27,8 @@ def first_token(subject: Subject) -> Measured:
     weights = _joined(first, "weight")
     most = float((weights > RESTS).mean())
     return Measured(
-        Amount(float(np.nanmean(weights)), "of the weight of a row lies on the first token"),
-        Amount(float(np.nanmean(_joined(second, "weight"))), "lies on the second token"),
+        PaperQuantity(float(np.nanmean(weights)), "of the weight of a row lies on the first token"),
+        PaperQuantity(float(np.nanmean(_joined(second, "weight"))), "lies on the second token"),
         f"{most:.0%} of the heads give the first token more than {RESTS:g} of their weight (the sink metric "
         "of Gu et al. 2024).",
         SEEDS,
@@ -48,8 +48,10 @@ def sink_values(subject: Subject) -> Measured:
         float(np.nanmean(_joined(one, "value_ratio")[rests])) for one in (first, second)
     )
     return Measured(
-        Amount(figure, "times the length of the other values, where heads rest on the first token"),
-        Amount(control, "times, of the second token's value in the same heads"),
+        PaperQuantity(
+            figure, "times the length of the other values, where heads rest on the first token"
+        ),
+        PaperQuantity(control, "times, of the second token's value in the same heads"),
         f"So of {rests.mean():.0%} of the heads.",
         SEEDS,
     )
@@ -86,8 +88,8 @@ def massive(subject: Subject) -> Measured:
         numbers.append(number)
     number = numbers[int(np.argmax(ratios))]
     return Measured(
-        Amount(float(np.mean(ratios)), "times the median of its state"),
-        Amount(float(np.mean(others)), "times, the largest number of the other tokens"),
+        PaperQuantity(float(np.mean(ratios)), "times the median of its state"),
+        PaperQuantity(float(np.mean(others)), "times, the largest number of the other tokens"),
         f"The largest: {brief(number.value)} before {layer_label(number.place)}, token {number.token}, "
         f"dimension {number.dimension}.",
         len(ratios),
@@ -120,8 +122,8 @@ def massive_at_zero(subject: Subject) -> Measured:
             f"The stream of this model has no number of {LARGE:g} times the median."
         )
     return Measured(
-        Amount(float(np.mean(rises)), "nats: the loss rises with the largest number at 0"),
-        Amount(float(np.mean(others)), "nats with another number of the same token at 0"),
+        PaperQuantity(float(np.mean(rises)), "nats: the loss rises with the largest number at 0"),
+        PaperQuantity(float(np.mean(others)), "nats with another number of the same token at 0"),
         "",
         len(rises),
         len(rises),

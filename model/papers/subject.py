@@ -18,7 +18,7 @@ from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import Through, unchanged
 from model.nn.places import Head, head_label
 from model.nn.recorder import Recorder, recording
-from model.papers.claims import Amount
+from model.papers.claims import PaperQuantity
 from model.papers.texts import NotAskedError, Passage
 from model.trace.arrays import Wide
 from model.trace.records import Token
@@ -39,8 +39,8 @@ class Measured:
     one.
     """
 
-    figure: Amount
-    control: Amount
+    figure: PaperQuantity
+    control: PaperQuantity
     note: str = ""
     prompts: int = 0
     seeds: int = 0

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from model.papers.asking import MEASUREMENTS
-from model.papers.claims import Amount, VerdictRule, brief, claims
+from model.papers.claims import PaperQuantity, VerdictRule, brief, claims
 from tests.cases import each
 
 
@@ -72,5 +72,5 @@ def test_the_words_of_a_rule_name_its_bounds() -> None:
 )
 def test_numbers_have_three_digits(value: float, written: str) -> None:
     assert brief(value) == written
-    assert str(Amount(value, "nats")) == f"{written} nats"
-    assert float(Amount(value, "nats")) == value
+    assert str(PaperQuantity(value, "nats")) == f"{written} nats"
+    assert float(PaperQuantity(value, "nats")) == value
