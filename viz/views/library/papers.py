@@ -192,9 +192,10 @@ def _words(claim: PaperClaim, result: PaperResult | None) -> str:
     """HTML of a card: the claim, the paper's figure, and what was or would be measured here."""
     paper = claim.figure_of_the_paper
     parts = [("The paper", f"{html.escape(paper.words)}<small>{html.escape(paper.source)}</small>")]
-    verdict, measured = "", f"{html.escape(claim.measured)} {html.escape(claim.rule.words)}"
+    verdict, measured = "", html.escape(claim.measured)
     if result is None:
-        parts.append(("Here", f'<span class="quiet">{measured}</span>'))
+        rule = html.escape(claim.rule.words)
+        parts.append(("Here", f'<span class="quiet">{measured} {rule}</span>'))
     else:
         kind, sign = _SIGNS[result.verdict]
         verdict = f'<span class="verdict {kind}">{sign} {result.verdict}</span>'
