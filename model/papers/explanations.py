@@ -23,7 +23,7 @@ from model.nn.recorder import Recorder, recording
 from model.papers.claims import PaperQuantity
 from model.papers.subject import Measured, Subject, mean_error
 from model.papers.texts import PROMPTS, SEEDS, NotAskedError, Passage, agreeing, passages
-from model.trace.arrays import Wide
+from model.trace.arrays import Array, Wide
 from model.trace.records import Attention
 from model.trace.trace import Trace
 
@@ -209,7 +209,7 @@ class Case:
         crossing = [one for one in self.trace.attention if one.kind == "cross"]
         return crossing or list(self.trace.attention)
 
-    def over_heads(self, of_head: Callable[[Attention, int], Wide]) -> Wide:
+    def over_heads(self, of_head: Callable[[Attention, int], Array | Wide]) -> Wide:
         """(T,): the sum over all heads that read the text of a (Q, K) array: of the last query, or of an
         encoder over all queries."""
         total = np.zeros(len(self.trace.tokens))
@@ -237,7 +237,7 @@ class Case:
 
     def last_layer(self) -> Wide:
         """(T,): the mean weights of the last layer."""
-        mean = np.mean(list(head_weights(self.readers()[-1:])), 0, dtype=np.float64)
+        mean: Wide = np.array(list(head_weights(self.readers()[-1:])), np.float64).mean(0)
         return (mean.mean(0) if self._all_queries else mean[-1])[: self.tokens]
 
     def rollout(self) -> Wide:
@@ -460,7 +460,7 @@ def value_zeroing(subject: Subject) -> Measured:
         for layer in layers:
             moved = output_without_values(subject, passage, layer, nouns)[:, row]
             zeroed += moved
-            mean = np.mean(list(head_weights([trace.attention[layer]])), 0, dtype=np.float64)
+            mean: Wide = np.array(list(head_weights([trace.attention[layer]])), np.float64).mean(0)
             weights += mean[row, list(nouns)]
         shares.append((zeroed[0] / zeroed.sum(), weights[0] / weights.sum()))
     own, theirs = np.array(shares).T

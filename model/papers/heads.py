@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from model.analysis.attribution.head_maps import head_map, where_read
 from model.analysis.attribution.head_matrices import divided, fold, table_factor
@@ -32,6 +33,7 @@ from model.trace.records import NormRecord
 from model.trace.trace import Trace
 from model.training.checkpoints import shipped_training_run, shipped_training_runs
 
+Places = NDArray[np.int64]  # of tokens or words in a list
 PREFIX = "of the weight of a row, on what followed the same token before"
 CLEAR = 0.3  # of a row: a head that gives less has no such job
 COPIES = 0.5  # a copying score above this is called copying
@@ -173,7 +175,7 @@ def copying(subject: Subject) -> Measured:
         for value, norm, written in maps
     ]
 
-    def scores(order: Wide | slice) -> Wide:
+    def scores(order: Places | slice) -> Wide:
         with subject.turn():
             products = (output[order].T @ read).astype(np.float64)  # (C, C)
         return np.array(
@@ -287,12 +289,12 @@ def successors(subject: Subject) -> Measured:
     _, output = token_tables(model, trace)
     heads, logits = [], []
     for attention in trace.attention[1:]:
-        norm = where_read(model, trace, attention, "value")
-        is_normed = isinstance(norm, NormRecord)
-        read = divided(norm, states) if is_normed else states
+        where = where_read(model, trace, attention, "value")
+        norm = where if isinstance(where, NormRecord) else None
+        read = states if norm is None else divided(norm, states)
         for head in range(attention.heads):
             value = head_map(model, trace, attention, head, "value").matrix
-            folded = fold(norm if is_normed else None, value)
+            folded = fold(norm, value)
             heads.append((attention.name, head))
             logits.append(read @ folded.T @ wide(model.w_o(attention.name, head)).T)
     if not heads:
@@ -304,11 +306,11 @@ def successors(subject: Subject) -> Measured:
         choices.append(of_order.argmax(-1))
         start += len(rows)
 
-    def shares(following: Callable[[int], Wide]) -> Wide:
+    def shares(following: Callable[[int], Places]) -> Wide:
         hits = [chosen == following(chosen.shape[1]) for chosen in choices]
         return np.asarray(np.concatenate(hits, 1).mean(1))
 
-    own = shares(lambda count: np.arange(1, count + 1))
+    own = shares(lambda count: np.arange(1, count + 1, dtype=np.int64))
     chance = [float(shares(partial(_mixed, seed=seed)).max()) for seed in range(SEEDS)]
     best = int(own.argmax())
     return Measured(
@@ -320,7 +322,7 @@ def successors(subject: Subject) -> Measured:
     )
 
 
-def _mixed(count: int, seed: int) -> Wide:
+def _mixed(count: int, seed: int) -> Places:
     """(count,): the next word of each word but the last, in an order by chance."""
     ring = np.random.default_rng(seed).permutation(count + 1)
     following = np.empty(count + 1, np.int64)

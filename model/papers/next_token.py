@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from model.analysis.heads.contributions import parts_of_logit
 from model.nn.places import Head, head_label
@@ -22,7 +23,7 @@ from model.papers.texts import (
     require_decoder,
     year_sentences,
 )
-from model.trace.arrays import Wide
+from model.trace.arrays import Array, Wide
 from model.trace.trace import Trace
 
 OTHERS = 3  # draws of other heads for each text
@@ -180,7 +181,7 @@ def logit_lens(subject: Subject) -> Measured:
     others: list[Wide] = []
     for passage in passages(subject.model):
         trace = subject.trace(passage)
-        answers = trace.require_prediction().all.argmax(-1)
+        answers = np.asarray(trace.require_prediction().all.argmax(-1), np.int64)
         states = trace.residual["decoder"]
         with subject.turn():
             read = [
@@ -204,7 +205,7 @@ def logit_lens(subject: Subject) -> Measured:
     )
 
 
-def _ranks(logits: Wide, answers: Wide) -> Wide:
+def _ranks(logits: Array, answers: NDArray[np.int64]) -> Wide:
     """(token,): 1 where the answer has the largest logit."""
     own = np.take_along_axis(logits, answers[:, None], -1)
     ranks: Wide = (logits > own).sum(-1) + 1.0

@@ -20,7 +20,7 @@ from model.nn.places import Head, head_label
 from model.nn.recorder import Recorder, recording
 from model.papers.claims import PaperQuantity
 from model.papers.texts import NotAskedError, Passage
-from model.trace.arrays import Wide
+from model.trace.arrays import Array, Wide
 from model.trace.records import Token
 from model.trace.trace import Trace
 
@@ -118,7 +118,7 @@ class Subject:
 
     def mean_weights(
         self, passages: Sequence[Passage], ablated: frozenset[Head] = frozenset()
-    ) -> dict[Head, Wide]:
+    ) -> dict[Head, Array]:
         """(query, key) by head: the mean over passages of one length."""
         recorder = Recorder(
             Intervention(ablated=ablated),
@@ -131,7 +131,7 @@ class Subject:
         return {
             (one.place.name, head): rows
             for one in recorder.attention
-            for head, rows in enumerate(one.steps["weights"].double().mean(0).cpu().numpy())
+            for head, rows in enumerate(one.steps["weights"].float().mean(0).cpu().numpy())
         }
 
     def losses(self, passages: Sequence[Passage], intervention: Intervention = UNCHANGED) -> Wide:
