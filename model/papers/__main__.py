@@ -22,16 +22,8 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m model
         "--claims", nargs="+", metavar="CLAIM", choices=list(claims()), help=", ".join(claims())
     )
     options = parser.parse_args(arguments)
-    from model.papers.report import report
-
     try:
-        answers = {name: _answers(name, tuple(options.claims or ())) for name in options.models}
-        written = report(answers)
-        if options.output is None:
-            print(written, end="")
-        else:
-            options.output.write_text(written, encoding="utf-8")
-            print(f"Wrote {options.output}.", file=sys.stderr)
+        _ask(options.models, tuple(options.claims or ()), options.output)
     except ValueError as refusal:
         print(f"{program}: {refusal}", file=sys.stderr)
         return 2
@@ -39,25 +31,31 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m model
         print(f"{program}: {error.filename or options.output}: {error.strerror}.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nStopped.", file=sys.stderr)
+        kept = "" if options.output is None else f" What was answered is in {options.output}."
+        print(f"\nStopped.{kept}", file=sys.stderr)
         return 130
     return 0
 
 
-def _answers(name: str, names: tuple[str, ...]) -> tuple[PaperResult, ...]:
-    """The answers of one model; a line of a terminal for each."""
+def _ask(models: Sequence[str], names: tuple[str, ...], output: Path | None) -> None:
+    """Asks one model after another; a line of a terminal for each answer. A file has what is known so far."""
     from model.loading.registry import load_model
     from model.papers.asking import running
+    from model.papers.report import report
 
-    results: tuple[PaperResult, ...] = ()
-    for answered in running(load_model(name), names):
-        results = answered.results
-        for one in results[-1:]:
-            done = f"{answered.done} of {answered.total}"
-            print(
-                f"{name}: {done}: {one.title}: {one.verdict} ({one.seconds:.1f} s)", file=sys.stderr
-            )
-    return results
+    answers: dict[str, tuple[PaperResult, ...]] = {}
+    for model in models:
+        for answered in running(load_model(model), names):
+            answers[model] = answered.results
+            for one in answered.results[-1:]:
+                done = f"{model}: {answered.done} of {answered.total}: {one.title}"
+                print(f"{done}: {one.verdict} ({one.seconds:.1f} s)", file=sys.stderr)
+            if output is not None:
+                output.write_text(report(answers), encoding="utf-8")
+    if output is None:
+        print(report(answers), end="")
+    else:
+        print(f"Wrote {output}.", file=sys.stderr)
 
 
 if __name__ == "__main__":
