@@ -42,6 +42,7 @@ FLOORS = {
         "profile",
         "code",
         "training",
+        "papers",
         "serving",
     ),
     "viz": (

@@ -1,11 +1,12 @@
 """Writes what the search lists: `python -m tools.catalogue`, after a new page, view, term, question, worked
-example or example."""
+example, example or claim of a paper."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from urllib.parse import urlencode
 
+from model.papers.claims import claims
 from model.worked import examples
 from viz.explorer.assets import STATIC
 from viz.state.link import address, to_link
@@ -13,6 +14,7 @@ from viz.state.navigation import PLACES
 from viz.state.presets import EXAMPLES
 from viz.views.experiments.experiments import experiments
 from viz.views.glossary.glossary import TERMS
+from viz.views.library.papers import PAPER
 from viz.views.library.questions import questions
 from viz.views.worked.choice import TOPICS
 
@@ -54,6 +56,10 @@ def goals() -> Iterator[Goal]:
         yield Goal(
             "Experiment", one.question, one.link, one.title, "; ".join((one.topic, *one.choices))
         )
+    for claim in claims().values():
+        link = address("/papers", {PAPER: claim.name})
+        source = claim.figure_of_the_paper.source
+        yield Goal("Paper", claim.title, link, claim.claim, "; ".join((source, claim.also)))
     for term in TERMS:
         link = address("/glossary", {"term": term.name})
         yield Goal("Term", term.name, link, term.meaning, "; ".join(term.also))

@@ -17,6 +17,7 @@ WITHOUT = (
     "examples",
     "library",
     "experiments",
+    "papers",
     "for_a_class",
     "corpus",
 )

@@ -1,4 +1,4 @@
-"""Starts the app, opens a view of it, or writes a trace file or a profile.
+"""Starts the app, opens a view of it, or writes a trace file, a profile or a report on results of papers.
 
 Bad input gets a sentence, and exit code 2.
 
@@ -16,6 +16,7 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"  # of the repository; a w
 USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--no-browser]
        %(prog)s record MODEL TEXT.txt -o TRACE.safetensors [--full] [--by-layer] [--lines]
        %(prog)s profile MODEL CORPUS.txt -o FOLDER [--workers N | --cluster ADDRESS]
+       %(prog)s papers MODEL … [-o REPORT.md]
        %(prog)s --version | --help"""
 
 
@@ -27,6 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             from model.profile.__main__ import main as profile
 
             sys.exit(profile(given[1:], f"{program()} profile"))
+        if given[:1] == ["papers"]:
+            from model.papers.__main__ import main as papers
+
+            sys.exit(papers(given[1:], f"{program()} papers"))
         if given[:1] == ["record"]:
             _record(_record_parser().parse_args(given[1:]))
         else:
@@ -56,7 +61,7 @@ def _start_parser() -> argparse.ArgumentParser:
         description="Starts the app and opens it in the browser: with nothing more, its first page; with a "
         "model and a text, one head reading that text; with a trace file, what was recorded. "
         "`record` runs a model on a text and writes such a file; `profile` writes what each head does over a "
-        "whole corpus.",
+        "whole corpus; `papers` asks models what papers have found.",
     )
     parser.add_argument(
         "model", nargs="?", help="a name in the list of models, a hub id, a folder, or a trace file"

@@ -66,10 +66,10 @@ R = TypeVar("R", bound=Passes)  # type: ignore[type-arg]
 
 
 class PassesOf(Jobs[K, R]):
-    """At most one run for a key. The last runs are kept with their results. made: makes a run."""
+    """At most one run for a key. The last `kept` runs stay with their results. made: makes a run."""
 
-    def __init__(self, made: Callable[[Hashable], R]) -> None:
-        super().__init__(KEPT)
+    def __init__(self, made: Callable[[Hashable], R], kept: int = KEPT) -> None:
+        super().__init__(kept)
         self._made = made
 
     def started(self, key: K, work: Callable[[R], Iterator[Found]], visitor: Hashable = None) -> R:

@@ -252,6 +252,14 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             has_views=False,
         ),
         PageEntry(
+            "pages/papers.py",
+            "Results of papers",
+            "What papers have found about attention, asked of the open model.",
+            reads=False,
+            has_beats=False,
+            has_views=False,
+        ),
+        PageEntry(
             "pages/glossary.py",
             "Glossary",
             "Each term in one sentence, with the page where it is used.",

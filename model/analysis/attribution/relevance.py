@@ -129,7 +129,7 @@ class _Runs:
         stack = trace.source
         self.first = next(one.name for one in trace.attention if one.stack == stack)
         self.own = torch.tensor(trace.residual[stack][0])  # (T, C)
-        self.without = torch.tensor(_left_out(model, trace), dtype=torch.float32)
+        self.without = torch.tensor(states_without_tokens(model, trace), dtype=torch.float32)
 
     def logits(self, states: Tensor) -> list[float]:
         """(R,): of each row of states (R, T, C)."""
@@ -195,7 +195,7 @@ class _Runs:
         return lead if self.against is None else lead - logit(self.against)
 
 
-def _left_out(model: "Model", trace: Trace) -> Wide:
+def states_without_tokens(model: "Model", trace: Trace) -> Wide:
     """(T, C): the states before the first layer, each as if its token had the mean vector."""
     stack = trace.source
     summands = trace.summands[stack]

@@ -1,0 +1,191 @@
+"""The claims: what a paper says, the figure that it prints, and the rule by which a model's own figure is
+judged. They stand in claims.toml. Pure."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+_FILE = Path(__file__).with_suffix(".toml")
+PaperVerdict = Literal["holds here", "does not hold here", "cannot be asked of this model"]
+HOLDS: PaperVerdict = "holds here"
+HOLDS_NOT: PaperVerdict = "does not hold here"
+NOT_ASKED: PaperVerdict = "cannot be asked of this model"
+VERDICTS: tuple[PaperVerdict, ...] = (HOLDS, HOLDS_NOT, NOT_ASKED)
+
+
+def brief(value: float) -> str:
+    """A number in three digits: 0.914, 12.3, 1,540; 0.0000123 is "1.2e−05"."""
+    size = abs(value)
+    decimals = 3 if size < 1 else 2 if size < 10 else 1 if size < 100 else 0
+    written = f"{size:.1e}" if 0 < size < 0.0005 else f"{size:,.{decimals}f}"
+    return f"{'−' if value < 0 else ''}{written.replace('-', '−')}"
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """What a paper prints, in words, and where: authors, year, section or figure."""
+
+    words: str
+    source: str
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True)
+class PaperQuantity:
+    """A number with its unit in words: 0.91 of the weight of a row."""
+
+    value: float
+    unit: str
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{brief(self.value)} {self.unit}".strip()
+
+
+@dataclass(frozen=True)
+class VerdictRule:
+    """When a claim holds: each condition that is given must be met by the figure and its control.
+
+    at_least, at_most: bounds of the figure. times: it is at least so many times the control, and above it.
+    share: it is at most this share of the control. above, below: it lies at least so far over or under the
+    control. errors: that distance is at least so many standard errors, where one is known.
+    """
+
+    at_least: float | None = None
+    at_most: float | None = None
+    times: float | None = None
+    share: float | None = None
+    above: float | None = None
+    below: float | None = None
+    errors: float | None = None
+
+    def __post_init__(self) -> None:
+        if all(value is None for value in vars(self).values()):
+            raise ValueError("A rule without a condition judges nothing.")
+
+    def holds(self, figure: float, control: float, error: float | None = None) -> bool:
+        """Whether a figure beside its control meets every condition. error: the standard error of their
+        difference."""
+        apart = figure - control
+        conditions = {
+            "at_least": lambda bound: figure >= bound,
+            "at_most": lambda bound: figure <= bound,
+            "times": lambda bound: figure >= bound * control and apart > 0,
+            "share": lambda bound: figure <= bound * control,
+            "above": lambda bound: apart >= bound,
+            "below": lambda bound: -apart >= bound,
+            "errors": lambda bound: error is None or abs(apart) >= bound * error,
+        }
+        given = {name: bound for name, bound in vars(self).items() if bound is not None}
+        return all(conditions[name](bound) for name, bound in given.items())
+
+    @property
+    def words(self) -> str:
+        """The rule as a sentence."""
+        words = {
+            "at_least": "at least {}",
+            "at_most": "at most {}",
+            "times": "at least {} times the control",
+            "share": "at most {} times the control",
+            "above": "at least {} above the control",
+            "below": "at least {} below the control",
+            "errors": "at least {} standard errors away from it",
+        }
+        given = [
+            words[name].format(f"{bound:,g}")
+            for name, bound in vars(self).items()
+            if bound is not None
+        ]
+        return f"Holds where the figure is {' and '.join(given)}."
+
+
+@dataclass(frozen=True)
+class PaperClaim:
+    """One result of a paper as it is asked of a model.
+
+    name: of the function that computes it, with hyphens. measured: what is computed here, as figure and as
+    control, in a sentence. link: the address of the view that shows it on a text. also: other words that
+    the search finds it by.
+    """
+
+    name: str
+    topic: str
+    title: str
+    claim: str
+    figure_of_the_paper: PaperFigure
+    measured: str
+    rule: VerdictRule
+    link: str
+    also: str = ""
+
+
+@dataclass(frozen=True)
+class PaperResult:
+    """A claim, asked of one model.
+
+    figure, control: None where it cannot be asked. reason: why the verdict is what it is, in a sentence.
+    prompts, seeds: how many texts were read, and how many draws by chance were made; 0: none. seconds: what
+    it took.
+    """
+
+    name: str
+    title: str
+    claim: str
+    figure_of_the_paper: PaperFigure
+    measured: str
+    rule: str
+    link: str
+    model: str
+    verdict: PaperVerdict
+    reason: str
+    figure: PaperQuantity | None = None
+    control: PaperQuantity | None = None
+    prompts: int = 0
+    seeds: int = 0
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def source(self) -> str:
+        """The paper: authors, year, section or figure."""
+        return self.figure_of_the_paper.source
+
+
+def result_of(
+    claim: PaperClaim, model: str, verdict: PaperVerdict, reason: str, **more: Any
+) -> PaperResult:
+    """A claim with its answer. more: the fields of `PaperResult` that are known."""
+    return PaperResult(
+        claim.name,
+        claim.title,
+        claim.claim,
+        claim.figure_of_the_paper,
+        claim.measured,
+        claim.rule.words,
+        claim.link,
+        model,
+        verdict,
+        reason,
+        **more,
+    )
+
+
+@cache
+def claims() -> Mapping[str, PaperClaim]:
+    """All of them by name, in the order of the list."""
+    listed: list[dict[str, Any]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))["claim"]
+    entries = [
+        PaperClaim(
+            figure_of_the_paper=PaperFigure(entry.pop("paper"), entry.pop("source")),
+            rule=VerdictRule(**entry.pop("rule")),
+            **entry,
+        )
+        for entry in listed
+    ]
+    return {claim.name: claim for claim in entries}

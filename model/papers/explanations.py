@@ -1,0 +1,503 @@
+"""Claims about attention as an explanation: what changes when weights are shuffled, and which reading of them
+names the tokens that matter.
+
+Axes: R rows of a batch, H heads, Q queries, K keys, T tokens of the text, C d_model, D width of a head.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.analysis.attribution.relevance import rank_correlation, relevances, states_without_tokens
+from model.analysis.attribution.score_parts import edge_values
+from model.analysis.heads.labels import allowed_cells
+from model.analysis.heads.statistics import head_weights, rolled
+from model.nn.patches import SiteKind, Through, for_each_head
+from model.nn.places import Head
+from model.nn.recorder import Recorder, recording
+from model.papers.claims import PaperQuantity
+from model.papers.subject import Measured, Subject, mean_error
+from model.papers.texts import PROMPTS, SEEDS, NotAskedError, Passage, agreeing, passages
+from model.trace.arrays import Array, Wide
+from model.trace.records import Attention
+from model.trace.trace import Trace
+
+TOGETHER = 4  # counts of tokens that are left out in one batch
+MOST_LAYERS = 3  # in which values are set to zero, evenly spaced
+DRAWN, ORDERS = 4, 3  # heads of a text, and orders by chance of the weights of each
+FAR, NEAR = 0.3, 0.05  # Jensen–Shannon divergence in nats (0.69 at most), and change of the output
+
+
+def shuffled_weights(subject: Subject) -> Measured:
+    """The weights of one head in another order, row by row: how far the output moves, in the median over
+    heads. Control: the weights of all heads at once."""
+    shuffles = subject.once(_shuffles)
+    return Measured(
+        PaperQuantity(
+            float(np.median(shuffles.moved)),
+            "is how far the output moves (1 at most), one head shuffled",
+        ),
+        PaperQuantity(
+            float(np.median(shuffles.all_moved)), "is how far it moves with all heads shuffled"
+        ),
+        _output(subject),
+        SEEDS,
+        shuffles.moved.size,
+    )
+
+
+def adversarial_weights(subject: Subject) -> Measured:
+    """The share of heads for which one of ORDERS orders of the weights is far from the own one, and moves the
+    output by NEAR at most. Control: of the texts, with all heads at once."""
+    shuffles = subject.once(_shuffles)
+    spared = ((shuffles.moved <= NEAR) & (shuffles.apart >= FAR)).any(-1)
+    all_spared = ((shuffles.all_moved <= NEAR) & (shuffles.all_apart >= FAR)).any(-1)
+    return Measured(
+        PaperQuantity(float(spared.mean()), "of the heads have other weights that do the same"),
+        PaperQuantity(float(all_spared.mean()), "of the texts, where all heads get other weights"),
+        f"Other weights: {FAR:g} nats away or more (Jensen–Shannon). {_output(subject)}",
+        SEEDS,
+        shuffles.moved.size,
+    )
+
+
+def _output(subject: Subject) -> str:
+    if subject.model.config.shape == "encoder":
+        return "The output is the final vectors: how far they move, as a share of their length."
+    return "The output is the prediction after the last token: total variation distance."
+
+
+class _Shuffles(NamedTuple):
+    """How far outputs move, and how far the weights lie from the own ones."""
+
+    moved: Wide  # (text, head, order)
+    apart: Wide  # (text, head, order): Jensen–Shannon, in the mean over rows
+    all_moved: Wide  # (text, order)
+    all_apart: Wide  # (text, order)
+
+
+def _shuffles(subject: Subject) -> _Shuffles:
+    heads = subject.heads()
+    by_text: list[tuple[Wide, Wide, Wide, Wide]] = []
+    for seed, passage in enumerate(passages(subject.model)):
+        random = np.random.default_rng(seed)
+        trace = subject.trace(passage)
+        drawn = [heads[at] for at in random.permutation(len(heads))[:DRAWN]]
+        single = [{head: _shuffled(trace, head, random)} for head in drawn for _ in range(ORDERS)]
+        whole = [{head: _shuffled(trace, head, random) for head in heads} for _ in range(ORDERS)]
+        rows = [*single, *whole]
+        before = subject.ended([passage])
+        moved = np.concatenate(
+            [
+                output_moved(
+                    subject,
+                    before,
+                    subject.ended([passage] * len(some), through=weights_put(some)),
+                )
+                for some in _batches(rows, subject.rows(passage))
+            ]
+        )
+        apart = np.array(
+            [np.mean([_apart(trace, head, of[head]) for head in of]) for of in rows], np.float64
+        )
+        shape = len(drawn), ORDERS
+        count = len(single)
+        by_text.append(
+            (
+                moved[:count].reshape(shape),
+                apart[:count].reshape(shape),
+                moved[count:],
+                apart[count:],
+            )
+        )
+    return _Shuffles(*(np.array(each) for each in zip(*by_text, strict=True)))
+
+
+def _batches(rows: Sequence[Mapping[Head, Wide]], most: int) -> list[Sequence[Mapping[Head, Wide]]]:
+    return [rows[start : start + most] for start in range(0, len(rows), most)]
+
+
+def _shuffled(trace: Trace, head: Head, random: np.random.Generator) -> Wide:
+    """(Q, K): the weights of one head, each row in another order among the keys that it may look at."""
+    attention = trace.find(head[0])
+    weights = attention.weights(head[1]).astype(np.float64)
+    for row, allowed in zip(weights, allowed_cells(attention, head[1]), strict=True):
+        row[allowed] = random.permutation(row[allowed])
+    return weights
+
+
+def _apart(trace: Trace, head: Head, other: Wide) -> float:
+    """The Jensen–Shannon divergence of rows of weights, in nats, in the mean over rows."""
+    own = trace.find(head[0]).weights(head[1]).astype(np.float64)
+    middle = (own + other) / 2
+
+    def divergence(rows: Wide) -> Wide:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(rows > 0, rows * np.log(rows / middle), 0.0).sum(-1)
+
+    return float(((divergence(own) + divergence(other)) / 2).mean())
+
+
+def weights_put(rows: Sequence[Mapping[Head, Wide]]) -> Through:
+    """Puts other weights (Q, K) into some heads of each row of a batch: their outputs become these weights
+    times the values of the pass."""
+    values: dict[str, Tensor] = {}
+    names = {name for row in rows for name, _ in row}
+
+    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
+        if name not in names:
+            return x
+        if kind == "value":
+            values[name] = x
+        if kind != "output":
+            return x
+        value, changed = for_each_head(values.pop(name), x.shape[1]), x.clone()
+        for number, row in enumerate(rows):
+            for (place, head), weights in row.items():
+                if place == name:
+                    changed[number, head] = torch.as_tensor(weights).to(x) @ value[number, head]
+        return changed
+
+    return through
+
+
+def output_moved(subject: Subject, before: Tensor, after: Tensor) -> Wide:
+    """(R,): how far the output lies from that of the unchanged pass, one row. Of a model that predicts: the
+    total variation distance of the prediction after the last token. Of an encoder: how far the final vectors
+    moved, as a share of their length, in the mean."""
+    if subject.model.config.shape == "encoder":
+        lengths = torch.linalg.vector_norm(before.double(), dim=-1)
+        shares = torch.linalg.vector_norm((after - before).double(), dim=-1) / lengths
+        return np.asarray(shares.mean(-1).cpu().numpy())
+    chances, own = (one[:, -1].double().softmax(-1) for one in (after, before))
+    return np.asarray(((chances - own).abs().sum(-1) / 2).cpu().numpy())
+
+
+# Which tokens matter: told by an order of the tokens, and found out by leaving them out.
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A text, what its tokens weigh by some reading of attention, and what leaving them out does."""
+
+    subject: Subject
+    passage: Passage
+    trace: Trace
+
+    @property
+    def own_last(self) -> bool:
+        """Whether the text ends with the token that predicts, which is never left out."""
+        return self.subject.model.config.shape == "decoder"
+
+    @property
+    def answer(self) -> int:
+        """The likeliest next token."""
+        return int(self.trace.require_prediction().after(-1).argmax())
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that may be left out, from the first on."""
+        return len(self.trace.tokens) - self.own_last
+
+    def readers(self) -> list[Attention]:
+        """The sub-layers that bring the text to where the output is read: of two stacks cross-attention."""
+        crossing = [one for one in self.trace.attention if one.kind == "cross"]
+        return crossing or list(self.trace.attention)
+
+    def over_heads(self, of_head: Callable[[Attention, int], Array | Wide]) -> Wide:
+        """(T,): the sum over all heads that read the text of a (Q, K) array: of the last query, or of an
+        encoder over all queries."""
+        total = np.zeros(len(self.trace.tokens))
+        for attention in self.readers():
+            for head in range(attention.heads):
+                rows = of_head(attention, head).astype(np.float64)
+                total += rows.mean(0) if self._all_queries else rows[-1]
+        return total[: self.tokens]
+
+    @property
+    def _all_queries(self) -> bool:
+        return self.subject.model.config.shape == "encoder"
+
+    def weights(self) -> Wide:
+        """(T,): the weight on each token."""
+        return self.over_heads(lambda attention, head: attention.weights(head))
+
+    def norms(self) -> Wide:
+        """(T,): the lengths of weight · value · W_O (Kobayashi et al. 2020)."""
+        return self.over_heads(
+            lambda attention, head: (
+                edge_values(self.subject.model, self.trace, attention.name, head).norms
+            )
+        )
+
+    def last_layer(self) -> Wide:
+        """(T,): the mean weights of the last layer."""
+        mean: Wide = np.array(list(head_weights(self.readers()[-1:])), np.float64).mean(0)
+        return (mean.mean(0) if self._all_queries else mean[-1])[: self.tokens]
+
+    def rollout(self) -> Wide:
+        """(T,): Abnar and Zuidema 2020."""
+        rows = rolled(self.trace.attention).astype(np.float64)
+        return (rows.mean(0) if self._all_queries else rows[-1])[: self.tokens]
+
+    def weights_times_gradients(self) -> Wide:
+        """(T,): weights times the gradient of the answer's logit for them."""
+        with self.subject.turn():
+            first = next(iter(relevances(self.subject.model, self.trace, self.answer)))
+        return first.by_attention[: self.tokens]
+
+    def relevance(self) -> Wide:
+        """(T,): the relevance of each token for the answer's logit: R ← R + mean over heads of
+        max(0, gradient · weight) · R, layer by layer (Chefer et al. 2021)."""
+        gradients = weight_gradients(self.subject, self.passage, self.trace, self.answer)
+        relevance = np.eye(len(self.trace.tokens))
+        for attention in self.trace.attention:
+            weights = np.array(list(head_weights([attention])), np.float64)  # (H, Q, K)
+            positive = np.maximum(gradients[attention.name] * weights, 0).mean(0)
+            relevance = relevance + positive @ relevance
+        return relevance[-1][: self.tokens]
+
+    @cached_property
+    def until_by_weights(self) -> float:
+        """`kept_until` in the order of the weights."""
+        return self.kept_until(self.weights())
+
+    @cached_property
+    def until_by_chance(self) -> float:
+        """`kept_until` in an order by chance, another one for each text."""
+        seed = sum(token.id for token in self.trace.tokens)
+        return self.kept_until(np.random.default_rng(seed).random(self.tokens))
+
+    def left_out(self, sets: Sequence[Sequence[int]]) -> Tensor:
+        """(R, 1 or T, …): what the pass ends with where some tokens have the mean vector of the vocabulary,
+        one set in each row."""
+        stack = self.trace.source
+        first = next(one.name for one in self.trace.attention if one.stack == stack)
+        own = torch.tensor(self.trace.residual[stack][0])
+        mean = torch.tensor(states_without_tokens(self.subject.model, self.trace), dtype=own.dtype)
+        rows = own.repeat(len(sets), 1, 1)
+        for row, some in zip(rows, sets, strict=True):
+            row[list(some)] = mean[list(some)]
+        ended = []
+        most = self.subject.rows(self.passage)
+        for start in range(0, len(sets), most):
+            batch = rows[start : start + most]
+
+            def through(kind: SiteKind, name: str, x: Tensor, batch: Tensor = batch) -> Tensor:
+                return batch.to(x) if (kind, name) == ("stream", first) else x
+
+            result = self.subject.ended([self.passage] * len(batch), through=through)
+            ended.append(result if self._all_queries else result[:, -1:])
+        return torch.cat(ended)
+
+    @cached_property
+    def effects(self) -> Wide:
+        """(T,): how far the output moves without each token."""
+        changed = self.left_out([[at] for at in range(self.tokens)])
+        before = self.left_out([[]])
+        return output_moved(self.subject, before, changed)
+
+    def kept_until(self, order: Wide) -> float:
+        """The share of tokens that are left out, those with the largest numbers first, before another token
+        becomes the likeliest; 1 where none does."""
+        ranked = np.argsort(-order, kind="stable")
+        for start in range(1, len(ranked) + 1, TOGETHER):
+            counts = range(start, min(start + TOGETHER, len(ranked) + 1))
+            ended = self.left_out([ranked[:count].tolist() for count in counts])[:, -1]
+            flipped = (ended.argmax(-1) != self.answer).tolist()
+            if any(flipped):
+                return (start + flipped.index(True)) / len(ranked)
+        return 1.0
+
+
+def weight_gradients(
+    subject: Subject, passage: Passage, trace: Trace, token: int
+) -> dict[str, Wide]:
+    """(H, Q, K) by sub-layer: the gradient of a logit at the last position for each weight, which is the
+    gradient for the head's output · the value."""
+    added: dict[str, Tensor] = {}
+
+    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
+        if kind != "output":
+            return x
+        added[name] = torch.zeros_like(x, requires_grad=True)
+        return x + added[name]
+
+    model = subject.model
+    recorder = Recorder(source=model.config.source, through=through)
+    ids = [model.ids(text) for text in (passage.tokens, passage.target) if text]
+    with (
+        subject.turn(),
+        recording(recorder),
+        torch.inference_mode(False),
+        torch.enable_grad(),
+    ):
+        logit = model.module(*ids)[0, -1, token].double()
+        gradients = torch.autograd.grad(logit, list(added.values()))
+    return {
+        name: np.array(
+            [
+                of_head @ trace.find(name).value[head].T.astype(np.float64)
+                for head, of_head in enumerate(gradient[0].double().cpu().numpy())
+            ]
+        )
+        for name, gradient in zip(added, gradients, strict=True)
+    }
+
+
+def _cases(subject: Subject) -> list[Case]:
+    return [Case(subject, one, subject.trace(one)) for one in passages(subject.model)]
+
+
+def _require_answers(subject: Subject) -> None:
+    if subject.model.config.shape == "encoder":
+        raise NotAskedError("This model predicts no token that could become another one.")
+
+
+def _require_one_stack(subject: Subject) -> None:
+    if subject.model.config.shape == "encoder-decoder":
+        raise NotAskedError("The method is one for a single stack of self-attention.")
+
+
+def erasure(subject: Subject) -> Measured:
+    """Tokens are left out, those with the largest weight times gradient first: after which share of them is
+    another token the likeliest? Control: those with the largest weight first."""
+    _require_answers(subject)
+    return _flips(
+        subject,
+        Case.weights_times_gradients,
+        "of the tokens are left out before the answer changes, by weight times gradient",
+    )
+
+
+def relevance_propagation(subject: Subject) -> Measured:
+    """The same by Chefer's relevance, against the weights alone."""
+    _require_answers(subject)
+    _require_one_stack(subject)
+    return _flips(
+        subject,
+        Case.relevance,
+        "of the tokens are left out before the answer changes, by relevance",
+    )
+
+
+def _flips(subject: Subject, order: Callable[[Case], Wide], unit: str) -> Measured:
+    cases = subject.once(_cases)
+    shares = np.array([case.kept_until(order(case)) for case in cases])
+    controls = np.array([case.until_by_weights for case in cases])
+    chance = np.array([case.until_by_chance for case in cases])
+    _, error = mean_error(controls - shares)
+    return Measured(
+        PaperQuantity(float(shares.mean()), unit),
+        PaperQuantity(float(controls.mean()), "by the weight alone"),
+        f"In an order by chance: {chance.mean():.2f}.",
+        len(cases),
+        len(cases),
+        error,
+    )
+
+
+def value_norms(subject: Subject) -> Measured:
+    """Rank correlation of what each token carries, |weight · value · W_O| summed over all heads, with what
+    leaving it out does. Control: of its weights."""
+    subject.model.require("output")
+    return _correlations(subject, Case.norms, Case.weights, "of the lengths", "of the weights")
+
+
+def rollout(subject: Subject) -> Measured:
+    """Rank correlation of rollout with what leaving out each token does. Control: of the weights of the last
+    layer."""
+    _require_one_stack(subject)
+    return _correlations(
+        subject, Case.rollout, Case.last_layer, "of rollout", "of the last layer's weights"
+    )
+
+
+def _correlations(
+    subject: Subject,
+    order: Callable[[Case], Wide],
+    against: Callable[[Case], Wide],
+    name: str,
+    other: str,
+) -> Measured:
+    pairs: list[tuple[float, float]] = []
+    for case in subject.once(_cases):
+        both = [rank_correlation(numbers(case), case.effects) for numbers in (order, against)]
+        if both[0] is not None and both[1] is not None:
+            pairs.append((both[0], both[1]))
+    if len(pairs) < SEEDS // 2:
+        raise NotAskedError("The texts are too short for ranks in this model.")
+    own, theirs = np.array(pairs).T
+    _, error = mean_error(own - theirs)
+    return Measured(
+        PaperQuantity(
+            float(own.mean()), f"rank correlation {name} with the effect of leaving a token out"
+        ),
+        PaperQuantity(float(theirs.mean()), f"rank correlation {other}"),
+        "",
+        len(pairs),
+        error=error,
+    )
+
+
+def value_zeroing(subject: Subject) -> Measured:
+    """A verb, its subject and another noun: how much of the reading of both lies on the subject, by how far a
+    layer's output moves with the value of a token at zero. Control: by the weights of the same layers."""
+    sentences = agreeing(subject.model)[: PROMPTS // 2]
+    shares = []
+    for one in sentences:
+        passage, row = Passage(one.tokens), one.places["expects"]
+        trace = subject.trace(passage)
+        count = len(trace.attention)
+        layers = sorted({round(at) for at in np.linspace(0, count - 1, min(count, MOST_LAYERS))})
+        nouns = one.places["subject"], one.places["other"]
+        zeroed, weights = np.zeros(2), np.zeros(2)
+        for layer in layers:
+            moved = output_without_values(subject, passage, layer, nouns)[:, row]
+            zeroed += moved
+            mean: Wide = np.array(list(head_weights([trace.attention[layer]])), np.float64).mean(0)
+            weights += mean[row, list(nouns)]
+        shares.append((zeroed[0] / zeroed.sum(), weights[0] / weights.sum()))
+    own, theirs = np.array(shares).T
+    _, error = mean_error(own - theirs)
+    return Measured(
+        PaperQuantity(
+            float(own.mean()), "of the reading of both nouns lies on the subject, by zeroed values"
+        ),
+        PaperQuantity(float(theirs.mean()), "by the weights"),
+        "",
+        len(sentences),
+        error=error,
+    )
+
+
+def output_without_values(
+    subject: Subject, passage: Passage, layer: int, tokens: Sequence[int]
+) -> Wide:
+    """(R, T): the cosine distance of each token's output of a layer from its own, with the value of one of
+    these tokens at zero in all heads of the layer (Mohebbi et al. 2023)."""
+    model = subject.model
+    name = model.attention_names[layer]
+    stack = model.stacks()[0]
+
+    def through(kind: SiteKind, place: str, x: Tensor) -> Tensor:
+        if (kind, place) != ("value", name):
+            return x
+        zeroed = x.clone()
+        for row, token in enumerate(tokens, 1):  # row 0 is the unchanged pass
+            zeroed[row, :, token] = 0.0
+        return zeroed
+
+    recorder = Recorder(level="attention", source=model.config.source, through=through)
+    with subject.turn(), recording(recorder), torch.inference_mode():
+        model.module(model.ids(passage.tokens).expand(len(tokens) + 1, -1))
+    states = recorder.streams[stack]
+    each = (len(states) - 1) // len(model.attention_names)  # states that a layer adds
+    after = states[(layer + 1) * each].double()
+    apart = 1 - torch.cosine_similarity(after[1:], after[:1].expand_as(after[1:]), dim=-1)
+    return np.asarray(apart.cpu().numpy())

@@ -1,0 +1,151 @@
+"""Claims about the first token and about the largest numbers of the stream."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from model.analysis.heads.sinks import TokenAsKey, token_as_key
+from model.analysis.heads.statistics import families
+from model.analysis.stream.stream import LargeNumber, largest_numbers, sub_layers
+from model.nn.intervention import Intervention
+from model.nn.places import layer_label
+from model.papers.claims import PaperQuantity, brief
+from model.papers.subject import Measured, Subject
+from model.papers.texts import SEEDS, NotAskedError, Passage, passages
+from model.trace.arrays import Wide
+from model.trace.trace import Trace
+
+RESTS = 0.3  # of the weight on one token: the bound of Gu et al.
+FEW_TOKENS = 24  # of a text whose largest numbers are asked for
+LARGE = 100.0  # times the median: less is no large number
+
+
+def first_token(subject: Subject) -> Measured:
+    """The mean weight that later tokens give to the first one, over all heads and texts. Control: to the
+    second token."""
+    first, second = subject.once(_as_keys)
+    weights = _joined(first, "weight")
+    most = float((weights > RESTS).mean())
+    return Measured(
+        PaperQuantity(float(np.nanmean(weights)), "of the weight of a row lies on the first token"),
+        PaperQuantity(float(np.nanmean(_joined(second, "weight"))), "lies on the second token"),
+        f"{most:.0%} of the heads give the first token more than {RESTS:g} of their weight (the sink metric "
+        "of Gu et al. 2024).",
+        SEEDS,
+    )
+
+
+def sink_values(subject: Subject) -> Measured:
+    """In the heads that give the first token more than RESTS: the length of its value beside the mean of the
+    other tokens'. Control: the same of the second token."""
+    first, second = subject.once(_as_keys)
+    rests = _joined(first, "weight") > RESTS
+    if not rests.any():
+        raise NotAskedError(
+            f"No head of this model gives the first token more than {RESTS:g} of its weight."
+        )
+    figure, control = (
+        float(np.nanmean(_joined(one, "value_ratio")[rests])) for one in (first, second)
+    )
+    return Measured(
+        PaperQuantity(
+            figure, "times the length of the other values, where heads rest on the first token"
+        ),
+        PaperQuantity(control, "times, of the second token's value in the same heads"),
+        f"So of {rests.mean():.0%} of the heads.",
+        SEEDS,
+    )
+
+
+def _as_keys(subject: Subject) -> tuple[list[TokenAsKey], list[TokenAsKey]]:
+    """The first and the second token as keys of self-attention, text by text."""
+    first, second = [], []
+    for passage in passages(subject.model):
+        trace = subject.trace(passage)
+        for family in families(trace):
+            if not family.cross and len(family.keys(trace)) > 2:
+                first.append(token_as_key(subject.model, trace, family, 0))
+                second.append(token_as_key(subject.model, trace, family, 1))
+    if not first:
+        raise NotAskedError("This model has no self-attention over more than two tokens.")
+    return first, second
+
+
+def _joined(keys: Sequence[TokenAsKey], name: str) -> Wide:
+    return np.concatenate([np.asarray(getattr(one, name), np.float64) for one in keys])
+
+
+def massive(subject: Subject) -> Measured:
+    """How many times the median of its state the largest number of the stream is, in the mean over texts.
+    Control: the largest number of the same state at other tokens."""
+    ratios, others, numbers = [], [], []
+    for _, trace, number in subject.once(_largest):
+        state = np.abs(_state(trace, number)).astype(np.float64)
+        median = float(np.median(state))
+        state[number.token] = 0.0
+        ratios.append(number.ratio)
+        others.append(float(state.max()) / median if median else np.inf)
+        numbers.append(number)
+    number = numbers[int(np.argmax(ratios))]
+    return Measured(
+        PaperQuantity(float(np.mean(ratios)), "times the median of its state"),
+        PaperQuantity(float(np.mean(others)), "times, the largest number of the other tokens"),
+        f"The largest: {brief(number.value)} before {layer_label(number.place)}, token {number.token}, "
+        f"dimension {number.dimension}.",
+        len(ratios),
+    )
+
+
+def massive_at_zero(subject: Subject) -> Measured:
+    """How much the loss of a text rises with its largest number at 0. Control: with another number of the
+    same token at 0."""
+    if subject.model.config.shape == "encoder":
+        raise NotAskedError("This model predicts no next token, so it has no loss.")
+    rises, others = [], []
+    for seed, (passage, trace, number) in enumerate(subject.once(_largest)):
+        if number.ratio < LARGE:
+            continue
+        width = _state(trace, number).shape[1]
+        other = int(
+            np.random.default_rng(seed).choice(np.delete(np.arange(width), number.dimension))
+        )
+        before = float(subject.losses([passage]).mean())
+
+        def loss(dimension: int, number: LargeNumber = number, passage: Passage = passage) -> float:
+            gone = frozenset({(number.place, number.token, dimension, 0.0)})
+            return float(subject.losses([passage], Intervention(stream=gone)).mean())
+
+        rises.append(loss(number.dimension) - before)
+        others.append(loss(other) - before)
+    if len(rises) < SEEDS // 2:
+        raise NotAskedError(
+            f"The stream of this model has no number of {LARGE:g} times the median."
+        )
+    return Measured(
+        PaperQuantity(float(np.mean(rises)), "nats: the loss rises with the largest number at 0"),
+        PaperQuantity(float(np.mean(others)), "nats with another number of the same token at 0"),
+        "",
+        len(rises),
+        len(rises),
+    )
+
+
+def _largest(subject: Subject) -> list[tuple[Passage, Trace, LargeNumber]]:
+    """The largest number of each text, in the stream of the last stack."""
+    largest = []
+    for passage in passages(subject.model, FEW_TOKENS):
+        trace = subject.trace(passage)
+        stack = trace.attention[-1].stack
+        numbers = [one for one in largest_numbers(trace, 50) if one.place.startswith(stack)]
+        if numbers:
+            largest.append((passage, trace, max(numbers, key=lambda one: one.ratio)))
+    if not largest:
+        raise NotAskedError("The stream of this model is not known.")
+    return largest
+
+
+def _state(trace: Trace, number: LargeNumber) -> Wide:
+    """(token, d_model): the state in which a large number is read."""
+    stack = trace.find(number.place).stack
+    before = sub_layers(trace, stack).index(number.place)
+    return np.asarray(trace.residual[stack][before], np.float64)
