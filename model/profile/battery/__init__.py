@@ -10,6 +10,7 @@ the answer directly through the head and without it.
 """
 
 from model.profile.battery.asking import labels as labels
+from model.profile.battery.kinds import BY_NAME as BY_NAME
 from model.profile.battery.kinds import CLEAR as CLEAR
 from model.profile.battery.kinds import KINDS as KINDS
 from model.profile.battery.kinds import TIMES as TIMES

@@ -59,9 +59,9 @@ def head_effects(model: "Model", looks: pd.DataFrame) -> dict[HeadLabel, HeadEff
     columns = (asked[name].tolist() for name in ("layer", "head", "label"))
     keys: list[HeadLabel] = list(zip(*columns, strict=True))
     given = {key for key, is_given in zip(keys, asked["given"], strict=True) if is_given}
-    direct = _direct(model, prompts)
+    direct = added_directly(model, prompts)
     wanted = given | _standing_out(direct, [key for key in keys if key not in given])
-    left_out = _left_out(model, prompts, wanted)
+    left_out = changes_without(model, prompts, wanted)
     found = {}
     for key in keys:
         measure, reasons = measure_of(model, key[0]), []
@@ -121,7 +121,8 @@ def _texts(prompt: Prompt) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
 # The direct effects: one recorded pass for each prompt that has an answer.
 
 
-def _direct(model: "Model", prompts: Iterable[Prompt]) -> dict[HeadLabel, Change]:
+def added_directly(model: "Model", prompts: Iterable[Prompt]) -> dict[HeadLabel, Change]:
+    """What every head of a model that writes words adds to the answers of all prompts that have one."""
     tally, profiled = _Tally(), Profiled.of(model)
     for prompt in prompts:
         answers = prompt.line("decoder").answers
@@ -153,9 +154,10 @@ def _rows_of(answers: Answers, unembedding: Array) -> Array:
 # The passes without a head: rows of a batch are several heads, each with all prompts of one length.
 
 
-def _left_out(
+def changes_without(
     model: "Model", prompts: Iterable[Prompt], wanted: Iterable[HeadLabel]
 ) -> dict[HeadLabel, Change]:
+    """What the passes without the wanted heads change; also for the labels that have the same answers."""
     labels: dict[Head, set[str]] = {}
     for layer, head, label in sorted(wanted):
         labels.setdefault((layer, head), set()).add(label)

@@ -8,6 +8,8 @@ import numpy as np
 
 from model import Intervention, Model, Trace, load_model
 from model.loading.registry import models
+from model.nn.places import Head
+from model.profile.shipped import shipped_profile
 from model.trace.arrays import Array
 from tests.cases import Test, each
 from tools import weights
@@ -157,6 +159,26 @@ def test_what_the_examples_of_a_deep_model_name_stands_where_they_say() -> None:
     assert verb.view.key < house
     assert weights_of(verb)[verb.view.query, house] < 0.1
     assert len(loaded(verb.view.model).attention_names) == 30
+
+
+def test_the_head_that_looks_at_the_name_holds_it_back() -> None:
+    example = BY_TITLE["Who gets the milk"]
+    head, model = (example.view.place, example.view.head), loaded(example.view.model)
+    profile = shipped_profile(example.view.model)
+    assert profile is not None
+    assert profile.label(head) == "negative_names"
+    ids = [
+        next(one.id for one in traced(example).tokens if one.text == name)
+        for name in (" Mary", " John")
+    ]
+    leads = []
+    for off in (frozenset[Head](), frozenset({head})):
+        run = model.trace(example.view.text, intervention=Intervention(ablated=off))
+        right, wrong = run.require_prediction().after(example.view.query)[ids]
+        leads.append(float(right - wrong))
+    with_it, without = leads
+    assert f"without it the logit of “Mary” lies {without:.1f} above" in example.look_for
+    assert f"with it {with_it:.1f}." in example.look_for
 
 
 def test_a_head_that_finds_nothing_rests_where_the_value_is_shortest() -> None:
