@@ -89,21 +89,15 @@ class Profile:
     def given(self) -> pd.DataFrame:
         """The rows of `labels` that heads get, those first that they earn by what they do as well
         (`HeadKind.is_earned`), and among these the highest score first. One column more: `earned`."""
-        labels = self.labels
-        given = labels[labels["given"]]
-        pairs = zip(given["label"], given["does"], strict=True)
-        earned = [BY_NAME[label].is_earned(does) for label, does in pairs]
-        return given.assign(earned=np.array(earned, bool)).sort_values(
-            ["earned", "score"], ascending=False, kind="stable"
-        )
+        return _given(self.labels)
 
     def label(self, head: Head) -> str | None:
         """The name of a head: of the labels that it gets, the first one that it earns by what it does, else
         the one with the highest score."""
         self._at(head)
-        given = self.given
-        mine = given[(given["layer"] == head[0]) & (given["head"] == head[1])]
-        return None if mine.empty else str(mine["label"].iloc[0])
+        mine = (self.asked["layer"] == head[0]) & (self.asked["head"] == head[1])
+        given = _given(self.asked[mine])
+        return None if given.empty else str(given["label"].iloc[0])
 
     def by_distance(self, head: Head) -> Wide:
         """(2 · window − 1,): the mean weight of a row by query − key, from −(window − 1) on."""
@@ -188,6 +182,14 @@ class Profile:
         weights = self._number("by_offset")
         with np.errstate(invalid="ignore"):
             return np.asarray((weights @ offsets) / weights.sum(1))
+
+
+def _given(labels: pd.DataFrame) -> pd.DataFrame:
+    given = labels[labels["given"]]
+    pairs = zip(given["label"], given["does"], strict=True)
+    earned = np.array([BY_NAME[label].is_earned(does) for label, does in pairs], bool)
+    order = ["earned", "score"]
+    return given.assign(earned=earned).sort_values(order, ascending=False, kind="stable")
 
 
 def joined(ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
