@@ -26,6 +26,8 @@ VERDICTS = {
     ("moved", "moves"): "matters more here than elsewhere",
     ("moved", "nothing"): "matters no more here than elsewhere",
 }
+# Beside a label whose head does not do what its name says.
+NOTES = {"raises": "but raises it", "lowers": "but lowers it", "nothing": "no effect"}
 
 
 @lru_cache(maxsize=8)

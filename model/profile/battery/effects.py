@@ -41,6 +41,7 @@ EFFECT_PROMPTS = 24  # of each label
 STANDING_OUT = 8  # heads of each label that are left out beside those whose weights give it
 HeadLabel = tuple[str, int, str]  # a sub-layer, a head of it, and a label
 NO_WORDS = "What it writes becomes no word, so there is no logit to add to."
+ACROSS = "It looks at another text, which does not say what comes next."
 UNPROVEN = "It is not proven for this model that a logit is the sum of what heads add."
 FEW = f"Its tokens make fewer than {EFFECT_PROMPTS} prompts with a known answer."
 NOT_LEFT_OUT = "It was not left out: neither its weights nor its direct effect stand out."
@@ -67,7 +68,8 @@ def head_effects(model: "Model", looks: pd.DataFrame) -> dict[HeadLabel, HeadEff
         measure, reasons = measure_of(model, key[0]), []
         if key not in direct:
             unknown = UNPROVEN if "logit_parts" in model.unproven else FEW
-            reasons.append(NO_WORDS if measure == "moved" else unknown)
+            no_answer = ACROSS if Place.named(key[0]).kind == "cross" else NO_WORDS
+            reasons.append(no_answer if measure == "moved" else unknown)
         if key not in left_out:
             reasons.append(FEW if key in wanted else NOT_LEFT_OUT)
         changes = (direct.get(key, UNASKED), left_out.get(key, UNASKED))
@@ -262,6 +264,7 @@ def _changes(
     elif measure_of(model, layer) == "moved":
         lengths = torch.linalg.vector_norm(doubled(before), dim=-1)
         moved = torch.linalg.vector_norm(doubled(after) - doubled(before), dim=-1) / lengths
+        moved = moved.cpu()
         for cells in _cells(prompt, layer):
             rows = torch.from_numpy(cells.mask.any(1))
             yield {cells.label}, np.array([moved[rows].mean(), moved[~rows].mean()])

@@ -103,7 +103,7 @@ def test_a_head_is_called_by_the_label_that_its_profile_gives() -> None:
         "Looks: 0.90 of a token’s weight on what followed it the first time. Does: without it the next "
         "token’s lead over the mean logit rises by 0.40 ± 0.10 (control +0.02) → lowers it."
     )
-    assert labels[-2] == Label(titles["induction"], said)
+    assert labels[-2] == Label(titles["induction"], said, "but lowers it")
 
 
 ROW = {

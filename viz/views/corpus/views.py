@@ -11,6 +11,7 @@ import streamlit as st
 
 from model.loading.registry import may_be_linked, models
 from model.nn.places import Head, head_label
+from model.profile.battery import BY_NAME
 from model.profile.examples import CRITERIA
 from model.profile.profile import Between, Profile
 from model.profile.projection import FEATURES
@@ -20,8 +21,7 @@ from model.trace.records import Attention
 from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_of
 from viz.explorer.bundle import BUNDLED
-from viz.notation.head_labels import TITLES as TITLES_OF_LABELS
-from viz.notation.head_labels import both_verdicts
+from viz.notation.head_labels import NOTES, both_verdicts
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted
@@ -120,7 +120,9 @@ def labels_of_heads(profile: Profile) -> tuple[message.Label | None, ...]:
     """The name of each head that has one, as `Profile.label` gives it, with both verdicts."""
     best: dict[Head, message.Label] = {}
     for row in profile.given.to_dict("records"):
-        label = message.Label(TITLES_OF_LABELS[row["label"]], both_verdicts(row))
+        kind = BY_NAME[row["label"]]
+        note = NOTES.get(row["does"], "") if kind.does and not row["earned"] else ""
+        label = message.Label(kind.title, both_verdicts(row), note)
         best.setdefault((row["layer"], row["head"]), label)
     return tuple(best.get(head) for head in profile.sums.heads)
 
