@@ -47,6 +47,23 @@ def labels_by_head(found: Profile) -> Mapping[Head, list[str]]:
     return dict(labels)
 
 
+@lru_cache(maxsize=8)
+def labels_in_words(found: Profile) -> Mapping[Head, str]:
+    """Of each head with a label its first one with both verdicts, and the others in short: "induction. Looks:
+    … Does: … Also delimiter 0.79 (control 0.20).\""""
+    words: dict[Head, str] = {}
+    for row in given_labels(found).to_dict("records"):
+        head = row["layer"], row["head"]
+        if head not in words:
+            words[head] = f"{TITLES[row['label']].lower()}. {both_verdicts(row)}"
+    return {
+        head: f"{first} Also {'; '.join(others)}."
+        if (others := labels_by_head(found)[head][1:])
+        else first
+        for head, first in words.items()
+    }
+
+
 def evidence_of(row: Row) -> str:
     """The numbers behind one label: "0.98 (control 0.02; over the text 0.83; without it −1.20 ± 0.05)"."""
     names = {"control": "control", "corpus": "over the text"}
