@@ -20,11 +20,11 @@ MEANINGS = {kind.name: kind.meaning for kind in KINDS}
 Row = Mapping[Any, Any]  # of a profile's labels
 # The verdict of a label, after an arrow: by what is measured.
 VERDICTS = {
-    ("logit", "raises"): "raises it",
-    ("logit", "lowers"): "lowers it",
-    ("logit", "nothing"): "does nothing to it",
-    ("moved", "moves"): "matters more here than elsewhere",
-    ("moved", "nothing"): "matters no more here than elsewhere",
+    ("logit", "raises"): "the head raises it",
+    ("logit", "lowers"): "the head lowers it",
+    ("logit", "nothing"): "the head does nothing to it",
+    ("moved", "moves"): "the head matters more here than elsewhere",
+    ("moved", "nothing"): "the head matters no more here than elsewhere",
 }
 # Beside a label whose head does not do what its name says.
 NOTES = {"raises": "but raises it", "lowers": "but lowers it", "nothing": "no effect"}
@@ -49,8 +49,7 @@ def labels_by_head(found: Profile) -> Mapping[Head, list[str]]:
 
 @lru_cache(maxsize=8)
 def labels_in_words(found: Profile) -> Mapping[Head, str]:
-    """Of each head with a label its first one with both verdicts, and the others in short: "induction. Looks:
-    … Does: … Also delimiter 0.79 (control 0.20).\""""
+    """Of each head with a label its first one with both verdicts, and the others in short."""
     words: dict[Head, str] = {}
     for row in given_labels(found).to_dict("records"):
         head = row["layer"], row["head"]
@@ -76,7 +75,7 @@ def evidence_of(row: Row) -> str:
 
 def both_verdicts(row: Row) -> str:
     """Two sentences: "Looks: 0.61 of the last token’s weight on the other name (control 0.12). Does: without
-    it the name’s lead falls by 2.81 ± 0.20 (control −0.03) → raises it." """
+    it the name’s lead falls by 2.81 ± 0.20 (control −0.03) → the head raises it." """
     control = "" if np.isnan(row["control"]) else f" (control {row['control']:.2f})"
     return f"Looks: {row['score']:.2f} of {KIND[row['label']].looks}{control}. {_does(row)}"
 

@@ -101,7 +101,7 @@ def test_a_head_is_called_by_the_label_that_its_profile_gives() -> None:
     ]
     said = (
         "Looks: 0.90 of a token’s weight on what followed it the first time. Does: without it the next "
-        "token’s lead over the mean logit rises by 0.40 ± 0.10 (control +0.02) → lowers it."
+        "token’s lead over the mean logit rises by 0.40 ± 0.10 (control +0.02) → the head lowers it."
     )
     assert labels[-2] == Label(titles["induction"], said, "but lowers it")
 
@@ -129,22 +129,22 @@ ROW = {
         (
             {},
             "without it the name’s lead over the one that occurs twice falls by 2.81 ± 0.20 (control +0.03) "
-            "→ raises it.",
+            "→ the head raises it.",
         ),
         (
             {"left_out": np.nan, "does": "lowers"},
             "directly it adds −0.31 ± 0.02 to the name’s lead over the one that occurs twice (control +0.00) "
-            "→ lowers it.",
+            "→ the head lowers it.",
         ),
         (
             {"left_out": 0.125, "measure": "moved", "does": "moves", "left_out_control": np.nan},
-            "without it the last vectors there move by 0.12 ± 0.20 of their length → matters more here than "
-            "elsewhere.",
+            "without it the last vectors there move by 0.12 ± 0.20 of their length → the head matters more here "
+            "than elsewhere.",
         ),
         (
             {"measure": "moved", "does": "nothing", "left_out": 0.05},
             "without it the last vectors there move by 0.05 ± 0.20 of their length (other rows 0.03) → "
-            "matters no more here than elsewhere.",
+            "the head matters no more here than elsewhere.",
         ),
         ({"measure": "", "does": "", "effect_reason": "Why not."}, "not known. Why not."),
     ],
