@@ -40,9 +40,9 @@ def shipped_labels(name: str) -> pd.DataFrame:
 
 
 @cache
-def repeats(family: str) -> list[tuple[list[int], list[int]]]:
+def repeats(family: str) -> list[tuple[list[int], list[int], list[int]]]:
     """The ids of the texts that are said twice, and the rows whose next token was said before: found anew in
-    the ids alone."""
+    the ids alone. And the tokens of the control there, which follow in another text."""
     found = []
     for prompt in random_prompts(loaded(family), EFFECT_PROMPTS).made:
         ids = [token.id for token in prompt.source.tokens]
@@ -50,7 +50,11 @@ def repeats(family: str) -> list[tuple[list[int], list[int]]]:
         half = len(middle) // 2
         if len(middle) % 2 == 0 and middle[:half] == middle[half:]:
             start = ids.index(middle[0])
-            found.append((ids, list(range(start + half, start + 2 * half - 1))))
+            rows = list(range(start + half, start + 2 * half - 1))
+            assert prompt.source.answers is not None
+            others = [token for token, _ in prompt.source.answers.control]
+            assert len({*others}) == len(others) == len(rows)
+            found.append((ids, rows, others))
     assert len(found) == EFFECT_PROMPTS
     return found
 
@@ -95,8 +99,10 @@ def library_result(family: str, ids: list[int], head: tuple[str, int] | None) ->
     return np.asarray(result[0].double().numpy())
 
 
-def mean_lead(logits: np.ndarray, ids: list[int], rows: list[int]) -> float:
-    return float(np.mean([logits[row, ids[row + 1]] - logits[row].mean() for row in rows]))
+def mean_leads(logits: np.ndarray, ids: list[int], rows: list[int], others: list[int]) -> Any:
+    """(2,): of the next token, and of the control."""
+    above = logits - logits.mean(-1, keepdims=True)
+    return above[rows, [ids[row + 1] for row in rows]].mean(), above[rows, others].mean()
 
 
 def asked(model: Model, given: set[tuple[str, int, str]]) -> pd.DataFrame:
@@ -116,18 +122,25 @@ def test_the_pass_without_a_head_is_the_librarys_with_a_slice_of_zeros(family: s
     model = loaded(family)
     found = head_effects(model, asked(model, {(*head, "induction") for head in HEADS}))
     for head in HEADS:
-        changes = [
-            mean_lead(library_result(family, ids, head), ids, rows)
-            - mean_lead(library_result(family, ids, None), ids, rows)
-            for ids, rows in repeats(family)
-        ]
+        changes, controls = np.transpose(
+            [
+                np.subtract(
+                    *(
+                        mean_leads(library_result(family, ids, one), ids, *at)
+                        for one in (head, None)
+                    )
+                )
+                for ids, *at in repeats(family)
+            ]
+        )
         known = found[*head, "induction"]
         assert known.measure == "logit"
         assert known.left_out.mean == pytest.approx(np.mean(changes), abs=1e-4)
         spread = np.std(changes, ddof=1) / len(changes) ** 0.5
         assert known.left_out.spread == pytest.approx(spread, abs=1e-4)
         assert abs(known.left_out.mean) > 1e-3  # it is not nothing
-        assert known.left_out.control != pytest.approx(known.left_out.mean, abs=1e-3)
+        assert known.left_out.control == pytest.approx(controls.mean(), abs=1e-4)
+        assert abs(changes.mean() - controls.mean()) > 5e-4
         for label in OF_REPEATS:  # one answer, and one pass
             assert found[*head, label].left_out == known.left_out
 
@@ -138,8 +151,8 @@ def test_the_direct_effect_is_a_product_of_the_librarys_matrices(family: str) ->
     found = added_directly(model, random_prompts(model, EFFECT_PROMPTS).made)
     for head in HEADS:
         by_hand = [
-            np.mean([lead for lead in plain_effects(family, ids, rows, head)])
-            for ids, rows in repeats(family)
+            np.mean(list(plain_effects(family, ids, rows, head)))
+            for ids, rows, _ in repeats(family)
         ]
         known = found[*head, "induction"]
         assert known.mean == pytest.approx(np.mean(by_hand), abs=1e-4)

@@ -138,8 +138,8 @@ ROW = {
         ),
         (
             {"left_out": 0.125, "measure": "moved", "does": "moves", "left_out_control": np.nan},
-            "without it the last vectors there move by 0.12 ± 0.20 of their length → the head matters more here "
-            "than elsewhere.",
+            "without it the last vectors there move by 0.12 ± 0.20 of their length → the head matters "
+            "more here than elsewhere.",
         ),
         (
             {"measure": "moved", "does": "nothing", "left_out": 0.05},
