@@ -119,10 +119,9 @@ def _table(content: bytes, schema: pa.Schema, most: int, window: int = 0) -> pa.
     """A table with these columns, at most so many rows, and a number or a text in each cell. Repeated texts
     are kept once in a file, so their length is known before any is unpacked."""
     texts = [field.name for field in schema if field.type == pa.string()]
-    file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=texts)
-    found = pq.read_schema(pa.BufferReader(content))
-    if not found.equals(schema):
+    if not pq.read_schema(pa.BufferReader(content)).equals(schema):
         raise ValueError("it has other columns")
+    file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=texts)
     cells = file.metadata.num_rows * sum(_cells(field.type) for field in schema)
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     packed = sum(one.total_byte_size for one in groups)

@@ -202,11 +202,13 @@ def test_other_labels_leave_the_rest_of_a_profile_as_it_is(
     others = {name for name in before if not name.startswith(("labels", "heads"))}
     assert {*after} & {*before} == {*others, "heads.parquet"}
     assert all(after[name] == before[name] for name in others)
-    one, other = (pq.read_table(path / "heads.parquet") for path in (saved_profile, folder))
+    (said, one), (changed, other) = map(opened, (saved_profile, folder))
     assert one.equals(other)
+    assert changed | {"files": said["files"]} == said
     assert open_profile(folder).labels["score"].equals(known["score"] / 2)
     write_labels(folder, known)
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert {file.name for file in folder.iterdir()} == {*before}
+    assert opened(folder)[0] == said
 
 
 def test_a_short_file_that_unpacks_to_much_is_refused_before(
