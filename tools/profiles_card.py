@@ -7,7 +7,7 @@ import numpy as np
 
 from model.nn.places import head_label
 from model.profile import Profile, open_profile
-from model.profile.battery import BY_NAME, KINDS
+from model.profile.battery import KINDS, LOOKED_FOR
 from model.profile.shipped import Made, made, shipped_profiles
 from tools.readme_tables import put_between
 from viz.notation.numbers import signed
@@ -118,9 +118,9 @@ def verdicts() -> str:
 
 def _counts(name: str, found: Profile) -> str:
     """A row of the first table. Labels that need an effect are given by more than weights."""
-    given = found.given[[not BY_NAME[label].like for label in found.given["label"]]]
+    given = found.given[found.given["label"].isin([kind.name for kind in LOOKED_FOR])]
     does = given["does"].value_counts()
-    claims = given[[BY_NAME[label].does != "" for label in given["label"]]]
+    claims = given[given["label"].isin([kind.name for kind in LOOKED_FOR if kind.does])]
     cells = [
         len(given),
         *(does.get(verdict, 0) for verdict in ("raises", "lowers", "nothing", "moves")),

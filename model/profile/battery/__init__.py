@@ -13,6 +13,7 @@ from model.profile.battery.asking import labels as labels
 from model.profile.battery.kinds import BY_NAME as BY_NAME
 from model.profile.battery.kinds import CLEAR as CLEAR
 from model.profile.battery.kinds import KINDS as KINDS
+from model.profile.battery.kinds import LOOKED_FOR as LOOKED_FOR
 from model.profile.battery.kinds import TIMES as TIMES
 from model.profile.battery.kinds import Change as Change
 from model.profile.battery.kinds import HeadEffect as HeadEffect

@@ -299,6 +299,8 @@ def test_few_heads_beside_those_that_look_so_are_left_out() -> None:
         (Change(), Change(-0.5, 0.1, nan), "logit", "raises"),
         (Change(), Change(0.1, 0.001, 0.05), "moved", "moves"),
         (Change(), Change(0.1, 0.001, 0.15), "moved", "nothing"),
+        (Change(), Change(0.1, 0.01, 0.09), "moved", "nothing"),  # as much as the other rows
+        (Change(), Change(0.1, 0.01, 0.07), "moved", "moves"),
         (Change(), Change(0.005, 0.0001, 0.0), "moved", "nothing"),
     ],
 )
