@@ -76,7 +76,8 @@ def both_verdicts(
             row, found = known[key], effects.get(key, HeadEffect())
             given = kind.is_given(row["score"], row["control"], found.does)
             verdict = {"measure": found.measure, "does": found.does, "effect_reason": found.reason}
-            rows.append({**row, "label": kind.name, "given": given} | found.numbers | verdict)
+            looked = {name: row[name] for name in LOOKS} | {"label": kind.name, "given": given}
+            rows.append({**looked, **found.numbers, **verdict})
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict(COLUMNS))
 
 

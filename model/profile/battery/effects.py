@@ -19,7 +19,7 @@ from model.analysis.heads.contributions import rows_of_length
 from model.nn.config import Stack
 from model.nn.places import Head, Place
 from model.nn.recorder import Recorder, recording
-from model.profile.battery.kinds import UNASKED, Change, HeadEffect, Measure
+from model.profile.battery.kinds import UNASKED, Change, HeadEffect, EffectMeasure
 from model.profile.battery.prompts import (
     WANTED,
     Answers,
@@ -77,7 +77,7 @@ def head_effects(model: "Model", looks: pd.DataFrame) -> dict[HeadLabel, HeadEff
     return found
 
 
-def measure_of(model: "Model", layer: str) -> Measure:
+def measure_of(model: "Model", layer: str) -> EffectMeasure:
     """What is measured of a sub-layer's heads: "logit" where its stack writes words, else "moved"."""
     place, shape = Place.named(layer), model.config.shape
     if place.stack == "encoder" or place.kind == "cross" or "logits" in model.unproven:
@@ -173,12 +173,12 @@ def changes_without(
         for start in range(0, len(heads), at_once):
             some = heads[start : start + at_once]
             changed = passes_without(model, alike, some)
-            for number, head in enumerate(some):
-                ended = _read(model, head[0], changed)[number]
-                before = _read(model, head[0], unchanged)[0]
+            for number, one in enumerate(some):
+                after = _read(model, one[0], changed)[number]
+                before = _read(model, one[0], unchanged)[0]
                 for at, prompt in enumerate(alike):
-                    for asked, numbers in _changes(model, prompt, head[0], before[at], ended[at]):
-                        tally.add(head, asked, numbers)
+                    for asked, numbers in _changes(model, prompt, one[0], before[at], after[at]):
+                        tally.add(one, asked, numbers)
     return tally.changes()
 
 
@@ -203,7 +203,7 @@ def _rows_at_once(model: "Model", prompt: Prompt) -> int:
 
 def passes_without(
     model: "Model", prompts: Sequence[Prompt], heads: Sequence[Head]
-) -> Mapping[Stack | Measure, Tensor]:
+) -> Mapping[Stack | EffectMeasure, Tensor]:
     """(K, P, T, …): what the passes over prompts of the same lengths end with, each without one head; K = 1
     and nothing left out for no heads. "logit": the logits, of a model that has them; by stack its last
     vectors. Raises OutOfMemoryError."""
@@ -226,7 +226,7 @@ def passes_without(
         torch.inference_mode(),
     ):
         ended = model.module(*(ids.repeat(max(1, len(heads)), 1) for ids in fed))
-    found: dict[Stack | Measure, Tensor] = {"logit": ended}
+    found: dict[Stack | EffectMeasure, Tensor] = {"logit": ended}
     if two:
         found |= {stack: states[-1] for stack, states in recorder.streams.items()}
     else:
@@ -234,7 +234,7 @@ def passes_without(
     return {name: one.unflatten(0, (-1, len(prompts))) for name, one in found.items()}
 
 
-def _read(model: "Model", layer: str, ended: Mapping[Stack | Measure, Tensor]) -> Tensor:
+def _read(model: "Model", layer: str, ended: Mapping[Stack | EffectMeasure, Tensor]) -> Tensor:
     """What the heads of a sub-layer are judged by."""
     measure = measure_of(model, layer)
     return ended[measure if measure == "logit" else Place.named(layer).stack]

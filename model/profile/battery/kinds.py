@@ -8,9 +8,9 @@ from model.analysis.heads.labels import CLEAR as CLEAR  # of a row: more than on
 from model.analysis.heads.labels import TIMES as TIMES  # how much more than the strongest control
 from model.nn.places import Kind as AttentionKind
 
-Measure = Literal["logit", "moved", ""]  # "": nothing was measured
+EffectMeasure = Literal["logit", "moved", ""]  # "": nothing was measured
 Does = Literal["raises", "lowers", "moves", "nothing", ""]  # "": nobody asked
-MEASURES: tuple[Measure, ...] = get_args(Measure)
+MEASURES: tuple[EffectMeasure, ...] = get_args(EffectMeasure)
 VERDICTS: tuple[Does, ...] = get_args(Does)
 SURE = 2  # standard errors that a change must exceed
 LEAST = {"logit": 0.05, "moved": 0.01}  # smaller changes are none: of a logit; of a vector's length
@@ -23,7 +23,7 @@ class Change(NamedTuple):
     spread: float = nan
     control: float = nan
 
-    def is_clear(self, measure: Measure) -> bool:
+    def is_clear(self, measure: EffectMeasure) -> bool:
         """Whether it is more than chance, than the control, and than nothing. NaN as control counts as 0."""
         chance, control = SURE * self.spread, 0.0 if isnan(self.control) else abs(self.control)
         if measure == "moved":
@@ -44,13 +44,13 @@ class HeadEffect:
 
     effect: Change = UNASKED
     left_out: Change = UNASKED
-    measure: Measure = ""
+    measure: EffectMeasure = ""
     reason: str = ""  # why one of them is NaN
 
     @property
     def numbers(self) -> dict[str, float]:
         """The numbers by the names of their columns."""
-        found = {}
+        found: dict[str, float] = {}
         for name, change in (("effect", self.effect), ("left_out", self.left_out)):
             found |= {name: change.mean, f"{name}_spread": change.spread}
             found[f"{name}_control"] = change.control

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WANTED = "wanted"
 PROMPTS = 6  # of each kind: so many different lengths, orders and words
-Answer = tuple[
+AnswerPair = tuple[
     int, int | None
 ]  # a token's id, and what its logit is compared with: another's, or None: the mean logit
 FEWEST = 3  # prompts without which there is no evidence
@@ -39,8 +39,8 @@ class Answers:
 
     labels: tuple[str, ...]
     rows: tuple[int, ...]
-    wanted: tuple[Answer, ...]  # of each row
-    control: tuple[Answer, ...] = ()
+    wanted: tuple[AnswerPair, ...]  # of each row
+    control: tuple[AnswerPair, ...] = ()
 
     @property
     def tokens(self) -> set[int | None]:
@@ -349,7 +349,7 @@ def _brackets(model: "Model", words: PromptWords, room: int, count: int) -> Prom
             LabelCells("brackets", "the other bracket", other),
             LabelCells("brackets", "other rows", from_other_rows(wanted)),
         )
-        ends: tuple[tuple[Answer, ...], ...] = (
+        ends: tuple[tuple[AnswerPair, ...], ...] = (
             ((closing.id, None),) * 2,
             ((opening.id, None),) * 2,
         )
@@ -483,7 +483,7 @@ def _with_controls(lines: list[PromptLine]) -> list[PromptLine]:
         others = [one.answers for one in (*lines[number:], *lines[:number]) if one.answers]
         if mine is not None:
             control = next((one.wanted for one in others if not one.tokens & mine.tokens), None)
-            line = replace(line, answers=control and replace(mine, control=control))
+            line = replace(line, answers=replace(mine, control=control) if control else None)
         made.append(line)
     return made
 
