@@ -3,7 +3,7 @@
 The direct effect is what a head writes at the asked row, through the final norm as it was recorded and the
 unembedding, on the logit of the answer (Elhage et al. 2021). What later layers make of it is not in there. So
 for the heads that are of interest the pass is run again without them.
-Axes: K heads left out, P prompts of the same lengths, T tokens, V vocabulary, C width of the model.
+Axes: K heads left out, T tokens, V vocabulary, C width of the model.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,11 +15,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from model.analysis.attribution.patching import in_rows
 from model.analysis.heads.contributions import rows_of_length
 from model.nn.config import Stack
+from model.nn.patches import unchanged
 from model.nn.places import Head, Place
 from model.nn.recorder import Recorder, recording
-from model.profile.battery.kinds import UNASKED, Change, HeadEffect, EffectMeasure
+from model.profile.battery.kinds import UNASKED, Change, EffectMeasure, HeadEffect
 from model.profile.battery.prompts import (
     WANTED,
     Answers,
@@ -153,7 +155,7 @@ def _rows_of(answers: Answers, unembedding: Array) -> Array:
     return rows
 
 
-# The passes without a head: rows of a batch are several heads, each with all prompts of one length.
+# The passes without a head: rows of a batch are one prompt, each without another head.
 
 
 def changes_without(
@@ -161,77 +163,65 @@ def changes_without(
 ) -> dict[HeadLabel, Change]:
     """What the passes without the wanted heads change; also for the labels that have the same answers."""
     labels: dict[Head, set[str]] = {}
-    for layer, head, label in sorted(wanted):
+    order = model.attention_names
+    for layer, head, label in sorted(wanted, key=lambda key: (order.index(key[0]), *key[1:])):
         labels.setdefault((layer, head), set()).add(label)
     tally = _Tally()
-    for alike in _alike(model, prompts):
-        heads = [one for one, mine in labels.items() if mine & _labels(model, alike[0], one[0])]
+    words = 0 if model.config.shape == "encoder" else model.config.d_vocab
+    for prompt in prompts:
+        heads = [one for one, mine in labels.items() if mine & _labels(model, prompt, one[0])]
         if not heads:
             continue
-        unchanged = passes_without(model, alike, ())
-        at_once = max(1, _rows_at_once(model, alike[0]) // len(alike))
+        alone = passes_without(model, prompt, ())
+        at_once = rows_of_length(max(map(len, _texts(prompt))), words)
         for start in range(0, len(heads), at_once):
             some = heads[start : start + at_once]
-            changed = passes_without(model, alike, some)
+            changed = passes_without(model, prompt, some)
             for number, one in enumerate(some):
                 after = _read(model, one[0], changed)[number]
-                before = _read(model, one[0], unchanged)[0]
-                for at, prompt in enumerate(alike):
-                    for asked, numbers in _changes(model, prompt, one[0], before[at], after[at]):
-                        tally.add(one, asked, numbers)
+                before = _read(model, one[0], alone)[0]
+                for asked, numbers in _changes(model, prompt, one[0], before, after):
+                    tally.add(one, asked, numbers)
     return tally.changes()
 
 
-def _alike(model: "Model", prompts: Iterable[Prompt]) -> Iterator[list[Prompt]]:
-    """The prompts in batches of the same lengths and labels."""
-    layers = [layer.place.name for layer in model.module.attentions()]
-
-    def kind(prompt: Prompt) -> tuple[list[int], list[list[str]]]:
-        asked = [sorted(_labels(model, prompt, layer)) for layer in layers]
-        return list(map(len, _texts(prompt))), asked
-
-    for _, some in groupby(sorted(prompts, key=kind), key=kind):
-        alike = list(some)
-        most = _rows_at_once(model, alike[0])
-        yield from (alike[start : start + most] for start in range(0, len(alike), most))
-
-
-def _rows_at_once(model: "Model", prompt: Prompt) -> int:
-    words = 0 if model.config.shape == "encoder" else model.config.d_vocab
-    return rows_of_length(max(map(len, _texts(prompt))), words)
-
-
 def passes_without(
-    model: "Model", prompts: Sequence[Prompt], heads: Sequence[Head]
+    model: "Model", prompt: Prompt, heads: Sequence[Head]
 ) -> Mapping[Stack | EffectMeasure, Tensor]:
-    """(K, P, T, …): what the passes over prompts of the same lengths end with, each without one head; K = 1
-    and nothing left out for no heads. "logit": the logits, of a model that has them; by stack its last
-    vectors. Raises OutOfMemoryError."""
-    config, rows = model.config, max(1, len(heads)) * len(prompts)
+    """(K, T, …): what the passes over a prompt end with, each without one head; one pass and nothing left out
+    for no heads. "logit": the logits, of a model that has them; by stack its last vectors. Before the first
+    layer of these heads all rows of a decoder are alike, and are computed once. Raises OutOfMemoryError."""
+    config, rows = model.config, max(1, len(heads))
     kept = {
-        layer.place.name: torch.ones(rows, layer.heads, device=model.device)
-        for layer in model.module.attentions()
+        name: torch.ones(rows, model.layer(name).heads, device=model.device)
+        for name in dict.fromkeys(layer for layer, _ in heads)
     }
-    for number, (layer, head) in enumerate(heads):
-        kept[layer][number * len(prompts) : (number + 1) * len(prompts), head] = 0.0
+    for row, (layer, head) in enumerate(heads):
+        kept[layer][row, head] = 0.0
+    grows = bool(heads) and config.shape == "decoder" and model.module.rows_may_grow
     two = config.shape == "encoder-decoder"
     recorder = Recorder(
-        level="attention" if two else "nothing", source=config.source, kept_heads=kept
+        level="attention" if two else "nothing",
+        source=config.source,
+        kept_heads=kept,
+        through=in_rows(_first_layer(heads), rows) if grows else unchanged,
     )
-    texts = zip(*map(_texts, prompts), strict=True)
-    fed = [torch.cat([model.ids(one) for one in lines]) for lines in texts if lines[0]]
+    fed = [model.ids(one).expand(1 if grows else rows, -1) for one in _texts(prompt) if one]
     with (
         enough_memory(f"{rows} texts at once in {model.name}"),
         recording(recorder),
         torch.inference_mode(),
     ):
-        ended = model.module(*(ids.repeat(max(1, len(heads)), 1) for ids in fed))
-    found: dict[Stack | EffectMeasure, Tensor] = {"logit": ended}
+        ended = model.module(*fed)
     if two:
-        found |= {stack: states[-1] for stack, states in recorder.streams.items()}
-    else:
-        found[model.stacks()[0]] = ended
-    return {name: one.unflatten(0, (-1, len(prompts))) for name, one in found.items()}
+        states = {stack: states[-1] for stack, states in recorder.streams.items()}
+        return {"logit": ended, **states}
+    return {"logit": ended, model.stacks()[0]: ended}
+
+
+def _first_layer(heads: Sequence[Head]) -> str:
+    first = min(Place.named(layer).layer or 0 for layer, _ in heads)
+    return Place("decoder", first, "self").name
 
 
 def _read(model: "Model", layer: str, ended: Mapping[Stack | EffectMeasure, Tensor]) -> Tensor:
