@@ -54,7 +54,7 @@ def labels_in_words(found: Profile) -> Mapping[Head, str]:
     for row in given_labels(found).to_dict("records"):
         head = row["layer"], row["head"]
         if head not in words:
-            words[head] = f"{TITLES[row['label']].lower()}. {both_verdicts(row)}"
+            words[head] = f"{TITLES[row['label']].lower()}. {verdicts_in_words(row)}"
     return {
         head: f"{first} Also {'; '.join(others)}."
         if (others := labels_by_head(found)[head][1:])
@@ -73,7 +73,7 @@ def evidence_of(row: Row) -> str:
     return f"{row['score']:.2f} ({'; '.join(beside)})" if beside else f"{row['score']:.2f}"
 
 
-def both_verdicts(row: Row) -> str:
+def verdicts_in_words(row: Row) -> str:
     """Two sentences: "Looks: 0.61 of the last token’s weight on the other name (control 0.12). Does: without
     it the name’s lead falls by 2.81 ± 0.20 (control −0.03) → the head raises it." """
     control = "" if np.isnan(row["control"]) else f" (control {row['control']:.2f})"

@@ -16,7 +16,7 @@ from tests.cases import each
 from tests.model.profile.synthetic import many_heads, small_profile
 from tests.model.tiny import loaded
 from viz.explorer.packing import words
-from viz.notation.head_labels import both_verdicts
+from viz.notation.head_labels import verdicts_in_words
 from viz.state.link import from_link
 from viz.views.corpus import examples
 from viz.views.corpus.choice import plan_of
@@ -149,9 +149,9 @@ ROW = {
         ({"measure": "", "does": "", "effect_reason": "Why not."}, "not known. Why not."),
     ],
 )
-def test_a_label_is_told_with_both_verdicts(changed: dict[str, object], said: str) -> None:
+def test_a_label_is_told_with_verdicts_in_words(changed: dict[str, object], said: str) -> None:
     looks = "Looks: 0.61 of the last token’s weight on the other name (control 0.12). Does: "
-    assert both_verdicts(ROW | changed) == looks + said
+    assert verdicts_in_words(ROW | changed) == looks + said
 
 
 def test_a_label_that_a_head_earns_by_what_it_does_comes_first() -> None:

@@ -21,7 +21,7 @@ from model.trace.records import Attention
 from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_of
 from viz.explorer.bundle import BUNDLED
-from viz.notation.head_labels import NOTES, both_verdicts
+from viz.notation.head_labels import NOTES, verdicts_in_words
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted
@@ -122,7 +122,7 @@ def labels_of_heads(profile: Profile) -> tuple[message.Label | None, ...]:
     for row in profile.given.to_dict("records"):
         kind = BY_NAME[row["label"]]
         note = NOTES.get(row["does"], "") if kind.does and not row["earned"] else ""
-        label = message.Label(kind.title, both_verdicts(row), note)
+        label = message.Label(kind.title, verdicts_in_words(row), note)
         best.setdefault((row["layer"], row["head"]), label)
     return tuple(best.get(head) for head in profile.sums.heads)
 
