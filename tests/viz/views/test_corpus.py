@@ -149,7 +149,7 @@ ROW = {
         ({"measure": "", "does": "", "effect_reason": "Why not."}, "not known. Why not."),
     ],
 )
-def test_a_label_is_told_with_verdicts_in_words(changed: dict[str, object], said: str) -> None:
+def test_a_label_is_told_with_both_verdicts(changed: dict[str, object], said: str) -> None:
     looks = "Looks: 0.61 of the last token’s weight on the other name (control 0.12). Does: "
     assert verdicts_in_words(ROW | changed) == looks + said
 
