@@ -1,12 +1,22 @@
-"""The card of the shipped profiles, docs/profiles-card.md. `python -m tools.profiles_card` writes it."""
+"""The card of the shipped profiles, docs/profiles-card.md, and the table of both verdicts of their labels in
+docs/profiles.md. `python -m tools.profiles_card` writes both."""
 
 from pathlib import Path
 
+import numpy as np
+
 from model.nn.places import head_label
 from model.profile import Profile, open_profile
-from model.profile.battery import KINDS
+from model.profile.battery import KINDS, LOOKED_FOR
 from model.profile.shipped import Made, made, shipped_profiles
+from tools.readme_tables import put_between
+from viz.notation.numbers import signed
 
+GUIDE = Path(__file__).parents[1] / "docs" / "profiles.md"
+MARKS = (
+    "<!-- verdicts: made by `python -m tools.profiles_card` -->",
+    "<!-- verdicts: end -->",
+)
 PAGE = Path(__file__).parents[1] / "docs" / "profiles-card.md"
 SHOWN = 6  # heads of a label, the highest scores first
 HEAD = """# The profiles that ship
@@ -78,5 +88,76 @@ def _labels(found: Profile) -> str:
     return "".join(lines) + f"- no label: {without} of {len(found.sums.heads)} heads\n"
 
 
+def guide(page: str) -> str:
+    """docs/profiles.md with the table of both verdicts in its place."""
+    return put_between(page, verdicts(), *MARKS)
+
+
+def verdicts() -> str:
+    """How many labels the effect bears out, by model, and every label that weights give."""
+    known = {name: open_profile(folder) for name, folder in shipped_profiles().items()}
+    counts = [_counts(name, found) for name, found in known.items()]
+    rows = [row for name, found in known.items() for row in _verdicts_of(name, found)]
+    return "\n".join(
+        [
+            "| model | labels by weights | raises | lowers | nothing | moves | names that claim an answer "
+            "| of these wrong |",
+            "|---|---|---|---|---|---|---|---|",
+            *counts,
+            "",
+            f"<details><summary>All {len(rows)} labels</summary>",
+            "",
+            "| model | head | label | score (control) | effect (control) | left out (control) | does |",
+            "|---|---|---|---|---|---|---|",
+            *rows,
+            "",
+            "</details>",
+        ]
+    )
+
+
+def _counts(name: str, found: Profile) -> str:
+    """A row of the first table. Labels that need an effect are given by more than weights."""
+    given = found.given[found.given["label"].isin([kind.name for kind in LOOKED_FOR])]
+    does = given["does"].value_counts()
+    claims = given[given["label"].isin([kind.name for kind in LOOKED_FOR if kind.does])]
+    cells = [
+        len(given),
+        *(does.get(verdict, 0) for verdict in ("raises", "lowers", "nothing", "moves")),
+        len(claims),
+        int((~claims["earned"]).sum()),
+    ]
+    return f"| `{name}` | {' | '.join(map(str, cells))} |"
+
+
+def _verdicts_of(name: str, found: Profile) -> list[str]:
+    """The rows of the second table."""
+    rows = []
+    for kind in KINDS:
+        mine = found.given[found.given["label"] == kind.name].sort_values("score", ascending=False)
+        for row in mine.to_dict("records"):
+            unit = "" if row["measure"] == "logit" else " of the length"
+            cells = [
+                f"`{name}`",
+                head_label((row["layer"], row["head"])),
+                kind.title,
+                f"{row['score']:.2f} ({row['control']:.2f})",
+                _change(row["effect"], row["effect_spread"], row["effect_control"]),
+                _change(row["left_out"], row["left_out_spread"], row["left_out_control"], unit),
+                row["does"],
+            ]
+            rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+def _change(mean: float, spread: float, control: float, unit: str = "") -> str:
+    """ "−2.81 ± 0.20 (+0.03)"; "–" where nobody asked."""
+    if np.isnan(mean):
+        return "–"
+    beside = "" if np.isnan(control) else f" ({signed(f'{control:+.2f}')})"
+    return f"{signed(f'{mean:+.2f}')} ± {spread:.2f}{unit}{beside}"
+
+
 if __name__ == "__main__":
     PAGE.write_text(card(), encoding="utf-8")
+    GUIDE.write_text(guide(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")

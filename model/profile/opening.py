@@ -1,6 +1,7 @@
 """Opens a profile's folder as untrusted input: everything in it is checked before it is used."""
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
@@ -14,17 +15,26 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from model.nn.places import Head, Place
-from model.profile.battery.asking import COLUMNS
-from model.profile.battery.kinds import KINDS
+from model.profile.battery.asking import COLUMNS, LOOKS, both_verdicts
+from model.profile.battery.kinds import KINDS, LOOKED_FOR, MEASURES, VERDICTS, HeadEffect
 from model.profile.corpus import CHARACTERS
 from model.profile.examples import CRITERIA, KEPT, ROW, Examples
 from model.profile.sums import Sums, Whole, fields
-from model.profile.tables import BESIDE, HEADS, HeadsMetadata, ProfileScope, heads_schema, said_in
+from model.profile.tables import (
+    BESIDE,
+    HEADS,
+    LABELS_OF_3,
+    HeadsMetadata,
+    ProfileScope,
+    heads_schema,
+    said_in,
+)
 
 MOST_BYTES = 2**30  # of one file, packed and in memory
 MOST_HEADS = 2**16
 MOST_LETTERS = 2**12  # of a text that is not a window
 BYTES = 4  # of a letter in UTF-8, at the most
+CHANGES = tuple(HeadEffect().numbers)  # the columns of the labels with what a head does
 _Contents = tuple[ProfileScope, Sums, dict[int, str], pd.DataFrame]
 
 
@@ -69,9 +79,10 @@ def _read(folder: Path) -> _Contents:
         "windows": len(names) * len(CRITERIA) * KEPT,
         "labels": len(names) * len(KINDS),
     }
+    schemas = BESIDE | ({"labels": LABELS_OF_3} if said.version == 3 else {})
     beside = {
         name: _table(_named(folder, name, said), schema, most[name], said.window)
-        for name, schema in BESIDE.items()
+        for name, schema in schemas.items()
     }
     texts = dict(
         zip(*(beside["windows"][name].to_pylist() for name in ("window", "text")), strict=True)
@@ -108,10 +119,9 @@ def _table(content: bytes, schema: pa.Schema, most: int, window: int = 0) -> pa.
     """A table with these columns, at most so many rows, and a number or a text in each cell. Repeated texts
     are kept once in a file, so their length is known before any is unpacked."""
     texts = [field.name for field in schema if field.type == pa.string()]
-    file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=texts)
-    found = pq.read_schema(pa.BufferReader(content))
-    if not found.equals(schema):
+    if not pq.read_schema(pa.BufferReader(content)).equals(schema):
         raise ValueError("it has other columns")
+    file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=texts)
     cells = file.metadata.num_rows * sum(_cells(field.type) for field in schema)
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     packed = sum(one.total_byte_size for one in groups)
@@ -191,13 +201,27 @@ def _are_below(numbers: NDArray[np.int32], end: int) -> bool:
 
 
 def _labels(table: pa.Table, names: tuple[Head, ...]) -> pd.DataFrame:
-    """The labels of all heads, or none at all."""
-    columns = {name: table[name].to_pylist() for name in COLUMNS}
-    of = [(layer, head, kind.name) for (layer, head), kind in product(names, KINDS)]
+    """The labels of all heads, or none at all. Those of version 3 have one verdict."""
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    looks_only = table.column_names == LABELS_OF_3.names
+    of = [
+        (layer, head, kind.name)
+        for (layer, head), kind in product(names, LOOKED_FOR if looks_only else KINDS)
+    ]
     found = list(zip(columns["layer"], columns["head"], columns["label"], strict=True))
     if found and found != of:
         raise ValueError("its labels are not those of its heads")
     for name in ("score", "control"):
         if not all(one != one or -0.01 <= one <= 1.01 for one in columns[name]):  # NaN: no score
             raise ValueError(f"a {name} of its labels is not between 0 and 1")
+    if looks_only:
+        return both_verdicts(pd.DataFrame(columns).astype(dict(LOOKS)), {})
+    for name in CHANGES:
+        if any(math.isinf(one) for one in columns[name]):
+            raise ValueError(f"a {name} of its labels is not finite")
+        if name.endswith("spread") and any(one < 0 for one in columns[name]):
+            raise ValueError(f"a {name} of its labels is negative")
+    for name, words in (("measure", MEASURES), ("does", VERDICTS)):
+        if not {*columns[name]} <= {*words}:
+            raise ValueError(f"a {name} of its labels is unknown")
     return pd.DataFrame(columns).astype(dict(COLUMNS))

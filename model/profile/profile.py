@@ -10,7 +10,7 @@ import pandas as pd
 
 from model.nn.places import Head
 from model.profile import opening, store
-from model.profile.battery.kinds import KINDS
+from model.profile.battery.kinds import BY_NAME, KINDS
 from model.profile.examples import CRITERIA, ROW
 from model.profile.searching import search
 from model.profile.sums import ENTROPY_STEP, MAP, SHARES, Sums, fields
@@ -77,19 +77,27 @@ class Profile:
 
     @property
     def labels(self) -> pd.DataFrame:
-        """One row a head and label: `layer`, `head`, `label`, `score`, `control`, `prompts`, `given`,
-        `against`, `reason` (as `battery.labels` makes them), and `corpus`: the mean weight on such keys over
-        the corpus; NaN for a label that a corpus cannot show. No rows where no model was asked."""
+        """One row a head and label, as `battery.labels` makes them: where it looks (`score`, `control`,
+        `prompts`, `given`, `against`, `reason`), and what it does (`effect`, `left_out`, each with its
+        `…_spread` and `…_control`, `measure`, `does`, `effect_reason`); and `corpus`: the mean weight on such
+        keys over the corpus; NaN for a label that a corpus cannot show. No rows where no model was asked."""
         heads = self.heads
         columns = [heads[list(kind.shares)].max(axis=1).to_numpy(float) for kind in KINDS]
         return self.asked.assign(corpus=np.stack(columns, 1).ravel()[: len(self.asked)])
 
+    @property
+    def given(self) -> pd.DataFrame:
+        """The rows of `labels` that heads get, those first that they earn by what they do as well
+        (`HeadKind.is_earned`), and among these the highest score first. One column more: `earned`."""
+        return _given(self.labels)
+
     def label(self, head: Head) -> str | None:
-        """The name of a head: of the labels that it gets, the one with the highest score."""
+        """The name of a head: of the labels that it gets, the first one that it earns by what it does, else
+        the one with the highest score."""
         self._at(head)
         mine = (self.asked["layer"] == head[0]) & (self.asked["head"] == head[1])
-        given = self.asked[mine & self.asked["given"]]
-        return None if given.empty else str(given["label"].iloc[given["score"].argmax()])
+        given = _given(self.asked[mine])
+        return None if given.empty else str(given["label"].iloc[0])
 
     def by_distance(self, head: Head) -> Wide:
         """(2 · window − 1,): the mean weight of a row by query − key, from −(window − 1) on."""
@@ -174,6 +182,14 @@ class Profile:
         weights = self._number("by_offset")
         with np.errstate(invalid="ignore"):
             return np.asarray((weights @ offsets) / weights.sum(1))
+
+
+def _given(labels: pd.DataFrame) -> pd.DataFrame:
+    given = labels[labels["given"]]
+    pairs = zip(given["label"], given["does"], strict=True)
+    earned = np.array([BY_NAME[label].is_earned(does) for label, does in pairs], bool)
+    order = ["earned", "score"]
+    return given.assign(earned=earned).sort_values(order, ascending=False, kind="stable")
 
 
 def joined(ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:

@@ -41,7 +41,22 @@ def write(
         name: _written(folder, name, pa.table(columns[name], schema))
         for name, schema in BESIDE.items()
     }
-    heads = _head_table(about, sums, hashes)
+    _exchange(folder, _head_table(about, sums, hashes), hashes)
+
+
+def write_labels(folder: Path, labels: pd.DataFrame) -> None:
+    """Writes other labels into a profile's folder. Its other files stay as they are, and of heads.parquet the
+    metadata alone change. Raises OSError and ValueError for a folder without a profile."""
+    heads = pq.read_table(folder / HEADS)
+    description = json.loads((heads.schema.metadata or {})[b"profile"])
+    table = pa.table({name: labels[name].to_numpy() for name in COLUMNS}, BESIDE["labels"])
+    files = description["files"] | {"labels": _written(folder, "labels", table)}
+    description |= {"version": VERSION, "files": files}
+    _exchange(folder, heads.replace_schema_metadata({"profile": json.dumps(description)}), files)
+
+
+def _exchange(folder: Path, heads: pa.Table, hashes: Mapping[str, str]) -> None:
+    """Exchanges heads.parquet, and deletes the files that belonged to the old one."""
     with _beside(folder) as file:
         pq.write_table(heads, file, compression="zstd")
         file.replace(folder / HEADS)

@@ -8,11 +8,11 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from model.profile.battery.asking import COLUMNS
+from model.profile.battery.asking import COLUMNS, LOOKS
 from model.profile.examples import ROW
 from model.profile.sums import fields
 
-FORMAT, VERSION = "attention-visualizer profile", 3
+FORMAT, VERSION = "attention-visualizer profile", 4
 HEADS = "heads.parquet"
 _TYPES = {str: pa.string(), int: pa.int32(), float: pa.float64(), bool: pa.bool_()}
 # The files beside heads.parquet, each with its hash in its name.
@@ -28,6 +28,7 @@ BESIDE = {
     "windows": pa.schema([("window", pa.int64()), ("text", pa.string())]),
     "labels": pa.schema([(name, _TYPES[kind]) for name, kind in COLUMNS.items()]),
 }
+LABELS_OF_3 = pa.schema([(name, _TYPES[kind]) for name, kind in LOOKS.items()])  # of version 3
 LARGEST_WINDOW = 2**20
 TableCount = Annotated[int, Field(ge=0, lt=2**63)]
 TableText = Annotated[str, Field(max_length=4_096)]
@@ -61,7 +62,7 @@ class HeadsMetadata(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
     format: Literal["attention-visualizer profile"] = "attention-visualizer profile"
-    version: Literal[3] = 3
+    version: Literal[3, 4] = 4  # 3: its labels say where heads look, and not what they do
     model: TableText
     weights: Hash
     corpus: Hash

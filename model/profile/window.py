@@ -59,7 +59,7 @@ def _squares(output: Array, heads: int) -> Tensor:
 
 
 def _unembedding(model: "Model") -> Array | None:
-    if model.config.shape != "decoder" or "logit_parts" in model.unproven:
+    if model.config.shape == "encoder" or "logit_parts" in model.unproven:
         return None
     matrix = numbers_of((model.module.output or model.module.embedding.tokens).weight)
     return (matrix - matrix.mean(0)) * model.module.logit_factor
@@ -130,18 +130,28 @@ def _effects(profiled: Profiled, trace: Trace) -> Iterator[tuple[str, Tensor]]:
     """(H, Q - 1) by sub-layer: what each head adds directly to the logit of the token that comes next, above
     what it adds to the mean logit. Nothing where the model predicts no next token, or its parts are not
     proven."""
-    if profiled.unembedding is None:
+    if profiled.unembedding is None or profiled.model.config.shape != "decoder":
         return
     ids = [token.id for token in trace.tokens]
-    reader = StreamReader(profiled.unembedding[ids[1:]].astype(np.float64), np.arange(len(ids) - 1))
+    yield from direct_effects(
+        profiled, trace, profiled.unembedding[ids[1:]], np.arange(len(ids) - 1)
+    )
+
+
+def direct_effects(
+    profiled: Profiled, trace: Trace, rows: Array, tokens: NDArray[np.intp]
+) -> Iterator[tuple[str, Tensor]]:
+    """(H, R) by sub-layer of the decoder, the last one first: what each head adds, through the norms as they
+    were recorded, to what rows (R, d_model) read of the last state at each of their tokens (R,)."""
+    reader = StreamReader(rows.astype(np.float64), tokens)
     for part in sub_layers_back(profiled.model, trace, "decoder", reader, None):
         if Place.named(part.name).kind == "feed_forward":
             continue
         attention, inner = trace.find(part.name), reader.through(part)
-        rows = (inner.rows * inner.factor).astype(np.float32)  # (Q - 1, C)
-        mapped = torch.from_numpy(rows @ profiled.outputs[part.name])  # (Q - 1, H · D)
-        by_head = mapped.reshape(len(rows), attention.heads, -1).transpose(0, 1)
-        yield part.name, (by_head * torch.tensor(attention.output[:, :-1])).sum(-1)
+        read = (inner.rows * inner.factor).astype(np.float32)  # (R, C)
+        mapped = torch.from_numpy(read @ profiled.outputs[part.name])  # (R, H · D)
+        by_head = mapped.reshape(len(read), attention.heads, -1).transpose(0, 1)
+        yield part.name, (by_head * torch.tensor(attention.output[:, tokens])).sum(-1)
 
 
 def _sums_of_effects(effects: Tensor, kinds: Mapping[str, Field]) -> dict[str, Whole]:

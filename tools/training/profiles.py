@@ -1,6 +1,7 @@
 """Makes the profiles that ship: what each head of a model does over a text that it was not trained on.
 
 `python -m tools.training.profiles [NAME …]`. Stop it with Ctrl-C: the same command goes on from there.
+With `--labels` it asks the heads anew for their labels, and leaves the rest of each profile as it is.
 """
 
 import argparse
@@ -16,8 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from model.loading.registry import load_model
+from model.profile.battery import labels
+from model.profile.profile import open_profile
 from model.profile.run import RunProgress, profile
 from model.profile.shipped import FOLDER, MADE, Made, at_step, made, model_and_step
+from model.profile.slices import weights_hash
+from model.profile.store import write_labels
 from model.run.model import Model
 from model.system.machine import processor
 from model.training import grammar
@@ -133,9 +138,23 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.training.profiles", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *PLANS], metavar="NAME")
     parser.add_argument("--workers", type=int, default=0, help="processes; 0: this one")
+    parser.add_argument("--labels", action="store_true", help="only the labels, without the text")
     asked = parser.parse_args(arguments)
     for name in asked.names or PLANS:
-        _make(name, PLANS[name], asked.workers)
+        if asked.labels:
+            _label(name)
+        else:
+            _make(name, PLANS[name], asked.workers)
+
+
+def _label(name: str) -> None:
+    """Asks the heads of a shipped profile anew. Raises ValueError where it is of other weights."""
+    began, model = time.monotonic(), model_of(name)
+    folder = FOLDER / name
+    if open_profile(folder).about.weights != weights_hash(model):
+        raise ValueError(f"The profile of {name} is of other weights: make all of it anew.")
+    write_labels(folder, labels(model))
+    print(f"{name}: {time.monotonic() - began:,.0f} s")
 
 
 def _make(name: str, plan: ProfilePlan, workers: int) -> None:

@@ -1,4 +1,5 @@
-"""The labels that a profile gives to heads, in words with their numbers."""
+"""The labels that a profile gives to heads, in words with their numbers: where a head looks, and what it
+does."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -11,16 +12,28 @@ import pandas as pd
 from model.nn.places import Head
 from model.profile import Profile
 from model.profile.battery import KINDS
+from viz.notation.numbers import signed
 
+KIND = {kind.name: kind for kind in KINDS}
 TITLES = {kind.name: kind.title for kind in KINDS}
 MEANINGS = {kind.name: kind.meaning for kind in KINDS}
+Row = Mapping[Any, Any]  # of a profile's labels
+# The verdict of a label, after an arrow: by what is measured.
+VERDICTS = {
+    ("logit", "raises"): "the head raises it",
+    ("logit", "lowers"): "the head lowers it",
+    ("logit", "nothing"): "the head does nothing to it",
+    ("moved", "moves"): "the head matters more here than elsewhere",
+    ("moved", "nothing"): "the head matters no more here than elsewhere",
+}
+# Beside a label whose head does not do what its name says.
+NOTES = {"raises": "but raises it", "lowers": "but lowers it", "nothing": "no effect"}
 
 
 @lru_cache(maxsize=8)
 def given_labels(found: Profile) -> pd.DataFrame:
-    """The labels that heads of a profile have, the highest score first."""
-    labels = found.labels
-    return labels[labels["given"]].sort_values("score", ascending=False, kind="stable")
+    """The labels that heads of a profile have, in the order of `Profile.given`."""
+    return found.given
 
 
 @lru_cache(maxsize=8)
@@ -34,8 +47,55 @@ def labels_by_head(found: Profile) -> Mapping[Head, list[str]]:
     return dict(labels)
 
 
-def evidence_of(row: Mapping[Any, Any]) -> str:
-    """The numbers behind one label: "0.98 (control 0.02; over the text 0.83)"."""
+@lru_cache(maxsize=8)
+def labels_in_words(found: Profile) -> Mapping[Head, str]:
+    """Of each head with a label its first one with both verdicts, and the others in short."""
+    words: dict[Head, str] = {}
+    for row in given_labels(found).to_dict("records"):
+        head = row["layer"], row["head"]
+        if head not in words:
+            words[head] = f"{TITLES[row['label']].lower()}. {verdicts_in_words(row)}"
+    return {
+        head: f"{first} Also {'; '.join(others)}."
+        if (others := labels_by_head(found)[head][1:])
+        else first
+        for head, first in words.items()
+    }
+
+
+def evidence_of(row: Row) -> str:
+    """The numbers behind one label: "0.98 (control 0.02; over the text 0.83; without it −1.20 ± 0.05)"."""
     names = {"control": "control", "corpus": "over the text"}
     beside = [f"{said} {row[name]:.2f}" for name, said in names.items() if not np.isnan(row[name])]
+    if not np.isnan(change := row["left_out"]):
+        form = "+.2f" if row["measure"] == "logit" else ".2f"
+        beside.append(f"without it {signed(format(change, form))} ± {row['left_out_spread']:.2f}")
     return f"{row['score']:.2f} ({'; '.join(beside)})" if beside else f"{row['score']:.2f}"
+
+
+def verdicts_in_words(row: Row) -> str:
+    """Two sentences: "Looks: 0.61 of the last token’s weight on the other name (control 0.12). Does: without
+    it the name’s lead falls by 2.81 ± 0.20 (control −0.03) → the head raises it." """
+    control = "" if np.isnan(row["control"]) else f" (control {row['control']:.2f})"
+    return f"Looks: {row['score']:.2f} of {KIND[row['label']].looks}{control}. {_does(row)}"
+
+
+def _does(row: Row) -> str:
+    verdict = VERDICTS.get((row["measure"], row["does"]))
+    if verdict is None:
+        return f"Does: not known. {row['effect_reason']}".rstrip()
+    answer, by_pass = KIND[row["label"]].answer, not np.isnan(row["left_out"])
+    name = "left_out" if by_pass else "effect"
+    change, control = row[name], row[f"{name}_control"]
+    size = abs(change) if by_pass else change
+    numbers = f"{signed(f'{size:.2f}')} ± {row[f'{name}_spread']:.2f}"
+    if row["measure"] == "moved":
+        said = f"without it the last vectors there move by {numbers} of their length"
+    elif by_pass:
+        said = f"without it {answer} {'falls' if change < 0 else 'rises'} by {numbers}"
+    else:
+        said = f"directly it adds {numbers} to {answer}"
+    of = "other rows" if row["measure"] == "moved" else "control"
+    form = ".2f" if row["measure"] == "moved" else "+.2f"
+    known = "" if np.isnan(control) else f" ({of} {signed(format(control, form))})"
+    return f"Does: {said}{known} → {verdict}."

@@ -24,7 +24,6 @@ from model.nn.patches import (
     SiteKind,
     Through,
     Where,
-    for_each_head,
     keeping,
     one_after_another,
     putting,
@@ -108,7 +107,7 @@ class PatchedRuns:
         before: str = "",
     ) -> None:
         """before: the sub-layer before which parts are put in; "": all are."""
-        self.model, self.trace, self.what = model, trace_a, what
+        self.model, self.trace, self.other, self.what = model, trace_a, trace_b, what
         self.grid = spots_of(model, trace_a, what, place, before=before)
         self.kept: dict[Site, Tensor] = {}
         sites = {(kind, row[0].name) for row in self.grid for kind in SITES[what]}
@@ -272,35 +271,35 @@ FEWEST = 3  # cells of which a correlation says anything
 
 def estimated_map(runs: PatchedRuns, answer: tuple[int, int]) -> Wide:
     """The map of `patch_map` to first order, as if the answer were linear in each part: what run B has
-    there minus what run A has, times the gradient of A's answer. One pass and one gradient for all cells."""
+    there minus what run A has, times the gradient of A's answer. Of "weights" the parts are the weights
+    themselves, which mix A's values, and not the queries and keys that they come from. One pass and one
+    gradient for all cells."""
     start, end = runs.answers(answer)
     found = np.full(runs.shape, np.nan)
     effects = _effects(runs, answer)
     for at, row in enumerate(runs.grid):
         for column, spot in enumerate(row):
-            cells = [effects[kind, spot.name] for kind in SITES[runs.what]]  # (H or 1, T) each
             head = slice(None) if spot.head is None else spot.head
             token = slice(None) if spot.token is None else spot.token
-            found[at, column] = sum(float(one[head, token].sum()) for one in cells)
+            found[at, column] = effects[spot.name][head, token].sum()
     estimate: Wide = found / (end - start)
     return estimate
 
 
-def _effects(runs: PatchedRuns, answer: tuple[int, int]) -> dict[Site, Wide]:
-    """(H, T) by site, or (1, T) where heads play no part: difference times gradient, over the whole width."""
-    added: dict[Site, Tensor] = {}
-    apart: dict[Site, Tensor] = {}
+def _effects(runs: PatchedRuns, answer: tuple[int, int]) -> dict[str, Wide]:
+    """(H, T) by sub-layer, or (1, T) where heads play no part: difference times gradient, over the whole
+    width."""
+    added: dict[str, Tensor] = {}
+    apart = _of_weights(runs) if runs.what == "weights" else {}
+    sites = [("output", name) for name in apart] or [*runs.kept]
 
     def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
-        if kind in ("key", "value") and ("key", name) in runs.kept:
-            x = for_each_head(x, runs.kept["query", name].shape[1])
-        if (kind, name) not in runs.kept:
+        if (kind, name) not in sites:
             return x
-        theirs = runs.kept[kind, name].clone()
         with torch.no_grad():
-            apart[kind, name] = for_each_head(theirs, x.shape[1]) - x if x.ndim > 3 else theirs - x
-        added[kind, name] = torch.zeros_like(x, requires_grad=True)
-        return x + added[kind, name]
+            theirs = apart[name].to(x) if name in apart else runs.kept[kind, name].clone() - x
+        apart[name], added[name] = theirs, torch.zeros_like(x, requires_grad=True)
+        return x + added[name]
 
     model, trace = runs.model, runs.trace
     recorder = Recorder(
@@ -310,9 +309,20 @@ def _effects(runs: PatchedRuns, answer: tuple[int, int]) -> dict[Site, Wide]:
         ended = model.module(*texts_in_rows(model, trace, 1))
         gradients = torch.autograd.grad(answer_in(model, ended, answer)[0], list(added.values()))
     return {
-        site: _by_head_and_token(apart[site] * gradient)
-        for site, gradient in zip(added, gradients, strict=True)
+        name: _by_head_and_token(apart[name] * gradient)
+        for name, gradient in zip(added, gradients, strict=True)
     }
+
+
+def _of_weights(runs: PatchedRuns) -> dict[str, Tensor]:
+    """(1, H, T, D) by sub-layer: how far the output of each head of run A moves with the weights of run B."""
+    found = {}
+    for name in [row[0].name for row in runs.grid]:
+        ours, theirs = runs.trace.find(name), runs.other.find(name)
+        moved = (theirs.weights() - ours.weights()) @ ours.value
+        moved[list(ours.ablated)] = 0.0
+        found[name] = torch.tensor(moved)[None]
+    return found
 
 
 def _by_head_and_token(effect: Tensor) -> Wide:

@@ -339,5 +339,9 @@ def _measures(
 def rows_at_once(trace: Trace, logits: int) -> int:
     """How many passes over a trace's tokens run in one batch, so that its arrays stay small. logits: those
     that each token leaves."""
-    length = max(len(trace.tokens), len(trace.target_tokens))
+    return rows_of_length(max(len(trace.tokens), len(trace.target_tokens)), logits)
+
+
+def rows_of_length(length: int, logits: int) -> int:
+    """The same for texts of so many tokens."""
     return max(min(MOST_ROWS, MOST_TOKENS // length, MOST_LOGITS // max(length * logits, 1)), 1)

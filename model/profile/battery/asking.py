@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from model.nn.places import Place
-from model.profile.battery.kinds import KINDS, HeadKind, is_given
+from model.profile.battery.effects import head_effects
+from model.profile.battery.kinds import KINDS, LOOKED_FOR, HeadEffect, HeadKind, is_given
 from model.profile.battery.prompts import (
     WANTED,
     LabelCells,
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 BARRED = "It may not look at the keys that are asked for."
-# The columns of the labels, and what a row has.
-COLUMNS: Mapping[str, type] = {
+# The columns of the labels, and what a row has: by the weights, and by what becomes of the answer.
+LOOKS: Mapping[str, type] = {
     "layer": str,
     "head": int,
     "label": str,
@@ -40,12 +41,48 @@ COLUMNS: Mapping[str, type] = {
     "against": str,  # which control that is
     "reason": str,  # why the head cannot be asked; "" where it was
 }
+COLUMNS: Mapping[str, type] = {
+    **LOOKS,
+    "effect": float,  # direct, on the logit of the answer above what it is compared with
+    "effect_spread": float,  # its standard error over the prompts
+    "effect_control": float,  # the same effect on another prompt's answer
+    "left_out": float,  # what the pass without the head changes
+    "left_out_spread": float,
+    "left_out_control": float,
+    "measure": str,  # what that is of: "logit", of the answer; "moved", a share of the final vectors' length
+    "does": str,  # "raises", "lowers" or "moves" the answer, "nothing", or "" where that was not asked
+    "effect_reason": str,  # why one of these is NaN
+}
 
 
 @one_thread()  # a sum over several threads depends on their number
 def labels(model: "Model") -> pd.DataFrame:
     """One row for each head and label, as COLUMNS: which labels a head gets, and the evidence. The same
     model gives the same table. Raises OutOfMemoryError."""
+    looks = _looks(model)
+    return both_verdicts(looks, head_effects(model, looks))
+
+
+def both_verdicts(
+    looks: pd.DataFrame, effects: Mapping[tuple[str, int, str], HeadEffect]
+) -> pd.DataFrame:
+    """COLUMNS, head by head and label by label. looks: LOOKS of the labels that have cells of their own.
+    effects: of those by layer, head and label; the others are NaN."""
+    known = {(row["layer"], row["head"], row["label"]): row for row in looks.to_dict("records")}
+    rows: list[dict[str, object]] = []
+    for layer, head in dict.fromkeys(key[:2] for key in known):
+        for kind in KINDS:
+            key = layer, head, kind.like or kind.name
+            row, found = known[key], effects.get(key, HeadEffect())
+            given = kind.is_given(row["score"], row["control"], found.does)
+            verdict = {"measure": found.measure, "does": found.does, "effect_reason": found.reason}
+            looked = {name: row[name] for name in LOOKS} | {"label": kind.name, "given": given}
+            rows.append({**looked, **found.numbers, **verdict})
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict(COLUMNS))
+
+
+def _looks(model: "Model") -> pd.DataFrame:
+    """LOOKS of each label that has cells of its own."""
     prompts = random_prompts(model) + sentence_prompts(model)
     layers = model.module.attentions()
     tallies = {layer.place.name: Tally(layer.heads) for layer in layers}
@@ -64,13 +101,13 @@ def labels(model: "Model") -> pd.DataFrame:
             for label, reason in refused[layer.place.name].items()
         }
         rows += tallies[layer.place.name].rows(layer.place.name, reasons)
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=list(LOOKS)).astype(dict(LOOKS))
 
 
 def _refusals(place: Place, model: "Model") -> dict[str, str]:
     """Why heads of a sub-layer cannot be asked for each label; "" where they can."""
     continued = model.config.shape == "decoder"
-    return {kind.name: kind.refusal(place.kind, continued=continued) for kind in KINDS}
+    return {kind.name: kind.refusal(place.kind, continued=continued) for kind in LOOKED_FOR}
 
 
 def _passed(model: "Model", prompt: Prompt) -> Trace:
@@ -104,10 +141,10 @@ class Tally:
                 self.prompts[label] = self.prompts.get(label, none) + (counts > 0)
 
     def rows(self, layer: str, reasons: Mapping[str, str]) -> Iterator[tuple[object, ...]]:
-        """The rows of the table, head by head."""
+        """LOOKS, head by head and label by label."""
         means = {one: self._means(one) for one in self.sums}
         for head in range(self.heads):
-            for kind in KINDS:
+            for kind in LOOKED_FOR:
                 found = {
                     role: of[head] for (label, role), of in means.items() if label == kind.name
                 }

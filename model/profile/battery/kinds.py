@@ -1,24 +1,103 @@
-"""The labels, what each means, and when a head gets it."""
+"""The labels, what each means, and when a head gets it: where it looks, and what it does."""
 
 from dataclasses import dataclass
+from math import isnan, nan
+from typing import Literal, NamedTuple, get_args
 
 from model.analysis.heads.labels import CLEAR as CLEAR  # of a row: more than on all its other keys
 from model.analysis.heads.labels import TIMES as TIMES  # how much more than the strongest control
 from model.nn.places import Kind as AttentionKind
 
+EffectMeasure = Literal["logit", "moved", ""]  # "": nothing was measured
+Does = Literal["raises", "lowers", "moves", "nothing", ""]  # "": nobody asked
+MEASURES: tuple[EffectMeasure, ...] = get_args(EffectMeasure)
+VERDICTS: tuple[Does, ...] = get_args(Does)
+SURE = 2  # standard errors that a change must exceed
+LEAST = {"logit": 0.05, "moved": 0.01}  # smaller changes are none: of a logit; of a vector's length
+
+
+class Change(NamedTuple):
+    """A mean over prompts, its standard error, and the same mean of the controls; NaN where nobody asked."""
+
+    mean: float = nan
+    spread: float = nan
+    control: float = nan
+
+    def is_clear(self, measure: EffectMeasure) -> bool:
+        """Whether it is more than chance, than the control, and than nothing. NaN as control counts as 0."""
+        chance, control = SURE * self.spread, 0.0 if isnan(self.control) else abs(self.control)
+        if measure == "moved":
+            control += chance  # the other rows move too, so the control is far from 0
+        return abs(self.mean) > max(chance, control, LEAST.get(measure, nan))
+
+
+UNASKED = Change()
+
+
+@dataclass(frozen=True)
+class HeadEffect:
+    """What one head does to the answer of one label's prompts.
+
+    effect: what it adds directly to the answer's logit. left_out: what the pass without it changes: the same
+    logit, or (measure "moved") the final vectors of the asked rows, as a share of their length.
+    """
+
+    effect: Change = UNASKED
+    left_out: Change = UNASKED
+    measure: EffectMeasure = ""
+    reason: str = ""  # why one of them is NaN
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The numbers by the names of their columns."""
+        found: dict[str, float] = {}
+        for name, change in (("effect", self.effect), ("left_out", self.left_out)):
+            found |= {name: change.mean, f"{name}_spread": change.spread}
+            found[f"{name}_control"] = change.control
+        return found
+
+    @property
+    def does(self) -> Does:
+        """The verdict: by the pass without the head where there is one, else by its direct effect. It
+        "raises" the answer where leaving it out lowers that, and it "moves" vectors that have no answer."""
+        by_passes = not isnan(self.left_out.mean)
+        change = self.left_out if by_passes else self.effect
+        if isnan(change.mean):
+            return ""
+        if not change.is_clear(self.measure):
+            return "nothing"
+        if self.measure == "moved":
+            return "moves"
+        return "raises" if (change.mean < 0) == by_passes else "lowers"
+
+
+def is_given(score: float, control: float) -> bool:
+    """Whether the weights of a head give it a label. The mean row must be clear: more weight on the wanted
+    keys than on all others together. And it must be TIMES the strongest control, as for labels on one
+    sentence: a head that does the same without the reason, or half of it, has another reason. NaN is no
+    evidence."""
+    return score > CLEAR and score > TIMES * control
+
 
 @dataclass(frozen=True)
 class HeadKind:
-    """One label. `meaning` says which weight its score is; `source` who described such heads."""
+    """One label. `meaning` says which weight its score is; `source` who described such heads. `looks` and
+    `answer` end a sentence: "0.61 of …", "without it … falls"."""
 
     name: str
     title: str
     meaning: str
     source: str
+    looks: str
+    answer: str = "the next token’s lead over the mean logit"
     shares: tuple[str, ...] = ()  # columns of a profile's heads that are about the same keys
     across: bool = False  # also for queries and keys of two texts
     ahead: bool = False  # only where a query may look at later tokens
     continued: bool = False  # only in a model that continues the text that it reads
+    like: str = ""  # the label with whose prompts, cells and answers it is asked; "": its own
+    does: Does = (
+        ""  # what its name says that it does to the answer; "": it says where a head looks only
+    )
 
     def refusal(self, kind: AttentionKind, *, continued: bool) -> str:
         """Why heads of a sub-layer cannot be asked; "" where they can. continued: the model continues the
@@ -31,6 +110,16 @@ class HeadKind:
             return "Only a model that continues the text that it reads has such heads."
         return ""
 
+    def is_given(self, score: float, control: float, does: Does) -> bool:
+        """Whether a head gets the label. Its weights give it (`is_given`), also where the head does something
+        else; but of two labels with the same cells, the second needs what its name says."""
+        return is_given(score, control) and (not self.like or does == self.does)
+
+    def is_earned(self, does: Does) -> bool:
+        """Whether a head that gets the label also does what its name says. Where nothing has an answer it is
+        enough that the head matters more to the asked rows than to others."""
+        return self.does != "" and does in (self.does, "moves")
+
 
 KINDS = (
     HeadKind(
@@ -38,6 +127,7 @@ KINDS = (
         "Previous token",
         "Random tokens: weight on the token just before the query.",
         "Voita et al. 2019, positional heads; Olsson et al. 2022",
+        "a token’s weight on the one before it",
         shares=("previous",),
     ),
     HeadKind(
@@ -45,6 +135,7 @@ KINDS = (
         "Itself",
         "Random tokens: weight on the query's own token.",
         "Clark et al. 2019, 3.1",
+        "a token’s weight on itself",
         shares=("self",),
     ),
     HeadKind(
@@ -52,6 +143,7 @@ KINDS = (
         "Next token",
         "Random tokens: weight on the token just after the query.",
         "Voita et al. 2019, positional heads; Clark et al. 2019, 3.1",
+        "a token’s weight on the one after it",
         shares=("next",),
         ahead=True,
     ),
@@ -60,6 +152,7 @@ KINDS = (
         "First token",
         "Random tokens: weight on the first token of all, from the later half.",
         "Xiao et al. 2023, attention sinks",
+        "a token’s weight on the first of all",
         shares=("first",),
         across=True,
     ),
@@ -68,6 +161,7 @@ KINDS = (
         "Duplicate token",
         "Random tokens, said twice: weight on the same token in the other half.",
         "Wang et al. 2022, duplicate token heads",
+        "a token’s weight on the same token in the other half",
         shares=("same",),
     ),
     HeadKind(
@@ -75,14 +169,17 @@ KINDS = (
         "Induction",
         "Random tokens, said twice: weight on what followed the same token the first time.",
         "Olsson et al. 2022, prefix matching",
+        "a token’s weight on what followed it the first time",
         shares=("induction",),
         continued=True,
+        does="raises",
     ),
     HeadKind(
         "delimiter",
         "Delimiter",
         "Random tokens with full stops: weight on these and on special tokens, but the first token.",
         "Clark et al. 2019, 3.2",
+        "a word’s weight on full stops and special tokens",
         shares=("punctuation", "delimiter"),
         across=True,
     ),
@@ -91,25 +188,51 @@ KINDS = (
         "Brackets",
         "Nested brackets: weight of a closing bracket on the one that it closes.",
         "Clark et al. 2019, 4, ask heads in the same way about syntax",
+        "a closing bracket’s weight on the one that it closes",
+        "the closing bracket’s lead over the mean logit",
+        does="raises",
     ),
     HeadKind(
         "agreement",
         "Agreement",
         "“The keys near the cabinet are”: weight of the verb on its subject.",
         "Linzen et al. 2016, the sentences; Voita et al. 2019, syntactic heads",
+        "the verb’s weight on its subject",
+        "the right verb’s lead over the wrong form",
+        does="raises",
     ),
     HeadKind(
         "names",
         "Name mover",
         "“When Mary and John …, John gave a book to”: weight of the last token on the other name.",
         "Wang et al. 2022, name mover heads",
+        "the last token’s weight on the other name",
+        "the name’s lead over the one that occurs twice",
         continued=True,
+        does="raises",
+    ),
+    HeadKind(
+        "negative_names",
+        "Negative name mover",
+        "The same weight as of a name mover, where the head makes that name less likely.",
+        "Wang et al. 2022, negative name mover heads",
+        "the last token’s weight on the other name",
+        "the name’s lead over the one that occurs twice",
+        continued=True,
+        like="names",
+        does="lowers",
+    ),
+    HeadKind(
+        "copy_suppression",
+        "Copy suppression",
+        "The same weight as of induction, where the head makes that token less likely.",
+        "McDougall et al. 2023, copy suppression",
+        "a token’s weight on what followed it the first time",
+        shares=("induction",),
+        continued=True,
+        like="induction",
+        does="lowers",
     ),
 )
-
-
-def is_given(score: float, control: float) -> bool:
-    """Whether a head gets a label. The mean row must be clear: more weight on the wanted keys than on all
-    others together. And it must be TIMES the strongest control, as for labels on one sentence: a head that
-    does the same without the reason, or half of it, has another reason. NaN is no evidence."""
-    return score > CLEAR and score > TIMES * control
+LOOKED_FOR = tuple(kind for kind in KINDS if not kind.like)  # those with cells of their own
+BY_NAME = {kind.name: kind for kind in KINDS}

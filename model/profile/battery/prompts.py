@@ -1,7 +1,7 @@
 """A prompt: what the model reads, and the cells of the weights whose mean is asked for."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 WANTED = "wanted"
 PROMPTS = 6  # of each kind: so many different lengths, orders and words
+AnswerPair = tuple[
+    int, int | None
+]  # a token's id, and what its logit is compared with: another's, or None: the mean logit
 FEWEST = 3  # prompts without which there is no evidence
 
 
@@ -30,11 +33,28 @@ class LabelCells(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Answers:
+    """What should come next after some rows of a text, for some labels; and what comes next there in another
+    text, which is the control."""
+
+    labels: tuple[str, ...]
+    rows: tuple[int, ...]
+    wanted: tuple[AnswerPair, ...]  # of each row
+    control: tuple[AnswerPair, ...] = ()
+
+    @property
+    def tokens(self) -> set[int | None]:
+        """Every token that is wanted or compared with."""
+        return {token for pair in self.wanted for token in pair}
+
+
+@dataclass(frozen=True)
 class PromptLine:
-    """One text as tokens, and the cells of self-attention over it."""
+    """One text as tokens, the cells of self-attention over it, and what should come next."""
 
     tokens: tuple[Token, ...]
     cells: tuple[LabelCells, ...] = ()
+    answers: Answers | None = None
 
 
 @dataclass(frozen=True)
@@ -49,8 +69,11 @@ class Prompt:
         """The cells that one sub-layer is asked for."""
         if attention.kind == "cross":
             return self.cross
-        line = self.target if self.target and attention.stack == "decoder" else self.source
-        return line.cells
+        return self.line(attention.stack).cells
+
+    def line(self, stack: Stack) -> PromptLine:
+        """The text that a stack reads."""
+        return self.target if self.target and stack == "decoder" else self.source
 
 
 @dataclass(frozen=True)
@@ -156,15 +179,27 @@ OF_REPEATS = ("previous", "self", "next", "first", "duplicate", "induction")
 OFFSETS = {"previous": (-1, -2), "self": (0, -1), "next": (1, 2)}  # the wanted key, and the control
 
 
-def random_prompts(model: "Model") -> Prompts:
-    """Those of repeats, of delimiters and of brackets."""
+def random_prompts(model: "Model", count: int = PROMPTS) -> Prompts:
+    """Those of repeats, of delimiters and of brackets, so many of each."""
     words = words_of(model)
     room = model.config.n_ctx - len(words.before) - len(words.after)
     return (
-        _repeats(model, words, room)
-        + _delimiters(model, words, room)
-        + _brackets(model, words, room)
+        _repeats(model, words, room, count)
+        + _delimiters(model, words, room, count)
+        + _brackets(model, words, room, count)
     )
+
+
+def _following(
+    labels: tuple[str, ...],
+    tokens: tuple[Token, ...],
+    other: tuple[Token, ...],
+    rows: Iterable[int],
+) -> Answers:
+    """The token that follows each row; as the control, the one that follows it in another text."""
+    asked = tuple(rows)
+    mine, theirs = (tuple((text[row + 1].id, None) for row in asked) for text in (tokens, other))
+    return Answers(labels, asked, mine, theirs)
 
 
 def _drawn(words: PromptWords, number: int, count: int) -> tuple[Token, ...]:
@@ -177,8 +212,8 @@ def _refused(model: "Model", labels: tuple[str, ...], reason: str) -> Prompts:
     return Prompts((), {(stack, label): reason for stack in model.stacks() for label in labels})
 
 
-def _repeats(model: "Model", words: PromptWords, room: int) -> Prompts:
-    """Some words said twice, and as many words without a repeat. Each prompt has another length: in one
+def _repeats(model: "Model", words: PromptWords, room: int, count: int) -> Prompts:
+    """Some words said twice, and as many words without a repeat. PROMPTS in a row have other lengths: in one
     of them a head that always looks as far back finds the same cells."""
     longest = min(LONGEST, room // 2, len(words.words) // 2)
     if longest < SHORTEST:
@@ -188,20 +223,25 @@ def _repeats(model: "Model", words: PromptWords, room: int) -> Prompts:
     if model.config.shape == "encoder-decoder":
         frames.append((model.begun((*words.before, *words.after)), ()))
     made = []
-    for number in range(PROMPTS):
-        period = max(SHORTEST, longest - number)
+    for number in range(count):
+        period = max(SHORTEST, longest - number % PROMPTS)
         drawn = _drawn(words, number, 2 * period)
+        other = _drawn(words, number + PROMPTS, 2 * period)[:period] * 2  # as long
         for middle in (drawn[:period] * 2, drawn):
-            lines = [_halves(before, middle, after) for before, after in frames]
+            lines = [_halves(frame, middle, other) for frame in frames]
             cross = () if len(lines) == 1 else _on_first(lines[1].tokens, lines[0].tokens, 0)
             made.append(Prompt(lines[0], lines[1] if len(lines) > 1 else None, cross))
     return Prompts(tuple(made))
 
 
 def _halves(
-    before: tuple[Token, ...], middle: tuple[Token, ...], after: tuple[Token, ...]
+    frame: tuple[tuple[Token, ...], tuple[Token, ...]],
+    middle: tuple[Token, ...],
+    other: tuple[Token, ...],
 ) -> PromptLine:
-    """A text of two halves, equal or not."""
+    """A text of two halves, equal or not. frame: what stands before and after it. other: equal halves of
+    other words."""
+    before, after = frame
     tokens, start, period = (*before, *middle, *after), len(before), len(middle) // 2
     twice = middle[:period] == middle[period:]
     role = WANTED if twice else "other words"
@@ -211,9 +251,12 @@ def _halves(
         LabelCells("duplicate", role, at(len(tokens), [*same, *(pair[::-1] for pair in same)])),
         LabelCells("induction", role, at(len(tokens), [(query, key + 1) for query, key in same])),
     ]
-    if not twice:
-        cells += _offsets(len(tokens), range(max(start, 1), start + 2 * period))
-        cells += _on_first(tokens, tokens, start + period)
+    if twice:
+        rows = range(start + period, start + 2 * period - 1)  # what follows was said before
+        answers = _following(OF_REPEATS, tokens, (*before, *other), rows)
+        return PromptLine(tokens, tuple(cells), answers)
+    cells += _offsets(len(tokens), range(max(start, 1), start + 2 * period))
+    cells += _on_first(tokens, tokens, start + period)
     return PromptLine(tokens, tuple(cells))
 
 
@@ -239,25 +282,36 @@ def _on_first(
     return LabelCells("first", WANTED, masks[0]), LabelCells("first", "second token", masks[1])
 
 
-def _delimiters(model: "Model", words: PromptWords, room: int) -> Prompts:
+def _delimiters(model: "Model", words: PromptWords, room: int, count: int) -> Prompts:
     """Words with full stops between them, and the same text with words in the place of these, and of the
     special tokens at its end."""
     stop = mark(model, ".") or mark(model, ",")
     if (stop is None and not words.after) or room < 2 * SHORTEST:
         return _refused(model, ("delimiter",), "Its texts have no full stop and no end token.")
-    length, made = min(2 * LONGEST, room), []
-    for number in range(PROMPTS):
-        plain = _drawn(words, number, length + len(words.after))
-        stops = set(range(2 + number % 3, length, 4)) if stop else set()
-        marked = [stop if stop and place in stops else one for place, one in enumerate(plain)]
-        ended = (*words.before, *marked[:length], *words.after)
-        start = len(words.before)
-        keys = np.zeros(len(ended), dtype=bool)
-        keys[[start + place for place in (*stops, *range(length, len(plain)))]] = True
+    length, start, made = min(2 * LONGEST, room), len(words.before), []
+    drawn = [_drawn(words, number, length + len(words.after)) for number in range(count + 1)]
+    places = [
+        range(2 + number % 3, length if stop else 0, 4) for number in range(count + 1)
+    ]  # of stops
+    ended = [
+        (
+            *words.before,
+            *(stop if stop and at in stops else one for at, one in enumerate(plain[:length])),
+            *words.after,
+        )
+        for plain, stops in zip(drawn, places, strict=True)
+    ]
+    for number in range(count):
+        plain, mine = drawn[number], ended[number]
+        keys = np.zeros(len(mine), dtype=bool)
+        keys[[start + place for place in (*places[number], *range(length, len(plain)))]] = True
         rows = ~keys
         rows[:start] = False
-        for role, tokens in ((WANTED, ended), ("words instead", (*words.before, *plain))):
-            source = PromptLine(tokens, (LabelCells("delimiter", role, np.outer(rows, keys)),))
+        before_words = np.flatnonzero(rows[: start + length - 1]).tolist()
+        answers = _following(("delimiter",), mine, ended[number + 1], before_words)
+        for role, tokens in ((WANTED, mine), ("words instead", (*words.before, *plain))):
+            cells = (LabelCells("delimiter", role, np.outer(rows, keys)),)
+            source = PromptLine(tokens, cells, answers if role == WANTED else None)
             target = begun(model, tokens)
             queries = np.ones(0 if target is None else len(target.tokens), dtype=bool)
             made.append(
@@ -266,7 +320,7 @@ def _delimiters(model: "Model", words: PromptWords, room: int) -> Prompts:
     return Prompts(tuple(made), _not_written(model, "delimiter"))
 
 
-def _brackets(model: "Model", words: PromptWords, room: int) -> Prompts:
+def _brackets(model: "Model", words: PromptWords, room: int, count: int) -> Prompts:
     """`w ( w ( w ) w ) w`, with one to three words at each w. The inner pair tells apart who looks at the
     latest opening bracket, and who at the first one."""
     opening, closing = mark(model, "("), mark(model, ")")
@@ -275,7 +329,7 @@ def _brackets(model: "Model", words: PromptWords, room: int) -> Prompts:
     if room < NESTED:
         return _refused(model, ("brackets",), f"It reads {room} tokens; these take {NESTED}.")
     made = []
-    for number in range(PROMPTS):
+    for number in range(count):
         gaps = np.random.default_rng(number).integers(1, 4, 5)
         marks = (opening, opening, closing, closing)
         middle: list[Token] = []
@@ -295,7 +349,12 @@ def _brackets(model: "Model", words: PromptWords, room: int) -> Prompts:
             LabelCells("brackets", "the other bracket", other),
             LabelCells("brackets", "other rows", from_other_rows(wanted)),
         )
-        made.append(Prompt(PromptLine(tokens, cells), begun(model, tokens)))
+        ends: tuple[tuple[AnswerPair, ...], ...] = (
+            ((closing.id, None),) * 2,
+            ((opening.id, None),) * 2,
+        )
+        answers = Answers(("brackets",), (inner_end - 1, outer_end - 1), *ends)
+        made.append(Prompt(PromptLine(tokens, cells, answers), begun(model, tokens)))
     return Prompts(tuple(made), _not_written(model, "brackets"))
 
 
@@ -331,17 +390,19 @@ MOVING = (
 
 
 class _Sentence(NamedTuple):
-    """words: those that must be whole tokens, the last of them the query's."""
+    """words: those that must be whole tokens, the last of them the query's. wrong: the same with a verb that
+    does not agree; "": the second of the words is the wrong answer after the last."""
 
     text: str
     words: tuple[str, ...]
+    wrong: str = ""
 
 
-def sentence_prompts(model: "Model") -> Prompts:
-    """Those of agreement and of names."""
-    made = _made(model, "agreement", _agreeing())
+def sentence_prompts(model: "Model", count: int = PROMPTS) -> Prompts:
+    """Those of agreement and of names, so many of each."""
+    made = _made(model, "agreement", _agreeing(), count)
     return made + (
-        _made(model, "names", _moving()) if model.config.shape == "decoder" else Prompts()
+        _made(model, "names", _moving(), count) if model.config.shape == "decoder" else Prompts()
     )
 
 
@@ -351,11 +412,14 @@ def _agreeing() -> Iterator[_Sentence]:
         plural, tense = number % 2, number // 2 % 2
         subject = NOUNS[number % len(NOUNS)][plural]
         other = NOUNS[(2 * number + 5) % len(NOUNS)][1 - plural]
-        verb = (("is", "are"), ("was", "were"))[tense][plural]
+        verbs = (("is", "are"), ("was", "were"))[tense]
         text = AGREEING[number % len(AGREEING)]
         if subject.rstrip("s") != other.rstrip("s"):
-            filled = text.format(subject=subject, other=other, verb=verb)
-            yield _Sentence(filled, (subject, other, verb))
+            right, wrong = (
+                text.format(subject=subject, other=other, verb=verbs[one])
+                for one in (plural, 1 - plural)
+            )
+            yield _Sentence(right, (subject, other, verbs[plural]), wrong)
 
 
 def _moving() -> Iterator[_Sentence]:
@@ -368,9 +432,9 @@ def _moving() -> Iterator[_Sentence]:
         yield _Sentence(text, (other, giver, "to"))
 
 
-def _made(model: "Model", label: str, sentences: Iterator[_Sentence]) -> Prompts:
+def _made(model: "Model", label: str, sentences: Iterator[_Sentence], count: int) -> Prompts:
     stacks, reason = model.stacks(), ""
-    lines = list(islice(_readable(model, label, sentences), PROMPTS))
+    lines = _with_controls(list(islice(_readable(model, label, sentences), count)))
     if len(lines) < FEWEST:
         reason = "Its tokenizer has too few of the words of these sentences as whole tokens."
         return Prompts((), {(stack, label): reason for stack in stacks})
@@ -382,14 +446,46 @@ def _made(model: "Model", label: str, sentences: Iterator[_Sentence]) -> Prompts
 def _readable(model: "Model", label: str, sentences: Iterator[_Sentence]) -> Iterator[PromptLine]:
     """The sentences that this model reads, all words of which it knows."""
     for sentence in sentences:
-        try:
-            if model.new_words(sentence.text):
-                continue
-            tokens = model.tokens(sentence.text)
-        except ValueError:
-            continue
-        if len(tokens) <= model.config.n_ctx and (line := _line(tokens, label, sentence.words)):
-            yield line
+        tokens = _known(model, sentence.text)
+        if tokens and (line := _line(tokens, label, sentence.words)):
+            yield replace(line, answers=_answers(model, label, sentence, tokens))
+
+
+def _known(model: "Model", text: str) -> tuple[Token, ...]:
+    """The tokens of a text that this model reads, all words of which it knows; none of another."""
+    try:
+        tokens = () if model.new_words(text) else model.tokens(text)
+    except ValueError:
+        return ()
+    return tokens if len(tokens) <= model.config.n_ctx else ()
+
+
+def _answers(
+    model: "Model", label: str, sentence: _Sentence, tokens: tuple[Token, ...]
+) -> Answers | None:
+    """After the query the first of its words, not the second. Or before it the query itself, and not what
+    the wrong sentence has there; None where that cannot be read."""
+    right, other, queries = (places_of(tokens, word) for word in sentence.words)
+    query, row = queries[-1], queries[-1] - 1
+    if not sentence.wrong:
+        return Answers((label,), (query,), ((tokens[right[0]].id, tokens[other[0]].id),))
+    wrong = _known(model, sentence.wrong)
+    if len(wrong) != len(tokens):
+        return None
+    return Answers((label,), (row,), ((tokens[query].id, wrong[query].id),))
+
+
+def _with_controls(lines: list[PromptLine]) -> list[PromptLine]:
+    """Each with the answer of the next one that has another: the next names, the next tense."""
+    made = []
+    for number, line in enumerate(lines):
+        mine = line.answers
+        others = [one.answers for one in (*lines[number:], *lines[:number]) if one.answers]
+        if mine is not None:
+            control = next((one.wanted for one in others if not one.tokens & mine.tokens), None)
+            line = replace(line, answers=replace(mine, control=control) if control else None)
+        made.append(line)
+    return made
 
 
 def _line(tokens: tuple[Token, ...], label: str, words: tuple[str, ...]) -> PromptLine | None:

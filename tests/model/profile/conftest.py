@@ -1,11 +1,32 @@
 """Small profiles, made once."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from model import Model
 from model.profile import Profile, profile
+from model.profile.battery import labels
+from model.profile.slices import weights_hash
 from tests.model.profile.sentences import SENTENCES, WINDOW
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _labelled_once() -> Iterator[None]:
+    """The heads of a model are asked for their labels once: the same weights give the same table."""
+    known: dict[str, pd.DataFrame] = {}
+
+    def once(model: Model) -> pd.DataFrame:
+        weights = weights_hash(model)
+        if weights not in known:
+            known[weights] = labels(model)
+        return known[weights].copy()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("model.profile.run.labels", once)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import model as package
 from model import load_model
 from model.nn.places import decoder_head
 from model.profile.battery import KINDS, labels
-from model.profile.battery.asking import COLUMNS, Tally
+from model.profile.battery.asking import LOOKS, Tally
 from model.profile.battery.prompts import NAMES, NOUNS, random_prompts, sentence_prompts
 from model.trace.records import Token
 from tests.cases import each
@@ -128,7 +128,7 @@ def asked() -> pd.DataFrame:
         allowed = torch.ones(1, len(tokens), len(tokens), dtype=torch.bool).tril()
         tally.add(prompt.source.cells, weights, allowed)
     reasons = dict.fromkeys((kind.name for kind in KINDS), "not there")
-    table = pd.DataFrame(tally.rows("decoder.0.self", reasons), columns=list(COLUMNS))
+    table = pd.DataFrame(tally.rows("decoder.0.self", reasons), columns=list(LOOKS))
     return table.assign(head=np.array(list(heads))[table["head"]])
 
 
@@ -171,6 +171,7 @@ def test_the_same_model_gets_the_same_labels_twice_and_who_cannot_be_asked_hears
         "brackets": "Its tokenizer has no tokens for brackets.",
         "agreement": "Its tokenizer has too few of the words of these sentences as whole tokens.",
         "names": "Its tokenizer has too few of the words of these sentences as whole tokens.",
+        "negative_names": "Its tokenizer has too few of the words of these sentences as whole tokens.",
     }
     assert (first["reason"][first["prompts"] > 0] == "").all()
 
@@ -179,7 +180,8 @@ def test_an_encoder_looks_both_ways_and_continues_nothing() -> None:
     found = labels(load_model("minilm"))
     asked = found.groupby("label")["prompts"].agg(["min", "max"])
     assert (asked["min"] == asked["max"]).all()
-    assert set(asked.index[asked["max"] == 0]) == {"induction", "names"}
+    continuing = {"induction", "names", "copy_suppression", "negative_names"}
+    assert set(asked.index[asked["max"] == 0]) == continuing
     assert "continues the text" in found[found["label"] == "names"]["reason"].iloc[0]
 
 
@@ -203,6 +205,6 @@ def test_a_row_without_a_choice_says_nothing() -> None:
         allowed = torch.ones(1, length, length, dtype=torch.bool).tril().triu(0)
         tally.add(prompt.source.cells, torch.eye(length)[None], allowed)
     reasons = {kind.name: "its window is short" for kind in KINDS}
-    table = pd.DataFrame(tally.rows("decoder.0.self", reasons), columns=list(COLUMNS))
+    table = pd.DataFrame(tally.rows("decoder.0.self", reasons), columns=list(LOOKS))
     assert not table["given"].any()
     assert (table["reason"] == "its window is short").all()

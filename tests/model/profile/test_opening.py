@@ -9,10 +9,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from model.profile import open_profile
+from model.profile.battery import KINDS
+from model.profile.battery.asking import LOOKS
+from model.profile.store import write_labels
 from tests.cases import each
 
 Said = dict[str, Any]
@@ -127,6 +131,12 @@ def test_heads_that_cannot_be_are_refused(
         ("labels", replaced("score", first(2.0))),
         ("labels", replaced("label", first("genius"))),
         ("labels", replaced("reason", first("x" * 100_000))),
+        ("labels", replaced("effect", first(np.inf))),
+        ("labels", replaced("left_out_control", first(-np.inf))),
+        ("labels", replaced("left_out_spread", first(-0.1))),
+        ("labels", replaced("measure", first("inches"))),
+        ("labels", replaced("does", first("everything"))),
+        ("labels", replaced("effect_reason", first(None))),
         ("labels", lambda table: table.slice(1)),
     ],
 )
@@ -144,6 +154,61 @@ def test_other_files_that_cannot_be_are_refused(
     write(folder, said | {"files": said["files"] | {name: hash_}}, heads)
     with pytest.raises(ValueError, match="cannot be read"):
         open_profile(folder)
+
+
+def exchanged(folder: Path, said: Said, heads: pa.Table, labels: pa.Table) -> None:
+    """Other labels in the place of a profile's own."""
+    file = folder / "labels.parquet"
+    pq.write_table(labels, file)
+    hash_ = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    file.rename(folder / f"labels-{hash_}.parquet")
+    write(folder, said | {"files": said["files"] | {"labels": hash_}}, heads)
+
+
+def test_a_profile_of_version_3_opens_and_does_not_know_what_its_heads_do(
+    saved_profile: Path, tmp_path: Path
+) -> None:
+    folder = copied(saved_profile, tmp_path)
+    said, heads = opened(folder)
+    table = pq.read_table(folder / f"labels-{said['files']['labels']}.parquet")
+    of_3 = [kind.name for kind in KINDS if not kind.like]
+    looks = table.filter(pc.is_in(table["label"], pa.array(of_3))).select(list(LOOKS))
+    exchanged(folder, said | {"version": 3}, heads, looks)
+    now, then = (open_profile(one) for one in (saved_profile, folder))
+    assert len(then.labels) == len(now.labels) == len(heads) * len(KINDS)
+    known = then.labels[then.labels["label"].isin(of_3)]
+    for column in (*LOOKS, "corpus"):
+        mine = now.labels.loc[known.index, column]
+        assert known[column].equals(mine), column
+    assert (then.labels["does"] == "").all()
+    assert then.labels["left_out"].isna().all()
+    assert not then.labels[then.labels["label"] == "copy_suppression"]["given"].any()
+    assert [then.label(head) for head in then.sums.heads].count("induction") == 4
+    then.save(tmp_path / "again")  # and is of version 4 then
+    assert open_profile(tmp_path / "again").labels.equals(then.labels)
+    exchanged(folder, said, heads, looks)
+    with pytest.raises(ValueError, match="other columns"):
+        open_profile(folder)
+
+
+def test_other_labels_leave_the_rest_of_a_profile_as_it_is(
+    saved_profile: Path, tmp_path: Path
+) -> None:
+    folder = copied(saved_profile, tmp_path)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    known = open_profile(folder).labels
+    write_labels(folder, known.assign(score=known["score"] / 2))
+    after = {file.name: file.read_bytes() for file in folder.iterdir()}
+    others = {name for name in before if not name.startswith(("labels", "heads"))}
+    assert {*after} & {*before} == {*others, "heads.parquet"}
+    assert all(after[name] == before[name] for name in others)
+    (said, one), (changed, other) = map(opened, (saved_profile, folder))
+    assert one.equals(other)
+    assert changed | {"files": said["files"]} == said
+    assert open_profile(folder).labels["score"].equals(known["score"] / 2)
+    write_labels(folder, known)
+    assert {file.name for file in folder.iterdir()} == {*before}
+    assert opened(folder)[0] == said
 
 
 def test_a_short_file_that_unpacks_to_much_is_refused_before(

@@ -9,6 +9,7 @@ import pytest
 from model import load_model
 from model.loading.registry import models
 from model.profile import Profile, open_profile
+from model.profile.battery import KINDS
 from model.profile.examples import KEPT
 from model.profile.run import weights_hash
 from model.profile.shipped import (
@@ -40,6 +41,26 @@ def test_the_card_is_of_the_files() -> None:
     assert profiles_card.PAGE.read_text(encoding="utf-8") == profiles_card.card(), (
         "run python -m tools.profiles_card"
     )
+
+
+def test_the_guides_table_of_verdicts_is_of_the_files() -> None:
+    page = profiles_card.GUIDE.read_text(encoding="utf-8")
+    assert page == profiles_card.guide(page), "run python -m tools.profiles_card"
+    rows = [line for line in page.splitlines() if line.startswith("| `") and "|---" not in line]
+    given = {name: open_profile(folder).given for name, folder in shipped_profiles().items()}
+    every = sum(map(len, given.values()))
+    assert f"All {every} labels" in page
+    assert len([row for row in rows if row.count("|") == 8]) >= every
+    for name, mine in given.items():
+        assert (mine["does"] != "").all(), (
+            name
+        )  # every label that weights give has its second verdict
+        claims = [kind.name for kind in KINDS if kind.does and not kind.like]
+        wrong = mine[mine["label"].isin(claims)]
+        (row,) = [one for one in rows if one.startswith(f"| `{name}` |") and one.count("|") == 9]
+        cells = [int(cell) for cell in row.split("|")[2:-1]]
+        assert cells[0] == sum(cells[1:5])
+        assert cells[5:] == [len(wrong), int((~wrong["earned"]).sum())]
 
 
 def test_the_texts_are_made_again_byte_for_byte(tmp_path: Path) -> None:

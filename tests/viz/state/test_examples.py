@@ -7,7 +7,10 @@ from functools import cache
 import numpy as np
 
 from model import Intervention, Model, Trace, load_model
+from model.analysis.heads.contributions import parts_of_logit
 from model.loading.registry import models
+from model.nn.places import Head
+from model.profile.shipped import shipped_profile
 from model.trace.arrays import Array
 from tests.cases import Test, each
 from tools import weights
@@ -52,6 +55,7 @@ NEXT = {
     "Rows of letters": "m",
     "Who gets the milk": " Mary",
 }  # the next token that an example claims
+GIVER = "Who gets the milk"  # its cell is the other name, which is made less likely
 COLUMN = "Nothing to look for"  # the example whose every row rests on its chosen key
 
 
@@ -145,7 +149,7 @@ def test_what_the_examples_of_a_deep_model_name_stands_where_they_say() -> None:
     for title, query, key in (
         ("A pronoun and its noun", "them", "keys"),
         ("A verb and its subject", "was", "door"),
-        ("Who gets the milk", "to", "Mary"),
+        ("Who gets the milk", "to", "John"),
     ):
         example = BY_TITLE[title]
         words = [token.text.strip() for token in traced(example).tokens]
@@ -157,6 +161,33 @@ def test_what_the_examples_of_a_deep_model_name_stands_where_they_say() -> None:
     assert verb.view.key < house
     assert weights_of(verb)[verb.view.query, house] < 0.1
     assert len(loaded(verb.view.model).attention_names) == 30
+
+
+def test_the_head_that_looks_at_the_giver_makes_that_name_less_likely() -> None:
+    example = BY_TITLE[GIVER]
+    (place, head), model = (example.view.place, example.view.head), loaded(example.view.model)
+    tokens = [token.text for token in traced(example).tokens]
+    assert [at for at, text in enumerate(tokens) if text == " John"][1:] == [example.view.key]
+    ids = [traced(example).tokens[tokens.index(name)].id for name in (" Mary", " John")]
+    leads = []
+    for off in (frozenset[Head](), frozenset({(place, head)})):
+        run = model.trace(example.view.text, intervention=Intervention(ablated=off))
+        right, wrong = run.require_prediction().after(example.view.query)[ids]
+        leads.append(float(right - wrong))
+    with_it, without = leads
+    assert (
+        f"“Mary” lies {without:.1f} above that of “John”, with it {with_it:.1f}."
+        in example.look_for
+    )
+    parts = parts_of_logit(model, traced(example), example.view.query, ids[1])
+    (effect,) = [part.effect for part in parts if (part.name, part.head) == (place, head)]
+    assert effect < -1
+    profile = shipped_profile(example.view.model)
+    assert profile is not None
+    labels = profile.labels
+    mine = labels[(labels["layer"] == place) & (labels["head"] == head)].set_index("label")
+    assert mine["does"]["names"] == "raises"  # over all prompts of names too
+    assert mine["left_out"]["names"] < -1
 
 
 def test_a_head_that_finds_nothing_rests_where_the_value_is_shortest() -> None:
@@ -237,7 +268,7 @@ def test_the_model_goes_on_as_an_example_says(title: str) -> None:
     assert following[0].text == NEXT[title]
 
 
-@each("title", NEXT)
+@each("title", [title for title in NEXT if title != GIVER])
 def test_what_comes_next_is_what_the_chosen_cell_looks_at_or_follows(title: str) -> None:
     """The claim is about this head: the token that comes next is the one it looks at."""
     example = BY_TITLE[title]

@@ -16,6 +16,7 @@ from tests.cases import each
 from tests.model.profile.synthetic import many_heads, small_profile
 from tests.model.tiny import loaded
 from viz.explorer.packing import words
+from viz.notation.head_labels import verdicts_in_words
 from viz.state.link import from_link
 from viz.views.corpus import examples
 from viz.views.corpus.choice import plan_of
@@ -90,13 +91,80 @@ def test_a_head_is_called_by_the_label_that_its_profile_gives() -> None:
     for at, row in enumerate(rows):
         asked.loc[at, ["layer", "head", "label", "score"]] = row
     asked = asked.assign(given=[True, True, False], control=np.nan, head=asked["head"].astype(int))
+    asked = asked.assign(left_out=[-0.5, 0.4, np.nan], left_out_spread=0.1, left_out_control=0.02)
+    asked = asked.assign(measure="logit", does=["raises", "lowers", ""], effect_reason="Why not.")
     profile = replace(small_profile(), asked=asked)
     labels = labels_of_heads(profile)
     titles = {kind.name: kind.title for kind in KINDS}
     assert [label and label.title for label in labels] == [
         titles.get(profile.label(head) or "") for head in profile.sums.heads
     ]
-    assert labels[-2] == Label(titles["induction"], "score 0.90 on prompts of known structure")
+    said = (
+        "Looks: 0.90 of a token’s weight on what followed it the first time. Does: without it the next "
+        "token’s lead over the mean logit rises by 0.40 ± 0.10 (control +0.02) → the head lowers it."
+    )
+    assert labels[-2] == Label(titles["induction"], said, "but lowers it")
+
+
+ROW = {
+    "label": "names",
+    "score": 0.61,
+    "control": 0.12,
+    "corpus": np.nan,
+    "effect": -0.31,
+    "effect_spread": 0.02,
+    "effect_control": 0.004,
+    "left_out": -2.81,
+    "left_out_spread": 0.2,
+    "left_out_control": 0.03,
+    "measure": "logit",
+    "does": "raises",
+    "effect_reason": "",
+}
+
+
+@each(
+    ("changed", "said"),
+    [
+        (
+            {},
+            "without it the name’s lead over the one that occurs twice falls by 2.81 ± 0.20 (control +0.03) "
+            "→ the head raises it.",
+        ),
+        (
+            {"left_out": np.nan, "does": "lowers"},
+            "directly it adds −0.31 ± 0.02 to the name’s lead over the one that occurs twice (control +0.00) "
+            "→ the head lowers it.",
+        ),
+        (
+            {"left_out": 0.125, "measure": "moved", "does": "moves", "left_out_control": np.nan},
+            "without it the last vectors there move by 0.12 ± 0.20 of their length → the head matters "
+            "more here than elsewhere.",
+        ),
+        (
+            {"measure": "moved", "does": "nothing", "left_out": 0.05},
+            "without it the last vectors there move by 0.05 ± 0.20 of their length (other rows 0.03) → "
+            "the head matters no more here than elsewhere.",
+        ),
+        ({"measure": "", "does": "", "effect_reason": "Why not."}, "not known. Why not."),
+    ],
+)
+def test_a_label_is_told_with_both_verdicts(changed: dict[str, object], said: str) -> None:
+    looks = "Looks: 0.61 of the last token’s weight on the other name (control 0.12). Does: "
+    assert verdicts_in_words(ROW | changed) == looks + said
+
+
+def test_a_label_that_a_head_earns_by_what_it_does_comes_first() -> None:
+    heads = small_profile().sums.heads[:1]
+    rows = [(*heads[0], "first", 0.99), (*heads[0], "induction", 0.7)]
+    asked = no_labels().reindex(range(2))
+    for at, row in enumerate(rows):
+        asked.loc[at, ["layer", "head", "label", "score"]] = row
+    asked = asked.assign(given=True, head=asked["head"].astype(int), does="raises")
+    profile = replace(small_profile(), asked=asked)
+    assert profile.label(heads[0]) == "induction"
+    assert replace(profile, asked=asked.assign(does="nothing")).label(heads[0]) == "first"
+    assert profile.given["earned"].tolist() == [True, False]
 
 
 @each("model", [STORIES, "minilm"])

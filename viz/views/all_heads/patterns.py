@@ -167,7 +167,9 @@ def _choose_label(
     meaning = Caption(
         "A label is of the unchanged model, not of this sentence. Its score is a mean weight on prompts "
         "whose structure is known, its control the same where the reason for it is missing; “over the text” "
-        f"is the mean weight over {profile.sums.tokens:,} tokens of {plain(text)}."
+        f"is the mean weight over {profile.sums.tokens:,} tokens of {plain(text)}. “Without it” is what the "
+        "pass without the head changes: the logit of the right next token, or, in a model without words, "
+        "the last vectors, as a share of their length. Where a head looks does not show what it does."
     )
     if label is None:
         return [], labels_by_head(profile), [meaning]

@@ -67,6 +67,7 @@ class Label:
 
     title: str
     evidence: str
+    note: str = ""  # where it does not do what its name says
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +153,7 @@ def _of_profile(one: ShownProfile, places: Wide, labels: Sequence[str]) -> Json:
         "evidence": {
             at: label.evidence for at, label in enumerate(one.labels) if label is not None
         },
+        "notes": {at: label.note for at, label in enumerate(one.labels) if label and label.note},
         "bins": [list(bin_) for bin_ in bins],
         "curves": _floats(points),
         "maps": np.rint(shares * 255).astype(np.uint8),  # of each map's largest weight

@@ -11,7 +11,7 @@ import streamlit as st
 
 from model.loading.registry import may_be_linked, models
 from model.nn.places import Head, head_label
-from model.profile.battery import KINDS
+from model.profile.battery import BY_NAME
 from model.profile.examples import CRITERIA
 from model.profile.profile import Between, Profile
 from model.profile.projection import FEATURES
@@ -21,6 +21,7 @@ from model.trace.records import Attention
 from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_of
 from viz.explorer.bundle import BUNDLED
+from viz.notation.head_labels import NOTES, verdicts_in_words
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted
@@ -116,15 +117,13 @@ def _block(titles: tuple[str, ...], profiles: tuple[Profile, ...], start: int) -
 
 
 def labels_of_heads(profile: Profile) -> tuple[message.Label | None, ...]:
-    """The label with the highest score of each head that has one, as `Profile.label` gives it."""
-    labels, titles = profile.labels, {kind.name: kind.title for kind in KINDS}
-    given = labels[labels["given"]].sort_values("score", ascending=False, kind="stable")
-    columns = (given[name].tolist() for name in ("layer", "head", "label", "score", "control"))
+    """The name of each head that has one, as `Profile.label` gives it, with both verdicts."""
     best: dict[Head, message.Label] = {}
-    for layer, head, label, score, control in zip(*columns, strict=True):
-        beside = "" if np.isnan(control) else f"; control {control:.2f}"
-        said = f"score {score:.2f} on prompts of known structure{beside}"
-        best.setdefault((layer, head), message.Label(titles[label], said))
+    for row in profile.given.to_dict("records"):
+        kind = BY_NAME[row["label"]]
+        note = NOTES.get(row["does"], "") if kind.does and not row["earned"] else ""
+        label = message.Label(kind.title, verdicts_in_words(row), note)
+        best.setdefault((row["layer"], row["head"]), label)
     return tuple(best.get(head) for head in profile.sums.heads)
 
 
@@ -236,6 +235,8 @@ def _explain(shown: Sequence[Source], profiles: Sequence[Profile]) -> None:
             f"""
 {"; ".join(counts)}.
 
+- **A label** has two verdicts, both on prompts of known structure: where the head looks, and what becomes of
+  the right next token's logit without it. A head can look at a name and make it less likely.
 - **The map** has the two directions in which the heads differ most (principal components). Each of these
   {len(FEATURES)} numbers counts alike, with mean 0 and variance 1 over all heads: {", ".join(FEATURES)}.
   Where a head lacks a number it has the mean. Two profiles share one map.

@@ -17,7 +17,7 @@ from model.nn.places import head_label
 from model.profile.shipped import shipped_profile
 from model.serving.engine import Request
 from viz.figures.svg import rows_of, thumbnail
-from viz.notation.head_labels import labels_by_head
+from viz.notation.head_labels import labels_in_words
 from viz.notation.markdown import plain
 from viz.state.look import loaded, traced
 from viz.state.navigation import view_link
@@ -54,8 +54,8 @@ def _card(example: SentenceExample, rows: Sequence[str]) -> None:
             st.text(f"“{view.text}”")
     st.caption(plain(example.look_for))
     profile = shipped_profile(view.model)  # its labels were found on prompts, not on this sentence
-    if profile is not None and (labels := labels_by_head(profile).get(head)):
-        st.caption(f"In the shipped profile: {plain('; '.join(labels))}.")
+    if profile is not None and (label := labels_in_words(profile).get(head)):
+        st.caption(f"In the shipped profile: {plain(label)}")
     if example.without and may_be_linked(view.model):
         heads = f"the {len(example.without)} heads" if len(example.without) > 1 else "this head"
         show = POSITIONS if view.place.endswith("cross") else NEXT

@@ -342,13 +342,11 @@ def _farthest(look: Look, asked: MapRequest, shares: Wide, names: Sequence[str])
 
 def estimate_in_words(exact: Wide, estimate: Wide, kind: PatchMapKind) -> str:
     """What the estimate leaves out, and its correlation and error, from the numbers of this run."""
-    parts = "its queries and keys" if kind == "weights" else "the part"
+    parts = "the weights that are put in" if kind == "weights" else "the part"
     sentence = (
         "The estimate takes one gradient of run A instead of a run for each cell. It is of first order, as "
         f"if the answer were linear in {parts}."
     )
-    if kind == "weights":
-        sentence += " The softmax between them and the weights is far from linear where weights change much."
     fit = agreement(exact, estimate)
     if not fit.cells:
         return sentence

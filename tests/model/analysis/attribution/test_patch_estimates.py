@@ -30,9 +30,13 @@ def nudged(model: Model, a: Trace, b: Trace, runs: PatchedRuns, size: float) -> 
     start, end = runs.answers(ANSWER)
     found: list[float] = []
     for spot in runs.all:
-        ((kind, name),) = runs.sites_of([spot])
+        kind, name = next(iter(runs.sites_of([spot])))
+        theirs = runs.kept[kind, name]
+        if runs.what == "weights":  # those of run B, on the values of run A
+            kind = "output"
+            theirs = torch.tensor(b.find(name).weights() @ a.find(name).value)[None]
 
-        def through(site, place, x, spot=spot, kind=kind, name=name, *, step):
+        def through(site, place, x, spot=spot, kind=kind, name=name, theirs=theirs, *, step):
             if (site, place) != (kind, name):
                 return x
             moved, head, token = x.clone(), spot.head, spot.token
@@ -42,7 +46,7 @@ def nudged(model: Model, a: Trace, b: Trace, runs: PatchedRuns, size: float) -> 
                 slice(None) if token is None else token,
             )
             cells = cells if x.ndim == 4 else (0, cells[2])
-            moved[cells] += step * (runs.kept[kind, name][cells] - x[cells])
+            moved[cells] += step * (theirs[cells] - x[cells])
             return moved
 
         less, more = (
@@ -54,7 +58,7 @@ def nudged(model: Model, a: Trace, b: Trace, runs: PatchedRuns, size: float) -> 
 
 
 @each("name", ["gpt", "llama", "translator"])
-@each("what", [what for what in WHATS if what != "weights"])
+@each("what", WHATS)
 def test_the_estimate_is_the_slope_of_the_answer_towards_the_other_run(
     name: str, what: What
 ) -> None:
@@ -78,11 +82,14 @@ def test_an_estimate_is_made_of_every_map_of_a_hub_model(family: str) -> None:
         assert estimate.any()
 
 
-def test_the_last_layers_heads_are_estimated_closely_where_only_a_norm_follows() -> None:
+@each("what", ["head", "weights"])
+def test_the_last_layers_heads_are_estimated_closely_where_only_a_norm_follows(
+    what: What,
+) -> None:
     model = loaded("attention-only")
     a, b = two_runs(model, (2, 3, 4, 2, 6))
-    estimate = estimated_map(PatchedRuns(model, a, b, "head"), ANSWER)
-    exact = patch_map(model, a, b, "head", answer=ANSWER)
+    estimate = estimated_map(PatchedRuns(model, a, b, what), ANSWER)
+    exact = patch_map(model, a, b, what, answer=ANSWER)
     assert np.abs(estimate - exact)[-1].max() < 0.05 * np.abs(exact[-1]).max()
     found = agreement(exact, estimate)
     assert found.cells == exact.size

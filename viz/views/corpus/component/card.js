@@ -21,7 +21,8 @@ export class Card {
       const numbers = message.profiles[profile];
       const label = numbers.labels[head];
       const evidence = numbers.evidence[head];
-      return { numbers, head, evidence, name: numbers.names[head], label: label === NO_LABEL ? null : message.labels[label] };
+      const note = numbers.notes[head] ? ` (${numbers.notes[head]})` : "";
+      return { numbers, head, evidence, note, name: numbers.names[head], label: label === NO_LABEL ? null : message.labels[label] };
     });
     this.holder.classList.toggle("double", heads.length > 1);
     this.words = `${heads[0].name}${heads[0].label ? `, ${heads[0].label.name}` : ""}`;
@@ -35,8 +36,8 @@ export class Card {
 }
 
 function titleOf([chosen, partner]) {
-  const said = ({ name, label, numbers }, titled) =>
-    `${name}${label ? ` · ${label.name}` : " · no label"}${titled ? ` (${numbers.title})` : ""}`;
+  const said = ({ name, label, note, numbers }, titled) =>
+    `${name}${label ? ` · ${label.name}${note}` : " · no label"}${titled ? ` (${numbers.title})` : ""}`;
   const small = (words) => element("p", { class: "beside" }, words);
   return element(
     "div",

@@ -140,7 +140,8 @@ export class HeadTable {
     const { message } = this;
     const cells = message.columns.map(({ name, decimals }) => element("td", {}, numeral(this.value(one, name), decimals)));
     const choose = element("button", { type: "button", "data-testid": `row-${at}` }, one.name);
-    const words = [this.labelOf(one) || "–", ...(this.several ? [message.profiles[one.profile].title] : [])];
+    const note = message.profiles[one.profile].notes[one.head];
+    const words = [`${this.labelOf(one) || "–"}${note ? ` (${note})` : ""}`, ...(this.several ? [message.profiles[one.profile].title] : [])];
     const first = element("th", { scope: "row" }, choose);
     const row = { "data-at": at, "aria-rowindex": at + 2 };
     return element("tr", row, first, ...words.map((word) => element("td", { class: "word" }, word)), ...cells);
