@@ -33,7 +33,7 @@ from model.trace.records import NormRecord
 from model.trace.trace import Trace
 from model.training.checkpoints import shipped_training_run, shipped_training_runs
 
-Places = NDArray[np.int64]  # of tokens or words in a list
+WordNumbers = NDArray[np.int64]  # of words in a list, or of tokens in a vocabulary
 PREFIX = "of the weight of a row, on what followed the same token before"
 CLEAR = 0.3  # of a row: a head that gives less has no such job
 COPIES = 0.5  # a copying score above this is called copying
@@ -175,7 +175,7 @@ def copying(subject: Subject) -> Measured:
         for value, norm, written in maps
     ]
 
-    def scores(order: Places | slice) -> Wide:
+    def scores(order: WordNumbers | slice) -> Wide:
         with subject.turn():
             products = (output[order].T @ read).astype(np.float64)  # (C, C)
         return np.array(
@@ -306,7 +306,7 @@ def successors(subject: Subject) -> Measured:
         choices.append(of_order.argmax(-1))
         start += len(rows)
 
-    def shares(following: Callable[[int], Places]) -> Wide:
+    def shares(following: Callable[[int], WordNumbers]) -> Wide:
         hits = [chosen == following(chosen.shape[1]) for chosen in choices]
         return np.asarray(np.concatenate(hits, 1).mean(1))
 
@@ -322,7 +322,7 @@ def successors(subject: Subject) -> Measured:
     )
 
 
-def _mixed(count: int, seed: int) -> Places:
+def _mixed(count: int, seed: int) -> WordNumbers:
     """(count,): the next word of each word but the last, in an order by chance."""
     ring = np.random.default_rng(seed).permutation(count + 1)
     following = np.empty(count + 1, np.int64)
