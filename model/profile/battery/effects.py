@@ -213,10 +213,10 @@ def passes_without(
         torch.inference_mode(),
     ):
         ended = model.module(*fed)
-    if two:
-        states = {stack: states[-1] for stack, states in recorder.streams.items()}
-        return {"logit": ended, **states}
-    return {"logit": ended, model.stacks()[0]: ended}
+    found: dict[Stack | EffectMeasure, Tensor] = {"logit": ended}
+    for stack in model.stacks():
+        found[stack] = recorder.streams[stack][-1] if two else ended
+    return found
 
 
 def _first_layer(heads: Sequence[Head]) -> str:
