@@ -17,7 +17,7 @@ from model.system.machine import processor
 
 SIGNS: Mapping[PaperVerdict, str] = {HOLDS: "✓ holds", HOLDS_NOT: "✗ does not hold", NOT_ASKED: "–"}
 COMMAND = "python -m model.papers"
-Answers = Mapping[str, Sequence[PaperResult]]  # by the name of the model
+ResultsByModel = Mapping[str, Sequence[PaperResult]]  # by the name of the model
 
 
 def summary(results: Sequence[PaperResult]) -> str:
@@ -27,7 +27,7 @@ def summary(results: Sequence[PaperResult]) -> str:
     return f"{hold} hold, {hold_not} do not hold, {not_asked} cannot be asked"
 
 
-def report(answers: Answers) -> str:
+def report(answers: ResultsByModel) -> str:
     """The verdicts of all models in one table, and what was measured of each."""
     command = f"{COMMAND} {' '.join(answers)} -o FILE"
     parts = [
@@ -50,7 +50,7 @@ def report(answers: Answers) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _verdicts(answers: Answers) -> list[str]:
+def _verdicts(answers: ResultsByModel) -> list[str]:
     """A row a claim, a column a model; at the end what it took."""
     lines = [_row(["claim", *answers]), _row(["---"] * (1 + len(answers)))]
     by_model = {

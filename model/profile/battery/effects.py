@@ -24,9 +24,9 @@ from model.nn.recorder import Recorder, recording
 from model.profile.battery.kinds import UNASKED, Change, EffectMeasure, HeadEffect
 from model.profile.battery.prompts import (
     WANTED,
-    Answers,
     LabelCells,
     Prompt,
+    WantedAnswers,
     random_prompts,
     sentence_prompts,
 )
@@ -144,7 +144,7 @@ def added_directly(model: "Model", prompts: Iterable[Prompt]) -> dict[HeadLabel,
     return tally.changes()
 
 
-def _rows_of(answers: Answers, unembedding: Array) -> Array:
+def _rows_of(answers: WantedAnswers, unembedding: Array) -> Array:
     """(2R, C): the rows whose product with a last state is the answer after each of R rows, then the control.
     unembedding: less its mean row, so that an answer without a rival is compared with the mean logit."""
     pairs = (*answers.wanted, *answers.control)
@@ -260,7 +260,7 @@ def _changes(
             yield {cells.label}, np.array([moved[rows].mean(), moved[~rows].mean()])
 
 
-def leads(logits: Tensor, answers: Answers) -> Wide:
+def leads(logits: Tensor, answers: WantedAnswers) -> Wide:
     """(2,): how far the logit of the answer lies above what it is compared with, and the same of the control;
     means over the asked rows of logits (T, V)."""
     rows = doubled(logits[list(answers.rows)])  # (R, V)

@@ -33,7 +33,7 @@ class LabelCells(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answers:
+class WantedAnswers:
     """What should come next after some rows of a text, for some labels; and what comes next there in another
     text, which is the control."""
 
@@ -54,7 +54,7 @@ class PromptLine:
 
     tokens: tuple[Token, ...]
     cells: tuple[LabelCells, ...] = ()
-    answers: Answers | None = None
+    answers: WantedAnswers | None = None
 
 
 @dataclass(frozen=True)
@@ -195,11 +195,11 @@ def _following(
     tokens: tuple[Token, ...],
     other: tuple[Token, ...],
     rows: Iterable[int],
-) -> Answers:
+) -> WantedAnswers:
     """The token that follows each row; as the control, the one that follows it in another text."""
     asked = tuple(rows)
     mine, theirs = (tuple((text[row + 1].id, None) for row in asked) for text in (tokens, other))
-    return Answers(labels, asked, mine, theirs)
+    return WantedAnswers(labels, asked, mine, theirs)
 
 
 def _drawn(words: PromptWords, number: int, count: int) -> tuple[Token, ...]:
@@ -353,7 +353,7 @@ def _brackets(model: "Model", words: PromptWords, room: int, count: int) -> Prom
             ((closing.id, None),) * 2,
             ((opening.id, None),) * 2,
         )
-        answers = Answers(("brackets",), (inner_end - 1, outer_end - 1), *ends)
+        answers = WantedAnswers(("brackets",), (inner_end - 1, outer_end - 1), *ends)
         made.append(Prompt(PromptLine(tokens, cells, answers), begun(model, tokens)))
     return Prompts(tuple(made), _not_written(model, "brackets"))
 
@@ -462,17 +462,17 @@ def _known(model: "Model", text: str) -> tuple[Token, ...]:
 
 def _answers(
     model: "Model", label: str, sentence: _Sentence, tokens: tuple[Token, ...]
-) -> Answers | None:
+) -> WantedAnswers | None:
     """After the query the first of its words, not the second. Or before it the query itself, and not what
     the wrong sentence has there; None where that cannot be read."""
     right, other, queries = (places_of(tokens, word) for word in sentence.words)
     query, row = queries[-1], queries[-1] - 1
     if not sentence.wrong:
-        return Answers((label,), (query,), ((tokens[right[0]].id, tokens[other[0]].id),))
+        return WantedAnswers((label,), (query,), ((tokens[right[0]].id, tokens[other[0]].id),))
     wrong = _known(model, sentence.wrong)
     if len(wrong) != len(tokens):
         return None
-    return Answers((label,), (row,), ((tokens[query].id, wrong[query].id),))
+    return WantedAnswers((label,), (row,), ((tokens[query].id, wrong[query].id),))
 
 
 def _with_controls(lines: list[PromptLine]) -> list[PromptLine]:
