@@ -115,7 +115,7 @@ def test_the_weight_on_the_first_token_is_counted_row_by_row(name: str) -> None:
     assert sinks.sink_values(asked).figure.value == pytest.approx(np.mean(ratios), abs=1e-4)
 
 
-def test_a_large_number_is_counted_in_medians_and_its_loss_is_that_of_an_intervention() -> None:
+def test_a_large_number_is_counted_in_medians_of_its_state() -> None:
     asked = subject(loaded("house-gpt"))
     ratios = []
     for passage in passages(asked.model, sinks.FEW_TOKENS):
