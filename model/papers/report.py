@@ -24,7 +24,8 @@ def summary(results: Sequence[PaperResult]) -> str:
     """How many claims hold, in a sentence."""
     counts = Counter(result.verdict for result in results)
     hold, hold_not, not_asked = (counts[verdict] for verdict in VERDICTS)
-    return f"{hold} hold, {hold_not} do not hold, {not_asked} cannot be asked"
+    holds, does = "holds" if hold == 1 else "hold", "does" if hold_not == 1 else "do"
+    return f"{hold} {holds}, {hold_not} {does} not hold, {not_asked} cannot be asked"
 
 
 def report(answers: ResultsByModel) -> str:
