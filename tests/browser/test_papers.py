@@ -19,7 +19,7 @@ def test_claims_are_asked_on_their_cards_and_found_by_their_authors(
         card.get_by_role("button", name="Ask this model").click()
         expect(card.locator(".verdict")).to_contain_text(verdict)
         expect(card.get_by_role("button", name="Ask this model")).to_have_count(0)
-    expect(page.get_by_text("1 hold, 0 do not hold, 1 cannot be asked")).to_be_visible()
+    expect(page.get_by_text("1 holds, 0 do not hold, 1 cannot be asked")).to_be_visible()
     page.keyboard.press("Control+k")
     page.get_by_role("combobox", name="Search").fill("McDougall")
     page.get_by_role("option", name=re.compile("Copy suppression")).click()
