@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 import model as ours
 from model import Intervention, Model, Trace
 from model.analysis.attribution.head_matrices import head_matrices
@@ -106,8 +108,16 @@ FOUND: dict[str, Callable[[Asked], Any]] = {
     "stack": lambda of: of.trace.source,
     "written": lambda of: [token.id for token in of.tokens[2:]],
 }
+STEERING: dict[str, Callable[[Asked], Any]] = {
+    "toward": lambda of: np.linspace(-1, 1, of.model.config.d_model, dtype=np.float32),
+    "place": lambda of: of.trace.attention[0].name,
+    "multiples": lambda of: (0.0, 2.0),
+    "multiple": lambda of: 2.0,
+}
 # Arguments of one function, where another has something else by that name, and those with a default.
 OWN: dict[str, dict[str, Callable[[Asked], Any]]] = {
+    "continuation": {**STEERING, "tokens": lambda of: 2},
+    "steered": STEERING,
     "Model.generate": {"limit": lambda of: 3},
     "log_probabilities_of": {"eviction": lambda of: Eviction(2, 1)},
     "merged": {"tokens": lambda of: slice(1, 3)},
