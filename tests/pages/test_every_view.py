@@ -160,7 +160,8 @@ def troubles(app: AppTest, *, alone: bool) -> tuple[list[str], int]:
         told = [*in_words(text)]
         equations += told
         wrong += [line for line, sign, fits in told if sign == "=" and not fits]
-        if MISSING.search(text) or HYPHEN.search(text) or NEGATIVE_ZERO.search(text):
+        plainly = text.replace("\\", "")  # as the browser shows it
+        if MISSING.search(text) or HYPHEN.search(text) or NEGATIVE_ZERO.search(plainly):
             wrong.append(text)
         if alone and COMPARED.search(text):
             wrong.append(text)
