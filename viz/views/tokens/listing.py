@@ -170,7 +170,7 @@ def token_strip(pieces: Sequence[Piece], name: str) -> str:
 
 def _box(piece: Piece, number: int) -> str:
     lines = [
-        f'<span style="font-size:0.95rem">{html.escape(token_label(piece.spelled))}</span>',
+        f'<span style="font-size:15px">{html.escape(token_label(piece.spelled))}</span>',
         f'<span style="{_SMALL}">{piece.token.id}</span>',
     ]
     if piece.hexadecimal:
