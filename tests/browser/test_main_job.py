@@ -112,9 +112,9 @@ def test_the_menu_and_the_keyboard_stay_while_pages_change(open_page: Callable[.
     open_by_menu(page, "Glossary")
     expect(link).to_have_attribute("aria-current", "true")
     foot = page.locator(".st-key-path")
-    foot.get_by_role("link", name="← Worked examples").press("Enter")
-    expect(page.get_by_role("heading", name="Worked examples", level=1)).to_be_visible()
-    expect(foot.get_by_role("link", name="← Examples")).to_be_focused()
+    foot.get_by_role("link", name="← Results of papers").press("Enter")
+    expect(page.get_by_role("heading", name="Results of papers", level=1)).to_be_visible()
+    expect(foot.get_by_role("link", name="← Worked examples")).to_be_focused()
     assert menu.evaluate_all(
         "links => links.length > 0 && links.every((link, at) => link === window.menuBefore[at])"
     )
