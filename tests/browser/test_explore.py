@@ -36,7 +36,9 @@ def test_all_of_it_is_on_one_screen(
     open_page("/", on=page)
     ready(page)
     parts = {name: page.get_by_test_id(name) for name in PARTS}
-    parts |= {name: page.get_by_text(name) for name in ("Next after", "Loss per", "Hide the future")}
+    parts |= {
+        name: page.get_by_text(name) for name in ("Next after", "Loss per", "Hide the future")
+    }
     for name, part in parts.items():
         box = part.first.bounding_box()
         assert box is not None, name
