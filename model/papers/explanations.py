@@ -13,7 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.attribution.relevance import rank_correlation, relevances, states_without_tokens
+from model.analysis.attribution.relevance import (
+    adding_zeros,
+    rank_correlation,
+    relevances,
+    states_without_tokens,
+)
 from model.analysis.attribution.score_parts import edge_values
 from model.analysis.heads.labels import allowed_cells
 from model.analysis.heads.statistics import head_weights, rolled
@@ -321,15 +326,8 @@ def weight_gradients(
     """(H, Q, K) by sub-layer: the gradient of a logit at the last position for each weight, which is the
     gradient for the head's output · the value."""
     added: dict[str, Tensor] = {}
-
-    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
-        if kind != "output":
-            return x
-        added[name] = torch.zeros_like(x, requires_grad=True)
-        return x + added[name]
-
     model = subject.model
-    recorder = Recorder(source=model.config.source, through=through)
+    recorder = Recorder(source=model.config.source, through=adding_zeros(added))
     ids = [model.ids(text) for text in (passage.tokens, passage.target) if text]
     with (
         subject.turn(),

@@ -150,15 +150,8 @@ class _Runs:
         """(T,): over all sub-layers that read the text, heads and queries, the weight on a token times the
         gradient for that weight, which is the gradient for the head's output · the token's value."""
         added: dict[str, Tensor] = {}
-
-        def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
-            if kind != "output":
-                return x
-            added[name] = torch.zeros_like(x, requires_grad=True)
-            return x + added[name]
-
         with torch.inference_mode(False), torch.enable_grad():
-            logit = self._logits(1, through)[0]
+            logit = self._logits(1, adding_zeros(added))[0]
             gradients = torch.autograd.grad(logit, list(added.values()))
         found = np.zeros(len(self.trace.tokens))
         for name, gradient in zip(added, gradients, strict=True):
@@ -193,6 +186,19 @@ class _Runs:
 
         lead = logit(self.token)
         return lead if self.against is None else lead - logit(self.against)
+
+
+def adding_zeros(added: dict[str, Tensor]) -> Through:
+    """Adds zeros to what the heads give, (R, H, T, D), kept in `added` by sub-layer: a logit's gradients for
+    them are those for the heads' outputs."""
+
+    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
+        if kind != "output":
+            return x
+        added[name] = torch.zeros_like(x, requires_grad=True)
+        return x + added[name]
+
+    return through
 
 
 def states_without_tokens(model: "Model", trace: Trace) -> Wide:
