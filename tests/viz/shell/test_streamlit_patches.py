@@ -20,6 +20,7 @@ from streamlit.proto.NumberInput_pb2 import NumberInput
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import app_session, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.forward_msg_cache import populate_hash_if_needed
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.fragment import MemoryFragmentStorage
 from streamlit.runtime.media_file_storage import MediaFileKind
@@ -251,6 +252,15 @@ class Listening(AppSession):
 
     def _handle_scriptrunner_event_on_event_loop(self, *given: object, **more: object) -> None:
         self.heard.append(given[2] or given[1])
+
+
+def test_a_message_never_stands_for_one_that_the_browser_may_have_forgotten() -> None:
+    """A run that ends between a request and its answer makes the browser forget what the request named."""
+    message = ForwardMsg()
+    message.delta.new_element.markdown.body = "x" * 20_000_000
+    populate_hash_if_needed(message)
+    assert message.hash
+    assert not message.metadata.cacheable
 
 
 def test_the_end_of_a_run_is_heard_at_once_and_after_its_last_delta(
