@@ -96,11 +96,15 @@ def rounding(trace: Trace, logits: Array | None = None) -> float:
     """
     if trace.prediction is None:
         return 0.0
-    shares = sum(max(1.0, _largest_score(attention)) for attention in trace.attention)
     if logits is None:
         rows = trace.prediction.shape[0]
         logits = trace.prediction.rows(max(0, rows - _TOGETHER), rows)
-    return epsilon(trace) * float(shares * np.abs(logits).max())
+    return weight_rounding(trace) * float(np.abs(logits).max())
+
+
+def weight_rounding(trace: Trace) -> float:
+    """How far rounding to the precision of a run may move a weight of it, as `rounding` says."""
+    return epsilon(trace) * sum(max(1.0, _largest_score(one)) for one in trace.attention)
 
 
 def epsilon(trace: Trace) -> float:

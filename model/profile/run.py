@@ -14,11 +14,12 @@ from model.profile.corpus import Corpus
 from model.profile.engines.here import here
 from model.profile.engines.processes import by_processes
 from model.profile.profile import Profile, open_profile
-from model.profile.slices import ProfileEngine, slices_of, weights_hash
+from model.profile.slices import ProfileEngine, slices_of
 from model.profile.sums import Sums
 from model.profile.tables import HEADS, ProfileScope
 from model.profile.window import SHORTEST, Profiled
 from model.run.model import Model
+from model.run.weights_hash import weights_hash
 from model.system.cluster import prepare
 
 SECONDS_BETWEEN_SAVES = 60.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weakref import ref
 
 from model.profile.profile import Profile, open_profile
-from model.profile.slices import weights_hash
+from model.run.weights_hash import weights_hash
 
 if TYPE_CHECKING:
     from model.run.model import Model

@@ -1,6 +1,5 @@
 """A slice of a corpus: what one worker takes at a time, and what it makes of it."""
 
-import hashlib
 import platform
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from model.profile.profile import Profile
 from model.profile.sums import Sums, UncountedError
 from model.profile.tables import ProfileScope
 from model.profile.window import Profiled, window_sums
+from model.run.weights_hash import weights_hash
 from model.system.elsewhere import asked
 from model.system.threads import one_thread
 
@@ -124,13 +124,3 @@ def of_weights(name: str, weights: str) -> Profiled:
             "was done before is kept."
         )
     return Profiled.of(model)
-
-
-@asked
-def weights_hash(model: "Model") -> str:
-    """SHA-256 of all weights, by name."""
-    digest = hashlib.sha256()
-    for name, weight in sorted(model.module.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()

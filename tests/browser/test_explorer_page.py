@@ -18,6 +18,7 @@ from tests.browser.controls import (
 from tests.browser.explorer.stage import AFTER_THE_DELAY
 from tests.browser.test_all_heads import click_head
 from tests.legible import assert_opens_on_its_picture
+from viz.saving.certificate import certificate_in, check
 
 
 @pytest.fixture
@@ -195,3 +196,22 @@ def test_the_parts_of_a_layer_are_one_cell_until_it_is_opened_in_a_changed_model
     expect(names).to_have_text(["token", "position", "layer 0", *layer, "layer 2", "biases"])
     page.get_by_role("button", name="Close the layers").click()
     expect(names).to_have_count(6)
+
+
+@pytest.mark.parametrize("change", [{}, {"mask": "none"}, {"stage": "norm"}])
+def test_the_numbers_of_a_saved_picture_are_those_of_the_model(
+    open_page: Callable[..., Page], change: dict[str, str]
+) -> None:
+    page = open_page(
+        "/attention", text="Anna saw Tom and the cat", place="decoder.2.self", head=3, **change
+    )
+    expect(page.get_by_test_id("explorer")).to_have_attribute("data-painted", "true")
+    for ending in ("png", "svg"):
+        with page.expect_download() as download:
+            page.get_by_test_id(f"save-{ending}").click()
+        certificate = certificate_in(download.value.path().read_bytes())
+        assert (certificate.place, certificate.head) == ("decoder.2.self", 3)
+        assert len(certificate.panels) == (1 if not change else 3 if "mask" in change else 2)
+        verdict = check(certificate)
+        assert verdict.holds, str(verdict)
+        assert verdict.numbers == sum(values.size for values in certificate.panels.values()) > 30

@@ -1,4 +1,5 @@
-"""Starts the app, opens a view of it, or writes a trace file, a profile or a report on results of papers.
+"""Starts the app, opens a view of it, checks saved pictures, or writes a trace file, a profile or a report on
+results of papers.
 
 Bad input gets a sentence, and exit code 2.
 
@@ -17,6 +18,7 @@ USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--n
        %(prog)s record MODEL TEXT.txt -o TRACE.safetensors [--full] [--by-layer] [--lines]
        %(prog)s profile MODEL CORPUS.txt -o FOLDER [--workers N | --cluster ADDRESS]
        %(prog)s papers MODEL … [-o REPORT.md]
+       %(prog)s check PICTURE …
        %(prog)s --version | --help"""
 
 
@@ -32,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             from model.papers.__main__ import main as papers
 
             sys.exit(papers(given[1:], f"{program()} papers"))
+        if given[:1] == ["check"]:
+            sys.exit(_check(_check_parser().parse_args(given[1:]).pictures))
         if given[:1] == ["record"]:
             _record(_record_parser().parse_args(given[1:]))
         else:
@@ -61,7 +65,8 @@ def _start_parser() -> argparse.ArgumentParser:
         description="Starts the app and opens it in the browser: with nothing more, its first page; with a "
         "model and a text, one head reading that text; with a trace file, what was recorded. "
         "`record` runs a model on a text and writes such a file; `profile` writes what each head does over a "
-        "whole corpus; `papers` asks models what papers have found.",
+        "whole corpus; `papers` asks models what papers have found; `check` computes the numbers of saved "
+        "pictures again.",
     )
     parser.add_argument(
         "model", nargs="?", help="a name in the list of models, a hub id, a folder, or a trace file"
@@ -91,6 +96,34 @@ def _record_parser() -> argparse.ArgumentParser:
         help="a file for each line of the text; -o names their folder",
     )
     return parser
+
+
+def _check_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        f"{program()} check",
+        description="Runs the model of saved pictures again, and says whether their numbers hold.",
+    )
+    parser.add_argument("pictures", nargs="+", type=Path, metavar="PICTURE", help="PNG or SVG")
+    return parser
+
+
+def _check(pictures: Sequence[Path]) -> int:
+    """Says of each picture whether its numbers hold. Returns 1 where some do not, 2 where some cannot be
+    checked."""
+    from viz.saving.certificate import certificate_in, check
+
+    status = 0
+    for picture in pictures:
+        try:
+            verdict = check(certificate_in(picture.read_bytes()))
+        except (OSError, ValueError) as error:
+            said = error.strerror if isinstance(error, OSError) else error
+            print(f"{picture}: {said}", file=sys.stderr)
+            status = 2
+            continue
+        print(f"{picture}: {verdict}")
+        status = max(status, 0 if verdict.holds else 1)
+    return status
 
 
 def _port(written: str) -> int:

@@ -107,7 +107,10 @@ def save_view(seen: "Look") -> None:
     if not box.open:
         return
     with box:
-        st.caption("The buttons beside the picture save it alone, as PNG or SVG.")
+        st.caption(
+            "The buttons beside the picture save it alone, as PNG or SVG, with its numbers inside: "
+            "`attention-lens check FILE` computes them again."
+        )
         # What is saved is what was drawn: a file is made later, outside of the session.
         stage, link, said = current().stage, link_of_view(), _look_for(seen)
         drawn = _Drawn(seen.requests, seen.place, seen.head, stage, link, said)

@@ -9,7 +9,7 @@ import pytest
 from model import Model
 from model.profile import Profile, profile
 from model.profile.battery import labels
-from model.profile.slices import weights_hash
+from model.run.weights_hash import weights_hash
 from tests.model.profile.sentences import SENTENCES, WINDOW
 
 

@@ -11,7 +11,6 @@ from model.loading.registry import models
 from model.profile import Profile, open_profile
 from model.profile.battery import KINDS
 from model.profile.examples import KEPT
-from model.profile.run import weights_hash
 from model.profile.shipped import (
     made,
     model_and_step,
@@ -20,6 +19,7 @@ from model.profile.shipped import (
     shipped_profiles,
 )
 from model.profile.window import Profiled, window_sums
+from model.run.weights_hash import weights_hash
 from tests.cases import each
 from tools import profiles_card
 from tools.training.profiles import PLANS, model_of

@@ -171,7 +171,8 @@ export class Drawing {
       const of = { stage, layer, baseline, derived, before, labels, window, span, run, head: state.head };
       const header = received.hero && !this.isSplit ? HEADER : 0;
       const file = `attention-${headName.replaceAll(" ", "-")}-${stage.name}`;
-      const view = { stage, labels, palette, file, isLong, byPlotly, span };
+      const certificate = { run: received.certificate, view: { place: layer.name, head: state.head, stage: stage.name } };
+      const view = { stage, labels, palette, file, isLong, byPlotly, span, certificate };
       const figure = figureOf({ ...of, room, title, header });
       if (received.hero) this.fadeTo(figure, derived);
       picture.draw(figure, view);

@@ -250,7 +250,8 @@ export class Picture {
 
   save(format, renderer) {
     const { figure, view, plotly } = this;
-    const made = save(format, view.file, { figure, palette: view.palette, renderer, Plotly: plotly });
+    const { palette, certificate } = view;
+    const made = save(format, view.file, { figure, palette, renderer, Plotly: plotly, ...certificate });
     return made.catch(() => this.say("The picture could not be saved."));
   }
 

@@ -1,5 +1,6 @@
 // The shown picture as a file: PNG or SVG with title and colour scale, and its numbers as CSV.
 
+import { certificateOf, certified } from "./certificate.js";
 import { element, shape } from "./elements.js";
 import { beyondInWords, scaleEnd } from "./numbers.js";
 import { context2d, FONT, hatch, isHidden, paintedCells, paintFigure, tickLabels } from "./paint.js";
@@ -12,14 +13,17 @@ const TITLE_LINE = 18;
 const NOTE = "13px sans-serif";
 const DENSITY = 2; // pixels of the PNG for each CSS pixel
 
-/** Makes a file and lets the browser download it. `name` has no extension. */
-export async function save(format, name, { figure, palette, renderer, Plotly }) {
+/** Makes a file and lets the browser download it. `name` has no extension. `run`, `view`: what its certificate says
+ *  beside its numbers; a picture of no run that can be made again has none. */
+export async function save(format, name, { figure, palette, renderer, Plotly, run, view }) {
   const makers = {
     csv: () => addressOf(csvOf(figure), "text/csv;charset=utf-8"),
     plotly: () => plotlyImage(Plotly, format, figure, palette),
     canvas: () => (format === "svg" ? svgImage : canvasImage)(figure, palette),
   };
-  const href = await makers[format === "csv" ? "csv" : renderer]();
+  const made = await makers[format === "csv" ? "csv" : renderer]();
+  const isCertified = run && format !== "csv";
+  const href = isCertified ? certified(made, certificateOf(run, view, figure)) : made;
   const link = element("a", { href, download: `${name}.${format}`, hidden: true });
   document.body.append(link); // VS Code hears of a click there
   link.click();
@@ -150,7 +154,7 @@ function svgImage(figure, palette) {
     shape("g", place, ...cells, shape("image", hatching), shape("g", letters, ...ticks)),
     ...words.map(({ text, font, x, y }) => shape("text", { x, y, style: `font:${font}` }, text)),
   );
-  return addressOf(new XMLSerializer().serializeToString(drawn), "image/svg+xml");
+  return `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(drawn))}`;
 }
 
 /** The words around a saved figure: its title, the captions of its panels, and the ends of the colour scale. */

@@ -21,8 +21,8 @@ from model.analysis.stream.stream import contributions
 from model.analysis.tokens.live_writing import Choice
 from model.analysis.tokens.prediction import Sampling
 from model.nn.key_value_cache import Eviction
-from model.profile.slices import weights_hash
 from model.profile.tables import ProfileScope
+from model.run.weights_hash import weights_hash
 from model.system.elsewhere import asked_function
 from model.trace.records import FeedForwardRecord
 

@@ -1,0 +1,44 @@
+"""Hashes by which a model's weights are known again."""
+
+import hashlib
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from model.system.elsewhere import asked
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+_SAMPLE = 64  # numbers of each weight
+_known: WeakKeyDictionary[object, str] = WeakKeyDictionary()  # of modules; gone with them
+
+
+@asked
+def weights_hash(model: "Model") -> str:
+    """SHA-256 of all weights, by name."""
+    return _hash_of(model, step_to=None)
+
+
+@asked
+def fingerprint(model: "Model") -> str:
+    """SHA-256 of the names, the shapes and 64 numbers of each weight, evenly spaced.
+
+    It is there at once, also of a model of gigabytes. A change of a few other numbers it does not see.
+    """
+    if model.module not in _known:
+        _known[model.module] = _hash_of(model, step_to=_SAMPLE)
+    return _known[model.module]
+
+
+def _hash_of(model: "Model", step_to: int | None) -> str:
+    import torch  # pages that ask for this are drawn before it is there
+
+    digest = hashlib.sha256()
+    for name, weight in sorted(model.module.state_dict().items()):
+        digest.update(name.encode())
+        numbers = weight.detach().contiguous().flatten()
+        if step_to is not None:
+            digest.update(repr(tuple(weight.shape)).encode())
+            numbers = numbers[:: max(1, len(numbers) // step_to)]
+        digest.update(numbers.cpu().contiguous().view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,254 @@
+"""A saved picture's certificate: what its numbers were made from, and the numbers, inside the file.
+
+The browser writes it into each PNG and SVG of a head (viz/explorer/js/certificate.js). `check` runs the model
+again and says whether the numbers hold.
+"""
+
+import base64
+import binascii
+import html
+import json
+import re
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+
+import numpy as np
+
+from model.analysis.run_comparison import weight_rounding
+from model.nn.intervention import Intervention
+from model.run.weights_hash import fingerprint
+from model.serving.engine import Request
+from model.trace.arrays import Array
+from model.trace.trace import Trace
+from viz.notation.formulas import StageName
+from viz.notation.numbers import counted, difference, number
+from viz.saving.offline_page import head_picture
+from viz.state.link import View, from_link, to_link
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+KEY = "attention-lens"
+LARGEST = 64 * 2**20  # bytes of a picture
+MOST = 2**17  # numbers of a panel: the browser writes half as many
+_PNG = b"\x89PNG\r\n\x1a\n"
+_METADATA = re.compile(rf'<metadata id="{KEY}">([^<]*)</metadata>')
+_NAMED = 3  # numbers that do not hold
+
+
+def run_facts(request: Request, model: "Model") -> dict[str, object] | None:
+    """What a certificate says of a run: the model, its weights and the link that makes the run again. None
+    where no link does: the model wrote on, or only a recorded run is at hand."""
+    if request.continued or not model.runs:
+        return None
+    view = View(
+        text=request.text,
+        model=request.model,
+        target=request.target,
+        languages=" ".join(request.languages),
+        intervention=request.intervention,
+    )
+    cell = ("query", "key")
+    link = {name: value for name, value in to_link(view).items() if name not in cell}
+    facts = {"text": request.text, "model": request.model}
+    return {"link": link | facts, "weights": fingerprint(model)}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a picture says of itself. panels: the numbers of each run, float32, (row, column): every `step`-th
+    one of `shape` in each direction, NaN where a cell is masked."""
+
+    link: Mapping[str, str]
+    weights: str
+    place: str
+    head: int
+    stage: str
+    shape: tuple[int, int]
+    step: int
+    panels: Mapping[str, Array]
+
+
+class Differing(NamedTuple):
+    """A number of a picture that the model does not give."""
+
+    run: str
+    row: int
+    column: int
+    pictured: float
+    computed: float
+
+    def __str__(self) -> str:
+        where = f"row {self.row}, column {self.column}"
+        run = "" if self.run == "unchanged" else f" of “{self.run}”"
+        pictured, computed = (
+            "masked" if np.isnan(value) else number(value)
+            for value in (self.pictured, self.computed)
+        )
+        return f"{where}{run}: {pictured} in the picture, {computed} here"
+
+
+@dataclass(frozen=True)
+class PictureCheck:
+    """What `check` found. largest: the largest difference between a picture's numbers and the model's;
+    allowed: what rounding explains."""
+
+    numbers: int
+    largest: float
+    allowed: float
+    differing: tuple[Differing, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not self.differing
+
+    def __str__(self) -> str:
+        largest = f"The largest difference is {difference(self.largest)}"
+        allowed = f"rounding explains {difference(self.allowed)}"
+        if self.holds:
+            return f"{counted(self.numbers, 'number')} hold. {largest}; {allowed}."
+        first = "; ".join(map(str, self.differing[:_NAMED]))
+        count = f"{len(self.differing):,} of {counted(self.numbers, 'number')} do not hold"
+        return f"{count}. {largest}; {allowed}. The first: {first}."
+
+
+def certificate_in(file: bytes) -> Certificate:
+    """The certificate of a PNG or SVG. Raises ValueError, with a sentence, where there is none that can be
+    read."""
+    if len(file) > LARGEST:
+        raise ValueError(f"The picture has more than {LARGEST / 2**20:.0f} MB.")
+    written = _in_png(file) if file.startswith(_PNG) else _in_svg(file)
+    if written is None:
+        raise ValueError(
+            "This file has no certificate. The PNG and SVG files that are saved beside the picture of a head "
+            "have one."
+        )
+    try:
+        return _read(json.loads(written, parse_constant=_refuse))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError("The certificate of this picture is damaged.") from error
+
+
+def _in_png(file: bytes) -> str | None:
+    for kind, content in _chunks(file):
+        name, _, rest = content.partition(b"\0")
+        if kind == b"iTXt" and name == KEY.encode() and rest.startswith(b"\0\0\0\0"):
+            return rest[4:].decode(errors="replace")
+    return None
+
+
+def _chunks(file: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Kind and content of each chunk of a PNG whose checksum is right, up to one that is cut off."""
+    at = len(_PNG)
+    while at + 12 <= len(file):
+        (length,) = struct.unpack_from(">I", file, at)
+        end = at + 8 + length
+        if end + 4 > len(file):
+            return
+        if struct.unpack_from(">I", file, end)[0] == zlib.crc32(file[at + 4 : end]):
+            yield file[at + 4 : at + 8], file[at + 8 : end]
+        at = end + 4
+
+
+def _in_svg(file: bytes) -> str | None:
+    found = _METADATA.search(file.decode(errors="replace"))
+    return None if found is None else html.unescape(found[1])
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number here.")
+
+
+def _read(said: Any) -> Certificate:
+    """Raises ValueError, or another error of wrong kinds, where it is none."""
+    rows, columns, step, head = (int(said[name]) for name in ("rows", "columns", "step", "head"))
+    if min(rows, columns, step) < 1 or head < 0:
+        raise ValueError("These are no sizes.")
+    shape = (-(-rows // step), -(-columns // step))
+    if shape[0] * shape[1] > MOST or not 1 <= len(said["panels"]) <= 3:
+        raise ValueError("There are too many numbers.")
+    panels = {str(run): _numbers(values, shape) for run, values in said["panels"]}
+    link = {str(name): str(value) for name, value in said["link"].items()}
+    place, stage, weights = (str(said[name]) for name in ("place", "stage", "weights"))
+    return Certificate(link, weights, place, head, stage, (rows, columns), step, panels)
+
+
+def _numbers(written: str, shape: tuple[int, int]) -> Array:
+    try:
+        content = base64.b64decode(written, validate=True)
+    except binascii.Error as error:
+        raise ValueError("These are no numbers.") from error
+    return np.frombuffer(content, "<f4").astype(np.float32).reshape(shape)
+
+
+def check(certificate: Certificate) -> PictureCheck:
+    """Runs the model again and compares every number. Raises ValueError, with a sentence, where that cannot
+    be: the model is not at hand, has other weights, or cannot read the text."""
+    from model.loading.registry import load_model
+
+    view, unread = from_link(certificate.link)
+    if unread:
+        raise ValueError(f"The certificate's link cannot be read. {unread[0]}")
+    model = load_model(view.model)
+    if fingerprint(model) != certificate.weights:
+        raise ValueError(f"{view.model} has other weights here than those of the picture.")
+    if view.languages:
+        model = model.translating(*view.languages.split())
+    trace = model.trace(view.text, view.target, view.intervention)
+    runs = [trace]
+    if view.intervention.changes:
+        runs.append(model.trace(view.text, view.target, Intervention()))
+    return compared(certificate, _computed(certificate, model, runs), weight_rounding(trace))
+
+
+def _computed(certificate: Certificate, model: "Model", runs: list[Trace]) -> Mapping[str, Array]:
+    """The picture's numbers, made from these runs, by run."""
+    from model.analysis.stream.around_heads import AroundHeads
+
+    layers = [run.find(certificate.place) for run in runs]
+    trace, attention = runs[0], layers[0]
+    if certificate.head >= attention.heads:
+        raise ValueError(f"{certificate.place} has {attention.heads} heads.")
+    picture = head_picture(
+        attention,
+        *(layers[1:] or [None]),
+        head=certificate.head,
+        stage=cast(StageName, certificate.stage),
+        around=[AroundHeads(model, run, layer) for run, layer in zip(runs, layers, strict=True)],
+        queries=[token.text for token in trace.queries_of(attention)],
+        keys=[token.text for token in trace.keys_of(attention)],
+    )
+    if picture.stage.name != certificate.stage or picture.block != (1, 1):
+        raise ValueError(
+            f"The stage “{certificate.stage}” of {certificate.place} cannot be compared."
+        )
+    return picture.runs
+
+
+def compared(certificate: Certificate, computed: Mapping[str, Array], share: float) -> PictureCheck:
+    """computed: the numbers of each run, (row, column), NaN where masked. share: of the largest number of a
+    run, by which rounding may move a number. Raises ValueError where the sizes or the runs are others."""
+    numbers, largest, allowed = 0, 0.0, 0.0
+    differing: list[Differing] = []
+    scale = max(1.0, *(float(np.nanmax(np.abs(one), initial=0.0)) for one in computed.values()))
+    for run, pictured in certificate.panels.items():
+        ours = computed.get(run)
+        if ours is None or ours.shape != certificate.shape:
+            raise ValueError(
+                "The picture has other runs, or other rows and columns, than are computed here."
+            )
+        ours = ours[:: certificate.step, :: certificate.step]
+        gaps = np.abs(pictured.astype(np.float64) - ours)
+        gaps[np.isnan(pictured) & np.isnan(ours)] = 0.0
+        gaps[np.isnan(gaps)] = np.inf  # masked in one of both
+        bound = share * scale
+        numbers += gaps.size
+        largest, allowed = max(largest, float(gaps.max())), max(allowed, bound)
+        for row, column in np.argwhere(gaps > bound):
+            cell = int(row) * certificate.step, int(column) * certificate.step
+            values = float(pictured[row, column]), float(ours[row, column])
+            differing.append(Differing(run, *cell, *values))
+    return PictureCheck(numbers, largest, allowed, tuple(differing))
