@@ -219,6 +219,86 @@ def unchanged(weights: Tensor) -> Callable[[], Tensor]:
     return read
 
 
+def row_of(recorder: Recorder, row: int, size: tuple[int, int], length: int) -> Recorder:
+    """What one text of a batch left behind, as a pass of its own would: copies of its row of each tensor,
+    without what stands behind its tokens.
+
+    size: texts and tokens of the batch, (B, T). length: tokens of this text. Not for an explicit or deferred
+    pass, nor for one with a second text.
+    """
+    texts, tokens = size
+    copies: dict[object, Tensor] = {}
+
+    def copied(x: Tensor, own: Tensor) -> Tensor:
+        """One copy of each tensor: a norm's input is a state of the stream."""
+        place = x.data_ptr(), x.shape, x.stride(), x.dtype
+        if place not in copies:
+            copies[place] = own.clone()
+        return copies[place]
+
+    def by_token(x: Tensor) -> Tensor:
+        """(1, length, C) of (B, T, C) or (B · T, C), or of (T, C), which all texts share."""
+        shared = x.shape[:-1].numel() < texts * tokens
+        rows = x.reshape(1 if shared else texts, tokens, x.shape[-1])
+        return copied(x, rows[0 if shared else row, :length][None])
+
+    def by_head(x: Tensor) -> Tensor:
+        """(1, H, length, D)"""
+        return copied(x, x[row : row + 1, :, :length])
+
+    def cells(x: Tensor) -> Tensor:
+        """(1, H or 1, length or 1, length) of what broadcasts to (B, H, T, T)."""
+        x = x.reshape((1,) * (4 - x.ndim) + x.shape)
+        for axis in (1, 2):
+            x = x.narrow(axis, 0, 1) if x.stride(axis) == 0 else x
+        return copied(x, x[row if len(x) > 1 else 0][None, :, :length, :length])
+
+    def attention(one: AttentionTensors) -> AttentionTensors:
+        vectors = {
+            name: by_head(getattr(one, name)) for name in ("query", "key", "value", "output")
+        }
+        mask = None if one.mask is None else cells(one.mask).expand(-1, -1, length, -1)
+        return replace(
+            one, **vectors, mask=mask, bias=None if one.bias is None else cells(one.bias)
+        )
+
+    def norm(one: NormTensors) -> NormTensors:
+        statistics = {
+            name: by_token(getattr(one, name)) for name in ("input", "mean", "inverse_deviation")
+        }
+        return replace(
+            one, **statistics, output=None if one.output is None else by_token(one.output)
+        )
+
+    return replace(
+        recorder,
+        attention=[attention(one) for one in recorder.attention],
+        norms=[norm(one) for one in recorder.norms],
+        streams={
+            stack: [by_token(x) for x in states] for stack, states in recorder.streams.items()
+        },
+        feed_forward=[
+            replace(
+                one,
+                before=by_token(one.before),
+                hidden=None if one.hidden is None else by_token(one.hidden),
+            )
+            for one in recorder.feed_forward
+        ],
+        experts=[
+            ExpertTensors(
+                one.name, *(by_token(x)[0] for x in (one.logits, one.weights, one.chosen))
+            )
+            for one in recorder.experts
+        ],
+        written={name: by_token(x) for name, x in recorder.written.items()},
+        summands={
+            stack: {name: by_token(x) for name, x in parts.items()}
+            for stack, parts in recorder.summands.items()
+        },
+    )
+
+
 def trace_of(
     recorder: Recorder,
     *,
