@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import torch
 
 from model.analysis.heads.contributions import rows_of_length
@@ -16,14 +17,17 @@ from model.nn.recorder import Recorder
 from model.run.protocols import check_intervention, check_length
 from model.run.tokenizers import clean
 from model.system.memory import enough_memory
+from model.trace.arrays import Array, arrays_of
 from model.trace.collect import row_of
-from model.trace.records import Token
+from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 from model.trace.unproven import require
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
+ALIKE = 1e-4  # of the largest number of an array: single precision sums in another order
+ROUNDINGS = 8  # of the numbers of half precision
 Change = Intervention | Steering
 Record = Literal["attention", "full"]
 
@@ -137,16 +141,17 @@ def _note(number: int, text: object) -> str:
 def _together(
     model: "Model", texts: Iterable[str], change: Change, batch: int | None, record: Record
 ) -> Iterator[Trace]:
+    passes = _Batches(model, change, record)
     waiting: list[_Text] = []
     for text in _read(model, texts, change):
         longest = max(len(one.tokens) for one in (*waiting, text))
         most = batch or rows_of_length(longest, model.config.d_vocab)
         if waiting and len(waiting) >= most:
-            yield from _batch(model, waiting, change, record)
+            yield from passes.traces(waiting)
             waiting = []
         waiting.append(text)
     if waiting:
-        yield from _batch(model, waiting, change, record)
+        yield from passes.traces(waiting)
 
 
 def _read(model: "Model", texts: Iterable[str], change: Change) -> Iterator[_Text]:
@@ -164,28 +169,67 @@ def _read(model: "Model", texts: Iterable[str], change: Change) -> Iterator[_Tex
         yield _Text(number, text, tokens)
 
 
-def _batch(
-    model: "Model", texts: Sequence[_Text], change: Change, record: Record
-) -> Iterator[Trace]:
-    """One pass over texts (B, T), and a trace of each."""
-    if len(texts) == 1 and isinstance(change, Intervention):
-        yield model.trace(texts[0].text, intervention=change, record=record)
-        return
-    steers = isinstance(change, Steering)
-    recorder = Recorder(
-        UNCHANGED if steers else change,
-        record,
-        source=model.config.source,
-        through=change.through(model.device) if steers else unchanged,
+class _Batches:
+    """Passes over several texts (B, T). Whether padding changes nothing is tried with the first texts of
+    several lengths: some models of the library read how long the batch is (MPT) or a token's neighbour
+    (MobileBERT)."""
+
+    def __init__(self, model: "Model", change: Change, record: Record) -> None:
+        self.model, self.change, self.record = model, change, record
+        self.pads: bool | None = None  # None: not tried yet
+
+    def traces(self, texts: Sequence[_Text]) -> Iterator[Trace]:
+        lengths = [len(text.tokens) for text in texts]
+        padded_here = min(lengths) < max(lengths)
+        if padded_here and self.pads is None:
+            shortest = texts[lengths.index(min(lengths))]
+            longest = texts[lengths.index(max(lengths))]
+            (together, _), (alone,) = self._passed([shortest, longest]), self._passed([shortest])
+            self.pads = _are_alike(together, alone, self.model.precision)
+        if padded_here and not self.pads:
+            for text in texts:
+                yield from self._passed([text])
+        else:
+            yield from self._passed(texts)
+
+    def _passed(self, texts: Sequence[_Text]) -> Iterator[Trace]:
+        """The traces of one pass."""
+        model, change = self.model, self.change
+        if len(texts) == 1 and isinstance(change, Intervention):
+            yield model.trace(texts[0].text, intervention=change, record=self.record)
+            return
+        steers = isinstance(change, Steering)
+        recorder = Recorder(
+            UNCHANGED if steers else change,
+            self.record,
+            source=model.config.source,
+            through=change.through(model.device) if steers else unchanged,
+        )
+        rows, real = padded(model, [text.tokens for text in texts])
+        ids = torch.cat([model.ids(row) for row in rows])
+        # A decoder hides what comes later, padding too, so it runs as a single text does.
+        mask = real if model.config.shape == "encoder" and not real.all() else None
+        with enough_memory(f"{len(texts)} texts of {ids.shape[1]:,} tokens in {model.name}"):
+            recorder, ended = batched_pass(model, ids, mask, recorder)
+            for row, text in enumerate(texts):
+                length = len(text.tokens)
+                own = row_of(recorder, row, (len(ids), ids.shape[1]), length)
+                result = ended[row : row + 1, :length].clone()
+                yield model.collected(own, result, text.tokens, text=clean(text.text))[0]
+
+
+def _are_alike(one: Trace, other: Trace, precision: torch.dtype) -> bool:
+    """Whether two passes over a text differ by rounding alone."""
+    close = max(ALIKE, ROUNDINGS * torch.finfo(precision).eps)
+    mine, its = (
+        [array for record in trace.attention for array in _numbers(record)]
+        for trace in (one, other)
     )
-    rows, real = padded(model, [text.tokens for text in texts])
-    ids = torch.cat([model.ids(row) for row in rows])
-    # A decoder hides what comes later, padding too, so it runs as a single text does.
-    mask = real if model.config.shape == "encoder" and not real.all() else None
-    with enough_memory(f"{len(texts)} texts of {ids.shape[1]:,} tokens in {model.name}"):
-        recorder, ended = batched_pass(model, ids, mask, recorder)
-        for row, text in enumerate(texts):
-            length = len(text.tokens)
-            own = row_of(recorder, row, (len(ids), ids.shape[1]), length)
-            result = ended[row : row + 1, :length].clone()
-            yield model.collected(own, result, text.tokens, text=clean(text.text))[0]
+    return len(mine) == len(its) and all(
+        np.abs(ours - theirs).max() <= close * max(1.0, float(np.abs(theirs).max()))
+        for ours, theirs in zip(mine, its, strict=True)
+    )
+
+
+def _numbers(attention: Attention) -> list[Array]:
+    return [array for array in arrays_of(attention) if array.dtype.kind == "f"]
