@@ -78,8 +78,8 @@ NOTES = {
     ),
     "many": (
         "Of each head of each prompt the weight between two words and the entropy, and of each prompt the "
-        "difference of two logits; beside a loop of `Model.trace` and `Attention.weights`. Memory is the peak "
-        "of the whole process; the table has a row for each head of each prompt."
+        "difference of two logits; beside a loop of `Model.trace` and `Attention.weights`. Memory is the "
+        "peak of the whole process; the table has a row for each head of each prompt."
     ),
     "profiling": (
         "A random model of GPT-2's size, windows of 256 tokens, one thread a process; plain passes and "

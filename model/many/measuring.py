@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,7 @@ HeadStatistic = Callable[[Array], float]  # of one head's weights, (query, key)
 RolePair = tuple[str, str]  # who looks, and who is looked at
 Columns = dict[str, NDArray[Any]]  # of equal lengths
 NOT_CHANGED = "unchanged"
+TOGETHER = 256  # prompts whose columns are joined
 
 
 def measure(
@@ -109,9 +111,18 @@ def measure(
     )
     every = (columns for run in runs.items() for columns in questions.answers(*run))
     total = counted(len(runs) * len(asked), progress, stop)
-    parts = [columns for _, columns in zip(total, every, strict=False)]
+    parts: list[Columns] = []
+    for _, columns in zip(total, every, strict=False):
+        parts.append(columns)
+        if len(parts) >= TOGETHER:  # a few long columns take less memory than many short ones
+            parts = [_joined(parts)]
+    return pd.DataFrame(_joined(parts))
+
+
+def _joined(parts: Sequence[Columns]) -> Columns:
+    """One below the other."""
     names = parts[0] if parts else {}
-    return pd.DataFrame({name: np.concatenate([part[name] for part in parts]) for name in names})
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
 def _runs(interventions: Change | Mapping[str, Change] | None) -> dict[str, Change]:
@@ -188,7 +199,7 @@ class _Questions:
         """Layer, head, roles and numbers of every head and pair of roles."""
         heads, each = heads_of(trace.attention), max(1, len(self.pairs))
         columns: Columns = {
-            "layer": np.repeat(np.array([name for name, _ in heads], object), each),
+            "layer": np.repeat(np.array([intern(name) for name, _ in heads], object), each),
             "head": np.repeat([head for _, head in heads], each),
         }
         if self.pairs:

@@ -4,7 +4,6 @@ answers."""
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
@@ -88,16 +87,16 @@ class PlacedPrompt:
     """A prompt as a model reads it."""
 
     prompt: Prompt
-    tokens: tuple[Token, ...]
+    count: int  # of its tokens
     roles: Mapping[str, tuple[int, ...]]  # the tokens of each role's words, from the first on
 
-    @cached_property
+    @property
     def role_of(self) -> tuple[str, ...]:
         """(token,): the role that a token has; "" for most."""
-        names = {0: FIRST, len(self.tokens) - 1: LAST}
+        names = {0: FIRST, self.count - 1: LAST}
         for name, places in self.roles.items():
             names |= dict.fromkeys(places, name)
-        return tuple(names.get(at, "") for at in range(len(self.tokens)))
+        return tuple(names.get(at, "") for at in range(self.count))
 
     def queries(self, role: str, trace: Trace, attention: Attention) -> tuple[int, ...]:
         """The queries of a role in a sub-layer; none where these stand in another text."""
@@ -122,7 +121,7 @@ def placed(model: "Model", prompt: Prompt) -> PlacedPrompt:
     tokens = model.tokens(prompt.text)
     check_length(len(tokens), model.config.n_ctx, model.name)
     roles = {name: _tokens_of(tokens, prompt, name) for name in prompt.roles}
-    return PlacedPrompt(prompt, tokens, roles)
+    return PlacedPrompt(prompt, len(tokens), roles)
 
 
 def _tokens_of(tokens: tuple[Token, ...], prompt: Prompt, name: str) -> tuple[int, ...]:

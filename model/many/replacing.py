@@ -133,9 +133,14 @@ class HeadDonors:
                 for name, means in self.means.items()
             }
         random = np.random.default_rng((self.seed, number))
-        donor = random.choice(
-            [at for at, theirs in enumerate(self.places) if at != number and {*own} <= {*theirs}]
-        )
+        others = [
+            at for at, theirs in enumerate(self.places) if at != number and {*own} <= {*theirs}
+        ]
+        if not others:
+            raise ValueError(
+                f"No other prompt has all roles of {self.prompts[number].prompt}, to take an output from."
+            )
+        donor = random.choice(others)
         theirs = self.places[donor]
         taken = [
             random.choice([at for at, place in enumerate(theirs) if place == mine]) for mine in own
@@ -152,18 +157,17 @@ def _places_together(model: "Model", prompts: Sequence[PlacedPrompt]) -> list[tu
             f"{model.name} writes a text of its own for each prompt, whose tokens do not belong together: "
             "its heads can be ablated to zero."
         )
-    layouts = [(len(one.tokens), tuple(sorted(one.roles.items()))) for one in prompts]
+    layouts = [(one.count, tuple(sorted(one.roles.items()))) for one in prompts]
     if min(Counter(layouts).values(), default=2) > 1:
         return [tuple((layout, at) for at in range(layout[0])) for layout in layouts]
-    having = Counter(place for one in prompts for place in {*one.role_of})
-    for one in prompts:
-        for role in one.role_of:
+    roles = [one.role_of for one in prompts]
+    having = Counter(role for names in roles for role in {*names})
+    for one, names in zip(prompts, roles, strict=True):
+        for role in names:
             if having[role] < 2:
                 what = f"the role “{role}”" if role else "a token without a role"
                 raise ValueError(f"No prompt but {one.prompt} has {what} to take an output from.")
-    if any(not any({*a.role_of} <= {*b.role_of} for b in prompts if b is not a) for a in prompts):
-        raise ValueError("A prompt has roles that no other prompt has all of.")
-    return [one.role_of for one in prompts]
+    return [*roles]
 
 
 def _means(
@@ -231,7 +235,7 @@ def patch_all(
     for one in asked:
         if not one.prompt.corrupt:
             raise ValueError(f"{one.prompt} has no corrupt text to take parts from.")
-        check_same_length(len(one.tokens), len(model.tokens(one.prompt.corrupt)))
+        check_same_length(one.count, len(model.tokens(one.prompt.corrupt)))
     rows: list[dict[str, object]] = []
     for number in counted(len(asked), progress, stop):
         one, of_prompt = asked[number], metrics[number]

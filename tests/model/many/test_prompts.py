@@ -13,10 +13,9 @@ TEXT = "When Mary and John went home, John gave a book to"
 
 def words_of(text: str, roles: dict[str, str], name: str = "house-gpt") -> dict[str, str]:
     """The tokens of each role, joined."""
-    one = placed(loaded(name), Prompt(text, roles=roles))
-    return {
-        role: "".join(one.tokens[at].text for at in places) for role, places in one.roles.items()
-    }
+    model = loaded(name)
+    one, tokens = placed(model, Prompt(text, roles=roles)), model.tokens(text)
+    return {role: "".join(tokens[at].text for at in places) for role, places in one.roles.items()}
 
 
 def test_a_role_is_every_token_of_its_words() -> None:
@@ -34,7 +33,7 @@ def test_a_word_within_another_is_not_the_word() -> None:
 def test_brackets_choose_one_of_two_equal_words() -> None:
     roles = {"s1": "and [John]", "s2": "[John] gave"}
     one = placed(loaded("house-gpt"), Prompt(TEXT, roles=roles))
-    texts = [token.text for token in one.tokens]
+    texts = [token.text for token in loaded("house-gpt").tokens(TEXT)]
     first, second = (at for at, text in enumerate(texts) if text == " John")
     assert one.roles == {"s1": (first,), "s2": (second,)}
 
