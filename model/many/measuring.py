@@ -14,10 +14,10 @@ from model.analysis.heads.ranking import STATISTICS, HeadTokens, Statistic
 from model.analysis.heads.statistics import heads_of
 from model.analysis.stream.steering import Steering
 from model.many.metrics import Metric, for_prompt, named
-from model.many.progress import Progress, counted
+from model.many.progress import PromptProgress, counted
 from model.many.prompts import FIRST, LAST, PlacedPrompt, Prompt, placed, prompts_of
 from model.many.replacing import Ablation, HeadDonors, values_replaced
-from model.many.traces import Change, traces
+from model.many.traces import PassChange, traces
 from model.nn.intervention import UNCHANGED, Intervention
 from model.trace.arrays import Array, Wide
 from model.trace.blocks import of_query
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 HeadStatistic = Callable[[Array], float]  # of one head's weights, (query, key)
 RolePair = tuple[str, str]  # who looks, and who is looked at
-Columns = dict[str, NDArray[Any]]  # of equal lengths
+TableColumns = dict[str, NDArray[Any]]  # of equal lengths
 NOT_CHANGED = "unchanged"
 TOGETHER = 256  # prompts whose columns are joined
 
@@ -43,11 +43,11 @@ def measure(
     weights: Iterable[RolePair] = (),
     statistics: Iterable[str] | Mapping[str, HeadStatistic] = (),
     metric: Metric | Mapping[str, Metric] | None = None,
-    interventions: Change | Mapping[str, Change] | None = None,
+    interventions: PassChange | Mapping[str, PassChange] | None = None,
     ablate: Ablation | None = None,
     seed: int = 0,
     batch: int | None = None,
-    progress: Progress = False,
+    progress: PromptProgress = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> "pd.DataFrame":
     """A table with a row for each prompt, head and pair of roles.
@@ -111,7 +111,7 @@ def measure(
     )
     every = (columns for run in runs.items() for columns in questions.answers(*run))
     total = counted(len(runs) * len(asked), progress, stop)
-    parts: list[Columns] = []
+    parts: list[TableColumns] = []
     for _, columns in zip(total, every, strict=False):
         parts.append(columns)
         if len(parts) >= TOGETHER:  # a few long columns take less memory than many short ones
@@ -119,13 +119,13 @@ def measure(
     return pd.DataFrame(_joined(parts))
 
 
-def _joined(parts: Sequence[Columns]) -> Columns:
+def _joined(parts: Sequence[TableColumns]) -> TableColumns:
     """One below the other."""
     names = parts[0] if parts else {}
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
-def _runs(interventions: Change | Mapping[str, Change] | None) -> dict[str, Change]:
+def _runs(interventions: PassChange | Mapping[str, PassChange] | None) -> dict[str, PassChange]:
     """What is changed in each run, by its name."""
     if isinstance(interventions, Intervention | Steering):
         interventions = {"changed": interventions}
@@ -171,7 +171,7 @@ class _Questions:
         if self.ablate is not None and not any(self.metrics):
             raise ValueError("ablate needs a metric: what the pass without a head is judged by.")
 
-    def answers(self, run: str, change: Change) -> Iterator[Columns]:
+    def answers(self, run: str, change: PassChange) -> Iterator[TableColumns]:
         """The rows of one prompt after the other. run: what the change is called."""
         donors = None
         if self.ablate is not None:
@@ -181,7 +181,7 @@ class _Questions:
         passes = traces(self.model, (one.prompt.text for one in self.prompts), change, self.batch)
         for number, trace in enumerate(passes):
             values = {name: float(metric(trace)) for name, metric in self.metrics[number].items()}
-            columns: Columns = {}
+            columns: TableColumns = {}
             if self.pairs or self.statistics or donors is not None:
                 columns = self._of_heads(trace, self.prompts[number])
             rows = len(columns["head"]) if columns else 1
@@ -195,10 +195,10 @@ class _Questions:
                 **columns,
             }
 
-    def _of_heads(self, trace: Trace, prompt: PlacedPrompt) -> Columns:
+    def _of_heads(self, trace: Trace, prompt: PlacedPrompt) -> TableColumns:
         """Layer, head, roles and numbers of every head and pair of roles."""
         heads, each = heads_of(trace.attention), max(1, len(self.pairs))
-        columns: Columns = {
+        columns: TableColumns = {
             "layer": np.repeat(np.array([intern(name) for name, _ in heads], object), each),
             "head": np.repeat([head for _, head in heads], each),
         }
@@ -244,7 +244,7 @@ class _Questions:
 
     def _effects(
         self, donors: HeadDonors, number: int, trace: Trace, values: Mapping[str, float]
-    ) -> Columns:
+    ) -> TableColumns:
         """What each metric is without each head, less what it is."""
         kept = donors.kept(number, trace)
         runs = PatchedRuns(self.model, trace, trace, "head", kept=kept)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model.many.prompts import Answer, Prompt, answer_id
+from model.many.prompts import AnswerToken, Prompt, answer_id
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 
@@ -27,7 +27,7 @@ class AnswerMetric:
     name: str
     compute: Callable[[Trace, Sequence[int]], float]
     needs: int = 0
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[AnswerToken, ...] = ()
 
     def __repr__(self) -> str:
         of = ", ".join(map(repr, self.answers)) or "the answers of each prompt"
@@ -72,7 +72,9 @@ def named(metric: Metric | Mapping[str, Metric] | None) -> dict[str, Metric]:
     return {name if name.isidentifier() else "metric": metric}
 
 
-def logit_difference(wanted: Answer | None = None, other: Answer | None = None) -> AnswerMetric:
+def logit_difference(
+    wanted: AnswerToken | None = None, other: AnswerToken | None = None
+) -> AnswerMetric:
     """After the last token: the logit of the wanted answer less that of the other.
 
     Args: wanted, other: words as they would follow the text, or ids of tokens; None: the answers of each

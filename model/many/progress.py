@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-Progress = bool | Callable[[int, int], object]  # prompts done, and in all; True: tqdm's bar
+PromptProgress = bool | Callable[[int, int], object]  # prompts done, and in all; True: tqdm's bar
 
 
-def counted(total: int, progress: Progress, stop: Callable[[], bool]) -> Iterator[int]:
+def counted(total: int, progress: PromptProgress, stop: Callable[[], bool]) -> Iterator[int]:
     """0 to total − 1. Before each one `stop` is asked, which ends it; after each one `progress` is told.
     Raises ImportError for a bar where tqdm is not installed."""
     told = _bar(total) if progress is True else progress or (lambda done, total: None)

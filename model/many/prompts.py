@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from model.run.model import Model
 
-Answer = str | int  # a word as it would follow the text, or the id of a token
+AnswerToken = str | int  # a word as it would follow the text, or the id of a token
 QUOTED = 200  # characters of a text in a sentence about it
 FIRST, LAST = "first", "last"
 
@@ -42,7 +42,7 @@ class Prompt:
     text: str
     condition: str = ""
     roles: Mapping[str, str] = field(default_factory=dict)
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[AnswerToken, ...] = ()
     corrupt: str = ""
 
     def __post_init__(self) -> None:
@@ -174,7 +174,7 @@ def _is_letter(character: str) -> bool:
     return character.isalnum() and category(character) != "Lo"
 
 
-def answer_id(model: "Model", prompt: Prompt, answer: Answer) -> int:
+def answer_id(model: "Model", prompt: Prompt, answer: AnswerToken) -> int:
     """The id of the token that an answer is after a prompt's text. A space stands between two words. Raises
     ValueError for an answer of several tokens, and for a model that does not continue its text."""
     if not isinstance(answer, str):

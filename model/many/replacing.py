@@ -24,7 +24,7 @@ from model.analysis.attribution.patching import (
     along_path,
 )
 from model.many.metrics import Metric, for_prompt
-from model.many.progress import Progress, counted
+from model.many.progress import PromptProgress, counted
 from model.many.prompts import PlacedPrompt, Prompt, placed, prompts_of
 from model.many.traces import traces
 from model.nn.intervention import UNCHANGED, Intervention
@@ -198,7 +198,7 @@ def patch_all(
     place: str = "",
     receiver: Head | None = None,
     reads: Sequence[PathReads] = READS,
-    progress: Progress = False,
+    progress: PromptProgress = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> "pd.DataFrame":
     """Parts of the run over each prompt's corrupt text put into the run over its text, one at a time.

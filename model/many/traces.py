@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ALIKE = 1e-4  # of the largest number of an array: single precision sums in another order
 ROUNDINGS = 8  # of the numbers of half precision
-Change = Intervention | Steering
+PassChange = Intervention | Steering
 Record = Literal["attention", "full"]
 
 
@@ -74,7 +74,7 @@ def trace_all(
 def traces(
     model: "Model",
     texts: Iterable[str],
-    change: Change,
+    change: PassChange,
     batch: int | None = None,
     record: Record = "attention",
 ) -> Iterator[Trace]:
@@ -103,7 +103,7 @@ def _check_steering(model: "Model", steering: Steering) -> None:
         )
 
 
-def _may_be_padded(model: "Model", change: Change) -> bool:
+def _may_be_padded(model: "Model", change: PassChange) -> bool:
     """Whether no token of a text reads the padding after it, and texts may be of several lengths."""
     layers = model.module.attentions()
     hides = model.config.shape == "encoder" or all(one.place.kind == "causal" for one in layers)
@@ -118,7 +118,7 @@ def _may_be_padded(model: "Model", change: Change) -> bool:
 
 
 @dataclass(frozen=True)
-class _Text:
+class _ReadText:
     number: int
     text: str
     tokens: tuple[Token, ...]
@@ -140,10 +140,10 @@ def _note(number: int, text: object) -> str:
 
 
 def _together(
-    model: "Model", texts: Iterable[str], change: Change, batch: int | None, record: Record
+    model: "Model", texts: Iterable[str], change: PassChange, batch: int | None, record: Record
 ) -> Iterator[Trace]:
     passes = _Batches(model, change, record)
-    waiting: list[_Text] = []
+    waiting: list[_ReadText] = []
     for text in _read(model, texts, change):
         longest = max(len(one.tokens) for one in (*waiting, text))
         most = batch or rows_of_length(longest, model.config.d_vocab)
@@ -155,7 +155,7 @@ def _together(
         yield from passes.traces(waiting)
 
 
-def _read(model: "Model", texts: Iterable[str], change: Change) -> Iterator[_Text]:
+def _read(model: "Model", texts: Iterable[str], change: PassChange) -> Iterator[_ReadText]:
     """The texts as tokens. Raises ValueError as `Model.trace` does."""
     model.require_run()
     for number, text in enumerate(texts):
@@ -167,7 +167,7 @@ def _read(model: "Model", texts: Iterable[str], change: Change) -> Iterator[_Tex
         except ValueError as refusal:
             refusal.add_note(_note(number, text))
             raise
-        yield _Text(number, text, tokens)
+        yield _ReadText(number, text, tokens)
 
 
 class _Batches:
@@ -175,11 +175,11 @@ class _Batches:
     several lengths: some models of the library read how long the batch is (MPT) or a token's neighbour
     (MobileBERT)."""
 
-    def __init__(self, model: "Model", change: Change, record: Record) -> None:
+    def __init__(self, model: "Model", change: PassChange, record: Record) -> None:
         self.model, self.change, self.record = model, change, record
         self.pads: bool | None = None  # None: not tried yet
 
-    def traces(self, texts: Sequence[_Text]) -> Iterator[Trace]:
+    def traces(self, texts: Sequence[_ReadText]) -> Iterator[Trace]:
         lengths = [len(text.tokens) for text in texts]
         padded_here = min(lengths) < max(lengths)
         if padded_here and self.pads is None:
@@ -193,7 +193,7 @@ class _Batches:
         else:
             yield from self._passed(texts)
 
-    def _passed(self, texts: Sequence[_Text]) -> Iterator[Trace]:
+    def _passed(self, texts: Sequence[_ReadText]) -> Iterator[Trace]:
         """The traces of one pass."""
         model, change = self.model, self.change
         if len(texts) == 1 and isinstance(change, Intervention):
