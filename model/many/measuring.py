@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from sys import intern
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,7 @@ def measure(
             same position, where each prompt has others of as many tokens with the same roles there; else of
             the same role.
         seed: of the draws of "resample".
-        batch: prompts of one pass at most, as in `trace_all`; passes without a head have their own batches.
+        batch: prompts of one pass at most, as in `trace_all`; not of the passes without a head.
         progress: called with prompts done and prompts in all, counting each run; True: tqdm's bar.
         stop: asked before each prompt; True ends, and the rows so far are given.
 
@@ -111,18 +112,18 @@ def measure(
     )
     every = (columns for run in runs.items() for columns in questions.answers(*run))
     total = counted(len(runs) * len(asked), progress, stop)
-    parts: list[TableColumns] = []
-    for _, columns in zip(total, every, strict=False):
-        parts.append(columns)
-        if len(parts) >= TOGETHER:  # a few long columns take less memory than many short ones
-            parts = [_joined(parts)]
-    return pd.DataFrame(_joined(parts))
+    return pd.DataFrame(_joined(columns for _, columns in zip(total, every, strict=False)))
 
 
-def _joined(parts: Sequence[TableColumns]) -> TableColumns:
-    """One below the other."""
-    names = parts[0] if parts else {}
-    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+def _joined(every: Iterable[TableColumns]) -> TableColumns:
+    """One below the other. A few long columns take less memory than many short ones."""
+    parts = iter(every)
+    joined: list[TableColumns] = []
+    while some := [*joined, *islice(parts, TOGETHER)]:
+        if len(some) == len(joined):
+            break
+        joined = [{name: np.concatenate([part[name] for part in some]) for name in some[0]}]
+    return joined[0] if joined else {}
 
 
 def _runs(interventions: PassChange | Mapping[str, PassChange] | None) -> dict[str, PassChange]:
@@ -163,6 +164,12 @@ class _Questions:
     batch: int | None
 
     def __post_init__(self) -> None:
+        given: Sequence[object] = self.pairs
+        for pair in given:
+            if not (isinstance(pair, tuple | list) and len(pair) == 2):
+                raise ValueError(
+                    f"weights holds {pair!r}; it must hold pairs of roles: who looks, who is looked at."
+                )
         for prompt in self.prompts:
             for role in {role for pair in self.pairs for role in pair}:
                 if role not in (FIRST, LAST, *prompt.roles):

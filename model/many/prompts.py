@@ -3,7 +3,7 @@ answers."""
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
@@ -46,9 +46,9 @@ class Prompt:
     corrupt: str = ""
 
     def __post_init__(self) -> None:
-        if isinstance(self.answers, str | int):
-            object.__setattr__(self, "answers", (self.answers,))
-        object.__setattr__(self, "answers", tuple(self.answers))
+        given: object = self.answers
+        single = isinstance(given, str | int)
+        object.__setattr__(self, "answers", (given,) if single else tuple(self.answers))
         object.__setattr__(self, "roles", dict(self.roles))
         if len(self.answers) > 2:
             raise ValueError(
@@ -79,7 +79,17 @@ def prompts_of(given: "Iterable[str | Prompt | Mapping[str, Any]] | pd.DataFrame
 def _prompt(row: object) -> Prompt:
     if isinstance(row, Prompt):
         return row
-    return Prompt(row) if isinstance(row, str) else Prompt(**row)
+    if isinstance(row, str):
+        return Prompt(row)
+    if not isinstance(row, Mapping):
+        raise ValueError(f"{row!r} is no prompt: a prompt is a text, a Prompt or a dictionary.")
+    known = [one.name for one in fields(Prompt)]
+    for name in row:
+        if name not in known:
+            raise ValueError(f"A prompt has no {name!r}; it has {', '.join(known)}.")
+    if "text" not in row:
+        raise ValueError("A prompt has no text.")
+    return Prompt(**row)
 
 
 @dataclass(frozen=True, eq=False)

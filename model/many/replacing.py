@@ -71,8 +71,9 @@ def _predicted(runs: PatchedRuns, ended: Tensor) -> Trace:
     """A trace with nothing but its tokens and its prediction. ended: (1, T, …), last states or logits."""
     matrix, prediction = runs.model.module.output_matrix, None
     if runs.model.config.shape != "encoder":
-        known = matrix is None
-        prediction = Logits.of(array_of(ended)) if known else deferred_logits(ended, matrix)
+        prediction = (
+            Logits.of(array_of(ended)) if matrix is None else deferred_logits(ended, matrix)
+        )
     reasons = dict.fromkeys(WORDS.keys() - {"logits"}, ALONE) | dict(runs.trace.unproven)
     empty: dict[str, Any] = dict.fromkeys(("attention", "norms", "feed_forward", "experts"), ())
     empty |= {"residual": {}, "summands": {}, "written": {}, "angles": None}

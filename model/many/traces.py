@@ -12,7 +12,6 @@ from model.analysis.heads.contributions import rows_of_length
 from model.analysis.padded_batch import batched_pass, padded
 from model.analysis.stream.steering import Steering
 from model.nn.intervention import MASKS, UNCHANGED, Intervention
-from model.nn.patches import unchanged
 from model.nn.recorder import Recorder
 from model.run.protocols import check_intervention, check_length
 from model.run.tokenizers import clean
@@ -199,13 +198,11 @@ class _Batches:
         if len(texts) == 1 and isinstance(change, Intervention):
             yield model.trace(texts[0].text, intervention=change, record=self.record)
             return
-        steers = isinstance(change, Steering)
-        recorder = Recorder(
-            UNCHANGED if steers else change,
-            self.record,
-            source=model.config.source,
-            through=change.through(model.device) if steers else unchanged,
-        )
+        recorder = Recorder(level=self.record, source=model.config.source)
+        if isinstance(change, Steering):
+            recorder.through = change.through(model.device)
+        else:
+            recorder.intervention = change
         rows, real = padded(model, [text.tokens for text in texts])
         ids = torch.cat([model.ids(row) for row in rows])
         # A decoder hides what comes later, padding too, so it runs as a single text does.

@@ -1,5 +1,7 @@
 """Roles are found by their words, and whatever cannot be found is said before the first pass."""
 
+from typing import Any
+
 import pandas as pd
 import pytest
 
@@ -123,6 +125,21 @@ def test_texts_dictionaries_and_tables_are_prompts() -> None:
     assert prompts_of(pd.DataFrame(rows)) == expected
     assert prompts_of("a b") == [Prompt("a b")]
     assert prompts_of(["a b", expected[1]]) == [Prompt("a b"), expected[1]]
+
+
+@each(
+    ("given", "words"),
+    [
+        ([{"text": "a", "role": "b"}], "no 'role'; it has text, condition,"),
+        ([{"condition": "b"}], "has no text"),
+        ([3], "3 is no prompt"),
+    ],
+)
+def test_what_is_no_prompt_is_refused(given: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        prompts_of(given)
+    with pytest.raises(ValueError, match="weights holds 'last'"):
+        measure(loaded("gpt"), ["the cat"], weights=("last", "first"))  # type: ignore[arg-type]
 
 
 def test_a_corrupt_text_of_another_length_is_refused() -> None:
