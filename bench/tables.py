@@ -62,6 +62,34 @@ def patching(measured: Measured) -> str:
     return table(head, rows)
 
 
+def many(measured: Measured) -> str:
+    rows = [
+        (
+            row["model"],
+            row["prompts"],
+            row["heads"],
+            f"{row['seconds']:.1f} s",
+            f"{row['loop_seconds']:.1f} s",
+            f"{row['apart']:.0e}",
+        )
+        for row in measured["rows"]
+    ]
+    speed = table(
+        ("model", "prompts", "heads", "in one table", "by a loop", "largest difference"), rows
+    )
+    rows = [
+        (
+            f"{row['prompts']:,}",
+            f"{row['seconds']:.1f} s",
+            f"{row['process_mb']:,.0f} MB",
+            f"{row['table_mb']:.1f} MB",
+        )
+        for row in measured["memory"]
+    ]
+    memory = table(("short prompts", "in", "process's peak", "the table of it"), rows)
+    return f"{speed}\n\n{memory}"
+
+
 def sessions(measured: Measured) -> str:
     rows = [
         (
@@ -257,6 +285,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "cuda": recording,
     "score": score,
     "patching": patching,
+    "many": many,
     **PROFILING,
     "sessions": sessions,
     "weight": weight,

@@ -5,6 +5,7 @@ TITLES = {
     "cuda": "What recording a pass costs on a GPU",
     "score": "One score split into its parts",
     "patching": "The map of head patches",
+    "many": "Many prompts in one table",
     "profiling": "What a profile over a corpus costs",
     "engines": "Profiles by several workers, in processes and on Ray",
     "sessions": "Many visitors: heads and masks switched without a pause",
@@ -74,6 +75,11 @@ NOTES = {
     "patching": (
         "The output of each head of one text is put into the run of another, one at a time, in a random "
         "model of GPT-2's size; beside TransformerLens's own function for it."
+    ),
+    "many": (
+        "Of each head of each prompt the weight between two words and the entropy, and of each prompt the "
+        "difference of two logits; beside a loop of `Model.trace` and `Attention.weights`. Memory is the "
+        "peak of the whole process; the table has a row for each head of each prompt."
     ),
     "profiling": (
         "A random model of GPT-2's size, windows of 256 tokens, one thread a process; plain passes and "

@@ -40,6 +40,7 @@ FLOORS = {
         "hub",
         "loading",
         "profile",
+        "many",
         "code",
         "training",
         "papers",

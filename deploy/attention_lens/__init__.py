@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from model.capture import capture
     from model.loading.in_memory import trace
     from model.loading.record import record
+    from model.many import measure, trace_all
     from viz import figures
     from viz.notebook import compare, show
 
@@ -47,6 +48,8 @@ NAMES = {
     "record": ".model.loading.record",
     "trace": ".model.loading.in_memory",
     "capture": ".model.capture",
+    "measure": ".model.many",
+    "trace_all": ".model.many",
     "compare": ".viz.notebook",
     "figures": ".viz",
     "show": ".viz.notebook",
@@ -64,10 +67,12 @@ __all__ = [
     "figures",
     "load_model",
     "load_trace",
+    "measure",
     "models",
     "record",
     "show",
     "trace",
+    "trace_all",
 ]
 
 

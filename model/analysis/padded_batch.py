@@ -3,18 +3,18 @@
 Axes: B sentences, T tokens of the longer one.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from model.nn.recorder import AttentionTensors, Recorder, recording
+from model.nn.recorder import Recorder, recording
 from model.system.elsewhere import asked
 from model.trace.arrays import Array, BoolArray
-from model.trace.collect import attention_record
+from model.trace.collect import attention_record, row_of
 from model.trace.records import Attention, Token
 
 if TYPE_CHECKING:
@@ -68,13 +68,8 @@ def padded_batch(model: "Model", first: str, second: str) -> tuple[Sentence, Sen
             "that reads one text."
         )
     texts = [model.trace(text).tokens for text in (first, second)]
-    longest = max(map(len, texts))
-    (pad,) = model.tokenizer.named([_pad(model)])
-    rows = [tokens + (pad,) * (longest - len(tokens)) for tokens in texts]
+    rows, real = padded(model, texts)
     ids = torch.cat([model.ids(row) for row in rows])
-    real = torch.tensor(
-        [[at < len(tokens) for at in range(longest)] for tokens in texts], device=ids.device
-    )
     masked, by_mask = _pass(model, ids, real)
     unmasked, without = _pass(model, ids, None)
     found = []
@@ -84,14 +79,25 @@ def padded_batch(model: "Model", first: str, second: str) -> tuple[Sentence, Sen
             Sentence(
                 tokens=rows[row],
                 count=len(tokens),
-                masked=_records(model, masked, row),
-                open=_records(model, unmasked, row),
-                alone=_records(model, alone, 0),
+                masked=_records(model, masked, row, ids.shape),
+                open=_records(model, unmasked, row, ids.shape),
+                alone=_records(model, alone, 0, (1, len(tokens))),
                 apart=_gap(by_mask[row, : len(tokens)], result[0]),
                 apart_open=_gap(without[row, : len(tokens)], result[0]),
             )
         )
     return found[0], found[1]
+
+
+def padded(
+    model: "Model", texts: Sequence[tuple[Token, ...]]
+) -> tuple[list[tuple[Token, ...]], Tensor]:
+    """Texts filled up at their ends to the length of the longest, and (B, T): True = a token of the text."""
+    longest = max(map(len, texts))
+    (pad,) = model.tokenizer.named([_pad(model)])
+    rows = [tokens + (pad,) * (longest - len(tokens)) for tokens in texts]
+    real = [[at < len(tokens) for at in range(longest)] for tokens in texts]
+    return rows, torch.tensor(real, device=model.device)
 
 
 def _pad(model: "Model") -> int:
@@ -101,49 +107,32 @@ def _pad(model: "Model") -> int:
     return 0 if first.text in _PADS or end is None else end
 
 
-def _pass(
-    model: "Model", ids: Tensor, real: Tensor | None
-) -> tuple[list[AttentionTensors], Tensor]:
-    """The sub-layers of one pass over ids (B, T), and its results (B, T, …). real (B, T): False = padding;
-    None: no padding mask."""
-    recorder = Recorder(level="attention", source=model.config.source)
+def batched_pass(
+    model: "Model", ids: Tensor, real: Tensor | None, recorder: Recorder
+) -> tuple[Recorder, Tensor]:
+    """One pass over ids (B, T): what it left behind, and its results (B, T, …).
+
+    Args:
+        real: (B, T), False = padding; None: no padding mask.
+        recorder: an empty one, with what changes the pass.
+    """
     with recording(recorder), torch.inference_mode():
         result = model.module(ids, padding=real)
-    return recorder.attention, result
+    return recorder, result
 
 
-def _records(model: "Model", layers: list[AttentionTensors], row: int) -> Mapping[str, Attention]:
-    """The records of one sentence of a batch."""
-    one = slice(row, row + 1)
+def _pass(model: "Model", ids: Tensor, real: Tensor | None) -> tuple[Recorder, Tensor]:
+    return batched_pass(model, ids, real, Recorder(level="attention", source=model.config.source))
+
+
+def _records(
+    model: "Model", recorder: Recorder, row: int, size: Sequence[int]
+) -> Mapping[str, Attention]:
+    """The records of one sentence of a batch, with its padding."""
     return {
-        layer.place.name: attention_record(
-            replace(
-                layer,
-                query=layer.query[one],
-                key=layer.key[one],
-                value=layer.value[one],
-                output=layer.output[one],
-                mask=_mask_of(layer, row),
-                bias=_bias_of(layer, row),
-            ),
-            (),
-            model.config.projection,
-        )
-        for layer in layers
+        layer.place.name: attention_record(layer, (), model.config.projection)
+        for layer in row_of(recorder, row, (size[0], size[1]), size[1]).attention
     }
-
-
-def _mask_of(layer: AttentionTensors, row: int) -> Tensor | None:
-    """(1, 1, T, T): the mask of one sentence."""
-    if layer.mask is None:
-        return None
-    shape = (len(layer.query), 1, layer.query.shape[-2], layer.key.shape[-2])
-    return layer.mask.expand(shape)[row : row + 1]
-
-
-def _bias_of(layer: AttentionTensors, row: int) -> Tensor | None:
-    """(1, H or 1, T or 1, T): the bias of one sentence."""
-    return layer.bias if layer.bias is None or len(layer.bias) == 1 else layer.bias[row : row + 1]
 
 
 def _gap(one: Tensor, other: Tensor) -> float:

@@ -31,6 +31,10 @@ class Profile:
     asked: pd.DataFrame = field(default_factory=no_labels)  # by the battery; the same in each part
     folder: Path | None = None  # where it was opened
 
+    def __repr__(self) -> str:
+        of = f"{self.about.model} over {self.about.corpus_name}"
+        return f"<Profile of {of}: {self.sums.tokens:,} tokens, {len(self.sums.heads)} heads>"
+
     def __add__(self, other: "Profile") -> "Profile":
         """Raises ValueError for profiles of another model, corpus or setting, or over the same windows."""
         if self.about.subject != other.about.subject:

@@ -221,12 +221,26 @@ class Model:
         recorder.through = from_other_run(self, recorder, tokens, target_tokens)
         with recording(recorder), torch.inference_mode():
             ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
+        return self.collected(recorder, ended, tokens, target_tokens, text=text)
+
+    def collected(
+        self,
+        recorder: Recorder,
+        ended: Tensor,
+        tokens: tuple[Token, ...],
+        target_tokens: tuple[Token, ...] = (),
+        *,
+        text: str = "",
+    ) -> tuple[Trace, Array]:
+        """The trace of a pass that is over, and what it ended with, (token, …). recorder: what it left
+        behind. ended: (1, token, …), what the module gave."""
+        with recording(recorder), torch.inference_mode():
             angles = self.module.embedding.angles(len(tokens), self.device)
         result, matrix, prediction = array_of(ended), self.module.output_matrix, None
         if self.config.shape != "encoder":
             prediction = (
                 deferred_logits(ended, matrix)
-                if deferred and matrix is not None
+                if recorder.deferred and matrix is not None
                 else Logits.of(result)
             )
         trace = trace_of(

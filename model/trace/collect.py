@@ -219,6 +219,97 @@ def unchanged(weights: Tensor) -> Callable[[], Tensor]:
     return read
 
 
+class _BatchRow:
+    """One text of a batch of (B, T) tokens: copies of its row of each tensor, without what stands behind its
+    own tokens. One copy of each: a norm's input is a state of the stream."""
+
+    def __init__(self, row: int, size: tuple[int, int], length: int) -> None:
+        self.row, self.size, self.length = row, size, length
+        self._copies: dict[object, Tensor] = {}
+
+    def _copied(self, x: Tensor, own: Tensor) -> Tensor:
+        place = x.data_ptr(), x.shape, x.stride(), x.dtype
+        if place not in self._copies:
+            self._copies[place] = own.clone()
+        return self._copies[place]
+
+    def by_token(self, x: Tensor) -> Tensor:
+        """(1, length, C) of (B, T, C) or (B · T, C), or of (T, C), which all texts share."""
+        texts, tokens = self.size
+        shared = x.shape[:-1].numel() < texts * tokens
+        rows = x.reshape(1 if shared else texts, tokens, x.shape[-1])
+        return self._copied(x, rows[0 if shared else self.row, : self.length][None])
+
+    def by_head(self, x: Tensor) -> Tensor:
+        """(1, H, length, D) of (B, H, T, D)."""
+        return self._copied(x, x[self.row : self.row + 1, :, : self.length])
+
+    def cells(self, x: Tensor) -> Tensor:
+        """(1, H or 1, length or 1, length) of what broadcasts to (B, H, T, T)."""
+        x = x.reshape((1,) * (4 - x.ndim) + x.shape)
+        for axis in (1, 2):
+            x = x.narrow(axis, 0, 1) if x.stride(axis) == 0 else x
+        row = self.row if len(x) > 1 else 0
+        return self._copied(x, x[row : row + 1, :, : self.length, : self.length])
+
+    def attention(self, of: AttentionTensors) -> AttentionTensors:
+        mask = None if of.mask is None else self.cells(of.mask).expand(-1, -1, self.length, -1)
+        return replace(
+            of,
+            query=self.by_head(of.query),
+            key=self.by_head(of.key),
+            value=self.by_head(of.value),
+            output=self.by_head(of.output),
+            mask=mask,
+            bias=None if of.bias is None else self.cells(of.bias),
+        )
+
+    def norm(self, of: NormTensors) -> NormTensors:
+        return replace(
+            of,
+            input=self.by_token(of.input),
+            mean=self.by_token(of.mean),
+            inverse_deviation=self.by_token(of.inverse_deviation),
+            output=None if of.output is None else self.by_token(of.output),
+        )
+
+    def feed_forward(self, of: FeedForwardTensors) -> FeedForwardTensors:
+        hidden = None if of.hidden is None else self.by_token(of.hidden)
+        return replace(of, before=self.by_token(of.before), hidden=hidden)
+
+    def experts(self, of: ExpertTensors) -> ExpertTensors:
+        numbers = (self.by_token(x)[0] for x in (of.logits, of.weights, of.chosen))
+        return ExpertTensors(of.name, *numbers)
+
+
+def row_of(recorder: Recorder, row: int, size: tuple[int, int], length: int) -> Recorder:
+    """What one text of a batch left behind, as a pass of its own would.
+
+    Args:
+        row: which text.
+        size: texts and tokens of the batch, (B, T).
+        length: tokens of this text; what stands behind them is left out.
+
+    Not for an explicit or a deferred pass, nor for one with a second text.
+    """
+    own = _BatchRow(row, size, length)
+    return replace(
+        recorder,
+        attention=[own.attention(one) for one in recorder.attention],
+        norms=[own.norm(one) for one in recorder.norms],
+        streams={
+            stack: [own.by_token(x) for x in states] for stack, states in recorder.streams.items()
+        },
+        feed_forward=[own.feed_forward(one) for one in recorder.feed_forward],
+        experts=[own.experts(one) for one in recorder.experts],
+        written={name: own.by_token(x) for name, x in recorder.written.items()},
+        summands={
+            stack: {name: own.by_token(x) for name, x in parts.items()}
+            for stack, parts in recorder.summands.items()
+        },
+    )
+
+
 def trace_of(
     recorder: Recorder,
     *,

@@ -7,7 +7,8 @@ head, query, key, token, d_k (width of a head), d_model, d_mlp.
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from model.nn.places import Kind, Place
 from model.nn.stages import CAP, SCORE_STAGES
 from model.system import deadline
 from model.trace.arrays import Array, BoolArray, read_only, softmax
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def probabilities(
@@ -312,6 +316,43 @@ class Attention:
         if "weights" in self.steps:
             return self.steps["weights"][head]
         return read_only(self._probabilities(head)[:, : self.sizes[2]])
+
+    def to_dataframe(self) -> "pd.DataFrame":
+        """One row for each cell of each head: layer (the sub-layer's name), head, query and key (positions
+        from 0), and weight, 0 to 1; 0 where the mask forbids to look. `Trace.to_dataframe` also names the
+        tokens.
+
+        ```python
+        trace.find("decoder.1.self").to_dataframe().query("head == 7").nlargest(5, "weight")
+        ```
+        """
+        import pandas as pd  # takes a second to import
+
+        head, query, key = (axis.ravel() for axis in np.indices(self.sizes))
+        numbers = {"head": head, "query": query, "key": key, "weight": self.weights().ravel()}
+        return pd.DataFrame({"layer": self.name, **numbers})
+
+    def to_xarray(self, queries: Collection[Token] = (), keys: Collection[Token] = ()) -> Any:
+        """The weights of all heads with the axes head, query and key, named after the sub-layer.
+
+        queries, keys: the tokens that look and those looked at, which become coordinates (`Trace.to_xarray`
+        gives them). Raises ImportError where xarray is not installed.
+        """
+        try:
+            made = import_module("xarray").DataArray
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                "to_xarray needs the package xarray, which is not installed: `pip install xarray`. "
+                "to_dataframe gives the same numbers without it."
+            ) from error
+        tokens = {"query": queries, "key": keys}
+        coordinates = {
+            f"{axis}_token": (axis, [token.text for token in some])
+            for axis, some in tokens.items()
+            if some
+        }
+        axes = ("head", "query", "key")
+        return made(self.weights(), dims=axes, coords=coordinates, name=self.name)
 
     def sink_weights(self, head: int) -> Array:
         """(query,): the weight that the head's sink takes of each row; zero without one."""

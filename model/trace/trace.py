@@ -8,7 +8,7 @@ head, query, key, token, d_k (width of a head), d_model, vocabulary.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,9 @@ from model.trace.unproven import (
     proven_states,
     require,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LONGEST = 100_000  # bytes of one text: a sentence of words may be one long word
 PackedArrays = dict[str, NDArray[np.uint8] | NDArray[np.int64] | NDArray[np.bool_]]
@@ -341,6 +344,45 @@ class Trace:
                 return attention
         names = ", ".join(attention.module or attention.name for attention in self.attention)
         raise ValueError(f"There is no attention sub-layer {name!r}; there are {names}.")
+
+    def weights(self) -> dict[str, Array]:
+        """The weights of every sub-layer by its name, (head, query, key) each, derived at each call.
+
+        By name, because sub-layers of two stacks have other sizes. Where all have one size,
+        `np.stack([*trace.weights().values()])` is (layer, head, query, key).
+        """
+        return {attention.name: attention.weights() for attention in self.attention}
+
+    def to_dataframe(self) -> "pd.DataFrame":
+        """One row for each weight of the pass: layer (the sub-layer's name), head, query and key (positions
+        from 0), query_token and key_token (their texts), and weight, 0 to 1. It has layers × heads × queries
+        × keys rows.
+
+        ```python
+        frame = trace.to_dataframe()
+        frame[frame.query_token == " Tom"].groupby(["layer", "head"])["weight"].max()
+        ```
+        """
+        import pandas as pd  # takes a second to import
+
+        frames = []
+        for attention in self.attention:
+            frame = attention.to_dataframe()
+            for at, axis in enumerate(("query", "key")):
+                tokens = (self.queries_of, self.keys_of)[at](attention)
+                texts = np.array([token.text for token in tokens], object)
+                frame.insert(4 + at, f"{axis}_token", texts[frame[axis]])
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True)
+
+    def to_xarray(self) -> dict[str, Any]:
+        """`Attention.to_xarray` of every sub-layer by its name, with the tokens as coordinates. Where all
+        have one size, `xarray.concat(trace.to_xarray().values(), "layer")` joins them. Raises ImportError
+        where xarray is not installed."""
+        return {
+            one.name: one.to_xarray(self.queries_of(one), self.keys_of(one))
+            for one in self.attention
+        }
 
     def save(self, path: str | Path) -> None:
         """Writes the whole trace to a file, which `load_trace` reads. A file of that name is replaced once

@@ -105,11 +105,15 @@ class PatchedRuns:
         place: str = "",
         *,
         before: str = "",
+        kept: Mapping[Site, Tensor] | None = None,
     ) -> None:
-        """before: the sub-layer before which parts are put in; "": all are."""
+        """before: the sub-layer before which parts are put in; "": all are. kept: what is put in, in the
+        place of what run B has there."""
         self.model, self.trace, self.other, self.what = model, trace_a, trace_b, what
         self.grid = spots_of(model, trace_a, what, place, before=before)
-        self.kept: dict[Site, Tensor] = {}
+        self.kept: dict[Site, Tensor] = dict(kept or {})
+        if kept is not None:
+            return
         sites = {(kind, row[0].name) for row in self.grid for kind in SITES[what]}
         self.theirs = self.passed(trace_b, keeping(self.kept, sites))  # what run B ends with
 
@@ -399,13 +403,21 @@ def path_maps(
 ) -> Iterator[Wide]:
     """The same map after each batch, as `patch_maps` gives it. runs: of heads before the receiver."""
     with turn():
-        held = _held(runs)
+        patched = along_path(runs, receiver, reads)
+    yield from runs.shares(answer, patched, turn)
+
+
+def along_path(
+    runs: PatchedRuns, receiver: Head, reads: Sequence[PathReads] = READS
+) -> Callable[[list[Spot]], Tensor]:
+    """What gives the end of the second passes of a batch of senders."""
+    held = _held(runs)
 
     def patched(batch: list[Spot]) -> Tensor:
         read = _read(runs, batch, held, receiver[0])
         return _with(runs, len(batch), read, receiver, reads)
 
-    yield from runs.shares(answer, patched, turn)
+    return patched
 
 
 def _held(runs: PatchedRuns) -> dict[Site, Tensor]:

@@ -47,6 +47,10 @@ class ScoreParts:
     recorded: float  # the score that the model computed
     scale: float  # the factor on the score
 
+    def __repr__(self) -> str:
+        queries, keys = self.values.shape
+        return f"<ScoreParts: {queries} × {keys} parts, total {self.total:.6g}>"
+
     def __post_init__(self) -> None:
         for array in (self.values, self.row_mean):
             array.flags.writeable = False
@@ -221,6 +225,10 @@ class EdgeValues:
     _model: "Model" = field(repr=False)
     _trace: Trace = field(repr=False)
     _attention: Attention = field(repr=False)
+
+    def __repr__(self) -> str:
+        queries, keys = self.weights.shape
+        return f"<EdgeValues of {self._attention.name}: {queries} × {keys}>"
 
     def __post_init__(self) -> None:
         for array in (self.weights, self.written):

@@ -46,6 +46,30 @@ class Steered:
         return torch.tensor(self.logits, dtype=torch.float64).softmax(-1).numpy()
 
 
+@dataclass(frozen=True, eq=False)
+class Steering:
+    """A multiple of a direction, added to the stream that a layer reads, at every token.
+
+    toward: (C,), as `direction` gives it. place: the layer's first attention sub-layer.
+    """
+
+    toward: Array
+    place: str
+    multiple: float = 1.0
+
+    def __repr__(self) -> str:
+        return f"<Steering before {self.place}: {self.multiple:g} × {len(self.toward)} numbers>"
+
+    def through(self, device: torch.device) -> Through:
+        """What adds it while a pass runs."""
+        added = torch.tensor(np.asarray(self.toward), device=device) * self.multiple
+
+        def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
+            return x + added.to(x.dtype) if (kind, name) == ("stream", self.place) else x
+
+        return through
+
+
 def direction(toward: Trace, away: Trace, place: str) -> Array:
     """(C,): what the stream holds before a layer at the last token of one run, minus that of another.
 
@@ -113,22 +137,11 @@ def _passed(
     multiple: float,
 ) -> Tensor:
     """(T, V): the logits of one pass over texts (1, T), with the interventions of a trace."""
-    added = torch.tensor(np.asarray(toward), device=model.device) * multiple
-    recorder = Recorder(
-        trace.intervention, source=model.config.source, through=_adding(added, place)
-    )
+    adding = Steering(toward, place, multiple).through(model.device)
+    recorder = Recorder(trace.intervention, source=model.config.source, through=adding)
     with recording(recorder), torch.inference_mode():
         logits: Tensor = model.module(*texts)
     return logits.reshape(-1, logits.shape[-1]).float().cpu()
-
-
-def _adding(added: Tensor, place: str) -> Through:
-    """Adds a vector (C,) to the stream that a layer reads."""
-
-    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
-        return x + added.to(x.dtype) if (kind, name) == ("stream", place) else x
-
-    return through
 
 
 def _state_before(trace: Trace, place: str) -> Array:

@@ -15,7 +15,7 @@ from model.profile.battery.kinds import KINDS, LOOKED_FOR, HeadEffect, HeadKind,
 from model.profile.battery.prompts import (
     WANTED,
     LabelCells,
-    Prompt,
+    LabelPrompt,
     random_prompts,
     sentence_prompts,
 )
@@ -110,7 +110,7 @@ def _refusals(place: Place, model: "Model") -> dict[str, str]:
     return {kind.name: kind.refusal(place.kind, continued=continued) for kind in LOOKED_FOR}
 
 
-def _passed(model: "Model", prompt: Prompt) -> Trace:
+def _passed(model: "Model", prompt: LabelPrompt) -> Trace:
     target = prompt.target.tokens if prompt.target else ()
     with enough_memory(f"{len(prompt.source.tokens):,} tokens in {model.name}"):
         trace, _ = model.passed(prompt.source.tokens, target)

@@ -25,7 +25,7 @@ from model.profile.battery.kinds import UNASKED, Change, EffectMeasure, HeadEffe
 from model.profile.battery.prompts import (
     WANTED,
     LabelCells,
-    Prompt,
+    LabelPrompt,
     WantedAnswers,
     random_prompts,
     sentence_prompts,
@@ -118,14 +118,14 @@ class _Tally:
         return found
 
 
-def _texts(prompt: Prompt) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+def _texts(prompt: LabelPrompt) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
     return prompt.source.tokens, prompt.target.tokens if prompt.target else ()
 
 
 # The direct effects: one recorded pass for each prompt that has an answer.
 
 
-def added_directly(model: "Model", prompts: Iterable[Prompt]) -> dict[HeadLabel, Change]:
+def added_directly(model: "Model", prompts: Iterable[LabelPrompt]) -> dict[HeadLabel, Change]:
     """What every head of a model that writes words adds to the answers of all prompts that have one."""
     tally, profiled = _Tally(), Profiled.of(model)
     for prompt in prompts:
@@ -159,7 +159,7 @@ def _rows_of(answers: WantedAnswers, unembedding: Array) -> Array:
 
 
 def changes_without(
-    model: "Model", prompts: Iterable[Prompt], wanted: Iterable[HeadLabel]
+    model: "Model", prompts: Iterable[LabelPrompt], wanted: Iterable[HeadLabel]
 ) -> dict[HeadLabel, Change]:
     """What the passes without the wanted heads change; also for the labels that have the same answers."""
     labels: dict[Head, set[str]] = {}
@@ -186,7 +186,7 @@ def changes_without(
 
 
 def passes_without(
-    model: "Model", prompt: Prompt, heads: Sequence[Head]
+    model: "Model", prompt: LabelPrompt, heads: Sequence[Head]
 ) -> Mapping[Stack | EffectMeasure, Tensor]:
     """(K, T, …): what the passes over a prompt end with, each without one head; one pass and nothing left out
     for no heads. "logit": the logits, of a model that has them; by stack its last vectors. Before the first
@@ -230,7 +230,7 @@ def _read(model: "Model", layer: str, ended: Mapping[Stack | EffectMeasure, Tens
     return ended[measure if measure == "logit" else Place.named(layer).stack]
 
 
-def _labels(model: "Model", prompt: Prompt, layer: str) -> set[str]:
+def _labels(model: "Model", prompt: LabelPrompt, layer: str) -> set[str]:
     """The labels that a prompt asks the heads of a sub-layer for."""
     if measure_of(model, layer) == "logit":
         answers = prompt.line("decoder").answers
@@ -238,14 +238,14 @@ def _labels(model: "Model", prompt: Prompt, layer: str) -> set[str]:
     return {cells.label for cells in _cells(prompt, layer)}
 
 
-def _cells(prompt: Prompt, layer: str) -> list[LabelCells]:
+def _cells(prompt: LabelPrompt, layer: str) -> list[LabelCells]:
     place = Place.named(layer)
     cells = prompt.cross if place.kind == "cross" else prompt.line(place.stack).cells
     return [one for one in cells if one.role == WANTED]
 
 
 def _changes(
-    model: "Model", prompt: Prompt, layer: str, before: Tensor, after: Tensor
+    model: "Model", prompt: LabelPrompt, layer: str, before: Tensor, after: Tensor
 ) -> Iterator[tuple[set[str], Wide]]:
     """(2,) for some labels: what has changed at the asked rows, and the control. before, after (T, …)."""
     answers = prompt.line("decoder").answers

@@ -58,7 +58,7 @@ class PromptLine:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class LabelPrompt:
     """What one pass reads, and what is asked of it."""
 
     source: PromptLine
@@ -80,7 +80,7 @@ class Prompt:
 class Prompts:
     """All prompts of some labels. refused: why others could not be asked, by stack and label."""
 
-    made: tuple[Prompt, ...] = ()
+    made: tuple[LabelPrompt, ...] = ()
     refused: Mapping[tuple[Stack, str], str] = field(default_factory=dict)
 
     def __add__(self, other: "Prompts") -> "Prompts":
@@ -230,7 +230,7 @@ def _repeats(model: "Model", words: PromptWords, room: int, count: int) -> Promp
         for middle in (drawn[:period] * 2, drawn):
             lines = [_halves(frame, middle, other) for frame in frames]
             cross = () if len(lines) == 1 else _on_first(lines[1].tokens, lines[0].tokens, 0)
-            made.append(Prompt(lines[0], lines[1] if len(lines) > 1 else None, cross))
+            made.append(LabelPrompt(lines[0], lines[1] if len(lines) > 1 else None, cross))
     return Prompts(tuple(made))
 
 
@@ -315,7 +315,9 @@ def _delimiters(model: "Model", words: PromptWords, room: int, count: int) -> Pr
             target = begun(model, tokens)
             queries = np.ones(0 if target is None else len(target.tokens), dtype=bool)
             made.append(
-                Prompt(source, target, (LabelCells("delimiter", role, np.outer(queries, keys)),))
+                LabelPrompt(
+                    source, target, (LabelCells("delimiter", role, np.outer(queries, keys)),)
+                )
             )
     return Prompts(tuple(made), _not_written(model, "delimiter"))
 
@@ -354,7 +356,7 @@ def _brackets(model: "Model", words: PromptWords, room: int, count: int) -> Prom
             ((opening.id, None),) * 2,
         )
         answers = WantedAnswers(("brackets",), (inner_end - 1, outer_end - 1), *ends)
-        made.append(Prompt(PromptLine(tokens, cells, answers), begun(model, tokens)))
+        made.append(LabelPrompt(PromptLine(tokens, cells, answers), begun(model, tokens)))
     return Prompts(tuple(made), _not_written(model, "brackets"))
 
 
@@ -438,7 +440,7 @@ def _made(model: "Model", label: str, sentences: Iterator[_Sentence], count: int
     if len(lines) < FEWEST:
         reason = "Its tokenizer has too few of the words of these sentences as whole tokens."
         return Prompts((), {(stack, label): reason for stack in stacks})
-    made = tuple(Prompt(line, begun(model, line.tokens)) for line in lines)
+    made = tuple(LabelPrompt(line, begun(model, line.tokens)) for line in lines)
     reason = "Its decoder writes another text than the one that is made up here."
     return Prompts(made, {(stack, label): reason for stack in stacks[1:]})
 

@@ -24,7 +24,7 @@ from model.profile.battery.effects import (
     head_effects,
     passes_without,
 )
-from model.profile.battery.prompts import Prompt, random_prompts, sentence_prompts
+from model.profile.battery.prompts import LabelPrompt, random_prompts, sentence_prompts
 from model.profile.shipped import shipped_profile
 from tests.cases import each
 from tests.model.hub_models import loaded, saved
@@ -221,7 +221,7 @@ def test_a_model_without_words_is_asked_how_far_its_vectors_move() -> None:
     assert found[*head, "brackets"].reason == f"{NO_WORDS} {NOT_LEFT_OUT}"
 
 
-def prompt_frame(prompt: Prompt) -> int:
+def prompt_frame(prompt: LabelPrompt) -> int:
     return sum(token.special for token in prompt.source.tokens)
 
 

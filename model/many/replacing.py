@@ -1,0 +1,277 @@
+"""What a metric owes to each head, or to another part of a run: passes in which one part's output is
+replaced, by nothing, by what it gives on other prompts, or by what it gives on the corrupt text.
+
+Sources: Wang et al. 2022, "Interpretability in the Wild" (mean ablation, path patching); Chan et al. 2022,
+"Causal Scrubbing" (resampling); Vig et al. 2020, "Causal Mediation Analysis" (patching). Axes: R passes of a
+batch, H heads, T tokens, D width of a head.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.analysis.attribution.patching import (
+    READS,
+    PatchedRuns,
+    PathReads,
+    Spot,
+    What,
+    along_path,
+)
+from model.many.metrics import Metric, for_prompt
+from model.many.progress import PromptProgress, counted
+from model.many.prompts import PlacedPrompt, Prompt, placed, prompts_of
+from model.many.traces import traces
+from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.patches import Site
+from model.nn.places import Head
+from model.run.protocols import check_same_length
+from model.trace.arrays import Array, Wide
+from model.trace.collect import array_of, deferred_logits
+from model.trace.trace import Logits, Trace
+from model.trace.unproven import WORDS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from model.run.model import Model
+
+Ablation = Literal["zero", "mean", "resample"]
+ABLATIONS: tuple[Ablation, ...] = ("zero", "mean", "resample")
+ALONE = "In this pass a part was replaced, and only its prediction was kept."
+Outputs = Mapping[str, Array]  # (H, T, D) by sub-layer: what its heads give
+
+
+def values_replaced(
+    runs: PatchedRuns,
+    metrics: Mapping[str, Metric],
+    receiver: Head | None = None,
+    reads: Sequence[PathReads] = READS,
+) -> Iterator[tuple[Spot, dict[str, float]]]:
+    """Each part, and the metrics of the pass in which it is replaced; with a receiver, in which it is
+    replaced for that head alone."""
+    patched: Callable[[list[Spot]], Tensor] = (
+        (lambda batch: runs.run([(spot,) for spot in batch]))
+        if receiver is None
+        else along_path(runs, receiver, reads)
+    )
+    for batch in runs.batches():
+        ended = patched(batch)
+        for row, spot in enumerate(batch):
+            trace = _predicted(runs, ended[row : row + 1])
+            yield spot, {name: float(metric(trace)) for name, metric in metrics.items()}
+
+
+def _predicted(runs: PatchedRuns, ended: Tensor) -> Trace:
+    """A trace with nothing but its tokens and its prediction. ended: (1, T, …), last states or logits."""
+    matrix, prediction = runs.model.module.output_matrix, None
+    if runs.model.config.shape != "encoder":
+        prediction = (
+            Logits.of(array_of(ended)) if matrix is None else deferred_logits(ended, matrix)
+        )
+    reasons = dict.fromkeys(WORDS.keys() - {"logits"}, ALONE) | dict(runs.trace.unproven)
+    empty: dict[str, Any] = dict.fromkeys(("attention", "norms", "feed_forward", "experts"), ())
+    empty |= {"residual": {}, "summands": {}, "written": {}, "angles": None}
+    return replace(runs.trace, **empty, prediction=prediction, unproven=reasons)
+
+
+@dataclass(frozen=True, eq=False)
+class HeadDonors:
+    """What heads give in the place of their own output.
+
+    kind: "zero": nothing. "mean": the mean over all prompts. "resample": the output on another prompt, drawn
+    by chance. Averaged and exchanged are numbers of tokens that belong together: of the same position, where
+    each prompt has others with as many tokens and its roles at the same places; else of the same role, where
+    all tokens without a role are one.
+    """
+
+    model: "Model"
+    prompts: Sequence[PlacedPrompt]
+    kind: Ablation
+    intervention: Intervention
+    seed: int
+    places: Sequence[tuple[Hashable, ...]]  # (token,) of each prompt
+    means: Mapping[str, Mapping[Hashable, Wide]]  # (H, D) by sub-layer and place; of "mean" only
+
+    @classmethod
+    def of(
+        cls,
+        model: "Model",
+        prompts: Sequence[PlacedPrompt],
+        kind: Ablation,
+        intervention: Intervention = UNCHANGED,
+        seed: int = 0,
+    ) -> "HeadDonors":
+        """Raises ValueError for another kind, and where prompts have nothing in common."""
+        if kind not in ABLATIONS:
+            raise ValueError(f"ablate is {kind!r}; it must be one of {', '.join(ABLATIONS)}.")
+        places = [] if kind == "zero" else _places_together(model, prompts)
+        means = {}
+        if kind == "mean":
+            passes = traces(model, (one.prompt.text for one in prompts), intervention)
+            means = _means(zip(passes, places, strict=True))
+        return cls(model, prompts, kind, intervention, seed, places, means)
+
+    def kept(self, number: int, trace: Trace) -> dict[Site, Tensor]:
+        """(1, H, T, D) by site: what is put into passes over one prompt. trace: its own pass."""
+        return {
+            ("output", name): torch.tensor(outputs, device=self.model.device)[None]
+            for name, outputs in self._outputs(number, trace).items()
+        }
+
+    def _outputs(self, number: int, trace: Trace) -> Outputs:
+        if self.kind == "zero":
+            return {one.name: np.zeros_like(one.output) for one in trace.attention}
+        own = self.places[number]
+        if self.kind == "mean":
+            return {
+                name: np.stack([means[place] for place in own], 1).astype(np.float32)
+                for name, means in self.means.items()
+            }
+        random = np.random.default_rng((self.seed, number))
+        others = [
+            at for at, theirs in enumerate(self.places) if at != number and {*own} <= {*theirs}
+        ]
+        if not others:
+            raise ValueError(
+                f"No other prompt has all roles of {self.prompts[number].prompt}, to take an output from."
+            )
+        donor = random.choice(others)
+        theirs = self.places[donor]
+        taken = [
+            random.choice([at for at, place in enumerate(theirs) if place == mine]) for mine in own
+        ]
+        text = self.prompts[donor].prompt.text
+        (other,) = traces(self.model, [text], self.intervention)
+        return {one.name: one.output[:, taken] for one in other.attention}
+
+
+def _places_together(model: "Model", prompts: Sequence[PlacedPrompt]) -> list[tuple[Hashable, ...]]:
+    """(token,) of each prompt: equal where tokens of several prompts belong together."""
+    if model.config.shape == "encoder-decoder":
+        raise ValueError(
+            f"{model.name} writes a text of its own for each prompt, whose tokens do not belong together: "
+            "its heads can be ablated to zero."
+        )
+    layouts = [(one.count, tuple(sorted(one.roles.items()))) for one in prompts]
+    if min(Counter(layouts).values(), default=2) > 1:
+        return [tuple((layout, at) for at in range(layout[0])) for layout in layouts]
+    roles = [one.role_of for one in prompts]
+    having = Counter(role for names in roles for role in {*names})
+    for one, names in zip(prompts, roles, strict=True):
+        for role in names:
+            if having[role] < 2:
+                what = f"the role “{role}”" if role else "a token without a role"
+                raise ValueError(f"No prompt but {one.prompt} has {what} to take an output from.")
+    return [*roles]
+
+
+def _means(
+    passes: Iterable[tuple[Trace, tuple[Hashable, ...]]],
+) -> dict[str, dict[Hashable, Wide]]:
+    """(H, D) by sub-layer and place."""
+    sums: dict[str, dict[Hashable, Wide]] = {}
+    counts: Counter[Hashable] = Counter()
+    for trace, places in passes:
+        counts.update(places)
+        for attention in trace.attention:
+            of_layer = sums.setdefault(attention.name, {})
+            for at, place in enumerate(places):
+                output = attention.output[:, at].astype(np.float64)
+                of_layer[place] = of_layer[place] + output if place in of_layer else output
+    return {
+        name: {place: total / counts[place] for place, total in of_layer.items()}
+        for name, of_layer in sums.items()
+    }
+
+
+def patch_all(
+    model: "Model",
+    prompts: "Iterable[str | Prompt | Mapping[str, Any]] | pd.DataFrame",
+    metric: Metric,
+    *,
+    what: What = "head",
+    place: str = "",
+    receiver: Head | None = None,
+    reads: Sequence[PathReads] = READS,
+    progress: PromptProgress = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> "pd.DataFrame":
+    """Parts of the run over each prompt's corrupt text put into the run over its text, one at a time.
+
+    ```python
+    prompts = [Prompt("Mary and John went. John saw", answers=("Mary", "John"),
+                      corrupt="Mary and John went. Mary saw")]
+    frame = patch_all(model, prompts, logit_difference())
+    frame.groupby(["layer", "head"])["share"].agg(["mean", "std"])
+    ```
+
+    One row for each prompt and part: prompt (its number), condition, layer, head and token (-1 where the part
+    is all heads, or all tokens), role (of the token; "" without one), clean, corrupt and patched (the metric
+    of the run over the text, of that over the corrupt text, and of the text's with the part of the other),
+    and share: 0 where the part changes nothing, 1 where it does all; NaN where both runs have the same
+    metric.
+
+    Args:
+        metric: a function of a trace; of a patched run that has its tokens and its prediction only.
+        what: the part: "head", "weights", "head_tokens", "stream" or "feed_forward", as `patch_map` has them.
+        place: the sub-layer of "head_tokens".
+        receiver: a head (sub-layer, number): what earlier heads do by way of it alone (path patching).
+        reads: what the receiver reads of them: "query", "key", "value".
+        progress: called with prompts done and prompts in all; True: tqdm's bar.
+        stop: asked before each prompt; True ends, and what was done is given.
+
+    Raises ValueError for prompts without a corrupt text, or with one of another length, for roles and answers
+    as `measure` does, and where no head comes before the receiver.
+    """
+    import pandas as pd
+
+    asked = [placed(model, one) for one in prompts_of(prompts)]
+    metrics = [for_prompt(model, {"patched": metric}, one.prompt) for one in asked]
+    for one in asked:
+        if not one.prompt.corrupt:
+            raise ValueError(f"{one.prompt} has no corrupt text to take parts from.")
+        check_same_length(one.count, len(model.tokens(one.prompt.corrupt)))
+    rows: list[dict[str, object]] = []
+    for number in counted(len(asked), progress, stop):
+        one, of_prompt = asked[number], metrics[number]
+        trace = model.trace(one.prompt.text)
+        other, _ = model.passed(model.tokens(one.prompt.corrupt), trace.target_tokens)
+        before = "" if receiver is None else receiver[0]
+        runs = PatchedRuns(model, trace, other, what, place, before=before)
+        clean, corrupt = (float(of_prompt["patched"](run)) for run in (trace, other))
+        for spot, values in values_replaced(runs, of_prompt, receiver, reads):
+            own = spot.token is not None and not trace.target_tokens
+            rows.append(
+                {
+                    "prompt": number,
+                    "condition": one.prompt.condition,
+                    "layer": spot.name,
+                    "head": -1 if spot.head is None else spot.head,
+                    "token": -1 if spot.token is None else spot.token,
+                    "role": one.role_of[spot.token or 0] if own else "",
+                    "clean": clean,
+                    "corrupt": corrupt,
+                    **values,
+                }
+            )
+    columns = [
+        "prompt",
+        "condition",
+        "layer",
+        "head",
+        "token",
+        "role",
+        "clean",
+        "corrupt",
+        "patched",
+    ]
+    frame = pd.DataFrame(rows, columns=columns)
+    apart = frame["corrupt"] - frame["clean"]
+    frame["share"] = (frame["patched"] - frame["clean"]) / apart.where(apart != 0)
+    return frame
