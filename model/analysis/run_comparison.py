@@ -99,10 +99,10 @@ def rounding(trace: Trace, logits: Array | None = None) -> float:
     if logits is None:
         rows = trace.prediction.shape[0]
         logits = trace.prediction.rows(max(0, rows - _TOGETHER), rows)
-    return weight_rounding(trace) * float(np.abs(logits).max())
+    return rounding_of_weights(trace) * float(np.abs(logits).max())
 
 
-def weight_rounding(trace: Trace) -> float:
+def rounding_of_weights(trace: Trace) -> float:
     """How far rounding to the precision of a run may move a weight of it, as `rounding` says."""
     return epsilon(trace) * sum(max(1.0, _largest_score(one)) for one in trace.attention)
 

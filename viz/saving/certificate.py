@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
-from model.analysis.run_comparison import weight_rounding
+from model.analysis.run_comparison import rounding_of_weights
 from model.nn.intervention import Intervention
 from model.run.weights_hash import fingerprint
 from model.serving.engine import Request
@@ -201,7 +201,7 @@ def check(certificate: Certificate) -> PictureCheck:
     runs = [trace]
     if view.intervention.changes:
         runs.append(model.trace(view.text, view.target, Intervention()))
-    return compared(certificate, _computed(certificate, model, runs), weight_rounding(trace))
+    return compared(certificate, _computed(certificate, model, runs), rounding_of_weights(trace))
 
 
 def _computed(certificate: Certificate, model: "Model", runs: list[Trace]) -> Mapping[str, Array]:
