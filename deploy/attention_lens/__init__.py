@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from viz import figures
     from viz.notebook import compare, show
 
-# Packages that come with an extra.
-EXTRAS = {"transformers": "hub", "anywidget": "notebook"}
 # The public names, and the module of each.
 NAMES = {
     "Attention": ".model",
@@ -80,17 +78,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "figures":
         return import_module(".viz.figures", __name__)
-    try:
+    from model.system.extras import needed_by
+
+    with needed_by(name):
         return getattr(import_module(NAMES[name], __name__), name)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if missing not in EXTRAS:
-            raise
-        raise ImportError(
-            f"{name} needs the package {missing}, which is not installed: it comes with the extra "
-            f"“{EXTRAS[missing]}”",
-            name=missing,
-        ) from error
 
 
 def __dir__() -> list[str]:

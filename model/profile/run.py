@@ -13,7 +13,7 @@ from model.profile.battery import labels
 from model.profile.corpus import Corpus
 from model.profile.engines.here import here
 from model.profile.engines.processes import by_processes
-from model.profile.profile import Profile, open_profile
+from model.profile.corpus_profile import Profile, open_profile
 from model.profile.slices import ProfileEngine, slices_of, weights_hash
 from model.profile.sums import Sums
 from model.profile.tables import HEADS, ProfileScope

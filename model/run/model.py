@@ -106,6 +106,7 @@ class Model:
 
     @property
     def config(self) -> TransformerConfig:
+        """The sizes and kinds of its parts."""
         return self.module.config
 
     @property

@@ -116,6 +116,7 @@ class Logits:
 
     @property
     def vocabulary(self) -> int:
+        """How many tokens the logits of one position are of."""
         return self.shape[1]
 
     @property

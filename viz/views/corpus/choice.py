@@ -14,7 +14,7 @@ import streamlit as st
 
 from model.loading.registry import may_be_linked, models
 from model.profile.corpus import cut
-from model.profile.profile import Profile, open_profile
+from model.profile.corpus_profile import Profile, open_profile
 from model.profile.run import WINDOW
 from model.profile.shipped import model_and_step, profile_of, shipped_profiles
 from model.profile.slices import weights_hash, window_by_window

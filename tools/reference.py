@@ -1,0 +1,185 @@
+"""`python -m tools.reference` writes docs/reference.md: every public name, its signature, its docstring and an
+example, which the tests run."""
+
+import ast
+import doctest
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from deploy.attention_lens import NAMES
+from deploy.rewriting import PACKAGE, shown
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference.md"
+TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+HEAD = f"""# Reference
+
+<!-- made by `python -m tools.reference` from the docstrings -->
+Every public name of `{PACKAGE}`, with its shapes, units and errors. The tests run the examples. In all of them `model` is
+`load_model("house-gpt")`, `trace` is its pass over this text, and `np` is numpy:
+
+> {TEXT}
+
+In a clone of this repository write `from model import …` where `from {PACKAGE} import …` stands here.
+[Versions](versions.md) says how long a name stays, [Errors](errors.md) what each message means.
+"""
+# The modules with public names, in the order of the reference; (): all in their `__all__`. Those of the package's
+# own face are told first, and once.
+MODULES: dict[str, tuple[str, ...]] = {
+    "model.trace.records": ("NormRecord", "FeedForwardRecord"),
+    "model.trace.trace": ("Logits",),
+    "model.loading.record": ("record_lines",),
+    "model.loading.in_memory": ("opened",),
+    "model.capture": (),
+    "model.analysis": (),
+    "model.analysis.attribution.score_parts": ("ScoreParts", "EdgeValues"),
+    "model.analysis.findings": ("Finding",),
+    "model.analysis.stream.stream": ("LargeNumber",),
+    "model.many": (),
+    "model.exchange": (),
+    "model.profile": (),
+    "model.papers": (),
+    "model.papers.claims": ("PaperResult",),
+    "model.code": ("listing", "script"),
+    "model.worked": ("examples",),
+    "viz.figures": (),
+}
+
+
+@dataclass(frozen=True)
+class PublicName:
+    """A name that scripts import, and what it stands for."""
+
+    module: str  # of the package, from which it is imported
+    name: str
+    value: object
+
+    @cached_property
+    def examples(self) -> list[doctest.Example]:
+        """Those of its docstring, and of the docstrings of its members."""
+        docs = [inspect.getdoc(self.value), *(inspect.getdoc(one) for one in self.members.values())]
+        return [each for doc in docs for each in doctest.DocTestParser().get_examples(doc or "")]
+
+    @property
+    def members(self) -> dict[str, object]:
+        """The public methods and properties of a class."""
+        if not inspect.isclass(self.value):
+            return {}
+        return {
+            name: member
+            for name, member in vars(self.value).items()
+            if not name.startswith("_") and (callable(member) or hasattr(member, "__get__"))
+        }
+
+
+def public_names() -> Iterator[PublicName]:
+    """Every name of the reference, once. Where a package is not there yet, its names are left out."""
+    told: set[object] = set()
+    face = [(PACKAGE, name, home[1:]) for name, home in NAMES.items()]
+    for module, chosen in MODULES.items():
+        if find_spec(module) is not None:
+            names = chosen or import_module(module).__all__
+            face += [(f"{PACKAGE}.{module}", name, module) for name in names]
+    for module, name, home in face:
+        value = import_module(f"{home}.{name}") if name == "figures" else _of(home, name)
+        if id(value) not in told:
+            told.add(id(value))
+            yield PublicName(module, name, value)
+
+
+def _of(home: str, name: str) -> object:
+    return getattr(import_module(home), name)
+
+
+def reference() -> str:
+    """The text of docs/reference.md."""
+    parts, module = [HEAD], ""
+    for one in public_names():
+        if one.module != module:
+            module = one.module
+            parts.append(f"## {module}\n")
+        parts.append("\n".join(_told(one)))
+    return "\n".join(parts)
+
+
+def _told(one: PublicName) -> Iterator[str]:
+    yield f"### {one.name}\n"
+    if inspect.isclass(one.value):
+        fields = list(_fields(one.value))
+        if fields:
+            yield "\n".join(["| field | type | |", "|---|---|---|", *fields]) + "\n"
+        elif "__init__" in vars(one.value):
+            yield f"```python\n{one.name}{_signature(vars(one.value)['__init__'])}\n```\n"
+    elif inspect.isfunction(one.value):
+        yield f"```python\n{one.name}{_signature(one.value)}\n```\n"
+    yield _prose(one.value)
+    for name, member in one.members.items():
+        called = getattr(member, "__func__", member)  # of a class method
+        is_read = not inspect.isroutine(called)
+        yield f"`.{name}{'' if is_read else _signature(called)}`\n"
+        yield _prose(member)
+
+
+def _signature(function: object) -> str:
+    """As it is written, without `self`."""
+    node = _parsed(inspect.unwrap(function))  # type: ignore[arg-type]
+    if not isinstance(node, ast.FunctionDef):
+        return "(…)"
+    arguments = node.args
+    arguments.args = [one for one in arguments.args if one.arg not in ("self", "cls")]
+    for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        one.annotation = _unquoted(one.annotation)
+    returned = _unquoted(node.returns)
+    ending = "" if returned is None or node.name == "__init__" else f" -> {ast.unparse(returned)}"
+    return f"({ast.unparse(arguments)}){ending}"
+
+
+def _unquoted(annotation: ast.expr | None) -> ast.expr | None:
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return ast.parse(annotation.value, mode="eval").body
+    return annotation
+
+
+def _parsed(value: object) -> ast.stmt:
+    return ast.parse(textwrap.dedent(inspect.getsource(value))).body[0]  # type: ignore[arg-type]
+
+
+def _fields(kind: type) -> Iterator[str]:
+    """A row for each field of a data class or a named tuple, with the comment that stands beside or above it."""
+    if not is_dataclass(kind) and not hasattr(kind, "_fields"):
+        return
+    lines = textwrap.dedent(inspect.getsource(kind)).splitlines()
+    node = _parsed(kind)
+    for field in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(field, ast.AnnAssign) and not ast.unparse(field.target).startswith("_"):
+            at = field.lineno - 2
+            above = []
+            while lines[at].strip().startswith("#"):
+                above.insert(0, lines[at].strip(" #"))
+                at -= 1
+            beside = lines[(field.end_lineno or 0) - 1].partition("  # ")[2]
+            kind_of = ast.unparse(_unquoted(field.annotation) or field.annotation)
+            cells = (f"`{ast.unparse(field.target)}`", f"`{kind_of}`", " ".join([*above, beside]))
+            yield "| " + " | ".join(cell.replace("|", "\\|").strip() for cell in cells) + " |"
+
+
+def _prose(value: object) -> str:
+    """A docstring as Markdown, its examples as code."""
+    doc = shown(inspect.getdoc(value) or "", NAMES)
+    fenced = re.sub(
+        r"(?m)^>>> (?:.+\n?)+",
+        lambda found: f"```python\n{found[0].rstrip()}\n```\n",
+        doc,
+    )
+    return f"{fenced.rstrip()}\n"
+
+
+if __name__ == "__main__":
+    REFERENCE.write_text(reference(), encoding="utf-8")
+    print(f"Wrote {REFERENCE}.")
