@@ -57,7 +57,9 @@ def raised(tree: ast.AST) -> Iterator[str]:
         if not isinstance(given, ast.Call) or not given.args:
             continue
         called = ast.unparse(given.func)
-        if (isinstance(node, ast.Raise) and called.endswith("Error")) or called == "super().__init__":
+        if (
+            isinstance(node, ast.Raise) and called.endswith("Error")
+        ) or called == "super().__init__":
             text = written(given.args[0])
             if " " in text:
                 yield text

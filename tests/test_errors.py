@@ -37,4 +37,7 @@ def test_a_message_is_read_with_blanks_for_what_is_filled_in() -> None:
         'raise ValueError(f"{place} has heads 0 to {heads - 1}, " + f"not {head}.")\n'
         'class OddError(ValueError):\n    def __init__(self, n):\n        super().__init__(f"{n} is odd.")'
     )
-    assert [*raised(ast.parse(source))] == [f"{BLANK} has heads 0 to {BLANK}, not {BLANK}.", f"{BLANK} is odd."]
+    assert [*raised(ast.parse(source))] == [
+        f"{BLANK} has heads 0 to {BLANK}, not {BLANK}.",
+        f"{BLANK} is odd.",
+    ]

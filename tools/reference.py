@@ -1,5 +1,5 @@
-"""`python -m tools.reference` writes docs/reference.md: every public name, its signature, its docstring and an
-example, which the tests run."""
+"""`python -m tools.reference` writes docs/reference.md: every public name, its signature, its docstring and
+an example, which the tests run."""
 
 import ast
 import doctest
@@ -21,16 +21,16 @@ TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 HEAD = f"""# Reference
 
 <!-- made by `python -m tools.reference` from the docstrings -->
-Every public name of `{PACKAGE}`, with its shapes, units and errors. The tests run the examples. In all of them `model` is
-`load_model("house-gpt")`, `trace` is its pass over this text, and `np` is numpy:
+Every public name of `{PACKAGE}`, with its shapes, units and errors. The tests run the examples. In all of
+them `model` is `load_model("house-gpt")`, `trace` is its pass over this text, and `np` is numpy:
 
 > {TEXT}
 
 In a clone of this repository write `from model import …` where `from {PACKAGE} import …` stands here.
 [Versions](versions.md) says how long a name stays, [Errors](errors.md) what each message means.
 """
-# The modules with public names, in the order of the reference; (): all in their `__all__`. Those of the package's
-# own face are told first, and once.
+# The modules with public names, in the order of the reference; (): all in their `__all__`. Those of the
+# package's own face stand first, and once.
 MODULES: dict[str, tuple[str, ...]] = {
     "model.trace.records": ("NormRecord", "FeedForwardRecord"),
     "model.trace.trace": ("Logits",),
@@ -71,16 +71,17 @@ class PublicName:
         """The public methods and properties of a class."""
         if not inspect.isclass(self.value):
             return {}
+        fields = inspect.get_annotations(self.value)
         return {
             name: member
             for name, member in vars(self.value).items()
-            if not name.startswith("_") and (callable(member) or hasattr(member, "__get__"))
+            if not name.startswith("_") and name not in fields and hasattr(member, "__get__")
         }
 
 
 def public_names() -> Iterator[PublicName]:
     """Every name of the reference, once. Where a package is not there yet, its names are left out."""
-    told: set[object] = set()
+    known: set[int] = set()
     face = [(PACKAGE, name, home[1:]) for name, home in NAMES.items()]
     for module, chosen in MODULES.items():
         if find_spec(module) is not None:
@@ -88,8 +89,8 @@ def public_names() -> Iterator[PublicName]:
             face += [(f"{PACKAGE}.{module}", name, module) for name in names]
     for module, name, home in face:
         value = import_module(f"{home}.{name}") if name == "figures" else _of(home, name)
-        if id(value) not in told:
-            told.add(id(value))
+        if id(value) not in known:
+            known.add(id(value))
             yield PublicName(module, name, value)
 
 
@@ -99,31 +100,32 @@ def _of(home: str, name: str) -> object:
 
 def reference() -> str:
     """The text of docs/reference.md."""
-    parts, module = [HEAD], ""
+    parts, module = [HEAD.rstrip()], ""
     for one in public_names():
         if one.module != module:
             module = one.module
-            parts.append(f"## {module}\n")
-        parts.append("\n".join(_told(one)))
-    return "\n".join(parts)
+            parts.append(f"## {module}")
+        parts += _entry(one)
+    return "\n\n".join(parts) + "\n"
 
 
-def _told(one: PublicName) -> Iterator[str]:
-    yield f"### {one.name}\n"
-    if inspect.isclass(one.value):
-        fields = list(_fields(one.value))
-        if fields:
-            yield "\n".join(["| field | type | |", "|---|---|---|", *fields]) + "\n"
-        elif "__init__" in vars(one.value):
-            yield f"```python\n{one.name}{_signature(vars(one.value)['__init__'])}\n```\n"
-    elif inspect.isfunction(one.value):
-        yield f"```python\n{one.name}{_signature(one.value)}\n```\n"
+def _entry(one: PublicName) -> Iterator[str]:
+    """The paragraphs of one name."""
+    yield f"### {one.name}"
+    if inspect.isfunction(one.value):
+        yield f"```python\n{one.name}{_signature(one.value)}\n```"
     yield _prose(one.value)
-    for name, member in one.members.items():
-        called = getattr(member, "__func__", member)  # of a class method
-        is_read = not inspect.isroutine(called)
-        yield f"`.{name}{'' if is_read else _signature(called)}`\n"
-        yield _prose(member)
+    if inspect.isclass(one.value) and (fields := [*_fields(one.value)]):
+        yield "\n".join(["| field | type | |", "|---|---|---|", *fields])
+    if one.members:
+        yield "\n".join(_member(name, member) for name, member in one.members.items())
+
+
+def _member(name: str, member: object) -> str:
+    """A method or a property, as an item of a list."""
+    called = getattr(member, "__func__", member)  # of a class method
+    item = f"- `.{name}{_signature(called) if inspect.isroutine(called) else ''}`: {_prose(member)}"
+    return textwrap.indent(item, "  ")[2:]
 
 
 def _signature(function: object) -> str:
@@ -151,7 +153,7 @@ def _parsed(value: object) -> ast.stmt:
 
 
 def _fields(kind: type) -> Iterator[str]:
-    """A row for each field of a data class or a named tuple, with the comment that stands beside or above it."""
+    """A row for each field of a data class or a named tuple, with the comment beside or above it."""
     if not is_dataclass(kind) and not hasattr(kind, "_fields"):
         return
     lines = textwrap.dedent(inspect.getsource(kind)).splitlines()
@@ -172,12 +174,8 @@ def _fields(kind: type) -> Iterator[str]:
 def _prose(value: object) -> str:
     """A docstring as Markdown, its examples as code."""
     doc = shown(inspect.getdoc(value) or "", NAMES)
-    fenced = re.sub(
-        r"(?m)^>>> (?:.+\n?)+",
-        lambda found: f"```python\n{found[0].rstrip()}\n```\n",
-        doc,
-    )
-    return f"{fenced.rstrip()}\n"
+    code = r"\g<0>".join(("```python\n", "\n```"))
+    return re.sub(r"(?m)^>>> .+(?:\n.+)*", code, doc)
 
 
 if __name__ == "__main__":

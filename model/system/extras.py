@@ -35,7 +35,7 @@ class MissingExtraError(ImportError, ValueError):  # a refusal is a ValueError, 
 
 
 def require_extra(what: str, package: str) -> None:
-    """Raises MissingExtraError where a package is not installed. what: what needs it, as a sentence begins."""
+    """Raises MissingExtraError where a package is not installed. what: what needs it, for the sentence."""
     if find_spec(package) is None:
         raise MissingExtraError(what, package)
 

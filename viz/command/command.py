@@ -19,7 +19,7 @@ USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--n
        %(prog)s papers MODEL … [-o REPORT.md]
        %(prog)s --version | --help"""
 COMMANDS = {
-    "open": "the app in the browser, with a model and a text, or a trace file; the word “open” may be left out",
+    "open": "the app in the browser, with a model and a text, or a trace file; “open” may be left out",
     "record": "a trace file of what a model does with a text",
     "profile": "what each head of a model does over a whole corpus",
     "papers": "which results of papers hold in a model",
