@@ -1,4 +1,4 @@
-"""`python -m tools.notebook_of_guide` writes docs/notebooks/research.ipynb: docs/research.md as a notebook."""
+"""`python -m tools.notebook_of_guide` writes docs/research.md as docs/notebooks/research.ipynb."""
 
 import re
 from pathlib import Path
