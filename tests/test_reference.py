@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from model import load_model
-from tools.reference import REFERENCE, TEXT, PublicName, public_names, reference
+from tools.reference import LETTERS, REFERENCE, TEXT, PublicName, public_names, reference
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
-LETTERS = "A B C A B C D E F D E F\n" * 4
 NAMES = {one.name: one for one in public_names()}
 
 

@@ -66,6 +66,10 @@ def run(made: Installed) -> None:
         named, torch, used, check = imported(made)
         print(f"{turn}: import attention_lens {named:.2f} s, PyTorch {torch:.2f} s, load_model "
               f"{used:.2f} s; a recorded pass is right within {check:.1e}", flush=True)  # fmt: skip
+    refused, printed, ran, _ = made.examples()
+    if printed:
+        raise RuntimeError("".join(printed))
+    print(f"{ran} lines of the reference's examples ran; refused: {', '.join(refused) or 'none'}")
     (made.folder / "text.txt").write_text("The cat sat on the mat\n")
     line = [made.command, "record", "house-gpt", "text.txt", "-o", "trace.safetensors"]
     print(made.run(*line, check=True).stdout.strip())

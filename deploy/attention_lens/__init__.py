@@ -11,6 +11,7 @@ Each name is imported when it is first used: what needs PyTorch waits until then
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ NAMES = {
     "show": ".viz.notebook",
 }
 
+# Those that need a package of an extra.
+NEEDS = {"trace": "transformers", "compare": "anywidget", "show": "anywidget"}
+
 __all__ = [
     "Attention",
     "Intervention",
@@ -85,4 +89,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    """Without the names whose extra is not installed: `help` reads each of the others."""
+    return [name for name in __all__ if find_spec(NEEDS.get(name, __name__))] + ["__version__"]

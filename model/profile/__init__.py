@@ -11,6 +11,7 @@ at first use.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from model.system.extras import needed_by
@@ -39,4 +40,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """Without the public names where they cannot be imported: `help` reads each of the others."""
+    return sorted({*globals(), *(__all__ if find_spec("pyarrow") else ())})

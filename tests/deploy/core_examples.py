@@ -1,4 +1,4 @@
-"""Runs in an environment with the package alone, without extras: `python core_examples.py TEXT MODULE …`.
+"""Runs in an environment that has the package: `python core_examples.py TEXT MODULE …`.
 
 Prints as JSON: which public names are refused, and with which sentence; what examples print that does not
 stand there; how many ran; which packages are in memory at the end.
@@ -7,6 +7,7 @@ stand there; how many ran; which packages are in memory at the end.
 import doctest
 import inspect
 import json
+import pydoc
 import sys
 from importlib import import_module
 
@@ -24,6 +25,7 @@ def main(text: str, modules: list[str]) -> None:
     ran = 0
     runner = doctest.DocTestRunner(verbose=False, optionflags=OPTIONS)
     for module in map(import_module, modules):
+        pydoc.render_doc(module)
         for name in module.__all__:
             try:
                 value = getattr(module, name)

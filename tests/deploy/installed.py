@@ -1,5 +1,6 @@
 """The wheel in an environment of its own, and a folder of somebody else's to run it in."""
 
+import json
 import subprocess
 import sys
 import sysconfig
@@ -16,6 +17,7 @@ from packaging.utils import canonicalize_name
 from deploy.rewriting import PACKAGE
 from model.system.version import VERSION
 from tests.deploy.lock import asked
+from tools.reference import LETTERS, MODULES, TEXT
 
 # What the wheel needs only for models of Hugging Face's library or for notebooks, and may miss.
 EXTRAS = ("gguf", "sentencepiece", "transformers", "anywidget")
@@ -59,6 +61,19 @@ class Installed:
         return subprocess.run(
             list(map(str, command)), cwd=self.folder, capture_output=True, text=True, **how
         )
+
+    def examples(self) -> tuple[dict[str, str], list[str], int, list[str]]:
+        """What `core_examples.py` tells of the package and of its modules whose names are all public."""
+        whole = [
+            f"{PACKAGE}.{name}"
+            for name, names in MODULES.items()
+            if not names and self.packages.joinpath(PACKAGE, *name.split(".")).is_dir()
+        ]
+        (self.folder / "letters.txt").write_text(LETTERS, encoding="utf-8")
+        program = Path(__file__).with_name("core_examples.py")
+        ended = self.run(self.python, program, TEXT, PACKAGE, *whole, check=True)
+        refused, printed, ran, packages = json.loads(ended.stdout)
+        return refused, printed, ran, packages
 
 
 def install(

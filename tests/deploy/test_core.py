@@ -1,23 +1,19 @@
 """The package without its extras: all public names of the core work, and the others say what to install."""
 
-import json
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from deploy.rewriting import PACKAGE
+from deploy.attention_lens import NEEDS
 from deploy.wheel import ROOT
 from model.system.extras import EXTRAS, MissingExtraError, needed_by
 from tests.cases import each
 from tests.deploy.installed import Installed, install
-from tools.reference import MODULES, TEXT
 
 OF_EXTRAS = {  # names that need a package of an extra
-    "trace": "hub",
-    "show": "notebook",
-    "compare": "notebook",
+    **{name: EXTRAS[package] for name, package in NEEDS.items()},
     **dict.fromkeys(("Profile", "labelled", "open_profile", "profile", "search"), "profile"),
 }
 
@@ -34,16 +30,7 @@ def extras() -> dict[str, list[str]]:
 
 
 def test_every_public_name_works_without_the_packages_of_the_extras(core: Installed) -> None:
-    whole = [
-        name
-        for name, names in MODULES.items()
-        if not names and (ROOT / name.replace(".", "/")).is_dir()
-    ]
-    program = Path(__file__).with_name("core_examples.py")
-    ended = core.run(
-        core.python, program, TEXT, PACKAGE, *(f"{PACKAGE}.{name}" for name in whole), check=True
-    )
-    refused, printed, ran, packages = json.loads(ended.stdout)
+    refused, printed, ran, packages = core.examples()
     assert printed == []
     assert ran > 50
     assert {name: re.findall(r"the extra “(\w+)”", said) for name, said in refused.items()} == {

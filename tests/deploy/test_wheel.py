@@ -248,7 +248,9 @@ def test_the_wheel_needs_what_the_app_needs(told: Metadata) -> None:
     for line in needed:
         assert line.specifier.contains(metadata.version(line.name)), line
         named = [extra for extra, names in extras.items() if line.name in names]
-        holds = [extra for extra in extras if line.marker and line.marker.evaluate({"extra": extra})]
+        holds = [
+            extra for extra in extras if line.marker and line.marker.evaluate({"extra": extra})
+        ]
         assert (holds, line.marker is None) == (named, not named), line
 
 
