@@ -18,6 +18,7 @@ from deploy.rewriting import PACKAGE, shown
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference.md"
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+WIDTH = 90  # letters of a signature on one line
 LETTERS = "A B C A B C D E F D E F\n" * 4
 HEAD = f"""# Reference
 
@@ -27,8 +28,8 @@ them `model` is `load_model("house-gpt")`, `trace` is its pass over this text, a
 
 > {TEXT}
 
-`letters.txt`, which examples of profiles read, has four times the line `A B C A B C D E F D E F`. In a clone of
-this repository write `from model import …` where `from {PACKAGE} import …` stands here.
+`letters.txt`, which examples of profiles read, has four times the line `A B C A B C D E F D E F`. In a clone
+of this repository write `from model import …` where `from {PACKAGE} import …` stands here.
 [Versions](versions.md) says how long a name stays, [Errors](errors.md) what each message means.
 """
 # The modules with public names, in the order of the reference; (): all in their `__all__`. Those of the
@@ -126,22 +127,44 @@ def _entry(one: PublicName) -> Iterator[str]:
 def _member(name: str, member: object) -> str:
     """A method or a property, as an item of a list."""
     called = getattr(member, "__func__", member)  # of a class method
-    item = f"- `.{name}{_signature(called) if inspect.isroutine(called) else ''}`: {_prose(member)}"
+    parameters = _signature(called, width=None) if inspect.isroutine(called) else ""
+    item = f"- `.{name}{parameters}`: {_prose(member)}"
     return textwrap.indent(item, "  ")[2:]
 
 
-def _signature(function: object) -> str:
-    """As it is written, without `self`."""
+def _signature(function: object, width: int | None = WIDTH) -> str:
+    """As it is written, without `self`. width: letters from which on it has a line for each parameter."""
     node = _parsed(inspect.unwrap(function))  # type: ignore[arg-type]
     if not isinstance(node, ast.FunctionDef):
         return "(…)"
-    arguments = node.args
-    arguments.args = [one for one in arguments.args if one.arg not in ("self", "cls")]
-    for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-        one.annotation = _unquoted(one.annotation)
     returned = _unquoted(node.returns)
-    ending = "" if returned is None or node.name == "__init__" else f" -> {ast.unparse(returned)}"
-    return f"({ast.unparse(arguments)}){ending}"
+    ending = "" if returned is None else f" -> {ast.unparse(returned)}"
+    written = [*_parameters(node.args)]
+    line = f"({', '.join(written)}){ending}"
+    if width is None or len(line) <= width:
+        return line
+    return "(\n" + "".join(f"    {one},\n" for one in written) + f"){ending}"
+
+
+def _parameters(arguments: ast.arguments) -> Iterator[str]:
+    """Each with its type and its default, without `self`."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults = [*[None] * (len(plain) - len(arguments.defaults)), *arguments.defaults]
+    for one, default in zip(plain, defaults, strict=True):
+        if one.arg not in ("self", "cls"):
+            yield _parameter(one, default)
+    if arguments.vararg or arguments.kwonlyargs:
+        yield "*" + (_parameter(arguments.vararg, None) if arguments.vararg else "")
+    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _parameter(one, default)
+    if arguments.kwarg:
+        yield "**" + _parameter(arguments.kwarg, None)
+
+
+def _parameter(one: ast.arg, default: ast.expr | None) -> str:
+    kind = _unquoted(one.annotation)
+    typed = f"{one.arg}: {ast.unparse(kind)}" if kind else one.arg
+    return typed if default is None else f"{typed} = {ast.unparse(default)}"
 
 
 def _unquoted(annotation: ast.expr | None) -> ast.expr | None:

@@ -116,8 +116,8 @@ def capture(
     >>> from model.capture import capture
     >>> module = torch.nn.MultiheadAttention(32, 4, batch_first=True)
     >>> x = torch.randn(1, 5, 32)  # (batch, token, width)
-    >>> seen = capture(module, x, x, x, tokens=["a", "b", "c", "d", "e"])
-    >>> seen.attention[0].weights(0).shape, seen.check() < 1e-5
+    >>> trace = capture(module, x, x, x, tokens=["a", "b", "c", "d", "e"])
+    >>> trace.attention[0].weights(0).shape, trace.check() < 1e-5
     ((5, 5), True)
     """
     if not isinstance(module, nn.Module):

@@ -88,8 +88,8 @@ class Intervention:
     >>> without.ablated_heads("decoder.1.self")
     (7,)
     >>> hill = trace.tokens[1].id
-    >>> changed = model.trace(trace.text, intervention=without)
-    >>> round(float(changed.logits[-1, hill] - trace.logits[-1, hill]), 2)
+    >>> other = model.trace(trace.text, intervention=without)
+    >>> round(float(other.logits[-1, hill] - trace.logits[-1, hill]), 2)
     -0.74
     >>> Intervention(weights={("decoder.0.self", 0, 2, 1, 0.5)}).weights_in("decoder.0.self")
     ((0, 2, 1, 0.5),)

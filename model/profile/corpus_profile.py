@@ -26,19 +26,19 @@ class Profile:
     """What each head of a model did over a corpus. Two over parts of one corpus add up to that of both.
 
     >>> from model.profile import open_profile, profile
-    >>> made = profile("induction", "letters.txt", "letters")
-    >>> made.save("again")
+    >>> letters = profile("induction", "letters.txt", "letters")
+    >>> letters.save("again")
     >>> head = ("decoder.1.self", 0)
-    >>> made.by_distance(head).shape, made.by_class(head).shape, made.label(head)
+    >>> letters.by_distance(head).shape, letters.by_class(head).shape, letters.label(head)
     ((95,), (7, 7), 'induction')
-    >>> least, most = made.percentile(head, 0.5)
-    >>> least <= most, made.entropy_percentile(head, 0.5)[0] <= 1
+    >>> least, most = letters.percentile(head, 0.5)
+    >>> least <= most, letters.entropy_percentile(head, 0.5)[0] <= 1
     (True, True)
-    >>> made.examples(head, "weight").columns[:3].tolist()
+    >>> letters.examples(head, "weight").columns[:3].tolist()
     ['score', 'window', 'query']
-    >>> len(made.labels) >= len(made.given)
+    >>> len(letters.labels) >= len(letters.given)
     True
-    >>> "text" in open_profile("again").search("A"), made.mean_map(head).shape
+    >>> "text" in open_profile("again").search("A"), letters.mean_map(head).shape
     (True, (16, 16))
     """
 
@@ -228,9 +228,9 @@ def open_profile(folder: str | Path) -> Profile:
     """The profile of a folder. Raises ValueError where there is none, or a damaged one.
 
     >>> from model.profile import open_profile, profile
-    >>> made = profile("induction", "letters.txt", "letters")
-    >>> opened = open_profile("letters")
-    >>> len(opened.heads), list(opened.heads.columns[:5])
+    >>> letters = profile("induction", "letters.txt", "letters")
+    >>> letters = open_profile("letters")
+    >>> len(letters.heads), list(letters.heads.columns[:5])
     (8, ['layer', 'head', 'self', 'previous', 'next'])
     """
     return Profile(*opening.read(Path(folder)), Path(folder))

@@ -66,8 +66,8 @@ def profile(
     Raises ValueError for a model, a file or a folder that it cannot use.
 
     >>> from model.profile import profile
-    >>> made = profile("induction", "letters.txt", "letters")
-    >>> made.sums.tokens, made.windows_done
+    >>> letters = profile("induction", "letters.txt", "letters")
+    >>> letters.sums.tokens, letters.windows_done
     (48, 1)
     """
     name = model if isinstance(model, str) else model.address

@@ -74,7 +74,7 @@ def search(
     without a profile, for an empty text and for an unknown criterion.
 
     >>> from model.profile import profile, search
-    >>> made = profile("induction", "letters.txt", "letters")
+    >>> letters = profile("induction", "letters.txt", "letters")
     >>> search("letters", "A", most=1).columns[:3].tolist()
     ['layer', 'head', 'criterion']
     """
@@ -100,7 +100,7 @@ def labelled(
     of a score. given: only those that get the label. Raises ValueError for a folder without a profile.
 
     >>> from model.profile import labelled, profile
-    >>> made = profile("induction", "letters.txt", "letters")
+    >>> letters = profile("induction", "letters.txt", "letters")
     >>> labelled("letters", "induction").columns.tolist()
     ['layer', 'head', 'label', 'score', 'control']
     """

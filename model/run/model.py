@@ -95,8 +95,8 @@ class Model:
     (13, 8192)
     >>> model.head_output(trace.attention[1], 7).shape, tuple(model.w_o("decoder.1.self", 7).shape)
     ((13, 256), (256, 32))
-    >>> passed, logits = model.passed(tokens)
-    >>> passed, logits.shape
+    >>> short, logits = model.passed(tokens)
+    >>> short, logits.shape
     (<Trace of house-gpt: 3 tokens, 4 attention layers>, (3, 8192))
     >>> model.on(model.device).reading(model.tokenizer).trace("Tom Hill")
     <Trace of house-gpt: 2 tokens, 4 attention layers>

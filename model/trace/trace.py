@@ -259,8 +259,8 @@ class Trace:
 
         >>> from model import Trace
         >>> vectors = np.eye(3)[None]  # (head, token, d_k)
-        >>> given = Trace.from_arrays(query=vectors, key=vectors, value=vectors, tokens=["a", "b", "c"])
-        >>> given.attention[0].weights(0)[0].round(2)
+        >>> trace = Trace.from_arrays(query=vectors, key=vectors, value=vectors, tokens=["a", "b", "c"])
+        >>> trace.attention[0].weights(0)[0].round(2)
         array([0.47, 0.26, 0.26], dtype=float32)
         """
         crosses = target_tokens is not None
