@@ -5,35 +5,44 @@ import doctest
 import inspect
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from deploy.rewriting import PACKAGE
 from model import load_model
-from tools.reference import LETTERS, REFERENCE, TEXT, PublicName, public_names, reference
+from tools.reference import BOX, LETTERS, REFERENCE, TEXT, PublicName, public_names, reference
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 NAMES = {one.name: one for one in public_names()}
 
 
 def failures(one: PublicName) -> list[str]:
-    """What the examples of a name print, where it is not what stands there."""
+    """What the examples of a name print that does not stand there, and what its boxes of code raise."""
     model = load_model("house-gpt")
+    home = import_module(one.module.removeprefix(f"{PACKAGE}.")) if "." in one.module else None
+    public = {name: getattr(home, name) for name in getattr(home, "__all__", ())}
     printed: list[str] = []
     runner = doctest.DocTestRunner(verbose=False, optionflags=OPTIONS)
     for value in (one.value, *one.members.values()):
         doc = inspect.getdoc(value) or ""
-        known = {"model": model, "trace": model.trace(TEXT), "np": np}
-        test = doctest.DocTestParser().get_doctest(doc, known, one.name, None, 0)
+        known = {**public, "model": model, "trace": model.trace(TEXT), "np": np}
+        test = doctest.DocTestParser().get_doctest(BOX.sub("", doc), known, one.name, None, 0)
         runner.run(test, out=printed.append)
+        for box in BOX.findall(doc):
+            try:
+                exec(box, {**public, **known})
+            except Exception as error:
+                printed.append(f"{box}{error!r}")
     return printed
 
 
-def read_in(examples: list[doctest.Example]) -> Iterator[str]:
+def read_in(examples: list[str]) -> Iterator[str]:
     """The attributes and the names that examples use."""
     for example in examples:
-        for node in ast.walk(ast.parse(example.source)):
+        for node in ast.walk(ast.parse(example)):
             if isinstance(node, ast.Attribute):
                 yield node.attr
             elif isinstance(node, ast.Name):
@@ -78,4 +87,11 @@ def test_an_example_that_prints_something_else_fails() -> None:
         0.6
         """
 
+    def nothing() -> None:
+        """```python
+        1 / 0
+        ```
+        """
+
     assert "0.5" in failures(PublicName("", "half", half))[0]
+    assert "ZeroDivisionError" in failures(PublicName("", "nothing", nothing))[0]

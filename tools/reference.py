@@ -16,6 +16,7 @@ from pathlib import Path
 from deploy.attention_lens import NAMES
 from deploy.rewriting import PACKAGE, shown
 
+BOX = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference.md"
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 WIDTH = 90  # letters of a signature on one line
@@ -64,10 +65,14 @@ class PublicName:
     value: object
 
     @cached_property
-    def examples(self) -> list[doctest.Example]:
-        """Those of its docstring, and of the docstrings of its members."""
+    def examples(self) -> list[str]:
+        """The code of its docstring, and of the docstrings of its members: prompts, or boxes."""
         docs = [inspect.getdoc(self.value), *(inspect.getdoc(one) for one in self.members.values())]
-        return [each for doc in docs for each in doctest.DocTestParser().get_examples(doc or "")]
+        prompts = [doctest.DocTestParser().get_examples(doc or "") for doc in docs]
+        boxes = [BOX.findall(doc or "") for doc in docs]
+        return [one.source for each in prompts for one in each] + [
+            one for each in boxes for one in each
+        ]
 
     @property
     def members(self) -> dict[str, object]:
@@ -91,14 +96,22 @@ def public_names() -> Iterator[PublicName]:
             names = chosen or import_module(module).__all__
             face += [(f"{PACKAGE}.{module}", name, module) for name in names]
     for module, name, home in face:
-        value = import_module(f"{home}.{name}") if name == "figures" else _of(home, name)
-        if id(value) not in known:
+        value = _of(home, name)
+        if id(value) not in known and not _is_plain(value):
             known.add(id(value))
             yield PublicName(module, name, value)
 
 
 def _of(home: str, name: str) -> object:
-    return getattr(import_module(home), name)
+    """What a name stands for in its home: a module, or what one holds."""
+    package = import_module(home)
+    return getattr(package, name) if hasattr(package, name) else import_module(f"{home}.{name}")
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it is a constant or the name of a type, which has no docstring of its own."""
+    documented = inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)
+    return not documented and type(value).__module__ in ("builtins", "typing", "types")
 
 
 def reference() -> str:
