@@ -19,6 +19,8 @@ REACHED = (
     "model/many",
     "model/exchange",
     "model/profile",
+    "model/training/training_file.py",
+    "model/training/training_record.py",
     "model/nn/attention.py",
     "model/nn/intervention.py",
     "model/nn/patches.py",

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.rewriting import PACKAGE
 from model import load_model
 from tools.reference import BOX, LETTERS, REFERENCE, TEXT, PublicName, public_names, reference
 
@@ -22,7 +21,7 @@ NAMES = {one.name: one for one in public_names()}
 def failures(one: PublicName) -> list[str]:
     """What the examples of a name print that does not stand there, and what its boxes of code raise."""
     model = load_model("house-gpt")
-    home = import_module(one.module.removeprefix(f"{PACKAGE}.")) if "." in one.module else None
+    home = import_module(one.home) if one.home else None
     public = {name: getattr(home, name) for name in getattr(home, "__all__", ())}
     printed: list[str] = []
     runner = doctest.DocTestRunner(verbose=False, optionflags=OPTIONS)

@@ -63,6 +63,7 @@ class PublicName:
     module: str  # of the package, from which it is imported
     name: str
     value: object
+    home: str = ""  # the module of this repository that has it
 
     @cached_property
     def examples(self) -> list[str]:
@@ -99,7 +100,7 @@ def public_names() -> Iterator[PublicName]:
         value = _of(home, name)
         if id(value) not in known and not _is_plain(value):
             known.add(id(value))
-            yield PublicName(module, name, value)
+            yield PublicName(module, name, value, home)
 
 
 def _of(home: str, name: str) -> object:
