@@ -22,7 +22,7 @@
 # CHROMIUM      path of a Chromium or Chrome that is not on PATH
 # WORKERS       processes for the tests that need no browser; BROWSERS for the others
 # INPUTS        of make fuzz
-# PARTS         of make bench: recording, patching, score, many, profiling, engines, sessions, weight, notebook, clicks, page_switch, long_texts, corpus, real_model, play, classroom, bounds, soak, cluster, cluster_soak; all if empty
+# PARTS         of make bench: recording, patching, score, many, profiling, engines, sessions, weight, notebook, installing, clicks, page_switch, long_texts, corpus, real_model, play, classroom, bounds, soak, cluster, cluster_soak; all if empty
 # SOAK_SECONDS  of the parts soak and cluster_soak (600)
 
 SHELL := /bin/bash

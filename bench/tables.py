@@ -280,6 +280,23 @@ def notebook(measured: Measured) -> str:
     return f"{table((*head, *others), rows)}\n\n{library}"
 
 
+def installing(measured: Measured) -> str:
+    """What pip brings without an extra, and with the app."""
+    rows = [
+        (
+            f"`attention-lens[{row['extra']}]`" if row["extra"] else "`attention-lens`",
+            row["packages"],
+            f"{row['install']:.0f} s",
+            megabytes(row["bytes"]),
+            megabytes(row["bytes"] - row["torch"]),
+            *(seconds(row[part]) for part in ("named", "import_torch", "load_model")),
+        )
+        for row in measured["rows"]
+    ]
+    head = ("", "packages", "pip", "on the disk", "without PyTorch", "`import attention_lens`")
+    return table((*head, "PyTorch", "`load_model`"), rows)
+
+
 TABLES: dict[str, Callable[[Measured], str]] = {
     "recording": recording,
     "cuda": recording,
@@ -290,6 +307,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "sessions": sessions,
     "weight": weight,
     "notebook": notebook,
+    "installing": installing,
     "clicks": clicks,
     "page_switch": page_switch.tabled,
     "long_texts": long_texts,

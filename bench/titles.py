@@ -11,6 +11,7 @@ TITLES = {
     "sessions": "Many visitors: heads and masks switched without a pause",
     "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
     "notebook": "What the widget sends in a notebook",
+    "installing": "What an installation takes",
     "clicks": "From a click to the picture",
     "page_switch": "Another page, and what the frame around it takes",
     "long_texts": "Long texts",
@@ -25,6 +26,10 @@ TITLES = {
 }
 
 NOTES = {
+    "installing": (
+        "pip installs the wheel into an empty environment, its cache warm; PyTorch is the build named above. "
+        "Imports are the median of five processes, Python's compiled files in place."
+    ),
     "cluster": (
         "The cluster is two machines on the same computer, so app, actor and visitors share its cores. "
         "Clicks as above: each session switches heads and masks without a pause. Below: one process asks "

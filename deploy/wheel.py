@@ -165,10 +165,9 @@ def _description(readme: str) -> str:
 
 
 def requirements(project: dict[str, dict[str, object]]) -> Iterator[str]:
-    """What the wheel needs: what the app and its notebooks pin, from the oldest version that was tried to the
-    next large one."""
+    """What the wheel needs, and what only its extras do: what the app and its notebooks pin, from the oldest
+    version that was tried to the next large one."""
     wheel = project["tool"]["attention-lens"]
-    extras = {name: extra for extra, names in wheel["extras"].items() for name in names}
     yield from (f"Provides-Extra: {extra}" for extra in wheel["extras"])
     lines = [line for file in PINNED for line in (ROOT / file).read_text("utf-8").splitlines()]
     for line in lines:
@@ -177,8 +176,10 @@ def requirements(project: dict[str, dict[str, object]]) -> Iterator[str]:
             oldest, newest = (wheel[end].get(name, version) for end in ("oldest", "newest"))
             large, small = (int(number) for number in newest.split(".")[:2])
             below = f"{large}.{small + 1}" if name in wheel["inner"] else f"{large + 1}"
-            only = f'; extra == "{extras[name]}"' if name in extras else ""
-            yield f"Requires-Dist: {name}>={oldest},<{below}{only}"
+            only = " or ".join(
+                f'extra == "{extra}"' for extra, names in wheel["extras"].items() if name in names
+            )
+            yield f"Requires-Dist: {name}>={oldest},<{below}{only and f'; {only}'}"
 
 
 def _digest(content: bytes) -> str:

@@ -14,11 +14,14 @@ from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+from tools.notebook_of_guide import GUIDE, NOTEBOOK, notebook_of
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-NOTEBOOKS = sorted(DOCS.glob("notebooks/*.ipynb"))
+NOTEBOOKS = sorted({*DOCS.glob("notebooks/*.ipynb")} - {NOTEBOOK})
 GUIDES = [DOCS / f"{name}.md" for name in ("figures", "notebooks", "own-modules", "trace-format")]
 SAID = re.compile(r"`(\d[\d.,]*|True|False)`")  # a result, as the words of a notebook quote it
 WIDGETS = "application/vnd.jupyter.widget-view+json"
+MOST_LINES = 15  # of a script of the research guide
 SECONDS = 500  # for a cell on a machine shared with others
 
 
@@ -92,6 +95,29 @@ def test_notebooks_and_guides_run_and_say_what_they_print(
         }
         said = printed(nbformat.from_dict({"outputs": shown}))
         assert said.startswith(printed_first.get(guide.stem, "")), guide.stem
+
+
+def test_each_script_of_the_research_guide_runs_alone_and_prints_what_the_guide_says(
+    kernel: AsyncKernelManager, tmp_path: Path
+) -> None:
+    guide = notebook_of(GUIDE.read_text(encoding="utf-8"))
+    scripts = [cell for cell in guide.cells if cell.cell_type == "code"]
+    assert len(scripts) >= 7
+    for script in scripts:
+        lines = [line for line in script.source.splitlines() if line.strip()]
+        assert len(lines) <= MOST_LINES, script.source
+    for at, cell in reversed([*enumerate(guide.cells)]):
+        if cell.cell_type == "code" and cell is not scripts[0]:
+            guide.cells.insert(at, nbformat.v4.new_code_cell("%reset -f"))
+    shown = ran(guide, kernel, tmp_path / "research")
+    assert unsaid(guide) == []
+    assert all(printed(script) for script in scripts)
+    assert {file.suffix for file in (tmp_path / "research").iterdir()} >= {".html", ".csv"}
+    assert shown
+
+
+def test_the_notebook_of_the_research_guide_has_its_words_and_scripts() -> None:
+    assert nbformat.read(NOTEBOOK, as_version=4) == notebook_of(GUIDE.read_text(encoding="utf-8"))
 
 
 def test_a_number_that_no_cell_printed_is_found() -> None:

@@ -1,7 +1,8 @@
-"""`make wheel-check` installs the wheel with all that it needs into an empty environment, and runs it there.
+"""`make wheel-check` installs the wheel with all that it needs into an empty environment, and runs it there:
+without extras, with the app, and with Hugging Face's library beside it.
 
 pip resolves every requirement from the package index. Then, in a folder of somebody else's, a model reads a
-text, the command records a file, and the app answers. Arguments are options of pip.
+text, the command records a file, and the app answers, or says what to install. Arguments are options of pip.
 """
 
 import json
@@ -32,30 +33,58 @@ print(json.dumps([named - began, started - named, used - started, trace.check()]
 def main(options: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         wheel = Path(folder) / build_wheel(folder)
-        for extra in ("", "hub"):
-            place = Path(folder) / (extra or "plain")
+        for extra in ("", "app", "app,hub"):
+            place = Path(folder) / (extra or "core")
             place.mkdir()
             began = time.monotonic()
             made = install(wheel, place, extra=extra, options=options)
-            told = f"{made.wheel.name}{f'[{extra}]' if extra else ''}"
-            size = sum(file.lstat().st_size for file in made.packages.rglob("*")) / 1e9
-            print(f"{told}: {made.wheel.stat().st_size / 1e6:.1f} MB", flush=True)
-            seconds = time.monotonic() - began
-            print(f"installed in {seconds:.0f} s, with all that it needs {size:.2f} GB", flush=True)
+            asked = f"{made.wheel.name}{f'[{extra}]' if extra else ''}"
+            print(f"{asked}: {made.wheel.stat().st_size / 1e6:.1f} MB", flush=True)
+            seconds, needed = time.monotonic() - began, size(made.packages) / 1e9
+            print(
+                f"installed in {seconds:.0f} s, with all that it needs {needed:.2f} GB", flush=True
+            )
             run(made)
+            (start if extra else refuse)(made)
+
+
+def size(path: Path) -> int:
+    """Bytes of a file, or of all files of a folder."""
+    return sum(one.lstat().st_size for one in (path, *path.rglob("*")) if not one.is_dir())
+
+
+def imported(made: Installed) -> list[float]:
+    """Seconds of the imports of the package's name, of PyTorch and of `load_model`; and how far a recorded
+    pass is from its check."""
+    numbers: list[float] = json.loads(made.run(made.python, "-c", TIMED, check=True).stdout)
+    return numbers
 
 
 def run(made: Installed) -> None:
     """Raises what fails; says how long imports take."""
     for turn in ("first", "second"):  # in the first, Python compiles what it imports
-        named, torch, used, check = json.loads(
-            made.run(made.python, "-c", TIMED, check=True).stdout
-        )
+        named, torch, used, check = imported(made)
         print(f"{turn}: import attention_lens {named:.2f} s, PyTorch {torch:.2f} s, load_model "
               f"{used:.2f} s; a recorded pass is right within {check:.1e}", flush=True)  # fmt: skip
+    refused, printed, ran, _ = made.examples()
+    if printed:
+        raise RuntimeError("".join(printed))
+    print(f"{ran} lines of the reference's examples ran; refused: {', '.join(refused) or 'none'}")
     (made.folder / "text.txt").write_text("The cat sat on the mat\n")
     line = [made.command, "record", "house-gpt", "text.txt", "-o", "trace.safetensors"]
     print(made.run(*line, check=True).stdout.strip())
+
+
+def refuse(made: Installed) -> None:
+    """Raises RuntimeError where the command does not say what to install for the app."""
+    ended = made.run(made.command, "house-gpt")
+    if ended.returncode != 2 or "attention-lens[app]" not in ended.stderr:
+        raise RuntimeError(f"The app was not refused in a sentence: {ended.stderr}")
+    print(ended.stderr.strip())
+
+
+def start(made: Installed) -> None:
+    """Starts the app, and says how long it took."""
     server = Server(
         made.place / "log",
         ("attention_lens", "house-gpt", "The cat sat on the mat"),

@@ -11,6 +11,7 @@ Each name is imported when it is first used: what needs PyTorch waits until then
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from viz import figures
     from viz.notebook import compare, show
 
-# Packages that come with an extra.
-EXTRAS = {"transformers": "hub", "anywidget": "notebook"}
 # The public names, and the module of each.
 NAMES = {
     "Attention": ".model",
@@ -54,6 +53,9 @@ NAMES = {
     "figures": ".viz",
     "show": ".viz.notebook",
 }
+
+# Those that need a package of an extra.
+NEEDS = {"trace": "transformers", "compare": "anywidget", "show": "anywidget"}
 
 __all__ = [
     "Attention",
@@ -85,18 +87,12 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "figures":
         return import_module(".viz.figures", __name__)
-    try:
+    from model.system.extras import needed_by
+
+    with needed_by(name):
         return getattr(import_module(NAMES[name], __name__), name)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if missing not in EXTRAS:
-            raise
-        raise ImportError(
-            f"{name} needs the package {missing}, which is not installed: it comes with the extra "
-            f"“{EXTRAS[missing]}”",
-            name=missing,
-        ) from error
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    """Without the names whose extra is not installed: `help` reads each of the others."""
+    return [name for name in __all__ if find_spec(NEEDS.get(name, __name__))] + ["__version__"]

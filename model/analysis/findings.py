@@ -48,6 +48,11 @@ class Finding:
     that the sentence is about. check: how far a second way to compute it differs. link: the address in the
     app that shows it. stands_out: how far the value lies from the median of its like, in median absolute
     deviations.
+
+    >>> from model.analysis import scan
+    >>> finding = scan(model, trace)[0]
+    >>> finding.check < 1e-3, finding.stands_out > 0
+    (True, True)
     """
 
     kind: str
@@ -70,7 +75,12 @@ class Scan:
 @asked
 def scan(model: "Model", trace: Trace) -> tuple[Finding, ...]:
     """At most ten findings, those that stand out most among their like first, and two of a kind at most. One
-    pass for each head. Raises ValueError for a trace of another model, or without its parts."""
+    pass for each head. Raises ValueError for a trace of another model, or without its parts.
+
+    >>> from model.analysis import scan
+    >>> len(scan(model, trace)) <= 10
+    True
+    """
     (*_, last) = scanning(model, trace)
     return last.findings
 

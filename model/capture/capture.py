@@ -82,7 +82,12 @@ _ONE_AT_A_TIME = threading.Lock()  # for the time of a pass a module runs withou
 
 
 class CaptureWarning(UserWarning):
-    """Some attention of a module was not recorded; the sentence names it."""
+    """Some attention of a module was not recorded; the sentence names it.
+
+    >>> import warnings
+    >>> from model.capture import CaptureWarning
+    >>> warnings.simplefilter("error", CaptureWarning)  # what is not recorded stops the script
+    """
 
 
 def capture(
@@ -106,6 +111,14 @@ def capture(
 
     Warns (CaptureWarning) of attention that is not recorded. Raises ValueError where none is, and says why.
     An error of the module itself is raised as it is.
+
+    >>> import torch
+    >>> from model.capture import capture
+    >>> module = torch.nn.MultiheadAttention(32, 4, batch_first=True)
+    >>> x = torch.randn(1, 5, 32)  # (batch, token, width)
+    >>> trace = capture(module, x, x, x, tokens=["a", "b", "c", "d", "e"])
+    >>> trace.attention[0].weights(0).shape, trace.check() < 1e-5
+    ((5, 5), True)
     """
     if not isinstance(module, nn.Module):
         raise ValueError(f"capture wants a torch.nn.Module, not {type(module).__name__}.")

@@ -101,7 +101,12 @@ def part(w, name):
 
 
 def listing(model: "Model") -> str:
-    """The listing of a loaded model, with the shape of each result as a comment."""
+    """The listing of a loaded model, with the shape of each result as a comment.
+
+    >>> from model.code import listing
+    >>> "def attention(" in listing(model)
+    True
+    """
     return written(lines(model.config, model.module.named_weights()))
 
 

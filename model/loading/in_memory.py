@@ -49,6 +49,13 @@ def trace(
     The model is as in `opened`, the other arguments as in `Model.trace`. tokenizer: the library's own, fast
     or slow; None where ids are given. Raises ValueError, with a sentence, for a model that cannot be shown
     truly, and for what it cannot read.
+
+    >>> import transformers
+    >>> from model.loading.in_memory import trace
+    >>> ends = {"bos_token_id": 0, "eos_token_id": 0}
+    >>> config = transformers.GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4, **ends)
+    >>> trace(transformers.GPT2LMHeadModel(config).eval(), None, [3, 1, 4, 1, 5])
+    <Trace of GPT2LMHeadModel: 5 tokens, 2 attention layers>
     """
     ours = opened(model, tokenizer)
     if isinstance(text, str):
@@ -69,6 +76,13 @@ def opened(model: nn.Module, tokenizer: Any) -> Model:
 
     Its weights are used where they are. Nothing of it is changed, and its own hooks run as in every pass.
     Raises ValueError, with a sentence, for one that cannot be shown truly.
+
+    >>> import transformers
+    >>> from model.loading.in_memory import opened
+    >>> ends = {"bos_token_id": 0, "eos_token_id": 0}
+    >>> config = transformers.GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4, **ends)
+    >>> opened(transformers.GPT2LMHeadModel(config).eval(), None).trace("3 1 4 1 5")
+    <Trace of GPT2LMHeadModel: 5 tokens, 2 attention layers>
     """
     return _PROVEN.of(model, tokenizer)
 

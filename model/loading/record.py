@@ -18,6 +18,12 @@ def record(model: str, text: str, to: Path, *, full: bool = False, by_layer: boo
     from its files one after the other, in float32 on the processor, and forgotten. The trace itself is in
     memory until it is written. Raises ValueError as `load_model` and `Model.trace`, and by_layer for a model
     in another layout than the hub's.
+
+    >>> from pathlib import Path
+    >>> from model.loading.record import record
+    >>> record("house-gpt", "The cat sat on the mat", Path("cat.safetensors"))
+    >>> Path("cat.safetensors").is_file()
+    True
     """
     _written(_opened(model, by_layer), text, to, full=full)
 
@@ -26,7 +32,14 @@ def record_lines(
     model: str, texts: Iterable[str], to: Path, *, full: bool = False, by_layer: bool = False
 ) -> list[Path]:
     """Writes a trace for each text that is not blank into a folder: 001.safetensors, and so on. The other
-    arguments are as in `record`."""
+    arguments are as in `record`.
+
+    >>> from pathlib import Path
+    >>> from model.loading.record import record_lines
+    >>> files = record_lines("house-gpt", ["A cat.", "", "A dog."], Path("traces"))
+    >>> [file.name for file in files]
+    ['001.safetensors', '002.safetensors']
+    """
     lines = [text for text in texts if text.strip()]
     if not lines:
         raise ValueError("There is no text to be recorded.")

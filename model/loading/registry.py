@@ -30,7 +30,14 @@ SMALL = 100 * MEGABYTE  # an untrained model up to this size is open to every vi
 
 class Registry(Mapping[str, Entry]):
     """The registered models by name, as far as the server's owner allows them. A key may also be a
-    name, an id ("org/name") or a folder of the hub's models that is not listed."""
+    name, an id ("org/name") or a folder of the hub's models that is not listed.
+
+    >>> from model import models
+    >>> list(models)[:3], "stories" in models
+    (['house-gpt', 'stories', 'translate-en-fr'], True)
+    >>> models.title("stories"), models.short_title("stories"), models.found("no such model")
+    ('Stories (GPT, 2 layers × 4 heads)', 'Stories', None)
+    """
 
     def __init__(self, entries: tuple[Entry, ...], others: tuple[Entry, ...]) -> None:
         self._entries = {entry.name: entry for entry in entries}
@@ -156,6 +163,10 @@ def load_model(
     one, unless `device` or ATTENTION_DEVICE says otherwise. `most_bytes` bounds the memory of a model that
     does not ship; 0: no bound. Raises ValueError with a sentence for the page when the model is unknown,
     damaged, out of reach, or fails its check.
+
+    >>> from model import load_model
+    >>> load_model("house-gpt").trace("The cat sat on the mat")
+    <Trace of house-gpt: 6 tokens, 4 attention layers>
     """
     progress("Starting PyTorch", None)
     import torch

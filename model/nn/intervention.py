@@ -80,6 +80,21 @@ class Intervention:
     cross-attention joins two sequences and gets one only where `only` names it.
 
     Raises ValueError for values outside their range.
+
+    >>> from model import Intervention
+    >>> without = Intervention(ablated={("decoder.1.self", 7)})
+    >>> without.changes, without.masks, without.applies("decoder.1.self")
+    (True, False, True)
+    >>> without.ablated_heads("decoder.1.self")
+    (7,)
+    >>> hill = trace.tokens[1].id
+    >>> other = model.trace(trace.text, intervention=without)
+    >>> round(float(other.logits[-1, hill] - trace.logits[-1, hill]), 2)
+    -0.74
+    >>> Intervention(weights={("decoder.0.self", 0, 2, 1, 0.5)}).weights_in("decoder.0.self")
+    ((0, 2, 1, 0.5),)
+    >>> Intervention(stream={("decoder.1.self", 0, 5, 0.0)}).stream_in("decoder.1.self")
+    ((0, 5, 0.0),)
     """
 
     scale: float | None = None  # factor on the scores instead of the model's own; 1.0: not scaled

@@ -66,7 +66,13 @@ class Answered:
 
 
 def results(model: "Model", names: Sequence[str] = ()) -> tuple[PaperResult, ...]:
-    """What a model answers to each claim, or to those of these names. Raises KeyError for another name."""
+    """What a model answers to each claim, or to those of these names. Raises KeyError for another name.
+
+    >>> from model.papers import results
+    >>> (answer,) = results(model, ["first-token"])
+    >>> answer.verdict
+    'does not hold here'
+    """
     *_, last = running(model, tuple(names))
     return last.results
 
@@ -76,7 +82,12 @@ def running(
     model: "Model", names: tuple[str, ...] = (), turn: Turn = nullcontext
 ) -> Iterator[Answered]:
     """The same with progress, claim by claim. names: of the claims; none: all of them. turn: makes a context
-    for each batch of passes; whoever raises there stops the work. Raises KeyError for another name."""
+    for each batch of passes; whoever raises there stops the work. Raises KeyError for another name.
+
+    >>> from model.papers import running
+    >>> [(answered.done, answered.total) for answered in running(model, ("first-token",))]
+    [(0, 1), (1, 1)]
+    """
     wanted = [claims()[name] for name in names or claims()]
     subject = Subject(model, turn)
     answers: tuple[PaperResult, ...] = ()

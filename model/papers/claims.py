@@ -133,6 +133,11 @@ class PaperResult:
     figure, control: None where it cannot be asked. reason: why the verdict is what it is, in a sentence.
     prompts, seeds: how many texts were read, and how many draws by chance were made; 0: none. seconds: what
     it took.
+
+    >>> from model.papers import results
+    >>> (answer,) = results(model, ["first-token"])
+    >>> answer.name, answer.source.partition(",")[0]
+    ('first-token', 'Xiao et al. 2023')
     """
 
     name: str

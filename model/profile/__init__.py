@@ -5,10 +5,40 @@ goes and what it carries. A profile takes the same memory for a thousand tokens 
 
 All sums are sums of whole numbers (fixed-point), so the order in which parts are added does not matter:
 profiles of parts add up to the profile of the whole, bit for bit.
+
+The names below are the public ones. They need pyarrow, which comes with the extra “profile”, and are imported
+at first use.
 """
 
-from model.profile.profile import Profile as Profile
-from model.profile.profile import open_profile as open_profile
-from model.profile.run import profile as profile
-from model.profile.searching import labelled as labelled
-from model.profile.searching import search as search
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from model.system.extras import needed_by
+
+if TYPE_CHECKING:
+    from model.profile.corpus_profile import Profile, open_profile
+    from model.profile.run import profile
+    from model.profile.searching import labelled, search
+
+__all__ = ["Profile", "labelled", "open_profile", "profile", "search"]
+
+_LATER = {
+    "Profile": "corpus_profile",
+    "labelled": "searching",
+    "open_profile": "corpus_profile",
+    "profile": "run",
+    "search": "searching",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        with needed_by(name):
+            return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Without the public names where they cannot be imported: `help` reads each of the others."""
+    return sorted({*globals(), *(__all__ if find_spec("pyarrow") else ())})

@@ -7,7 +7,10 @@ import sys
 from collections.abc import Sequence
 from datetime import timedelta
 
-from model.profile.run import WINDOW, RunProgress, profile
+from model.system.extras import needed_by
+
+with needed_by("A profile"):
+    from model.profile.run import WINDOW, RunProgress, profile
 
 _ABOUT = (
     "What each head of a model does over a text. Stop it with Ctrl-C: what was done is kept, and the same "

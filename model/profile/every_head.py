@@ -9,7 +9,7 @@ from model.profile.token_classes import CLASSES
 from model.trace.arrays import Wide
 
 if TYPE_CHECKING:
-    from model.profile.profile import Profile
+    from model.profile.corpus_profile import Profile
 
 
 def by_distance(profile: "Profile") -> Wide:

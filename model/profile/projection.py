@@ -14,7 +14,7 @@ from model.profile.token_classes import CLASSES
 from model.trace.arrays import Wide
 
 if TYPE_CHECKING:
-    from model.profile.profile import Profile
+    from model.profile.corpus_profile import Profile
 
 BANDS = (2, 5, 17, 65)  # tokens back at which a band begins; the last one has no end
 ON = {  # what each share of a head's weight lies on

@@ -11,9 +11,9 @@ from pathlib import Path
 from model.loading.registry import load_model
 from model.profile.battery import labels
 from model.profile.corpus import Corpus
+from model.profile.corpus_profile import Profile, open_profile
 from model.profile.engines.here import here
 from model.profile.engines.processes import by_processes
-from model.profile.profile import Profile, open_profile
 from model.profile.slices import ProfileEngine, slices_of
 from model.profile.sums import Sums
 from model.profile.tables import HEADS, ProfileScope
@@ -65,6 +65,11 @@ def profile(
     None: one where the cluster has any.
 
     Raises ValueError for a model, a file or a folder that it cannot use.
+
+    >>> from model.profile import profile
+    >>> letters = profile("induction", "letters.txt", "letters")
+    >>> letters.sums.tokens, letters.windows_done
+    (48, 1)
     """
     name = model if isinstance(model, str) else model.address
     if not isinstance(model, str) and (workers or cluster):

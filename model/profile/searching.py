@@ -71,7 +71,13 @@ def search(
 ) -> pd.DataFrame:
     """The examples whose token under the query or the key contains a text, whatever its case; the highest
     score first. whole: the token is the text. head, criterion: only theirs. Raises ValueError for a folder
-    without a profile, for an empty text and for an unknown criterion."""
+    without a profile, for an empty text and for an unknown criterion.
+
+    >>> from model.profile import profile, search
+    >>> letters = profile("induction", "letters.txt", "letters")
+    >>> search("letters", "A", most=1).columns[:3].tolist()
+    ['layer', 'head', 'criterion']
+    """
     if not text.strip():
         raise ValueError("There is no text yet. Type a part of a token.")
     if criterion is not None and criterion not in CRITERIA:
@@ -91,7 +97,13 @@ def labelled(
     folder: str | Path, label: str, *, least: float = 0.0, given: bool = True, most: int = MOST
 ) -> pd.DataFrame:
     """The heads with a label, the highest score first: `layer`, `head`, `label`, `score`, `control`. least:
-    of a score. given: only those that get the label. Raises ValueError for a folder without a profile."""
+    of a score. given: only those that get the label. Raises ValueError for a folder without a profile.
+
+    >>> from model.profile import labelled, profile
+    >>> letters = profile("induction", "letters.txt", "letters")
+    >>> labelled("letters", "induction").columns.tolist()
+    ['layer', 'head', 'label', 'score', 'control']
+    """
     asked = {"label": label, "least": least, "given": given, "most": most}
     return _answer(folder, _HEADS, ("labels",), asked)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import ref
 
-from model.profile.profile import Profile, open_profile
+from model.profile.corpus_profile import Profile, open_profile
 from model.run.weights_hash import weights_hash
 
 if TYPE_CHECKING:

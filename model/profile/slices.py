@@ -13,7 +13,7 @@ import torch
 
 from model.analysis.attribution.patching import Turn
 from model.loading.registry import load_model
-from model.profile.profile import Profile
+from model.profile.corpus_profile import Profile
 from model.profile.sums import Sums, UncountedError
 from model.profile.tables import ProfileScope
 from model.profile.window import Profiled, window_sums

@@ -76,7 +76,35 @@ DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed whe
 
 class Model:
     """One transformer with its tokenizer, ready to be traced. Safe to share between threads. borrowed: its
-    weights are somebody else's, and stay what and where they are."""
+    weights are somebody else's, and stay what and where they are.
+
+    >>> model.name, str(model.device), str(model.precision), model.parameter_count
+    ('house-gpt', 'cpu', 'torch.float32', 5322240)
+    >>> model.attention_names, model.stacks(), model.layer("decoder.1.self").heads
+    (('decoder.0.self', 'decoder.1.self', 'decoder.2.self', 'decoder.3.self'), ('decoder',), 8)
+    >>> tokens = model.tokens("Tom Hill saw")
+    >>> tuple(model.ids(tokens).shape), model.begun(tokens) == tokens, model.kept("Tom Hill")
+    ((1, 3), True, 'Tom Hill')
+    >>> model.new_words("Tom"), model.config.n_ctx, model.embedding.shape
+    ((), 256, (8192, 256))
+    >>> model.unproven, model.unused, model.languages, model.require("logits"), model.require_run()
+    (mappingproxy({}), (), {}, None, None)
+    >>> [token.text for token in model.generate(trace.text, limit=1)]
+    [' Hill']
+    >>> model.unembed(trace.residual["decoder"][-1]).shape
+    (13, 8192)
+    >>> model.head_output(trace.attention[1], 7).shape, tuple(model.w_o("decoder.1.self", 7).shape)
+    ((13, 256), (256, 32))
+    >>> short, logits = model.passed(tokens)
+    >>> short, logits.shape
+    (<Trace of house-gpt: 3 tokens, 4 attention layers>, (3, 8192))
+    >>> model.on(model.device).reading(model.tokenizer).trace("Tom Hill")
+    <Trace of house-gpt: 2 tokens, 4 attention layers>
+    >>> model.translating("en", "fr")
+    Traceback (most recent call last):
+        ...
+    ValueError: house-gpt knows no language 'en'.
+    """
 
     runs = True  # a recorded run does not
     changed = 0  # when the file of a recorded run was
@@ -106,6 +134,7 @@ class Model:
 
     @property
     def config(self) -> TransformerConfig:
+        """The sizes and kinds of its parts."""
         return self.module.config
 
     @property

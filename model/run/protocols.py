@@ -163,7 +163,13 @@ STAGES_KEPT = 4  # of a pass with dropout: scores, masked scores, weights before
 
 
 class TextTooLongError(ValueError):
-    """The text has more tokens, `.length`, than the model reads, `.context`."""
+    """The text has more tokens, `.length`, than the model reads, `.context`.
+
+    >>> model.trace("red " * 2000)
+    Traceback (most recent call last):
+        ...
+    TextTooLongError: The text is 2,001 tokens long; house-gpt reads at most 256. Shorten it.
+    """
 
     def __init__(self, length: int, context: int, name: str) -> None:
         super().__init__(

@@ -208,6 +208,12 @@ def script(
 
     origin: where queries, keys and values are to be computed too, which needs the saved weights.
     Raises ValueError for a stage that has no code.
+
+    >>> from model.code import script
+    >>> trace.save("trace.safetensors")
+    >>> lines = script(trace, "decoder.1.self", head=7, stage="weights", query=12, key=1)
+    >>> len(lines.splitlines()) <= 40, "softmax" in lines or "exp" in lines
+    (True, True)
     """
     origin = origin or Origin(trace.intervention)
     code = code_of(trace.find(place), origin)

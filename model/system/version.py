@@ -1,4 +1,4 @@
 """The version of the product, as `pyproject.toml` has it."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 PRODUCT = f"attention-visualizer {VERSION}"

@@ -170,6 +170,10 @@ class Token:
 
     `span`: where its letters stand in the text, from the first to after the last, for both halves of a
     character. None where it is unknown, or where nothing was typed.
+
+    >>> token = trace.tokens[1]
+    >>> token.text, token.raw, token.span
+    (' Hill', b' Hill', (3, 8))
     """
 
     id: int
@@ -188,6 +192,21 @@ class Attention:
     those two equal the stage before.
     Scores, weights and context are derived from the recorded vectors when asked; after an explicit
     pass they are what the model itself computed. Heads count from 0.
+
+    >>> a = trace.find("decoder.1.self")
+    >>> a.name, a.kind, a.stack, a.layer, a.module, a.sizes
+    ('decoder.1.self', 'causal', 'decoder', 1, '', (8, 13, 13))
+    >>> a.query.shape, a.key.shape, a.value.shape, a.mask.shape, a.mask_of(7).shape
+    ((8, 13, 32), (8, 13, 32), (8, 13, 32), (13, 13), (13, 13))
+    >>> stages = a.scores(7), a.scaled(7), a.capped(7), a.biased(7), a.masked(7), a.weights(7)
+    >>> [round(float(stage[12, 1]), 2) for stage in stages]
+    [42.52, 7.52, 7.52, 7.52, 7.52, 0.89]
+    >>> a.bias_of(7), a.sink_of(7), float(a.sink_weights(7).sum()), a.drops, a.at_query(12)
+    (None, None, 0.0, False, None)
+    >>> a.weights().shape, a.dropped(7).shape, a.context(7).shape
+    ((8, 13, 13), (13, 13), (13, 32))
+    >>> a.check() < 1e-4
+    True
     """
 
     place: Place
@@ -229,10 +248,12 @@ class Attention:
 
     @property
     def stack(self) -> Stack:
+        """ "encoder" or "decoder"."""
         return self.place.stack
 
     @property
     def layer(self) -> int:
+        """Counted from 0 in its stack."""
         return cast(int, self.place.layer)
 
     @property
@@ -418,7 +439,17 @@ class Attention:
 @dataclass(frozen=True, eq=False)
 class NormRecord:
     """One norm of one pass, per token. The statistics are the kernel's own: biased, epsilon inside
-    the root. An RMS norm subtracts no mean: `mean` is 0 and `variance` the mean square."""
+    the root. An RMS norm subtracts no mean: `mean` is 0 and `variance` the mean square.
+
+    >>> norm = trace.norms[0]
+    >>> norm.name, norm.kind, norm.law.name
+    ('decoder.0.self.norm', 'layer', 'layer norm')
+    >>> norm.variance.shape, norm.normalized.shape, norm.output.shape
+    ((13,), (13, 256), (13, 256))
+    >>> mean, inverse_deviation = norm.recomputed()
+    >>> np.allclose(mean[:, 0], norm.mean, atol=1e-5), norm.check() < 1e-4
+    (True, True)
+    """
 
     name: str
     kind: NormKind
@@ -477,7 +508,12 @@ class NormRecord:
 
 @dataclass(frozen=True, eq=False)
 class FeedForwardRecord:
-    """The hidden layer of one feed-forward."""
+    """The hidden layer of one feed-forward.
+
+    >>> record = model.trace("Tom Hill", record="full").feed_forward[0]
+    >>> record.name, record.before.shape, record.hidden.shape
+    ('decoder.0.feed_forward', (2, 1024), (2, 1024))
+    """
 
     name: str  # decoder.3.feed_forward
     before: Array  # (token, d_mlp): before the activation (the gate's map, where there is a gate)

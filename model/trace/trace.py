@@ -101,6 +101,14 @@ class Logits:
 
     Those of a long text are computed when asked for: at 1,024 tokens of GPT-2 they take a third of
     the pass and 206 MB, and few views read more than one row. `all` is then kept.
+
+    >>> logits = trace.prediction
+    >>> logits.shape, logits.vocabulary, logits.nbytes == logits.all.nbytes
+    ((13, 8192), 8192, True)
+    >>> logits.rows(0, 2).shape, model.tokenizer.named([logits.after(-1).argmax()])[0].text
+    ((2, 8192), ' Hill')
+    >>> type(logits).of(np.zeros((2, 5), np.float32))
+    <Logits: 2 tokens × 5>
     """
 
     def __init__(self, shape: tuple[int, int], compute: Callable[[slice], Array]) -> None:
@@ -119,6 +127,7 @@ class Logits:
 
     @property
     def vocabulary(self) -> int:
+        """How many tokens the logits of one position are of."""
         return self.shape[1]
 
     @property
@@ -181,6 +190,21 @@ class Trace:
 
     For a long text it keeps the model's tables, from which logits and summands are recomputed; the texts of
     the vocabulary are asked of the tokenizer when a file is written.
+
+    >>> trace, trace.source, trace.stacks
+    (<Trace of house-gpt: 13 tokens, 4 attention layers>, 'decoder', ('decoder',))
+    >>> trace.embeddings.shape, trace.positions.shape, trace.streams["decoder"].shape
+    ((13, 256), (13, 256), (9, 13, 256))
+    >>> trace.logits.shape, trace.require_prediction().shape
+    ((13, 8192), (13, 8192))
+    >>> layer = trace.find("decoder.1.self")
+    >>> [token.text for token in trace.queries_of(layer)][:3]
+    ['Tom', ' Hill', ' saw']
+    >>> trace.keys_of(layer) == trace.tokens_of("decoder") == trace.tokens
+    True
+    >>> trace.check() < 1e-4, trace.is_checked, trace.nbytes > 10**5
+    (True, True, True)
+    >>> trace.save("pass.safetensors")
     """
 
     model: str
@@ -235,6 +259,12 @@ class Trace:
         very negative ones hide. scale: the factor on the scores, 1/sqrt(d_k) if None. bias: what is added to
         them. tokens: words or ids of the keys' text; target_tokens: of the queries', where that is another.
         Raises ValueError for shapes that do not fit and numbers that are not finite.
+
+        >>> from model import Trace
+        >>> vectors = np.eye(3)[None]  # (head, token, d_k)
+        >>> trace = Trace.from_arrays(query=vectors, key=vectors, value=vectors, tokens=["a", "b", "c"])
+        >>> trace.attention[0].weights(0)[0].round(2)
+        array([0.47, 0.26, 0.26], dtype=float32)
         """
         crosses = target_tokens is not None
         records = attention_given(
@@ -253,7 +283,13 @@ class Trace:
         reason: str,
     ) -> "Trace":
         """A trace of attention alone; the reason is given where more is asked of it. Raises ValueError where
-        the words are not as many as the tokens."""
+        the words are not as many as the tokens.
+
+        >>> from model import Trace
+        >>> alone = trace.attention[:1]
+        >>> Trace.of_attention(alone, "mine", "the CPU", None, None, "only attention is known")
+        <Trace of mine: 13 tokens, 1 attention layers>
+        """
         read, also = texts_of(records, tokens, target_tokens)
         text = "" if tokens is None else " ".join(token.text for token in read)
         alone: dict[str, Any] = dict.fromkeys(("norms", "feed_forward"), ())

@@ -40,6 +40,11 @@ def load_trace(path: str | Path, *, most_bytes: int | None = None) -> Trace:
 
     most_bytes: a larger file is not read; ATTENTION_TRACE_MB says how many where it is left out.
     Raises ValueError, with a sentence, for a file that holds no trace, is larger, or cannot be read.
+
+    >>> from model import load_trace
+    >>> trace.save("pass.safetensors")
+    >>> load_trace("pass.safetensors")
+    <Trace of house-gpt: 13 tokens, 4 attention layers>
     """
     path = Path(path)
     try:

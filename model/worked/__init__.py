@@ -25,7 +25,13 @@ _TOPICS = ("self_attention", "masks", "ladder", "heads", "positions", "layers", 
 
 @cache
 def examples() -> tuple[Example, ...]:
-    """Every worked example, section by section."""
+    """Every worked example, section by section.
+
+    >>> from model.worked import examples
+    >>> example = examples()[0]
+    >>> example.name, example.steps[0].agrees
+    ('the-cat-sat', True)
+    """
     modules = [import_module(f"{__name__}.{topic}") for topic in _TOPICS]
     found = [
         item for module in modules for item in vars(module).values() if isinstance(item, Example)

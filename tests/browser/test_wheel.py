@@ -104,8 +104,8 @@ def test_the_names_of_the_package_compute_what_the_tree_computes_and_name_a_miss
     np.testing.assert_allclose(weights, trace.find("decoder.0.self").weights(head=1), atol=1e-6)
     assert check < 1e-4
     assert (early, library) == ([], False)
-    assert name.startswith("ImportError: trace needs the package transformers")
-    assert widget.startswith("ImportError: show needs the package anywidget")
+    assert name.startswith("MissingExtraError: trace needs the package transformers")
+    assert widget.startswith("MissingExtraError: show needs the package anywidget")
     assert "the extra “notebook”" in widget
     assert model.startswith("ValueError")
     assert all("the extra “hub”" in refusal for refusal in (name, model)), (name, model)

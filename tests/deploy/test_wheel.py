@@ -155,7 +155,10 @@ def test_the_face_has_the_public_names_of_the_tree() -> None:
         assert hasattr(home, name) or import_module(f"{home.__name__}.{name}"), name
 
 
-@each("module", ["model", "model.analysis", "viz.figures", "viz.notebook"])
+@each(
+    "module",
+    ["model", "model.analysis", "model.papers", "model.profile", "viz.figures", "viz.notebook"],
+)
 def test_public_names_are_listed_before_they_are_used(module: str) -> None:
     listed = import_module(module)
     assert {*listed.__all__} <= {*dir(listed)}
@@ -240,12 +243,34 @@ def test_the_wheel_needs_what_the_app_needs(told: Metadata) -> None:
     files = [f"requirements{kind}.txt" for kind in kinds]
     app = [line.name for file in files for line in pinned(ROOT / file)]
     assert [line.name for line in needed] == app
+    extras = project()["tool"]["attention-lens"]["extras"]
+    assert told.provides_extra == list(extras)
     for line in needed:
         assert line.specifier.contains(metadata.version(line.name)), line
-        assert str(line.marker or "") in [
-            "",
-            *(f'extra == "{e}"' for e in told.provides_extra or ()),
+        named = [extra for extra, names in extras.items() if line.name in names]
+        holds = [
+            extra for extra in extras if line.marker and line.marker.evaluate({"extra": extra})
         ]
+        assert (holds, line.marker is None) == (named, not named), line
+
+
+def test_the_core_needs_no_package_of_the_app_or_of_the_tests(told: Metadata) -> None:
+    """What it needs is what its modules import."""
+    core = {line.name.replace("-", "_") for line in told.requires_dist or () if not line.marker}
+    imported = {
+        name.split(".")[0]
+        for file in (ROOT / "model").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert core - imported == {"plotly"}  # of viz.figures
+    assert core & {"streamlit", "duckdb", "pyarrow", "prometheus_client", "segno"} == set()
 
 
 def test_the_wheel_takes_the_versions_that_were_tried(told: Metadata) -> None:

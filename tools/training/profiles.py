@@ -18,12 +18,12 @@ import numpy as np
 
 from model.loading.registry import load_model
 from model.profile.battery import labels
-from model.profile.profile import open_profile
+from model.profile.corpus_profile import open_profile
 from model.profile.run import RunProgress, profile
 from model.profile.shipped import FOLDER, MADE, Made, at_step, made, model_and_step
-from model.profile.slices import weights_hash
 from model.profile.store import write_labels
 from model.run.model import Model
+from model.run.weights_hash import weights_hash
 from model.system.machine import processor
 from model.training import grammar
 from model.training.checkpoints import shipped_training_run

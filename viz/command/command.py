@@ -20,6 +20,13 @@ USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--n
        %(prog)s papers MODEL … [-o REPORT.md]
        %(prog)s check PICTURE …
        %(prog)s --version | --help"""
+COMMANDS = {
+    "open": "the app in the browser, with a model and a text, or a trace file; “open” may be left out",
+    "record": "a trace file of what a model does with a text",
+    "profile": "what each head of a model does over a whole corpus",
+    "papers": "which results of papers hold in a model",
+    "check": "whether the numbers of saved pictures are the model's own",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -59,14 +66,13 @@ def version() -> str:
 
 
 def _start_parser() -> argparse.ArgumentParser:
+    listed = "\n".join(f"  {name:9}{what}" for name, what in COMMANDS.items())
     parser = argparse.ArgumentParser(
         program(),
         USAGE,
-        description="Starts the app and opens it in the browser: with nothing more, its first page; with a "
-        "model and a text, one head reading that text; with a trace file, what was recorded. "
-        "`record` runs a model on a text and writes such a file; `profile` writes what each head does over a "
-        "whole corpus; `papers` asks models what papers have found; `check` computes the numbers of saved "
-        "pictures again.",
+        description="Without arguments: the app, at its first page.",
+        epilog=f"commands:\n{listed}\n\n{program()} COMMAND --help says what a command takes.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "model", nargs="?", help="a name in the list of models, a hub id, a folder, or a trace file"
@@ -133,6 +139,9 @@ def _port(written: str) -> int:
 
 
 def _start(options: argparse.Namespace) -> None:
+    from model.system.extras import require_extra
+
+    require_extra("The app", "streamlit")
     opens = "" if options.model is None else link(options.model, options.text)
     line = ["--server.port", str(options.port)] if options.port else []
     line += ["--server.headless", "true"] if options.no_browser else []

@@ -27,7 +27,12 @@ VectorName = Literal["query", "key", "value", "output"]
 
 def weights(trace: Trace, place: str, head: int) -> go.Figure:
     """How much each query attends to each key: weights (query, key) of one head, rows sum to 1, masked cells
-    hatched; of a head with a learned sink that is one more column."""
+    hatched; of a head with a learned sink that is one more column.
+
+    >>> from viz import figures
+    >>> figures.weights(trace, "decoder.1.self", 7).data[0].type
+    'heatmap'
+    """
     attention = _head_of(trace, place, head)
     queries, keys = _tokens(trace, attention)
     return on_white(weights_of_head(attention, head, queries=queries, keys=keys))
@@ -35,7 +40,14 @@ def weights(trace: Trace, place: str, head: int) -> go.Figure:
 
 def difference(trace: Trace, other: Trace, place: str, head: int) -> go.Figure:
     """Weights (query, key) of one head in `other` minus those in `trace`, red where they are larger. Raises
-    ValueError also where the two runs have not as many tokens."""
+    ValueError also where the two runs have not as many tokens.
+
+    >>> from model import Intervention
+    >>> from viz import figures
+    >>> other = model.trace(trace.text, intervention=Intervention(scale=1.0))
+    >>> type(figures.difference(trace, other, "decoder.1.self", 7))
+    <class 'plotly.graph_objs._figure.Figure'>
+    """
     before, after = (_head_of(run, place, head).weights(head) for run in (trace, other))
     if before.shape != after.shape:
         raise ValueError(
@@ -46,7 +58,12 @@ def difference(trace: Trace, other: Trace, place: str, head: int) -> go.Figure:
 
 
 def token_vectors(trace: Trace, place: str, head: int, which: VectorName = "query") -> go.Figure:
-    """Queries, keys, values or outputs of one head as rows (token, d_k); colours diverge around 0."""
+    """Queries, keys, values or outputs of one head as rows (token, d_k); colours diverge around 0.
+
+    >>> from viz import figures
+    >>> figures.token_vectors(trace, "decoder.1.self", 7, which="key").data[0].z.shape
+    (13, 32)
+    """
     _check_name("vector", which, get_args(VectorName))
     attention = _head_of(trace, place, head)
     queries, keys = _tokens(trace, attention)
@@ -58,7 +75,12 @@ def token_vectors(trace: Trace, place: str, head: int, which: VectorName = "quer
 
 def heads(trace: Trace, place: str | None = None) -> go.Figure:
     """Every head as a small map of its weights, a row a layer: of all layers like this one (self-attention of
-    the same stack, or cross-attention). place: None: like the first layer."""
+    the same stack, or cross-attention). place: None: like the first layer.
+
+    >>> from viz import figures
+    >>> type(figures.heads(trace))
+    <class 'plotly.graph_objs._figure.Figure'>
+    """
     family = _family(trace, place)
     names = [trace.find(name).place.head(head) for name, head in family.heads(trace)]
     return on_white(head_grid(tiles(trace, family), chosen=None, words=names))
@@ -69,6 +91,10 @@ def statistic(trace: Trace, name: str, place: str | None = None) -> go.Figure:
 
     name: previous, induction, first, self, next, separators, distance or entropy. Raises ValueError also
     where the text cannot tell, for instance induction without a repeated token. place: as in `heads`.
+
+    >>> from viz import figures
+    >>> figure = figures.statistic(trace, "induction")
+    >>> figure.write_html("induction.html", include_plotlyjs=True)  # works offline
     """
     known = {one.name: one for one in STATISTICS}
     _check_name("statistic", name, known)
@@ -97,14 +123,25 @@ def matrix(
 ) -> go.Figure:
     """Any values (row, column) beside tokens or words. quantity: whose colours: "weight" runs from 0 to 1,
     all others diverge around 0. names: of the two axes. Raises ValueError for another quantity, and if labels
-    and values do not fit."""
+    and values do not fit.
+
+    >>> from viz import figures
+    >>> words = ["a", "b"]
+    >>> figures.matrix(np.eye(2), rows=words, columns=words, quantity="weight").layout.xaxis.title.text
+    'key'
+    """
     _check_name("quantity", quantity, QUANTITIES)
     axes = Axis(names[0], rows), Axis(names[1], columns)
     return on_white(heatmap(values, rows=axes[0], columns=axes[1], quantity=quantity, square=True))
 
 
 def parts(names: Sequence[str], values: Sequence[float], *, title: str) -> go.Figure:
-    """What each part adds to a sum (part,), from the top down, for instance to a score or a logit."""
+    """What each part adds to a sum (part,), from the top down, for instance to a score or a logit.
+
+    >>> from viz import figures
+    >>> type(figures.parts(["token", "position"], [1.5, -0.5], title="A score"))
+    <class 'plotly.graph_objs._figure.Figure'>
+    """
     return on_white(part_bars(names, values, title=title))
 
 

@@ -13,6 +13,7 @@ when it is first used: JupyterLab's menu of exports imports `offline` alone.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,4 +29,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """Without the public names where they cannot be imported: `help` reads each of the others."""
+    return sorted({*globals(), *(__all__ if find_spec("anywidget") else ())})

@@ -271,6 +271,11 @@ def show(
     None: the one with the largest weight.
     Raises ValueError where the run has no such place, head, stage or cell, and where `text` does not fit the
     subject.
+
+    >>> from viz.notebook import show
+    >>> picture = show(trace, place="decoder.1.self", head=7)
+    >>> picture.query, picture.key, round(picture.weight, 2)
+    (12, 1, 0.89)
     """
     return _widget(_run(subject, text, tokenizer), place, head, stage, query, key)
 
@@ -289,6 +294,10 @@ def compare(
 
     Words that differ stand in both forms: "cat → dog". The rest as in `show`.
     Raises ValueError where the runs have no layer in common, or one whose arrays have other shapes.
+
+    >>> from viz.notebook import compare
+    >>> picture = compare(trace, model.trace("Tom Reed saw a red ball. Anna gave the ball to Tom"))
+    >>> picture.head = 7
     """
     return _widget(compared(changed=other, baseline=trace), place, head, stage, query, key)
 

@@ -79,6 +79,13 @@ def patch_map(
     stream before that layer. "feed_forward": (layer, token), what it writes. Layers and tokens are those of
     the stack that reads the text. The rest of the pass is A's, its intervention too. Raises ValueError for
     runs that cannot be laid over each other, and where both answer alike.
+
+    >>> from model.analysis import patch_map
+    >>> other = model.trace("Tom Reed saw a red ball. Anna gave the ball to Tom")
+    >>> hill, reed = trace.tokens[1].id, other.tokens[1].id
+    >>> shares = patch_map(model, trace, other, what="head", answer=(hill, reed))
+    >>> shares.shape, tuple(map(int, np.unravel_index(shares.argmax(), shares.shape)))
+    ((4, 8), (0, 1))
     """
     check_runs(model, trace_a, trace_b, answer)
     *_, last = patch_maps(PatchedRuns(model, trace_a, trace_b, what, place), answer)

@@ -38,6 +38,14 @@ class ScoreParts:
 
     Parts are named "token", "position", "segment", "decoder.0.self.2" (sub-layer and head),
     "decoder.0.feed_forward" and "bias" (all biases together, those of norms too).
+
+    >>> from model.analysis import score_parts
+    >>> parts = score_parts(model, trace, "decoder.1.self", head=7, query=12, key=1)
+    >>> row, column = np.unravel_index(parts.values.argmax(), parts.values.shape)
+    >>> parts.query_parts[row], parts.key_parts[column]
+    ('decoder.0.self.1', 'decoder.0.self.2')
+    >>> bool(np.isclose(parts.above_mean.sum(), parts.total - parts.row_mean.sum()))
+    True
     """
 
     query_parts: tuple[str, ...]
@@ -78,6 +86,11 @@ def score_parts(
     residual stream, so their product is a sum over pairs of parts (Elhage et al. 2021). Exact up to
     rounding. Raises ValueError for a head or a position that is not there, and where the model makes its
     queries or keys in a way that is not linear even so.
+
+    >>> from model.analysis import score_parts
+    >>> parts = score_parts(model, trace, "decoder.1.self", head=7, query=12, key=1)
+    >>> round(parts.total, 2), round(parts.recorded, 2), parts.values.shape
+    (42.52, 42.52, (12, 12))
     """
     attention = checked_head(model, trace, name, head)
     _, queries, keys = attention.sizes
@@ -218,7 +231,16 @@ def projected(
 
 @dataclass(frozen=True, eq=False)
 class EdgeValues:
-    """What each edge of one head writes to the residual stream, or to the norm on the way to it (Gemma 2)."""
+    """What each edge of one head writes to the residual stream, or to the norm on the way to it (Gemma 2).
+
+    >>> from model.analysis import edge_values
+    >>> edges = edge_values(model, trace, "decoder.1.self", head=7)
+    >>> edges.norms.shape, int(edges.carries_most[12])
+    ((13, 13), 1)
+    >>> hill, anna = trace.tokens[1].id, trace.tokens[7].id
+    >>> round(float(edges.logit(hill, against=anna)[12, 1]), 2)
+    0.63
+    """
 
     weights: Wide  # (query, key): as applied to the values; zero for an ablated head
     written: Wide  # (key, d_model): each key's value through W_O, before any weight; or (key, d_v) before W_O
@@ -279,7 +301,13 @@ def edge_values(
     model: "Model", trace: Trace, name: str, head: int, *, through_output: bool = True
 ) -> EdgeValues:
     """What each edge of a head carries, or what it hands to W_O, for which a recorded run is enough. Raises
-    ValueError for a head that is not there."""
+    ValueError for a head that is not there.
+
+    >>> from model.analysis import edge_values
+    >>> edges = edge_values(model, trace, "decoder.1.self", head=7)
+    >>> round(float(edges.logit(trace.tokens[1].id)[12, 1]), 2)
+    1.29
+    """
     attention = checked_head(model, trace, name, head)
     weights = attention.dropped(head).astype(np.float64)
     written = attention.value[head].astype(np.float64)

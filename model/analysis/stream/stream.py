@@ -113,6 +113,11 @@ class LargeNumber(NamedTuple):
 
     place: the attention sub-layer of the layer that reads it. ratio: how many times the median of its state
     it is, both without their signs.
+
+    >>> from model.analysis import largest_numbers
+    >>> largest = largest_numbers(trace, n=1)[0]
+    >>> largest.place, largest.token, round(largest.value, 1)
+    ('decoder.3.self', 0, 139.4)
     """
 
     place: str
@@ -128,6 +133,10 @@ def largest_numbers(trace: Trace, n: int = 10) -> list[LargeNumber]:
 
     The states are those that layers read, as `Intervention.stream` sets them. Raises ValueError where
     sub-layers and states do not fit. Source: Sun et al. 2024, "Massive Activations in Large Language Models".
+
+    >>> from model.analysis import largest_numbers
+    >>> len(largest_numbers(trace, n=3))
+    3
     """
     found: list[LargeNumber] = []
     for stack, states in trace.residual.items():

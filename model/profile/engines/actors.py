@@ -20,7 +20,7 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
-from model.profile.profile import Profile
+from model.profile.corpus_profile import Profile
 from model.profile.slices import ATTEMPTS, Slice, of_weights, refuse_what_kills, slice_profile
 from model.profile.tables import ProfileScope
 from model.profile.window import Profiled

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator
 
-from model.profile.profile import Profile
+from model.profile.corpus_profile import Profile
 from model.profile.slices import Slice, slice_profile
 from model.profile.tables import ProfileScope
 from model.profile.window import Profiled

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from multiprocessing import get_context
 
-from model.profile.profile import Profile
+from model.profile.corpus_profile import Profile
 from model.profile.slices import Slice, of_weights, refuse_what_kills, slice_profile
 from model.profile.tables import ProfileScope
 from model.profile.window import Profiled

@@ -14,13 +14,14 @@ import streamlit as st
 
 from model.loading.registry import may_be_linked, models
 from model.profile.corpus import cut
-from model.profile.profile import Profile, open_profile
+from model.profile.corpus_profile import Profile, open_profile
 from model.profile.run import WINDOW
 from model.profile.shipped import model_and_step, profile_of, shipped_profiles
-from model.profile.slices import weights_hash, window_by_window
+from model.profile.slices import window_by_window
 from model.profile.sums import Sums
 from model.profile.tables import ProfileScope
 from model.profile.window import heads_of_model
+from model.run.weights_hash import weights_hash
 from model.system.fair_queue import FairQueue, QueueFullError
 from model.system.jobs import Jobs
 from model.system.settings import settings

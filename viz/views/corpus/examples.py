@@ -18,7 +18,7 @@ from viz.state.navigation import entry
 from viz.views.corpus.message import THEME
 
 if TYPE_CHECKING:
-    from model.profile.profile import Profile
+    from model.profile.corpus_profile import Profile
     from model.run.model import Model
 
 AROUND = 6  # tokens that are shown on both sides of query and key

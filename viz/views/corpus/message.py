@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from model.nn.places import head_label
 from model.profile.battery import KINDS
+from model.profile.corpus_profile import Profile
 from model.profile.every_head import by_class, by_distance, mean_maps
-from model.profile.profile import Profile
 from model.profile.projection import FEATURES, HeadPlane, most_similar, projected
 from model.profile.token_classes import CLASSES
 from model.trace.arrays import Wide

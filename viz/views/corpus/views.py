@@ -12,8 +12,8 @@ import streamlit as st
 from model.loading.registry import may_be_linked, models
 from model.nn.places import Head, head_label
 from model.profile.battery import BY_NAME
+from model.profile.corpus_profile import Between, Profile
 from model.profile.examples import CRITERIA
-from model.profile.profile import Between, Profile
 from model.profile.projection import FEATURES
 from model.profile.shipped import weights_of
 from model.trace.arrays import Array

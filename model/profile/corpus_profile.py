@@ -23,7 +23,24 @@ Between = tuple[float, float]  # at least and at most
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """What each head of a model did over a corpus. Two over parts of one corpus add up to that of both."""
+    """What each head of a model did over a corpus. Two over parts of one corpus add up to that of both.
+
+    >>> from model.profile import open_profile, profile
+    >>> letters = profile("induction", "letters.txt", "letters")
+    >>> letters.save("again")
+    >>> head = ("decoder.1.self", 0)
+    >>> letters.by_distance(head).shape, letters.by_class(head).shape, letters.label(head)
+    ((95,), (7, 7), 'induction')
+    >>> least, most = letters.percentile(head, 0.5)
+    >>> least <= most, letters.entropy_percentile(head, 0.5)[0] <= 1
+    (True, True)
+    >>> letters.examples(head, "weight").columns[:3].tolist()
+    ['score', 'window', 'query']
+    >>> len(letters.labels) >= len(letters.given)
+    True
+    >>> "text" in open_profile("again").search("A"), letters.mean_map(head).shape
+    (True, (16, 16))
+    """
 
     about: ProfileScope
     sums: Sums
@@ -212,5 +229,12 @@ def _length(one: tuple[int, int]) -> int:
 
 
 def open_profile(folder: str | Path) -> Profile:
-    """The profile of a folder. Raises ValueError where there is none, or a damaged one."""
+    """The profile of a folder. Raises ValueError where there is none, or a damaged one.
+
+    >>> from model.profile import open_profile, profile
+    >>> letters = profile("induction", "letters.txt", "letters")
+    >>> letters = open_profile("letters")
+    >>> len(letters.heads), list(letters.heads.columns[:5])
+    (8, ['layer', 'head', 'self', 'previous', 'next'])
+    """
     return Profile(*opening.read(Path(folder)), Path(folder))
