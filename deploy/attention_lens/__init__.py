@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         load_trace,
         models,
     )
+    from model import exchange
+    from model.analysis import first_difference
     from model.capture import capture
     from model.loading.in_memory import trace
     from model.loading.record import record
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 # Packages that come with an extra.
 EXTRAS = {"transformers": "hub", "anywidget": "notebook"}
+MODULES = ("exchange", "figures")  # names that are modules themselves
 # The public names, and the module of each.
 NAMES = {
     "Attention": ".model",
@@ -46,6 +49,8 @@ NAMES = {
     "models": ".model",
     "record": ".model.loading.record",
     "trace": ".model.loading.in_memory",
+    "first_difference": ".model.analysis",
+    "exchange": ".model",
     "capture": ".model.capture",
     "compare": ".viz.notebook",
     "figures": ".viz",
@@ -61,7 +66,9 @@ __all__ = [
     "Trace",
     "capture",
     "compare",
+    "exchange",
     "figures",
+    "first_difference",
     "load_model",
     "load_trace",
     "models",
@@ -78,8 +85,8 @@ def __getattr__(name: str) -> object:
         return version("attention-lens")
     if name not in NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "figures":
-        return import_module(".viz.figures", __name__)
+    if name in MODULES:
+        return import_module(f"{NAMES[name]}.{name}", __name__)
     try:
         return getattr(import_module(NAMES[name], __name__), name)
     except ModuleNotFoundError as error:
