@@ -21,11 +21,11 @@ if TYPE_CHECKING:
         TextTooLongError,
         Token,
         Trace,
+        exchange,
         load_model,
         load_trace,
         models,
     )
-    from model import exchange
     from model.analysis import first_difference
     from model.capture import capture
     from model.loading.in_memory import trace

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from model.analysis.attribution.patching import patch_map
     from model.analysis.attribution.score_parts import edge_values, score_parts
-    from model.analysis.findings import scan
     from model.analysis.differences import first_difference, precision_by_layer
+    from model.analysis.findings import scan
     from model.analysis.stream.stream import largest_numbers
 
 __all__ = [
