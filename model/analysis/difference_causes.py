@@ -220,14 +220,20 @@ def _turned_otherwise(pair: Pair) -> Hypotheses:
     """Queries and keys, turned back by one way and turned by another."""
     if not _keeps_lengths(pair):
         return
-    width = pair.first.shape[-1]
+    for pairs, base, width in _ways(pair):
+        yield from _other_turns(pair, pairs, base, width)
+
+
+def _ways(pair: Pair) -> Iterator[tuple[RotaryPairs, float, int]]:
+    """How positions may turn the first run's vectors: which pairs, by which base, how many dimensions. As its
+    config says; of a run without one, every usual way."""
     config = pair.a.config
-    known = config is not None and config.turns_positions
+    if config is not None:
+        if config.turns_positions:
+            yield config.rotary_pairs, config.rotary_base, config.turned_width
+        return
     ways: tuple[RotaryPairs, ...] = ("halves", "neighbours")
-    for pairs in (config.rotary_pairs,) if known and config else ways:
-        for base in (config.rotary_base,) if known and config else BASES:
-            turned = config.turned_width if known and config else width
-            yield from _other_turns(pair, pairs, base, turned)
+    yield from ((pairs, base, pair.first.shape[-1]) for pairs in ways for base in BASES)
 
 
 def _other_turns(pair: Pair, pairs: RotaryPairs, base: float, width: int) -> Hypotheses:
@@ -529,26 +535,35 @@ def _output_of_model(pair: Pair) -> Hypotheses:
 
 
 def _rounded(pair: Pair) -> Hypotheses:
-    """Numbers of a lower precision: their last bits are zero, and they lie as near as it allows."""
-    second = np.ascontiguousarray(pair.second, np.float32)
-    if second.size < _LEAST:
+    """Numbers of a lower precision: they have no more digits, and lie as near as that allows."""
+    second = pair.second.astype(np.float64)
+    if second.size < _LEAST or np.array_equal(second, np.rint(second)):
         return
-    is_whole = np.array_equal(second, np.rint(second))
-    sizes = np.maximum(np.abs(pair.first), np.sqrt(np.square(pair.first.astype(np.float64)).mean()))
-    apart = np.abs(second - pair.first)
+    sizes = np.sqrt(np.square(pair.first.astype(np.float64)).mean())
+    sizes = np.maximum(np.abs(pair.first), sizes)
+    before = [second]  # positions turn them in single precision, afterwards
+    if second.ndim == 3 and second.shape[1] > 1 and second.shape[2] % 2 == 0:
+        places = np.arange(second.shape[1], dtype=np.float64)
+        before += [
+            _turned(second, -pair_angles(places, width, base), pairs)
+            for pairs, base, width in _ways(pair)
+        ]
     for name, share in HALVES.items():
-        kept = _kept_in(second, name)
-        near = bool((apart <= 4 * ROUNDINGS * share * sizes).all())
-        if kept and near and not is_whole:
+        near = np.abs(second - pair.first) <= 2 * ROUNDINGS * share * sizes
+        if near.all() and any(_kept_in(numbers, name) for numbers in before):
             yield f"it computes in {name}: its numbers have no more digits", pair.second
 
 
-def _kept_in(numbers: Array, name: str) -> bool:
-    """Whether numbers of single precision are whole in a half one."""
+def _kept_in(numbers: Wide, name: str) -> bool:
+    """Whether numbers are those of a half precision, but for the rounding of a single one."""
     if name == "bfloat16":
-        return not (numbers.view(np.uint32) & 0xFFFF).any()
-    with np.errstate(over="ignore"):
-        return np.array_equal(numbers.astype(np.float16).astype(np.float32), numbers)
+        bits = numbers.astype(np.float32).view(np.uint32)
+        kept = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).view(np.float32)
+    else:
+        with np.errstate(over="ignore"):
+            kept = numbers.astype(np.float16).astype(np.float32)
+    lengths = np.linalg.norm(numbers, axis=-1, keepdims=True)
+    return bool((np.abs(numbers - kept) <= ROUNDINGS * SINGLE * lengths).all())
 
 
 Tried = Callable[[Pair], Hypotheses]

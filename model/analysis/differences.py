@@ -283,6 +283,8 @@ class _Walk:
         norm = Place.named(place).norm
         absent = {*_absent(one), *_absent(other)}
         drift = self._known(("norm", norm), ("stream", ""))
+        if not {"query", "key"} & absent and one.query.shape == other.query.shape:
+            other = _with_factor_of(one, other, self._of_heads(one.query, drift, self._width(one)))
         for stage in ("query", "key", "value"):
             if stage in absent:
                 continue
@@ -323,7 +325,7 @@ class _Walk:
             yield from self._cells("scaled", one, other, "scaled", is_law=True)
         if vectors and not _equal(one.cap, other.cap, ROUNDINGS * self.epsilon):
             yield from self._cells("capped", one, other, "capped", is_law=True)
-        if vectors and not _equal(one.bias, other.bias, ROUNDINGS * self.epsilon):
+        if vectors and not _same_bias(one, other, ROUNDINGS * self.epsilon):
             yield from self._cells("biased", one, other, "biased", is_law=True)
         yield from self._mask(one, other, absent)
         says_more = (
@@ -368,6 +370,8 @@ class _Walk:
         for head in range(one.heads):
             first, second = (_matrix(each, what, head) for each in (one, other))
             shared = np.isfinite(first) & np.isfinite(second)
+            if stage == "biased":  # what the masks hide may have any bias
+                shared &= _allowed(one, head) & _allowed(other, head)
             first, second = (np.where(shared, each, np.float32(0)) for each in (first, second))
             scores = self._score_room(one, other, head)
             if stage == "weights":
@@ -494,8 +498,8 @@ class _Walk:
         return attention.heads * attention.vectors[0].shape[2]
 
     def _room(self, vectors: Array, drift: float, terms: int) -> Wide:
-        """(token, width): how far vectors of a linear map of so many terms may lie apart. Terms of random signs
-        add up to the root of their number, so a share of each may become √terms of the sum."""
+        """(token, width): how far vectors of a linear map of so many terms may lie apart. Terms of random
+        signs add up to the root of their number, so a share of each may become √terms of the sum."""
         sizes = np.sqrt(np.square(vectors.astype(np.float64)).mean(-1, keepdims=True))
         sizes = np.maximum(sizes, np.median(sizes))
         share = np.sqrt(terms) * drift + terms * SINGLE
@@ -570,6 +574,40 @@ def _normed(norm: NormRecord, rows: Array) -> Wide:
     """What a norm would make of other rows, in double precision."""
     wide = norm.law.normalized(rows, norm.epsilon)
     return np.asarray(wide * norm.gamma.astype(np.float64) + norm.beta.astype(np.float64))
+
+
+def _with_factor_of(one: Attention, other: Attention, room: NDArray[np.floating]) -> Attention:
+    """The second sub-layer with the factor of the first, where it has the rest of its own in its queries:
+    (q / √d_k) · k is q · k / √d_k."""
+    if other.scale == one.scale or not other.scale or not one.scale:
+        return other
+    query = other.query * np.float32(other.scale / one.scale)
+    if (np.abs(query - one.query) > room).any():
+        return other
+    return replace(other, scale=one.scale, vectors=(query, *other.vectors[1:]))
+
+
+def _same_bias(one: Attention, other: Attention, share: float) -> bool:
+    """Whether both add the same to the scores that their masks let through. Without a sink a number that is
+    added to a whole row changes nothing (ALiBi by distance, or by the key's place)."""
+    if one.bias is None and other.bias is None:
+        return True
+    whole = one.sinks is not None or other.sinks is not None
+    for head in range(one.heads):
+        allowed = _allowed(one, head) & _allowed(other, head)
+        added = [
+            np.broadcast_to(0.0 if (bias := each.bias_of(head)) is None else bias, allowed.shape)
+            for each in (one, other)
+        ]
+        apart = np.where(allowed, added[1].astype(np.float64) - added[0], np.nan)
+        with np.errstate(invalid="ignore"):
+            rows = 0.0 if whole else np.nanmean(apart[allowed.any(1)], axis=1, keepdims=True)
+        apart = apart[allowed.any(1)] - rows
+        if np.nanmax(np.abs(apart), initial=0.0) > share * max(
+            1.0, *(float(np.abs(each).max()) for each in added)
+        ):
+            return False
+    return True
 
 
 def _handed_on(attention: Attention) -> Array:

@@ -40,12 +40,11 @@ def lengths_of(records: Sequence[Attention]) -> tuple[int, int]:
     own: dict[Stack, int] = {}
     for record in records:
         if record.kind != "cross":
-            reads = record.key if record.kind == "causal" else record.query
-            own.setdefault(record.stack, reads.shape[1])
+            own.setdefault(record.stack, record.sizes[2 if record.kind == "causal" else 1])
     for record in records:
         if record.kind == "cross":
-            own.setdefault("encoder", record.key.shape[1])
-            own.setdefault("decoder", record.query.shape[1])
+            own.setdefault("encoder", record.sizes[2])
+            own.setdefault("decoder", record.sizes[1])
     if len(own) == 2:
         return own["encoder"], own["decoder"]
     return next(iter(own.values())), 0
