@@ -114,7 +114,10 @@ def _positioned(pair: Pair) -> Hypotheses:
         moved = np.roll(pair.first, -step, 0)
         edge = slice(-step, None) if step > 0 else slice(0, -step)
         moved[edge] = pair.second[edge]  # of positions that the first run has not
-        yield f"its positions begin {abs(step)} {'later' if step > 0 else 'earlier'}", moved
+        yield (
+            f"its positions are shifted by {abs(step)}, {'forwards' if step > 0 else 'back'}",
+            moved,
+        )
 
 
 def _split_heads(pair: Pair) -> Hypotheses:

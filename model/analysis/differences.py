@@ -202,7 +202,10 @@ class _Walk:
         for at, name in enumerate(names):
             place = Place.named(name)
             before = (states[0][at], states[1][at]) if states else None
-            is_read = place.norm in norms[0] and _reads(norms[0][place.norm], before)
+            is_read = any(
+                place.norm in of and _reads(of[place.norm], before, which)
+                for which, of in enumerate(norms)
+            )
             if is_read:
                 yield from self._norm(place.norm, norms, before, name)
             if name in twins:
@@ -565,9 +568,9 @@ def _absent(attention: Attention) -> tuple[str, ...]:
     return attention.absent if isinstance(attention, PartialAttention) else ()
 
 
-def _reads(norm: NormRecord, before: tuple[Array, Array] | None) -> bool:
-    """Whether a norm stands before its sub-layer: it reads the state, and not the sum."""
-    return before is None or np.array_equal(norm.input, before[0])
+def _reads(norm: NormRecord, before: tuple[Array, Array] | None, which: int) -> bool:
+    """Whether a norm of one of the two runs stands before its sub-layer: it reads the state, not the sum."""
+    return before is None or np.array_equal(norm.input, before[which])
 
 
 def _normed(norm: NormRecord, rows: Array) -> Wide:
