@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from model.analysis.attribution.head_maps import Rotation, Side, head_map, read_by
 from model.nn.norms import NORMS
 from model.nn.positions import RotaryPairs, pair_angles
-from model.trace.arrays import Array, Wide, softmax
+from model.trace.arrays import Array, BoolArray, Wide, softmax
 from model.trace.precision import HALVES, ROUNDINGS, SINGLE
 from model.trace.records import Attention, FeedForwardRecord, NormRecord
 from model.trace.trace import Trace
@@ -49,7 +49,7 @@ class Pair:
     feeds: tuple[FeedForwardRecord, FeedForwardRecord] | None = None
     before: tuple[Array, Array] | None = None  # the stream that the sub-layer reads
     expected: Wide | None = None
-    is_law: bool = False  # what is done to the scores differs
+    shared: BoolArray | None = None  # the cells that are compared; None: all
 
     @property
     def of_head(self) -> tuple[Numbers, Numbers, NDArray[np.floating]]:
@@ -77,7 +77,8 @@ class Pair:
             return False
         most = float(np.abs(self.first).max(initial=0.0)) or 1.0
         grown = max(1.0, float(np.abs(made).max(initial=0.0)) / most)
-        return bool((np.abs(made - self.second) <= 2 * self.room * grown).all())
+        near = np.abs(made - self.second) <= 2 * self.room * grown
+        return bool((near if self.shared is None else near | ~self.shared).all())
 
 
 def cause_of(pair: Pair, stage: Any, model: "Model | None") -> tuple[Any, str | None]:
@@ -346,6 +347,7 @@ def _with_bias(pair: Pair) -> Hypotheses:
     if one.bias is None:
         yield "it adds biases to its scores", pair.second
     if own is not None:
+        yield "it adds its biases twice", before + 2 * own
         yield "its biases have the other sign", before - own
         yield (
             "its biases are those of the reverse distance",
@@ -580,7 +582,7 @@ _TRIED: dict[str, tuple[tuple[str, Tried], ...]] = {
         for stage in ("query", "key")
     },
     "value": tuple(("value", one) for one in _MAPPED),
-    "scores": (("scores", _weighted),),
+    "scores": (("scores", _scaled_vectors),),
     "scaled": (("scaled", _scaled),),
     "capped": (("capped", _capped),),
     "biased": (("biased", _with_bias),),

@@ -20,7 +20,7 @@ from model.analysis.stream.stream import sub_layers
 from model.nn.config import Stack
 from model.nn.places import Place
 from model.trace.arrays import Array, Wide
-from model.trace.partial import PartialAttention
+from model.trace.partial import PartialAttention, changed
 from model.trace.precision import ROUNDINGS, SINGLE, epsilon, score_rounding, weight_rounding
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
@@ -320,17 +320,17 @@ class _Walk:
         """What leads from queries and keys to weights. Where both follow from the vectors, only what is done
         to them can differ."""
         vectors = not {"query", "key"} & absent
-        if vectors and {"scores", "masked"} & {*one.steps, *other.steps}:
-            yield from self._cells("scores", one, other, "scaled" if vectors else "masked")
         if vectors and not np.isclose(
             one.scale, other.scale, rtol=ROUNDINGS * self.epsilon, atol=0
         ):
-            yield from self._cells("scaled", one, other, "scaled", is_law=True)
+            yield from self._cells("scaled", one, other, "scaled")
         if vectors and not _equal(one.cap, other.cap, ROUNDINGS * self.epsilon):
-            yield from self._cells("capped", one, other, "capped", is_law=True)
+            yield from self._cells("capped", one, other, "capped")
         if vectors and not _same_bias(one, other, ROUNDINGS * self.epsilon):
-            yield from self._cells("biased", one, other, "biased", is_law=True)
+            yield from self._cells("biased", one, other, "biased")
         yield from self._mask(one, other, absent)
+        if vectors and {"scores", "masked"} & {*one.steps, *other.steps}:
+            yield from self._cells("scores", one, other, "masked")
         says_more = (
             {"weights", "masked"} & {*one.steps, *other.steps}
             or one.weights_set
@@ -365,10 +365,8 @@ class _Walk:
         one: Attention,
         other: Attention,
         what: str,
-        *,
-        is_law: bool = False,
     ) -> Iterator[Comparison]:
-        """One matrix of each head. is_law: what is done to the scores differs, so that every cell may."""
+        """One matrix of each head: the first that differs beyond rounding, else the one that differs most."""
         worst: Comparison | None = None
         for head in range(one.heads):
             first, second = (_matrix(each, what, head) for each in (one, other))
@@ -389,7 +387,7 @@ class _Walk:
                 room,
                 attention=(one, other),
                 head=head,
-                is_law=is_law,
+                shared=shared,
             )
             found = self._furthest(stage, one.name, head, pair)
             if found.is_beyond:
@@ -414,9 +412,7 @@ class _Walk:
             )
             sizes, lengths = (np.linalg.norm(_of(one, n, head), axis=-1) for n in (0, 1))
             room += abs(one.scale) * (apart * lengths.max() + sizes * away.max())
-        elif (
-            not room.any()
-        ):  # weights alone: their logarithms are scores, but for a number of each row
+        elif not room.any():  # the logarithms of weights are scores, but for a number of each row
             weights = one.weights(head)
             spread = -np.log(weights, where=weights > 0, out=np.zeros_like(weights)).min(-1)
             room += (keys * SINGLE + ROUNDINGS * self.epsilon) * np.maximum(np.abs(spread), 1.0)
@@ -587,7 +583,7 @@ def _with_factor_of(one: Attention, other: Attention, room: NDArray[np.floating]
     query = other.query * np.float32(other.scale / one.scale)
     if (np.abs(query - one.query) > room).any():
         return other
-    return replace(other, scale=one.scale, vectors=(query, *other.vectors[1:]))
+    return changed(other, scale=one.scale, vectors=(query, *other.vectors[1:]))
 
 
 def _same_bias(one: Attention, other: Attention, share: float) -> bool:

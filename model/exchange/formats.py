@@ -324,6 +324,10 @@ def _of_vllm(arrays: Arrays, batch: int, scale: float | None) -> GivenRun:
 
 
 def _to_vllm(trace: Trace) -> Mapping[str, NDArray[Any]]:
+    if any(one.kind != "causal" for one in trace.attention):
+        raise ValueError(
+            "This format keeps no mask: it holds runs of one stack that looks back alone."
+        )
     short = {full: name for name, full in _DUMPS.items()}
     return {
         f"layers.{one.layer}.{short[name]}": array.transpose(1, 0, 2)

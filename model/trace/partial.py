@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -78,15 +78,18 @@ class PartialAttention(Attention):
         if not {"value", "output"} & {*self.absent}:
             gaps.append(float(np.abs(self.context(head) - self.output[head]).max()))
         if not {"query", "key"} & {*self.absent}:
-            derived = PartialAttention(**self.arguments | {"steps": {}})
-            gaps += gaps_of_steps(self.steps, derived, head)
+            gaps += gaps_of_steps(self.steps, changed(self, steps={}), head)
         return largest(gaps)
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Its fields by name, the absent ones too."""
-        return {one.name: vars(self)[one.name] for one in fields(self)}
 
     def _require(self, name: VectorName) -> None:
         if name in self.absent:
             raise NotRecordedError(name, self.module or self.name, self.recorded)
+
+
+Record = TypeVar("Record", bound=Attention)
+
+
+def changed(attention: Record, **fields_: Any) -> Record:
+    """The same sub-layer with other fields, whatever is absent of it."""
+    own = {one.name: vars(attention)[one.name] for one in fields(attention)}
+    return type(attention)(**own | fields_)

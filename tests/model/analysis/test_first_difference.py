@@ -14,6 +14,7 @@ from model import Intervention, Model, Trace
 from model.analysis import first_difference, precision_by_layer
 from model.capture import capture
 from model.exchange import read
+from model.hub.inline_attention import reference_mended
 from model.nn.transformer import Transformer
 from tests.cases import each
 from tests.model import hub_models
@@ -208,8 +209,21 @@ def test_our_pass_has_no_difference_from_the_librarys(family: str) -> None:
     trace = hub_models.traced(model, record="full")
     assert first_difference(trace, read(eager(model, trace))) is None  # weights alone
     module, fed = stock(model, trace)
-    assert first_difference(trace, capture(module, **fed)) is None
+    with reference_mended(module):
+        captured = capture(module, **fed)
+    assert first_difference(trace, captured) is None
     assert first_difference(trace, hub_models.traced(model, record="full", explicit=True)) is None
+
+
+def test_the_library_is_found_to_add_falcons_biases_twice() -> None:
+    """Its eager attention adds them in the attention and in the mask; its fused one, and ours, once."""
+    model = hub_models.loaded("falcon, ALiBi")
+    trace = hub_models.traced(model)
+    module, fed = stock(model, trace)
+    found = first_difference(trace, capture(module, **fed))
+    assert found is not None
+    assert (found.stage, found.place) == ("biased", "decoder.0.self")
+    assert found.cause == "it adds its biases twice"
 
 
 @each("kind", ["bfloat16", "float16"])
