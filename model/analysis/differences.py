@@ -8,7 +8,7 @@ Axes: head, query, key, token, d_k, d_model.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,7 +20,7 @@ from model.analysis.stream.stream import sub_layers
 from model.nn.config import Stack
 from model.nn.places import Place
 from model.trace.arrays import Array, Wide
-from model.trace.partial import PartialAttention, changed
+from model.trace.partial import PartialAttention
 from model.trace.precision import ROUNDINGS, SINGLE, epsilon, score_rounding, weight_rounding
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
@@ -583,7 +583,10 @@ def _with_factor_of(one: Attention, other: Attention, room: NDArray[np.floating]
     query = other.query * np.float32(other.scale / one.scale)
     if (np.abs(query - one.query) > room).any():
         return other
-    return changed(other, scale=one.scale, vectors=(query, *other.vectors[1:]))
+    given = {"scale": one.scale, "vectors": (query, *other.vectors[1:])}
+    if isinstance(other, PartialAttention):
+        return other.changed(**given)
+    return Attention(**{name.name: getattr(other, name.name) for name in fields(Attention)} | given)
 
 
 def _same_bias(one: Attention, other: Attention, share: float) -> bool:

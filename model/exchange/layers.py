@@ -11,7 +11,7 @@ from model.nn.config import Stack
 from model.nn.places import Kind, Place
 from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.given import MASKED_BELOW, is_look_ahead, plain_numbers
-from model.trace.partial import VECTORS, PartialAttention, VectorName, changed
+from model.trace.partial import VECTORS, PartialAttention, VectorName
 from model.trace.precision import HALVES, SINGLE, score_rounding, weight_rounding
 from model.trace.records import Attention, largest
 
@@ -183,19 +183,19 @@ def _checked(made: PartialAttention, doubts: list[str], precision: float) -> Att
     """The record; without queries and keys where the recorded weights do not follow from them, as those of
     before their positions. Without anything absent it is a whole one."""
     if not {"query", "key"} & {*made.absent} and made.steps:
-        bare = changed(made, steps={})
+        bare = made.changed(steps={})
         gap = largest(_apart(made, bare, head, precision) for head in range(made.heads))
         if not gap <= 1:
             without: tuple[VectorName, ...] = ("query", "key", *made.absent)
             of_query, of_key, value = made.vectors
             no_key = np.zeros((made.heads, of_key.shape[1], 0), np.float32)
             vectors = of_query[:, :, :0], no_key, value
-            made = changed(made, vectors=vectors, absent=without)
+            made = made.changed(vectors=vectors, absent=without)
             doubts.append(
                 "Its queries and keys do not give its weights, as where positions, a cap or a bias come "
                 "between: they were left out."
             )
-    made = changed(made, doubt=" ".join(doubts))
+    made = made.changed(doubt=" ".join(doubts))
     if made.absent:
         return made
     return Attention(**{one.name: vars(made)[one.name] for one in fields(Attention)})

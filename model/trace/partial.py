@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -63,6 +63,11 @@ class PartialAttention(Attention):
         """The names of what was recorded."""
         return (*(name for name in VECTORS if name not in self.absent), *self.steps)
 
+    def changed(self, **fields_: Any) -> "PartialAttention":
+        """The same record with other fields."""
+        own = {one.name: vars(self)[one.name] for one in fields(self)}
+        return PartialAttention(**own | fields_)
+
     def require_whole(self) -> None:
         """Raises NotRecordedError where a vector is absent."""
         for name in self.absent:
@@ -78,18 +83,9 @@ class PartialAttention(Attention):
         if not {"value", "output"} & {*self.absent}:
             gaps.append(float(np.abs(self.context(head) - self.output[head]).max()))
         if not {"query", "key"} & {*self.absent}:
-            gaps += gaps_of_steps(self.steps, changed(self, steps={}), head)
+            gaps += gaps_of_steps(self.steps, self.changed(steps={}), head)
         return largest(gaps)
 
     def _require(self, name: VectorName) -> None:
         if name in self.absent:
             raise NotRecordedError(name, self.module or self.name, self.recorded)
-
-
-Record = TypeVar("Record", bound=Attention)
-
-
-def changed(attention: Record, **fields_: Any) -> Record:
-    """The same sub-layer with other fields, whatever is absent of it."""
-    own = {one.name: vars(attention)[one.name] for one in fields(attention)}
-    return type(attention)(**own | fields_)
