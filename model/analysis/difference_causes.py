@@ -25,8 +25,8 @@ from model.trace.trace import Trace
 if TYPE_CHECKING:
     from model.run.model import Model
 
-Numbers = NDArray[Any]
-Hypotheses = Iterator[tuple[str, Numbers]]  # a cause, and what the second run would have by it
+AnyArray = NDArray[Any]
+Hypotheses = Iterator[tuple[str, AnyArray]]  # a cause, and what the second run would have by it
 # Of rotary positions, in models of the hub.
 BASES = (10_000.0, 100_000.0, 160_000.0, 500_000.0, 1_000_000.0, 5_000_000.0, 10_000_000.0)
 EPSILONS = (0.0, 1e-12, 1e-8, 1e-6, 1e-5, 1e-3)
@@ -34,14 +34,14 @@ _LEAST = 32  # numbers that tell a precision by their last bits
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class RunPair:
     """One stage of two runs. room: how far its numbers may lie apart by rounding, of a shape that stretches
     to theirs. expected: what the first run's law makes of what the second run read."""
 
     a: Trace
     b: Trace
-    first: Numbers
-    second: Numbers
+    first: AnyArray
+    second: AnyArray
     room: NDArray[np.floating]
     attention: tuple[Attention, Attention] | None = None
     head: int | None = None
@@ -52,7 +52,7 @@ class Pair:
     shared: BoolArray | None = None  # the cells that are compared; None: all
 
     @property
-    def of_head(self) -> tuple[Numbers, Numbers, NDArray[np.floating]]:
+    def of_head(self) -> tuple[AnyArray, AnyArray, NDArray[np.floating]]:
         """Both matrices, and their room."""
         if self.first.ndim == 2 or self.head is None:
             return self.first, self.second, self.room
@@ -67,11 +67,10 @@ class Pair:
     @property
     def share(self) -> float:
         """The largest difference, as a share of the first run's largest number."""
-        return self.largest / max(
-            float(np.abs(self.first).max(initial=0.0)), np.finfo(np.float32).tiny
-        )
+        most = float(np.abs(self.first).max(initial=0.0))
+        return self.largest / max(most, float(np.finfo(np.float32).tiny))
 
-    def explains(self, made: Numbers) -> bool:
+    def explains(self, made: AnyArray) -> bool:
         """Whether numbers are the second run's, to rounding."""
         if made.shape != self.second.shape:
             return False
@@ -81,7 +80,7 @@ class Pair:
         return bool((near if self.shared is None else near | ~self.shared).all())
 
 
-def cause_of(pair: Pair, stage: Any, model: "Model | None") -> tuple[Any, str | None]:
+def cause_of(pair: RunPair, stage: Any, model: "Model | None") -> tuple[Any, str | None]:
     """The stage at which a difference came about, "rotary" where queries or keys were turned otherwise, and
     its cause; None where no hypothesis holds."""
     for of, tried in (*_TRIED.get(stage, ()), (stage, _rounded)):
@@ -100,7 +99,7 @@ def cause_of(pair: Pair, stage: Any, model: "Model | None") -> tuple[Any, str | 
 # Vectors that a map gives: embeddings, queries, keys, values.
 
 
-def _embedded(pair: Pair) -> Hypotheses:
+def _embedded(pair: RunPair) -> Hypotheses:
     root = math.sqrt(pair.first.shape[1])
     yield "its token vectors are not multiplied by √d_model", pair.first / root
     yield "its token vectors are multiplied by √d_model", pair.first * root
@@ -109,7 +108,7 @@ def _embedded(pair: Pair) -> Hypotheses:
         yield "it read other tokens", pair.second
 
 
-def _positioned(pair: Pair) -> Hypotheses:
+def _positioned(pair: RunPair) -> Hypotheses:
     yield "it adds no positions", np.zeros_like(pair.first)
     for step in (1, 2, -1, -2):
         moved = np.roll(pair.first, -step, 0)
@@ -121,7 +120,7 @@ def _positioned(pair: Pair) -> Hypotheses:
         )
 
 
-def _split_heads(pair: Pair) -> Hypotheses:
+def _split_heads(pair: RunPair) -> Hypotheses:
     """(head, token, d): other ways to cut the numbers of a token into heads."""
     heads, tokens, width = pair.first.shape
     flat = pair.first.transpose(1, 0, 2).reshape(tokens, -1)
@@ -132,7 +131,7 @@ def _split_heads(pair: Pair) -> Hypotheses:
     yield "its heads stand in the reverse order", pair.first[::-1]
 
 
-def _shared_heads(pair: Pair) -> Hypotheses:
+def _shared_heads(pair: RunPair) -> Hypotheses:
     """Keys and values that several heads share, repeated in the other order."""
     heads = len(pair.first)
     for groups in (count for count in range(2, heads) if heads % count == 0):
@@ -152,7 +151,7 @@ def _shared_heads(pair: Pair) -> Hypotheses:
             )
 
 
-def _swapped(pair: Pair) -> Hypotheses:
+def _swapped(pair: RunPair) -> Hypotheses:
     if pair.attention is None:
         return
     one = pair.attention[0]
@@ -162,7 +161,7 @@ def _swapped(pair: Pair) -> Hypotheses:
             yield f"it has the {name} in their place", other
 
 
-def _scaled_vectors(pair: Pair) -> Hypotheses:
+def _scaled_vectors(pair: RunPair) -> Hypotheses:
     first, second = pair.first.astype(np.float64), pair.second.astype(np.float64)
     square = float(np.square(first).sum())
     if not square:
@@ -176,7 +175,7 @@ def _scaled_vectors(pair: Pair) -> Hypotheses:
     yield f"they are multiplied by {words or f'{factor:.6g}'}", first * factor
 
 
-def _biased(pair: Pair) -> Hypotheses:
+def _biased(pair: RunPair) -> Hypotheses:
     """The same vector added to every token: three tokens or more tell it from chance. Where positions turn
     the vectors, it was added before."""
     if pair.first.shape[-2] < 3:
@@ -192,7 +191,7 @@ def _biased(pair: Pair) -> Hypotheses:
     yield cause, pair.first + _turned(np.broadcast_to(constant, apart.shape), wide, pairs)
 
 
-def _by_weights(pair: Pair, stage: Side, model: "Model") -> Hypotheses:
+def _by_weights(pair: RunPair, stage: Side, model: "Model") -> Hypotheses:
     """What the model's own map would give with its matrix transposed."""
     if pair.attention is None:
         return
@@ -204,13 +203,13 @@ def _by_weights(pair: Pair, stage: Side, model: "Model") -> Hypotheses:
         return  # no map of the model gives these vectors
     matrix = np.concatenate([one.matrix for one in maps])  # (H · D, C)
     if matrix.shape[0] == matrix.shape[1]:
-        tokens = range(len(read))
+        tokens = np.arange(len(read))
         mapped = np.split(read @ matrix, attention.heads, axis=1)
         yield (
             "the matrix of the map is transposed",
             np.stack(
                 [
-                    one.linear(rows, tokens) + one.constant(tokens)
+                    np.add(one.linear(rows, tokens), one.constant(tokens))
                     for one, rows in zip(maps, mapped, strict=True)
                 ]
             ),
@@ -220,7 +219,7 @@ def _by_weights(pair: Pair, stage: Side, model: "Model") -> Hypotheses:
 # Rotary positions: each token is turned by its own angles, the first one by none.
 
 
-def _turned_otherwise(pair: Pair) -> Hypotheses:
+def _turned_otherwise(pair: RunPair) -> Hypotheses:
     """Queries and keys, turned back by one way and turned by another."""
     if not _keeps_lengths(pair):
         return
@@ -228,7 +227,7 @@ def _turned_otherwise(pair: Pair) -> Hypotheses:
         yield from _other_turns(pair, pairs, base, width)
 
 
-def _ways(pair: Pair) -> Iterator[tuple[RotaryPairs, float, int]]:
+def _ways(pair: RunPair) -> Iterator[tuple[RotaryPairs, float, int]]:
     """How positions may turn the first run's vectors: which pairs, by which base, how many dimensions. As its
     config says; of a run without one, every usual way."""
     config = pair.a.config
@@ -240,7 +239,7 @@ def _ways(pair: Pair) -> Iterator[tuple[RotaryPairs, float, int]]:
     yield from ((pairs, base, pair.first.shape[-1]) for pairs in ways for base in BASES)
 
 
-def _other_turns(pair: Pair, pairs: RotaryPairs, base: float, width: int) -> Hypotheses:
+def _other_turns(pair: RunPair, pairs: RotaryPairs, base: float, width: int) -> Hypotheses:
     tokens = pair.first.shape[1]
     places = np.arange(tokens, dtype=np.float64)
     angles = pair_angles(places, width, base)
@@ -255,19 +254,19 @@ def _other_turns(pair: Pair, pairs: RotaryPairs, base: float, width: int) -> Hyp
         moved = pair_angles(places + step, width, base)
         cause = f"its rotary positions begin {'later' if step > 0 else 'earlier'} by one"
         yield cause, _turned(plain, moved, pairs)
-    told = _base_told(plain, pair.second, pairs, width)
-    for one in dict.fromkeys((*BASES, *((told,) if told else ()))):
+    turned_by = _base_of(plain, pair.second, pairs, width)
+    for one in dict.fromkeys((*BASES, *((turned_by,) if turned_by else ()))):
         if one != base:
             cause = f"its rotary base is {one:,.6g} instead of {base:,.6g}"
             yield cause, _turned(plain, pair_angles(places, width, one), pairs)
 
 
-def _turned(vectors: Numbers, angles: Wide, pairs: RotaryPairs) -> Wide:
+def _turned(vectors: AnyArray, angles: Wide, pairs: RotaryPairs) -> Wide:
     """Vectors (head, token, d) with their first pairs turned by angles (token, pair)."""
-    return Rotation(angles, pairs).of(vectors.astype(np.float64), range(len(angles)))
+    return Rotation(angles, pairs).of(vectors.astype(np.float64), np.arange(len(angles)))
 
 
-def _base_told(plain: Wide, second: Numbers, pairs: str, width: int) -> float | None:
+def _base_of(plain: Wide, second: AnyArray, pairs: str, width: int) -> float | None:
     """The base by which the second pair of token 1 is turned; None where it does not tell one."""
     count = width // 2
     if count < 2 or plain.shape[1] < 2:
@@ -282,7 +281,7 @@ def _base_told(plain: Wide, second: Numbers, pairs: str, width: int) -> float | 
     return float(f"{base:.4g}") if math.isfinite(base) else None
 
 
-def _keeps_lengths(pair: Pair) -> bool:
+def _keeps_lengths(pair: RunPair) -> bool:
     """Whether vectors keep their lengths, as where they are only turned."""
     if pair.first.ndim != 3 or pair.first.shape[1] < 2:
         return False
@@ -293,7 +292,7 @@ def _keeps_lengths(pair: Pair) -> bool:
     return bool((np.abs(others - lengths) <= allowed).all())
 
 
-def _is_turned(pair: Pair) -> bool:
+def _is_turned(pair: RunPair) -> bool:
     """Whether they are only turned, and token 0 is not."""
     room = np.broadcast_to(pair.room, pair.first.shape)[:, 0]
     return _keeps_lengths(pair) and bool(
@@ -304,13 +303,13 @@ def _is_turned(pair: Pair) -> bool:
 # Scores, masks, weights.
 
 
-def _scaled(pair: Pair) -> Hypotheses:
+def _scaled(pair: RunPair) -> Hypotheses:
     if pair.attention is None:
         return
     one, other = pair.attention
     width, heads = one.query.shape[2], one.heads
     model_width = pair.a.config.d_model if pair.a.config else width * heads
-    scale, said = one.scale, other.scale
+    scale, theirs = one.scale, other.scale
     named = {
         "its scores are not divided by √d_k": 1.0,
         "its scores are divided by √d_k twice": scale / math.sqrt(width),
@@ -320,12 +319,12 @@ def _scaled(pair: Pair) -> Hypotheses:
         "its scores are divided by √d_k, which the first run does not": 1 / math.sqrt(width),
     }
     for cause, factor in named.items():
-        if math.isclose(factor, said, rel_tol=ROUNDINGS * SINGLE * width):
+        if math.isclose(factor, theirs, rel_tol=ROUNDINGS * SINGLE * width):
             yield cause, pair.second
-    yield f"its scores are multiplied by {said:.6g} instead of {scale:.6g}", pair.second
+    yield f"its scores are multiplied by {theirs:.6g} instead of {scale:.6g}", pair.second
 
 
-def _capped(pair: Pair) -> Hypotheses:
+def _capped(pair: RunPair) -> Hypotheses:
     if pair.attention is None:
         return
     caps = [each.cap for each in pair.attention]
@@ -337,7 +336,7 @@ def _capped(pair: Pair) -> Hypotheses:
         yield f"its scores are capped to ±{caps[1]:g} instead of ±{caps[0]:g}", pair.second
 
 
-def _with_bias(pair: Pair) -> Hypotheses:
+def _with_bias(pair: RunPair) -> Hypotheses:
     if pair.attention is None or pair.head is None:
         return
     one, other = pair.attention
@@ -355,7 +354,7 @@ def _with_bias(pair: Pair) -> Hypotheses:
         )
 
 
-def _masked(pair: Pair) -> Hypotheses:
+def _masked(pair: RunPair) -> Hypotheses:
     first, second = pair.first.astype(bool), pair.second.astype(bool)
     queries, keys = first.shape
 
@@ -386,7 +385,7 @@ def _masked(pair: Pair) -> Hypotheses:
         yield f"it hides tokens as padding: {named}", made.astype(np.float32)
 
 
-def _weighted(pair: Pair) -> Hypotheses:
+def _weighted(pair: RunPair) -> Hypotheses:
     """(query, key) of one head: other ways from scores to weights."""
     if pair.attention is None or pair.head is None:
         return
@@ -422,7 +421,7 @@ def _weighted(pair: Pair) -> Hypotheses:
         yield cause, softmax(given)
 
 
-def _mixed(pair: Pair) -> Hypotheses:
+def _mixed(pair: RunPair) -> Hypotheses:
     """(head, query, d_v): other outputs of the same weights and values."""
     if pair.attention is None:
         return
@@ -450,7 +449,7 @@ def _mixed(pair: Pair) -> Hypotheses:
 # Norms, feed-forwards, the stream, the logits.
 
 
-def _normed_otherwise(pair: Pair) -> Hypotheses:
+def _normed_otherwise(pair: RunPair) -> Hypotheses:
     """What the second run's norm read, by other laws."""
     if pair.norms is None:
         return
@@ -492,7 +491,7 @@ def _normed_otherwise(pair: Pair) -> Hypotheses:
     yield "its norm has other γ and β", own * other.gamma + other.beta
 
 
-def _placed_otherwise(pair: Pair, one: NormRecord, other: NormRecord) -> Hypotheses:
+def _placed_otherwise(pair: RunPair, one: NormRecord, other: NormRecord) -> Hypotheses:
     """A norm that stands before its sub-layer in one run, and on the sum in the other."""
     if pair.before is None:
         return
@@ -504,7 +503,7 @@ def _placed_otherwise(pair: Pair, one: NormRecord, other: NormRecord) -> Hypothe
         yield "its norm stands before the sub-layer instead of after it", pair.second
 
 
-def _activated(pair: Pair) -> Hypotheses:
+def _activated(pair: RunPair) -> Hypotheses:
     """Other activations of what the second run's first map gave."""
     if pair.feeds is None:
         return
@@ -520,7 +519,7 @@ def _activated(pair: Pair) -> Hypotheses:
     yield "it has no activation", other.before
 
 
-def _summed(pair: Pair) -> Hypotheses:
+def _summed(pair: RunPair) -> Hypotheses:
     if pair.before is None:
         return
     first, second = (x.astype(np.float64) for x in pair.before)
@@ -530,7 +529,7 @@ def _summed(pair: Pair) -> Hypotheses:
     yield "it adds what the sub-layer wrote twice", first + 2 * written
 
 
-def _output_of_model(pair: Pair) -> Hypotheses:
+def _output_of_model(pair: RunPair) -> Hypotheses:
     first, second = pair.first.astype(np.float64), pair.second.astype(np.float64)
     for cap in (30.0, 50.0):
         yield f"its logits are capped to ±{cap:g}", cap * np.tanh(first / cap)
@@ -539,8 +538,8 @@ def _output_of_model(pair: Pair) -> Hypotheses:
     yield f"its logits are multiplied by {factor:.6g}", first * factor
 
 
-def _rounded(pair: Pair) -> Hypotheses:
-    """Numbers of a lower precision: they have no more digits, and lie as near as that allows."""
+def _rounded(pair: RunPair) -> Hypotheses:
+    """AnyArray of a lower precision: they have no more digits, and lie as near as that allows."""
     second = pair.second.astype(np.float64)
     if second.size < _LEAST or np.array_equal(second, np.rint(second)):
         return
@@ -571,7 +570,7 @@ def _kept_in(numbers: Wide, name: str) -> bool:
     return bool((np.abs(numbers - kept) <= ROUNDINGS * SINGLE * lengths).all())
 
 
-Tried = Callable[[Pair], Hypotheses]
+Tried = Callable[[RunPair], Hypotheses]
 _MAPPED: tuple[Tried, ...] = (_split_heads, _shared_heads, _swapped, _biased, _scaled_vectors)
 _TRIED: dict[str, tuple[tuple[str, Tried], ...]] = {
     "embedding": (("embedding", _embedded), ("embedding", _scaled_vectors)),

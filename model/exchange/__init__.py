@@ -8,7 +8,7 @@ write(trace, "cache.safetensors", "transformer_lens")
 ```
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,11 +28,11 @@ from model.trace.unproven import WORDS
 
 __all__ = ["ENDINGS", "FORMATS", "read", "write"]
 
-Given = str | Path | BinaryIO | Mapping[str, Any] | tuple[Any, ...] | list[Any]
+GivenNumbers = str | Path | BinaryIO | Mapping[str, Any] | tuple[Any, ...] | list[Any]
 
 
 def read(
-    file_or_mapping: Given,
+    file_or_mapping: GivenNumbers,
     format: FormatName | None = None,
     tokens: GivenTokens | None = None,
     *,
@@ -82,8 +82,9 @@ def read(
             return read_trace(raw)
         arrays = arrays_in(name, raw)
     arrays = {str(name): array for name, array in arrays.items()}
-    chosen = format or next((name for name, one in FORMATS.items() if one.fits(arrays)), None)
-    if chosen not in FORMATS:
+    fitting: Iterator[FormatName] = (name for name, one in FORMATS.items() if one.fits(arrays))
+    chosen = format or next(fitting, None)
+    if chosen is None or chosen not in FORMATS:
         listed = ", ".join(sorted(arrays)[:3])
         raise ValueError(
             f"There is no attention under these names: {listed}. Known are "

@@ -16,7 +16,7 @@ from model.system.files import ABSENT, bytes_text, open_file
 from model.system.settings import MEGABYTE, settings
 from model.trace.array_file import strict_json
 
-Arrays = Mapping[str, Any]  # of numpy or PyTorch, by name
+GivenArrays = Mapping[str, Any]  # of numpy or PyTorch, by name
 ENDINGS = (".safetensors", ".npz", ".pt", ".pth")
 _KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4",
           "BOOL": "?", "U8": "u1"}  # fmt: skip
@@ -41,7 +41,7 @@ def content(file: "str | Path | BinaryIO") -> tuple[str, bytes]:
     return Path(str(getattr(file, "name", "file"))).name, _bounded(file, size)
 
 
-def arrays_in(name: str, raw: bytes) -> Arrays:
+def arrays_in(name: str, raw: bytes) -> GivenArrays:
     """The arrays of a file, by the ending of its name. Raises ValueError, with a sentence, for a file of
     another kind, or whose content is not what its name says."""
     readers = {".npz": _npz, ".safetensors": _safetensors, ".pt": _pt, ".pth": _pt}
@@ -65,7 +65,7 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     match path.suffix:
         case ".npz":
             with path.open("wb") as file:
-                np.savez(file, **{name: array for name, array in arrays.items()})
+                np.savez(file, allow_pickle=False, **arrays)
         case ".safetensors":
             path.write_bytes(_as_safetensors(arrays))
         case ".pt" | ".pth":
@@ -105,13 +105,13 @@ def _unpacked(raw: bytes) -> None:
         )
 
 
-def _npz(raw: bytes) -> Arrays:
+def _npz(raw: bytes) -> GivenArrays:
     _unpacked(raw)
     with np.load(io.BytesIO(raw), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
 
-def _pt(raw: bytes) -> Arrays:
+def _pt(raw: bytes) -> GivenArrays:
     """PyTorch's own reader of tensors: it builds nothing else than tensors, lists and dicts."""
     import pickle
 
@@ -129,7 +129,7 @@ def _pt(raw: bytes) -> Arrays:
     return {str(name): tensor for name, tensor in loaded.items()}
 
 
-def _safetensors(raw: bytes) -> Arrays:
+def _safetensors(raw: bytes) -> GivenArrays:
     length = int.from_bytes(raw[:8], "little")
     if not 2 <= length <= min(_MOST_HEADER, len(raw) - 8):
         raise ValueError("its header is longer than the file, or than a header may be")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from model.exchange.files import Arrays
+from model.exchange.files import GivenArrays
 from model.exchange.layers import GivenLayer, one_text, precision_of, vectors_by_head
 from model.nn.config import Stack
 from model.nn.places import Place
@@ -51,8 +51,8 @@ class ExchangeFormat:
     """
 
     title: str
-    fits: Callable[[Arrays], bool]
-    reads: Callable[[Arrays, int, float | None], GivenRun]
+    fits: Callable[[GivenArrays], bool]
+    reads: Callable[[GivenArrays, int, float | None], GivenRun]
     writes: Callable[[Trace], Mapping[str, NDArray[Any]]]
 
 
@@ -64,17 +64,16 @@ _VECTOR_HOOKS = {"query": ("attn.hook_rot_q", "attn.hook_q"), "key": ("attn.hook
 _CELL_HOOKS = {"scores": "attn.hook_attn_scores", "weights": "attn.hook_pattern"}
 
 
-def _of_transformer_lens(arrays: Arrays, batch: int, scale: float | None) -> GivenRun:
+def _of_transformer_lens(arrays: GivenArrays, batch: int, scale: float | None) -> GivenRun:
     blocks: dict[int, dict[str, Any]] = {}
     for name, array in arrays.items():
         if matched := _BLOCK.fullmatch(name):
             blocks.setdefault(int(matched[1]), {})[matched[2]] = array
     layers = []
     for number, hooks in sorted(blocks.items()):
-        kept: dict[str, Array] = {}
+        kept: dict[str, Any] = {}
         for field, names in _VECTOR_HOOKS.items():
-            name = next((one for one in names if one in hooks), None)
-            if name is not None:
+            for name in [one for one in names if one in hooks][:1]:
                 kept[field] = _heads_first(hooks[name], f"blocks.{number}.{name}", batch)
         for field, name in _CELL_HOOKS.items():
             if name in hooks:
@@ -163,7 +162,7 @@ _PARTS = {"q_proj": "query", "query": "query", "k_proj": "key", "key": "key", "v
           "value": "value"}  # fmt: skip
 
 
-def _of_nnsight(arrays: Arrays, batch: int, scale: float | None) -> GivenRun:
+def _of_nnsight(arrays: GivenArrays, batch: int, scale: float | None) -> GivenRun:
     modules: dict[tuple[int, str], dict[str, Any]] = {}
     for path, saved in arrays.items():
         matched = _path(path)
@@ -182,7 +181,7 @@ def _of_nnsight(arrays: Arrays, batch: int, scale: float | None) -> GivenRun:
         if "weights" not in kept:
             continue
         weights = one_text(kept["weights"], f"the weights of {module}", 3, batch)
-        vectors = dict(_projected(kept, module, len(weights), batch))
+        vectors: dict[str, Any] = dict(_projected(kept, module, len(weights), batch))
         precision = precision_of(*kept.values())
         layers.append(
             GivenLayer(number, module, weights=weights, **vectors, scale=scale, precision=precision)
@@ -240,7 +239,7 @@ _ATTENTIONS: Mapping[str, tuple[Stack | None, bool]] = {
 _NUMBERED = re.compile(r"((?:encoder_|decoder_|cross_)?attentions)\.(\d+)", re.ASCII)
 
 
-def _of_huggingface(arrays: Arrays, batch: int, scale: float | None) -> GivenRun:
+def _of_huggingface(arrays: GivenArrays, batch: int, scale: float | None) -> GivenRun:
     layers = []
     for name, given in arrays.items():
         numbered = _NUMBERED.fullmatch(name)
@@ -300,8 +299,8 @@ _DUMPED = re.compile(r"(?:.*\.)?(\d+)\.(?:.*\.)?(q|k|v|out|query|key|value|outpu
 _DUMPS = {"q": "query", "k": "key", "v": "value", "out": "output"}
 
 
-def _of_vllm(arrays: Arrays, batch: int, scale: float | None) -> GivenRun:
-    layers: dict[int, dict[str, Array]] = {}
+def _of_vllm(arrays: GivenArrays, batch: int, scale: float | None) -> GivenRun:
+    layers: dict[int, dict[str, Any]] = {}
     for name, given in arrays.items():
         matched = _DUMPED.fullmatch(name)
         if matched is not None:
@@ -349,7 +348,7 @@ def _of_one_stack(trace: Trace) -> tuple[Any, ...]:
     return trace.attention
 
 
-def _saves_weights(arrays: Arrays) -> bool:
+def _saves_weights(arrays: GivenArrays) -> bool:
     """Whether some module path of attention has a tensor of four axes, alone or among others."""
     for path, saved in arrays.items():
         saved = getattr(saved, "output", saved)
@@ -363,7 +362,7 @@ def _path(path: str) -> "re.Match[str] | None":
     return _PATH.fullmatch(path.replace("[", ".").replace("]", ""))
 
 
-FORMATS: Mapping[str, ExchangeFormat] = {
+FORMATS: Mapping[FormatName, ExchangeFormat] = {
     "transformer_lens": ExchangeFormat(
         "a cache of TransformerLens",
         lambda names: any(".attn.hook_" in name for name in names),

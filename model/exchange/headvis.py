@@ -99,20 +99,20 @@ def _head(file: Path) -> list[dict[str, Any]]:
 
 
 def _fits(text: Any) -> bool:
-    if not isinstance(text, dict):
-        return False
-    tokens, at, values = (
-        text.get(name) for name in ("tokens", "attention_indices", "attention_values")
-    )
-    if not all(isinstance(one, list) for one in (tokens, at, values)) or not tokens:
-        return False
-    fits = len(at) == len(values) and all(isinstance(one, str) for one in tokens)  # type: ignore[arg-type]
-    places = all(type(one) is int and 0 <= one < len(tokens) ** 2 for one in at)  # type: ignore[union-attr,arg-type]
-    return (
-        fits
-        and places
-        and all(isinstance(one, int | float) and 0 <= one <= 1.001 for one in values)
-    )  # type: ignore[union-attr]
+    """Whether each place of a text's weights is one of its cells, and each weight a share."""
+    match text:
+        case {
+            "tokens": [_, *_] as tokens,
+            "attention_indices": list(places),
+            "attention_values": list(values),
+        } if len(places) == len(values):
+            cells = len(tokens) ** 2
+            return (
+                all(isinstance(one, str) for one in tokens)
+                and all(type(one) is int and 0 <= one < cells for one in places)
+                and all(isinstance(one, int | float) and 0 <= one <= 1.001 for one in values)
+            )
+    return False
 
 
 def _run(files: Sequence[Path], texts: Sequence[Mapping[str, Any]]) -> GivenRun:

@@ -11,7 +11,7 @@ from model.nn.config import Stack
 from model.nn.places import Kind, Place
 from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.given import MASKED_BELOW, is_look_ahead, plain_numbers
-from model.trace.partial import VECTORS, PartialAttention, VectorName
+from model.trace.partial import VECTORS, AttentionVector, PartialAttention
 from model.trace.precision import HALVES, SINGLE, score_rounding, weight_rounding
 from model.trace.records import Attention, largest
 
@@ -64,7 +64,7 @@ def record(given: GivenLayer) -> Attention:
     heads, queries, keys = _sizes(given)
     mask, doubts = _mask(given, queries, keys)
     looks_back = mask is None or is_look_ahead(mask) or (queries == 1 and mask.all())
-    by_rule = looks_back and queries == keys
+    by_rule = bool(looks_back and queries == keys)
     if mask is None:
         mask = np.tri(queries, keys, keys - queries, dtype=bool)
     kind: Kind = "cross" if given.crosses else "causal" if looks_back else "self"
@@ -134,12 +134,12 @@ def _mask(given: GivenLayer, queries: int, keys: int) -> tuple[BoolArray | None,
         allowed = (
             given.weights > 0
         )  # a weight that rounds to 0 shows as masked; the future is told apart
-        seen = allowed.any(0)
-        if not np.triu(seen, keys - queries + 1).any():
+        of_any = allowed.any(0)
+        if not np.triu(of_any, keys - queries + 1).any():
             allowed = np.broadcast_to(
                 np.tri(queries, keys, keys - queries, dtype=bool), allowed.shape
             )
-        elif (given.weights.max(-1) > 0).all() and seen.all():
+        elif (given.weights.max(-1) > 0).all() and of_any.all():
             allowed = np.ones_like(allowed)
     else:
         return None, [] if queries == 1 else [_NO_MASK]
@@ -186,7 +186,7 @@ def _checked(made: PartialAttention, doubts: list[str], precision: float) -> Att
         bare = made.changed(steps={})
         gap = largest(_apart(made, bare, head, precision) for head in range(made.heads))
         if not gap <= 1:
-            without: tuple[VectorName, ...] = ("query", "key", *made.absent)
+            without: tuple[AttentionVector, ...] = ("query", "key", *made.absent)
             of_query, of_key, value = made.vectors
             no_key = np.zeros((made.heads, of_key.shape[1], 0), np.float32)
             vectors = of_query[:, :, :0], no_key, value

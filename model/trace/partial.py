@@ -10,8 +10,8 @@ from model.trace.arrays import Array
 from model.trace.records import Attention, gaps_of_steps, largest
 from model.trace.unproven import NotShownError
 
-VectorName = Literal["query", "key", "value", "output"]
-VECTORS: tuple[VectorName, ...] = ("query", "key", "value", "output")
+AttentionVector = Literal["query", "key", "value", "output"]
+VECTORS: tuple[AttentionVector, ...] = ("query", "key", "value", "output")
 
 
 class NotRecordedError(NotShownError):
@@ -31,7 +31,7 @@ class PartialAttention(Attention):
     what is neither raises NotRecordedError.
     """
 
-    absent: tuple[VectorName, ...] = ()
+    absent: tuple[AttentionVector, ...] = ()
 
     @property
     def query(self) -> Array:
@@ -48,7 +48,7 @@ class PartialAttention(Attention):
         self._require("value")
         return super().value
 
-    @property
+    @property  # type: ignore[misc]  # a field of the whole record
     def output(self) -> Array:
         self._require("output")
         output: Array = vars(self)["output"]
@@ -86,6 +86,6 @@ class PartialAttention(Attention):
             gaps += gaps_of_steps(self.steps, self.changed(steps={}), head)
         return largest(gaps)
 
-    def _require(self, name: VectorName) -> None:
+    def _require(self, name: AttentionVector) -> None:
         if name in self.absent:
             raise NotRecordedError(name, self.module or self.name, self.recorded)

@@ -63,12 +63,12 @@ def test_each_fault_of_an_exercise_is_found_with_its_cause(
     x = vectors()
     reference = capture(exercise(turns=turns), x)
     assert first_difference(reference, capture(exercise(turns=turns), x)) is None
-    found = first_difference(reference, capture(exercise(kind, turns=turns), x))
-    assert found is not None
-    assert (found.stage, found.place) == (fault[0], "decoder.0.self")
-    assert found.cause is not None
-    assert fault[1] in found.cause
-    assert found.difference == abs(found.first - found.second) > found.rounding
+    parting = first_difference(reference, capture(exercise(kind, turns=turns), x))
+    assert parting is not None
+    assert (parting.stage, parting.place) == (fault[0], "decoder.0.self")
+    assert parting.cause is not None
+    assert fault[1] in parting.cause
+    assert parting.difference == abs(parting.first - parting.second) > parting.rounding
 
 
 def no_bias(which: str) -> Change:
@@ -115,12 +115,12 @@ PLANTED: Mapping[str, tuple[str, Change, dict[str, Any], str, str, str]] = {
 @each("fault", PLANTED)
 def test_each_fault_of_a_model_is_found_with_its_cause(fault: str) -> None:
     name, change, config, stage, place, cause = PLANTED[fault]
-    found = first_difference(run(loaded(name), record="full"), faulty(name, change, **config))
-    assert found is not None
-    assert (found.stage, found.place) == (stage, place)
-    assert found.cause is not None
-    assert cause in found.cause
-    assert cause in found.sentence
+    parting = first_difference(run(loaded(name), record="full"), faulty(name, change, **config))
+    assert parting is not None
+    assert (parting.stage, parting.place) == (stage, place)
+    assert parting.cause is not None
+    assert cause in parting.cause
+    assert cause in parting.sentence
 
 
 @each("which", ["query", "key", "value"])
@@ -131,21 +131,21 @@ def test_a_transposed_matrix_is_told_with_the_model_at_hand(which: str, name: st
         weight.copy_(weight.T.clone())
 
     own, other = run(loaded(name), record="full"), faulty(name, transposed)
-    found = first_difference(own, other, model=loaded(name))
-    assert found is not None
-    assert (found.stage, found.place) == (which, "decoder.1.self")
-    assert found.cause == "the matrix of the map is transposed"
+    parting = first_difference(own, other, model=loaded(name))
+    assert parting is not None
+    assert (parting.stage, parting.place) == (which, "decoder.1.self")
+    assert parting.cause == "the matrix of the map is transposed"
     alone = first_difference(own, other)
     assert alone is not None
     assert alone.cause is None
 
 
 def test_a_difference_that_nothing_explains_has_no_cause() -> None:
-    found = first_difference(run(loaded("gpt"), record="full"), faulty("gpt", drowned))
-    assert found is not None
-    assert found.stage == "stream"
-    assert found.cause is None
-    assert "no cause that was tried explains it" in found.sentence
+    parting = first_difference(run(loaded("gpt"), record="full"), faulty("gpt", drowned))
+    assert parting is not None
+    assert parting.stage == "stream"
+    assert parting.cause is None
+    assert "no cause that was tried explains it" in parting.sentence
 
 
 @each(("written", "stage", "cause"), [(capped, "capped", "not capped"), (sinks, "weights", "sink")])
@@ -156,11 +156,11 @@ def test_a_cap_or_a_sink_that_is_left_out_is_told(written: Any, stage: str, caus
     modules = [OwnAttention(one) for one in (written, plain)]
     modules[1].load_state_dict(modules[0].state_dict())
     x = torch.randn(1, 7, 16)
-    found = first_difference(*(capture(module, x) for module in modules))
-    assert found is not None
-    assert found.stage == stage
-    assert found.cause is not None
-    assert cause in found.cause
+    parting = first_difference(*(capture(module, x) for module in modules))
+    assert parting is not None
+    assert parting.stage == stage
+    assert parting.cause is not None
+    assert cause in parting.cause
 
 
 @each(
@@ -172,20 +172,20 @@ def test_a_softmax_over_the_wrong_axis_is_told_from_its_weights(axis: int, cause
     scores = torch.tensor(np.stack([trace.attention[0].masked(head) for head in range(3)]))
     weights = scores.softmax(axis)[None]
     rest = [torch.tensor(one.weights())[None] for one in trace.attention[1:]]
-    found = first_difference(trace, read((weights.nan_to_num(), *rest)))
-    assert found is not None
-    assert (found.stage, found.place) == ("weights", "decoder.0.self")
-    assert found.cause is not None
-    assert cause in found.cause
+    parting = first_difference(trace, read((weights.nan_to_num(), *rest)))
+    assert parting is not None
+    assert (parting.stage, parting.place) == ("weights", "decoder.0.self")
+    assert parting.cause is not None
+    assert cause in parting.cause
 
 
 def test_a_head_that_is_left_out_is_the_first_difference() -> None:
     model = loaded("gpt")
     ablated = Intervention(ablated=frozenset({("decoder.1.self", 2)}))
-    found = first_difference(run(model), run(model, ablated))
-    assert found is not None
-    assert (found.stage, found.place, found.head) == ("output", "decoder.1.self", 2)
-    assert found.cause == "its outputs are zero: the head was left out"
+    parting = first_difference(run(model), run(model, ablated))
+    assert parting is not None
+    assert (parting.stage, parting.place, parting.head) == ("output", "decoder.1.self", 2)
+    assert parting.cause == "its outputs are zero: the head was left out"
 
 
 def stock(model: Model, trace: Trace) -> tuple[Any, dict[str, torch.Tensor]]:
@@ -220,10 +220,10 @@ def test_the_library_is_found_to_add_falcons_biases_twice() -> None:
     model = hub_models.loaded("falcon, ALiBi")
     trace = hub_models.traced(model)
     module, fed = stock(model, trace)
-    found = first_difference(trace, capture(module, **fed))
-    assert found is not None
-    assert (found.stage, found.place) == ("biased", "decoder.0.self")
-    assert found.cause == "it adds its biases twice"
+    parting = first_difference(trace, capture(module, **fed))
+    assert parting is not None
+    assert (parting.stage, parting.place) == ("biased", "decoder.0.self")
+    assert parting.cause == "it adds its biases twice"
 
 
 @each("kind", ["bfloat16", "float16"])

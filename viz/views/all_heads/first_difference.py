@@ -9,15 +9,11 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from model.analysis.differences import (
-    ComparedStage,
-    FirstDifference,
-    first_difference,
-    precision_by_layer,
-)
+from model.analysis.differences import FirstDifference, first_difference, precision_by_layer
+from model.analysis.stage_comparison import ComparedStage
 from model.exchange import read
 from model.nn.intervention import Intervention
-from model.nn.places import head_label
+from model.nn.places import Place, head_label
 from model.system.settings import settings
 from model.trace.records import Token
 from model.trace.trace import Trace
@@ -84,10 +80,10 @@ def first_difference_of(look: Look) -> Panel:
         other = _file(look) if chosen == FILE else _copy(look, faults[chosen])
         if other is None:
             return Panel("all-heads-difference", picture=partial(st.info, _HOW))
-        found = first_difference(look.trace, other, model=look.model if look.model.runs else None)
+        parting = first_difference(look.trace, other, model=look.model if look.model.runs else None)
     except ValueError as refusal:
         return Panel("all-heads-difference", picture=partial(st.warning, plain(str(refusal))))
-    return _panel(look, other, found, "the file" if chosen == FILE else "the copy")
+    return _panel(look, other, parting, "the file" if chosen == FILE else "the copy")
 
 
 _HOW = (
@@ -113,32 +109,33 @@ def _file(look: Look) -> Trace | None:
     return None if file is None else read(file)
 
 
-def _panel(look: Look, other: Trace, found: FirstDifference | None, name: str) -> Panel:
+def _panel(look: Look, other: Trace, parting: FirstDifference | None, name: str) -> Panel:
     table = _table(look.trace, other)
     panel = Panel("all-heads-difference", below=[Caption(_BOUND)])
-    if found is None:
+    if parting is None:
         largest = float(precision_by_layer(look.trace, other)["share"].max())
         words = (
             f"No number of {name} differs beyond rounding, in any stage that both recorded. The largest "
             f"difference is {difference(largest)} of the largest number of its stage."
         )
         return replace(panel, table=table, picture=partial(st.success, words))
-    place = f"`{found.place}`"
-    if found.head is not None:
-        place = head_label((found.place, found.head))
+    place = f"`{parting.place}`"
+    if parting.head is not None:
+        place = head_label((parting.place, parting.head))
     why = "Nothing that was tried explains it."
-    if found.cause is not None:
-        why = f"Cause: **{plain(found.cause)}**."
+    if parting.cause is not None:
+        why = f"Cause: **{plain(parting.cause)}**."
     *others, last = (
         Panel(f"all-heads-difference-{at}", picture=figure)
-        for at, figure in enumerate(_pictures(look.trace, found, name))
+        for at, figure in enumerate(_pictures(look.trace, parting, name))
     )
     return replace(
         panel,
         look_for=(
-            f"The two runs part at the **{WORDS.get(found.stage, found.stage)}** of {place}: "
-            f"{_cell(look.trace, found)}, is {number(found.first)} here, {number(found.second)} in {name}. "
-            f"Rounding explains a difference of {difference(found.rounding)} there. {why}"
+            f"The two runs part at the **{WORDS.get(parting.stage, parting.stage)}** of {place}: "
+            f"{_cell(look.trace, parting)} is {number(parting.first)} here and "
+            f"{number(parting.second)} in {name}. Rounding explains a difference of "
+            f"{difference(parting.rounding)} there. {why}"
         ),
         picture=Columns([*others, replace(last, table=table)]),
     )
@@ -147,7 +144,7 @@ def _panel(look: Look, other: Trace, found: FirstDifference | None, name: str) -
 _BOUND = (
     "All stages of both runs are compared in the order of execution. How far two equal computations may lie "
     "apart follows from the precision of both, the sizes of the numbers, and how far apart the numbers are "
-    "that a stage reads. The cause is found by trying: a mistake is made on purpose in this run's numbers, "
+    "that a stage reads. The cause is parting by trying: a mistake is made on purpose in this run's numbers, "
     "and it is the cause where that gives the other run's numbers to rounding."
 )
 
@@ -168,22 +165,21 @@ def _table(trace: Trace, other: Trace) -> Table | None:
     )
 
 
-def _tokens(trace: Trace, found: FirstDifference) -> tuple[Sequence[Token], Sequence[Token]]:
+def _tokens(trace: Trace, parting: FirstDifference) -> tuple[Sequence[Token], Sequence[Token]]:
     """The tokens of the rows, and of the columns where those are keys."""
-    attention = next((one for one in trace.attention if one.name == found.place), None)
+    attention = next((one for one in trace.attention if one.name == parting.place), None)
     if attention is None:
-        stack = "encoder" if found.place.startswith("encoder") else "decoder"
-        return trace.tokens_of(stack), ()
+        return trace.tokens_of(Place.named(parting.place).stack), ()
     queries, keys = trace.queries_of(attention), trace.keys_of(attention)
-    if found.stage in CELLS:
+    if parting.stage in CELLS:
         return queries, keys
-    return (keys if found.stage in ("key", "value") else queries), ()
+    return (keys if parting.stage in ("key", "value") else queries), ()
 
 
-def _cell(trace: Trace, found: FirstDifference) -> str:
+def _cell(trace: Trace, parting: FirstDifference) -> str:
     """Where the number stands, in Markdown."""
-    rows, keys = _tokens(trace, found)
-    row, column = found.cell
+    rows, keys = _tokens(trace, parting)
+    row, column = parting.cell
     if keys:
         return (
             f"that of query {bold_token(rows[row].text, row)} and key "
@@ -192,11 +188,11 @@ def _cell(trace: Trace, found: FirstDifference) -> str:
     return f"dimension {column} of token {bold_token(rows[row].text, row)}"
 
 
-def _pictures(trace: Trace, found: FirstDifference, name: str) -> Sequence[go.Figure]:
+def _pictures(trace: Trace, parting: FirstDifference, name: str) -> Sequence[go.Figure]:
     """This run, the other one and the difference, on one scale, with a frame around the cell."""
-    tokens, keys = _tokens(trace, found)
-    first, second, _ = found.pair.of_head
-    row, column = found.cell
+    tokens, keys = _tokens(trace, parting)
+    first, second, _ = parting.pair.of_head
+    row, column = parting.cell
     start = 0
     if keys:
         columns = Axis("key", [token.text for token in keys])
@@ -207,7 +203,7 @@ def _pictures(trace: Trace, found: FirstDifference, name: str) -> Sequence[go.Fi
         shown = [str(at) for at in range(start, start + first.shape[1])]
         columns = Axis("dimension", shown, tokens=False)
     rows = Axis("query" if keys else "token", [token.text for token in tokens])
-    quantity = QUANTITIES.get(found.stage, "stream")
+    quantity = QUANTITIES.get(parting.stage, "stream")
     limit = float(max(np.abs(first).max(), np.abs(second).max())) or 1.0
     apart = second.astype(np.float64) - first
     parts: tuple[tuple[Matrix, QuantityName, str, float | None], ...] = (
