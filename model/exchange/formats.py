@@ -56,19 +56,31 @@ class ExchangeFormat:
     writes: Callable[[Trace], Mapping[str, NDArray[Any]]]
 
 
-# TransformerLens (HookedTransformer): `run_with_cache`. Axes: batch, pos, head_index, d_head.
+# TransformerLens: `run_with_cache`, of its own models and, from version 3 on, of bridges to others, which
+# name some numbers otherwise. Axes: batch, pos, head_index, d_head.
 
 _BLOCK = re.compile(r"blocks\.(\d+)\.(.+)", re.ASCII)
 _VECTOR_HOOKS = {"query": ("attn.hook_rot_q", "attn.hook_q"), "key": ("attn.hook_rot_k", "attn.hook_k"),
                  "value": ("attn.hook_v",), "output": ("attn.hook_z",)}  # fmt: skip
 _CELL_HOOKS = {"scores": "attn.hook_attn_scores", "weights": "attn.hook_pattern"}
+_OF_BRIDGES = {
+    "attn.q.hook_out": "attn.hook_q", "attn.k.hook_out": "attn.hook_k",
+    "attn.v.hook_out": "attn.hook_v", "attn.o.hook_in": "attn.hook_z", "hook_in": "hook_resid_pre",
+    "ln2.hook_in": "hook_resid_mid", "hook_out": "hook_resid_post", "mlp.hook_out": "hook_mlp_out",
+}  # fmt: skip
+_HEADS = 4  # axes of vectors that are split into heads
 
 
 def _of_transformer_lens(arrays: GivenArrays, batch: int, scale: float | None) -> GivenRun:
     blocks: dict[int, dict[str, Any]] = {}
     for name, array in arrays.items():
-        if matched := _BLOCK.fullmatch(name):
+        if (matched := _BLOCK.fullmatch(name)) and array is not None:
             blocks.setdefault(int(matched[1]), {})[matched[2]] = array
+    for hooks in blocks.values():
+        for name, usual in _OF_BRIDGES.items():
+            split = usual.startswith("hook") or getattr(hooks.get(name), "ndim", 0) == _HEADS
+            if name in hooks and usual not in hooks and split:
+                hooks[usual] = hooks[name]
     layers = []
     for number, hooks in sorted(blocks.items()):
         kept: dict[str, Any] = {}
@@ -84,7 +96,9 @@ def _of_transformer_lens(arrays: GivenArrays, batch: int, scale: float | None) -
             layers.append(GivenLayer(number, module, **kept, scale=scale, precision=precision))
 
     def plain(name: str) -> Array:
-        return read_only(one_text(arrays[name], name, 2, batch))
+        matched = _BLOCK.fullmatch(name)
+        given = arrays[name] if matched is None else blocks[int(matched[1])][matched[2]]
+        return read_only(one_text(given, name, 2, batch))
 
     embeds = {"tokens": "hook_embed", "positions": "hook_pos_embed"}
     mlp = ("mlp.hook_pre", "mlp.hook_post")

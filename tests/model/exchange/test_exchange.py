@@ -86,6 +86,24 @@ def test_a_cache_of_transformer_lens_is_the_same_run(name: str) -> None:
         _ = other.norms[0]
 
 
+def test_a_cache_of_a_bridge_is_read_by_its_own_names() -> None:
+    """`hook_aliases` of transformer_lens.model_bridge: some have other names, and some are None."""
+    names = {"attn.hook_q": "attn.q.hook_out", "attn.hook_k": "attn.k.hook_out",
+             "attn.hook_v": "attn.v.hook_out", "attn.hook_z": "attn.o.hook_in",
+             "hook_resid_pre": "hook_in", "hook_resid_mid": "ln2.hook_in",
+             "hook_resid_post": "hook_out"}  # fmt: skip
+    trace = run(loaded("gpt"))
+    cache: dict[str, Any] = {"blocks.0.attn.hook_attn_in": None}
+    for name, array in transformer_lens_cache(trace).items():
+        hook = name.removeprefix(".".join(name.split(".")[:2]) + ".")
+        cache[name.removesuffix(hook) + names.get(hook, hook)] = array
+    other = read(cache)
+    np.testing.assert_array_equal(other.streams["decoder"], trace.streams["decoder"])
+    assert first_difference(trace, other) is None
+    flat = cache["blocks.0.attn.o.hook_in"].flatten(2)  # as where no heads are cut
+    assert read(cache | {"blocks.0.attn.o.hook_in": flat}).attention[0].doubt == ""
+
+
 def test_a_cache_object_and_another_text_of_the_batch_are_read() -> None:
     cache = transformer_lens_cache(run(loaded("gpt")))
     both = {
