@@ -60,19 +60,21 @@ class RunPair:
         return self.first[self.head], self.second[self.head], whole[self.head]
 
     @cached_property
-    def largest(self) -> float:
-        """The largest difference."""
-        return float(np.abs(self.second.astype(np.float64) - self.first).max(initial=0.0))
+    def largest(self) -> tuple[float, float]:
+        """The largest difference, and how far rounding may move that cell."""
+        apart = np.abs(self.second.astype(np.float64) - self.first)
+        at = np.unravel_index(int(apart.argmax()), apart.shape)
+        return float(apart[at]), float(np.broadcast_to(self.room, apart.shape)[at])
 
     @property
     def share(self) -> float:
         """The largest difference, as a share of the first run's largest number."""
         most = float(np.abs(self.first).max(initial=0.0))
-        return self.largest / max(most, float(np.finfo(np.float32).tiny))
+        return self.largest[0] / max(most, float(np.finfo(np.float32).tiny))
 
     def explains(self, made: AnyArray) -> bool:
-        """Whether numbers are the second run's, to rounding."""
-        if made.shape != self.second.shape:
+        """Whether numbers are the second run's, to rounding, and not the first one's too."""
+        if made.shape != self.second.shape or (np.abs(made - self.first) <= self.room).all():
             return False
         most = float(np.abs(self.first).max(initial=0.0)) or 1.0
         grown = max(1.0, float(np.abs(made).max(initial=0.0)) / most)

@@ -65,21 +65,24 @@ def precision_by_layer(a: Trace, b: Trace) -> pd.DataFrame:
     """Every stage of both runs in order, such as those of a model and of its quantized twin.
 
     Columns: place, stage, head, difference (the largest), share (of the largest number of the stage),
-    rounding, beyond. Raises ValueError as `first_difference`.
+    rounding (of that cell), beyond (whether some cell differs by more than rounding explains). Raises
+    ValueError as `first_difference`.
     """
     rows = [
         {
             "place": one.place,
             "stage": one.stage,
             "head": one.head,
-            "difference": one.pair.largest,
+            "difference": one.pair.largest[0],
             "share": one.pair.share,
-            "rounding": one.rounding,
+            "rounding": one.pair.largest[1],
             "beyond": one.is_beyond,
         }
         for one in comparisons(a, b)
     ]
     columns = ["place", "stage", "head", "difference", "share", "rounding", "beyond"]
     frame = pd.DataFrame(rows, columns=columns)
-    keys = frame.groupby(["place", "stage"], sort=False)["difference"].idxmax()
+    stages = frame.groupby(["place", "stage"], sort=False)
+    frame["beyond"] = stages["beyond"].transform("any")
+    keys = stages["difference"].idxmax()
     return frame.loc[keys].reset_index(drop=True)
