@@ -8,6 +8,7 @@ from viz.shell.panel import PanelView
 from viz.tour.card import beside_questions
 from viz.views.all_heads.ablation import ablation
 from viz.views.all_heads.compare import compare, means_and_rollout
+from viz.views.all_heads.first_difference import first_difference_of
 from viz.views.all_heads.first_token import first_token
 from viz.views.all_heads.matrices import as_matrices
 from viz.views.all_heads.patterns import from_word_to_word, grid, ranking
@@ -30,6 +31,7 @@ VIEWS: dict[str, PanelView] = {
     "What do its matrices do?": as_matrices,
     "Leave one out": ablation,
     "Two sentences or models": compare,
+    "First difference": first_difference_of,
     "Averages and rollout": means_and_rollout,
 }
 

@@ -36,6 +36,7 @@ FLOORS = {
         "run",
         "worked",
         "analysis",
+        "exchange",
         "capture",
         "hub",
         "loading",

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
         TextTooLongError,
         Token,
         Trace,
+        exchange,
         load_model,
         load_trace,
         models,
     )
+    from model.analysis import first_difference
     from model.capture import capture
     from model.loading.in_memory import trace
     from model.loading.record import record
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from viz import figures
     from viz.notebook import compare, show
 
+MODULES = ("exchange", "figures")  # names that are modules themselves
 # The public names, and the module of each.
 NAMES = {
     "Attention": ".model",
@@ -46,6 +49,8 @@ NAMES = {
     "models": ".model",
     "record": ".model.loading.record",
     "trace": ".model.loading.in_memory",
+    "first_difference": ".model.analysis",
+    "exchange": ".model",
     "capture": ".model.capture",
     "measure": ".model.many",
     "trace_all": ".model.many",
@@ -66,7 +71,9 @@ __all__ = [
     "Trace",
     "capture",
     "compare",
+    "exchange",
     "figures",
+    "first_difference",
     "load_model",
     "load_trace",
     "measure",
@@ -85,8 +92,8 @@ def __getattr__(name: str) -> object:
         return version("attention-lens")
     if name not in NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "figures":
-        return import_module(".viz.figures", __name__)
+    if name in MODULES:
+        return import_module(f"{NAMES[name]}.{name}", __name__)
     from model.system.extras import needed_by
 
     with needed_by(name):

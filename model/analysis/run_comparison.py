@@ -20,14 +20,11 @@ from model.nn.config import Stack
 from model.nn.places import Head
 from model.system.elsewhere import asked
 from model.trace.arrays import Array, BoolArray, Wide, read_only
+from model.trace.precision import epsilon
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 
 _TOGETHER = 64  # rows of logits that are read at once: all of them can take gigabytes
-_EPSILON = {
-    "bfloat16": 2.0**-7,
-    "float16": 2.0**-10,
-}  # of half precision, by its name in `Trace.device`
 
 
 class RowStatistics(NamedTuple):
@@ -105,11 +102,6 @@ def rounding(trace: Trace, logits: Array | None = None) -> float:
 def rounding_of_weights(trace: Trace) -> float:
     """How far rounding to the precision of a run may move a weight of it, as `rounding` says."""
     return epsilon(trace) * sum(max(1.0, _largest_score(one)) for one in trace.attention)
-
-
-def epsilon(trace: Trace) -> float:
-    """The share by which a number of a run's precision is rounded at most."""
-    return _EPSILON.get(trace.device.rpartition(", in ")[2], float(np.finfo(np.float32).eps))
 
 
 def _largest_score(attention: Attention) -> float:

@@ -22,7 +22,7 @@ def holds_arrays(kind: object) -> bool:
 
 def arrays_of(record: Any) -> Iterator[NDArray[Any]]:
     """The arrays in the fields of a record, and in their tuples and mappings."""
-    for value in (getattr(record, one.name) for one in fields(record)):
+    for value in (vars(record)[one.name] for one in fields(record)):
         several = value.values() if isinstance(value, Mapping) else value
         members = several if isinstance(several, tuple | ValuesView) else (several,)
         yield from (one for one in members if isinstance(one, np.ndarray))

@@ -24,6 +24,7 @@ from model.system.settings import settings
 from model.system.version import PRODUCT
 from model.trace import array_file
 from model.trace.array_file import Stored, strict_json
+from model.trace.partial import PartialAttention
 from model.trace.records import Attention, Token
 from model.trace.unproven import NO_WEIGHTS, proven, proven_states
 
@@ -526,7 +527,7 @@ def _description(trace: Trace) -> dict[str, Any]:
 
 
 def _arrays(trace: Trace) -> Arrays:
-    """Every recorded array by its name in the file."""
+    """Every recorded array by its name in the file. Raises NotRecordedError for attention without vectors."""
     logits = None if "logits" in trace.unproven else trace.logits
     arrays: dict[str, NDArray[Any] | None] = {"angles": trace.angles, "logits": logits}
     for stack, states in proven_states(trace.residual).items():
@@ -534,6 +535,8 @@ def _arrays(trace: Trace) -> Arrays:
     for stack, parts in proven_states(trace.summands).items():
         arrays |= {f"summands/{stack}/{name}": part for name, part in parts.items()}
     for attention in trace.attention:
+        if isinstance(attention, PartialAttention):
+            attention.require_whole()
         place = f"attention/{attention.name}"
         for name, vectors in zip(VECTORS, attention.vectors, strict=True):
             arrays[f"{place}/{name}"] = vectors

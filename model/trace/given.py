@@ -40,12 +40,11 @@ def lengths_of(records: Sequence[Attention]) -> tuple[int, int]:
     own: dict[Stack, int] = {}
     for record in records:
         if record.kind != "cross":
-            reads = record.key if record.kind == "causal" else record.query
-            own.setdefault(record.stack, reads.shape[1])
+            own.setdefault(record.stack, record.sizes[2 if record.kind == "causal" else 1])
     for record in records:
         if record.kind == "cross":
-            own.setdefault("encoder", record.key.shape[1])
-            own.setdefault("decoder", record.query.shape[1])
+            own.setdefault("encoder", record.sizes[2])
+            own.setdefault("decoder", record.sizes[1])
     if len(own) == 2:
         return own["encoder"], own["decoder"]
     return next(iter(own.values())), 0
@@ -135,7 +134,7 @@ def _layer(
     whole = len(q), q.shape[1], k.shape[1]
     allowed, added = _mask_and_bias(mask, whole, number)
     if bias is not None:
-        given = _fitting(_numbers(bias, f"bias of layer {number}"), whole, "bias", number)
+        given = _fitting(plain_numbers(bias, f"bias of layer {number}"), whole, "bias", number)
         added = given if added is None else read_only(given + added)
     looks_back = allowed is not None and allowed.ndim == 2 and is_look_ahead(allowed)
     crosses = crosses or (whole[1] != whole[2] and not looks_back)
@@ -158,7 +157,7 @@ def _layer(
     return replace(record, output=read_only(output))
 
 
-def _numbers(given: Any, name: str) -> Array:
+def plain_numbers(given: Any, name: str) -> Array:
     """A copy in float32, of numpy's or PyTorch's numbers."""
     if hasattr(given, "detach"):
         given = given.detach().cpu()
@@ -170,7 +169,7 @@ def _numbers(given: Any, name: str) -> Array:
 
 
 def _vectors(given: object, name: str) -> Array:
-    array = _numbers(given, name)
+    array = plain_numbers(given, name)
     if array.ndim != 3 or not array.size:
         raise ValueError(
             f"{name} has the shape {array.shape}; it must have three axes: (head, token, d_k)."
@@ -204,7 +203,7 @@ def _mask_and_bias(
             f"mask of layer {number} holds whole numbers; it must say True where a query may look, or hold "
             "the numbers that are added to the scores."
         )
-    array: Any = _numbers(mask, f"mask of layer {number}")
+    array: Any = plain_numbers(mask, f"mask of layer {number}")
     if np.isnan(array).any():
         raise ValueError(f"mask of layer {number} holds what is no number (NaN).")
     added = None

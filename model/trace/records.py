@@ -323,9 +323,11 @@ class Attention:
 
     def masked(self, head: int) -> Array:
         """(query, key): biased scores, with the mask value where the mask forbids to look."""
+        if "masked" in self.steps:
+            return self.steps["masked"][head]
         biased, mask = self.biased(head), self.mask_of(head)
-        if "masked" in self.steps or mask is None:
-            return self.steps["masked"][head] if "masked" in self.steps else biased
+        if mask is None:
+            return biased
         return read_only(np.where(mask, biased, np.float32(self.mask_value)))
 
     def weights(self, head: int | None = None) -> Array:

@@ -48,6 +48,7 @@ OPEN_TWICE = ("glossary", "experiments", "training", "encoder_decoder")
 # or more of what one pass leaves.
 MORE = {
     "Two sentences or models": 1,
+    "First difference": 1,
     "Two sentences": 1,
     "What stands out?": 1,
     "Word order": 6,

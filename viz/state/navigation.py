@@ -162,6 +162,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
                 "What do its matrices do?",
                 "Leave one out",
                 "Two sentences or models",
+                "First difference",
                 "Averages and rollout",
             ),
         ),

@@ -1,0 +1,175 @@
+"""Attention in the files of other programs, as traces, and traces as such files.
+
+```python
+from model.exchange import read, write
+
+trace = read("cache.npz", tokens=["The", "cat"])  # TransformerLens, nnsight, Hugging Face, vLLM, HeadVis
+write(trace, "cache.safetensors", "transformer_lens")
+```
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from model.exchange.files import ENDINGS, arrays_in, content, save_arrays
+from model.exchange.formats import FORMATS, FormatName, GivenRun
+from model.exchange.headvis import read_headvis, write_headvis
+from model.exchange.layers import record
+from model.nn.config import ProvenPart
+from model.nn.intervention import Intervention
+from model.nn.places import Place
+from model.trace.given import GivenTokens, texts_of
+from model.trace.precision import HALVES
+from model.trace.records import FeedForwardRecord
+from model.trace.trace import Logits, Trace
+from model.trace.trace_file import read_trace
+from model.trace.unproven import WORDS
+
+__all__ = ["ENDINGS", "FORMATS", "read", "write"]
+
+GivenNumbers = str | Path | BinaryIO | Mapping[str, Any] | tuple[Any, ...] | list[Any]
+
+
+def read(
+    file_or_mapping: GivenNumbers,
+    format: FormatName | None = None,
+    tokens: GivenTokens | None = None,
+    *,
+    target_tokens: GivenTokens | None = None,
+    batch: int = 0,
+    scale: float | None = None,
+) -> Trace:
+    """What another program kept of a pass, as a trace. Nothing in a file is executed.
+
+    ```python
+    logits, cache = model.run_with_cache(text)  # of TransformerLens
+    trace = read(cache, tokens=model.to_str_tokens(text))
+    trace.find("decoder.0.self").weights(head=1)  # (query, key)
+    ```
+
+    Read are caches of TransformerLens (`blocks.N.attn.hook_q` …), what nnsight saved (by module paths), the
+    `attentions` of Hugging Face's library (a tuple, or the whole output), queries and keys of a serving
+    engine as (token, head, d), folders of HeadVis, and trace files of this app. What was not kept is refused
+    by name when it is read (`NotRecordedError`); recorded weights are compared with those of the queries and
+    keys, and `doubt` of a sub-layer says what does not fit.
+
+    Args:
+        file_or_mapping: a file (.npz, .safetensors, .pt, .json), a folder, an open file with a name, tensors
+            by name, or a tuple of weights, (batch, head, query, key) each.
+        format: of the layout; None: as its names tell.
+        tokens: words or ids of the text, to name rows and columns; None: the numbers of the positions.
+        target_tokens: of the text that the decoder reads, where an encoder reads another.
+        batch: which text of a batch.
+        scale: the factor on the scores; None: as recorded scores tell, or 1/√d_k.
+
+    Raises ValueError, with a sentence, for a file that holds no attention, tensors that do not fit together,
+    and more or fewer tokens than were read.
+    """
+    if isinstance(file_or_mapping, str | Path):
+        path = Path(file_or_mapping)
+        if format == "headvis" or path.is_dir() or path.suffix == ".json":
+            run, words, model = read_headvis(path)
+            return _trace(
+                run, model, "HeadVis, largest weights alone", tokens or words, target_tokens
+            )
+    if isinstance(file_or_mapping, tuple | list):
+        file_or_mapping = {"attentions": tuple(file_or_mapping)}
+    arrays = getattr(file_or_mapping, "cache_dict", file_or_mapping)  # of TransformerLens
+    if not isinstance(arrays, Mapping):
+        name, raw = content(arrays)
+        if format == "trace" or (format is None and _is_trace(name, raw)):
+            return read_trace(raw)
+        arrays = arrays_in(name, raw)
+    arrays = {str(name): array for name, array in arrays.items()}
+    fitting: Iterator[FormatName] = (name for name, one in FORMATS.items() if one.fits(arrays))
+    chosen = format or next(fitting, None)
+    if chosen is None or chosen not in FORMATS:
+        listed = ", ".join(sorted(arrays)[:3])
+        raise ValueError(
+            f"There is no attention under these names: {listed}. Known are "
+            f"{', '.join(one.title for one in FORMATS.values())}."
+        )
+    kind = FORMATS[chosen]
+    run = kind.reads(arrays, batch, scale)
+    if not run.layers:
+        raise ValueError(f"There is no attention in {kind.title}.")
+    return _trace(run, chosen, kind.title, tokens, target_tokens)
+
+
+def write(trace: Trace, file: str | Path, format: FormatName) -> None:
+    """Writes what was recorded as another program names it. A file of that name is replaced.
+
+    ```python
+    write(trace, "cache.npz", "transformer_lens")  # blocks.0.attn.hook_q … (batch, pos, head, d)
+    write(trace, "heads", "headvis")  # a folder
+    ```
+
+    Args:
+        trace: of one stack; "huggingface" takes both.
+        file: its ending says what is written, .npz, .safetensors or .pt; "headvis": a folder; "trace": the
+            file that `load_trace` reads.
+        format: the layout.
+
+    Raises ValueError for another ending or format, and for a trace that the layout cannot hold.
+    """
+    path = Path(file)
+    if format == "headvis":
+        write_headvis(trace, path)
+    elif format == "trace":
+        trace.save(path)
+    elif format in FORMATS:
+        save_arrays(path, FORMATS[format].writes(trace))
+    else:
+        raise ValueError(
+            f"{format!r} is no format; there are {', '.join([*FORMATS, 'headvis', 'trace'])}."
+        )
+
+
+def _is_trace(name: str, raw: bytes) -> bool:
+    """Whether a file is one that this app wrote."""
+    return name.endswith(".safetensors") and b'"attention-visualizer trace' in raw[:4_000].replace(
+        b"\\", b""
+    )
+
+
+def _trace(
+    run: GivenRun,
+    model: str,
+    source: str,
+    tokens: GivenTokens | None,
+    target_tokens: GivenTokens | None,
+) -> Trace:
+    records = tuple(map(record, run.layers))
+    read_tokens, also = texts_of(records, tokens, target_tokens)
+    (stack, *_) = dict.fromkeys(one.stack for one in records)
+    reason = f"It was read from {source}, which does not keep it."
+    kept: dict[ProvenPart, object] = {
+        "stream": run.states,
+        "embedding": run.summands,
+        "feed_forward": run.hidden or run.written,
+        "logits": run.logits is not None,
+    }
+    precision = next(
+        (f", in {name}" for name, share in HALVES.items() if share == run.precision), ""
+    )
+    return Trace(
+        model=model,
+        text="" if tokens is None else " ".join(token.text for token in read_tokens),
+        intervention=Intervention(),
+        tokens=read_tokens,
+        target_tokens=also,
+        attention=records,
+        norms=(),
+        residual={stack: run.states} if run.states else {},
+        summands={stack: run.summands} if run.summands else {},
+        angles=None,
+        feed_forward=tuple(
+            FeedForwardRecord(Place(stack, layer, "feed_forward").name, *pair)
+            for layer, pair in sorted((run.hidden or {}).items())
+        ),
+        prediction=None if run.logits is None else Logits.of(run.logits),
+        device=f"{source}{precision}",
+        written=dict(run.written or {}),
+        unproven={part: reason for part in WORDS if not kept.get(part)},
+    )

@@ -1,0 +1,229 @@
+"""Where two runs part: this one, and a copy with one fault or the file of another program."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from model.analysis.differences import FirstDifference, first_difference, precision_by_layer
+from model.analysis.stage_comparison import ComparedStage
+from model.exchange import read
+from model.nn.intervention import Intervention
+from model.nn.places import Place, head_label
+from model.system.settings import settings
+from model.trace.records import Token
+from model.trace.trace import Trace
+from viz.elements.one_of import one_listed
+from viz.figures.chart import Axis, frame
+from viz.figures.heatmap import NARROW, Matrix, headed, heatmap
+from viz.notation.markdown import bold_token, plain
+from viz.notation.numbers import difference, number
+from viz.notation.theme import INK, QuantityName
+from viz.shell.panel import Caption, Columns, Panel, Table
+from viz.shell.pictures import TABLED, of_all_pairs
+from viz.state.look import Look, traced
+
+FILE = "a file"
+FILE_MEGABYTES = 50  # it is read anew at each click
+WINDOW = 24  # dimensions of a vector that are drawn, around the one that differs
+CELLS: tuple[ComparedStage, ...] = ("scores", "scaled", "capped", "biased", "mask", "weights")
+WORDS: Mapping[ComparedStage, str] = {
+    "embedding": "token vectors", "query": "queries", "key": "keys", "value": "values",
+    "rotary": "queries and keys, as positions turn them,", "scaled": "scaled scores",
+    "capped": "capped scores", "biased": "scores with their biases", "output": "outputs",
+    "stream": "residual stream after the part", "feed-forward": "neurons",
+}  # fmt: skip
+QUANTITIES: Mapping[ComparedStage, QuantityName] = {
+    "query": "query", "key": "key", "rotary": "query", "value": "value", "scores": "score",
+    "scaled": "score", "capped": "score", "biased": "score", "mask": "weight", "weights": "weight",
+    "output": "output",
+}  # fmt: skip
+
+
+def _faults(look: Look) -> dict[str, Intervention]:
+    """Copies of the open model with one line changed, by what is wrong with them."""
+    config, trace = look.model.config, look.trace
+    attention, width = look.attention, look.attention.query.shape[2]
+    offered: dict[str, tuple[bool, Intervention]] = {
+        "a copy: not scaled": (attention.scale != 1, Intervention(scale=1.0)),
+        "a copy: √d_model": (
+            config.d_model != width,
+            Intervention(scale=float(config.d_model**-0.5)),
+        ),
+        "a copy: no mask": (
+            config.masks_future and len(trace.tokens) > 1,
+            Intervention(mask="none"),
+        ),
+        "a copy: no positions": (config.has_positions, Intervention(positions=False)),
+        f"a copy: no {attention.place.head(look.head)}": (
+            True,
+            Intervention(ablated=frozenset({(attention.name, look.head)})),
+        ),
+    }
+    return {name: change for name, (fits, change) in offered.items() if fits}
+
+
+@of_all_pairs
+def first_difference_of(look: Look) -> Panel:
+    """Both runs at the first stage that differs, and their difference, around the cell."""
+    faults = _faults(look) if look.model.runs else {}
+    names = [*faults, *([FILE] if settings().trace_files else [])]
+    if not names:
+        words = "A recorded run is compared with files, which are not opened here."
+        return Panel("all-heads-difference", picture=partial(st.info, words))
+    chosen = names[one_listed("Compared with", names, f"all-heads-difference-{len(names)}")]
+    try:
+        other = _file(look) if chosen == FILE else _copy(look, faults[chosen])
+        if other is None:
+            return Panel("all-heads-difference", picture=partial(st.info, _HOW))
+        parting = first_difference(look.trace, other, model=look.model if look.model.runs else None)
+    except ValueError as refusal:
+        return Panel("all-heads-difference", picture=partial(st.warning, plain(str(refusal))))
+    return _panel(look, other, parting, "the file" if chosen == FILE else "the copy")
+
+
+_HOW = (
+    "Drop a file to see where its run leaves this one: a cache of TransformerLens, what nnsight saved, the "
+    "attentions of Hugging Face's library, queries and keys of a serving engine (.npz or .safetensors), or "
+    "a trace file, such as `capture(your_module, ids).save(…)` writes of your own module. It must be of the "
+    "same text."
+)
+
+
+def _copy(look: Look, change: Intervention) -> Trace:
+    return traced(replace(look.request, intervention=change))
+
+
+def _file(look: Look) -> Trace | None:
+    """The run of a file. Raises ValueError, in a sentence, where it holds none of these tokens."""
+    file: UploadedFile | None = st.file_uploader(
+        "File of the same text",
+        ["npz", "safetensors"],
+        key="all-heads-difference-file",
+        max_upload_size=min(FILE_MEGABYTES, settings().trace_megabytes),
+    )
+    return None if file is None else read(file)
+
+
+def _panel(look: Look, other: Trace, parting: FirstDifference | None, name: str) -> Panel:
+    table = _table(look.trace, other)
+    panel = Panel("all-heads-difference", below=[Caption(_BOUND)])
+    if parting is None:
+        largest = float(precision_by_layer(look.trace, other)["share"].max())
+        words = (
+            f"No number of {name} differs beyond rounding, in any stage that both recorded. The largest "
+            f"difference is {difference(largest)} of the largest number of its stage."
+        )
+        return replace(panel, table=table, picture=partial(st.success, words))
+    place = f"`{parting.place}`"
+    if parting.head is not None:
+        place = head_label((parting.place, parting.head))
+    why = "Nothing that was tried explains it."
+    if parting.cause is not None:
+        why = f"Cause: **{plain(parting.cause)}**."
+    *others, last = (
+        Panel(f"all-heads-difference-{at}", picture=figure)
+        for at, figure in enumerate(_pictures(look.trace, parting, name))
+    )
+    return replace(
+        panel,
+        look_for=(
+            f"The two runs part at the **{WORDS.get(parting.stage, parting.stage)}** of {place}: "
+            f"{_cell(look.trace, parting)} is {number(parting.first)} here and "
+            f"{number(parting.second)} in {name}. Rounding explains a difference of "
+            f"{difference(parting.rounding)} there. {why}"
+        ),
+        picture=Columns([*others, replace(last, table=table)]),
+    )
+
+
+_BOUND = (
+    "All stages of both runs are compared in the order of execution. How far two equal computations may lie "
+    "apart follows from the precision of both, the sizes of the numbers, and how far apart the numbers are "
+    "that a stage reads. The cause is parting by trying: a mistake is made on purpose in this run's numbers, "
+    "and it is the cause where that gives the other run's numbers to rounding."
+)
+
+
+def _table(trace: Trace, other: Trace) -> Table | None:
+    if max(one.sizes[1] for one in trace.attention) > TABLED:
+        return None
+    table = precision_by_layer(trace, other)
+    written: Callable[[float], str] = difference
+    return Table(
+        {
+            "place": table["place"],
+            "stage": table["stage"],
+            "largest difference": table["difference"].map(written),
+            "share of the largest number": table["share"].map(written),
+            "differs": np.where(table["beyond"], "beyond rounding", "by rounding"),
+        }
+    )
+
+
+def _tokens(trace: Trace, parting: FirstDifference) -> tuple[Sequence[Token], Sequence[Token]]:
+    """The tokens of the rows, and of the columns where those are keys."""
+    attention = next((one for one in trace.attention if one.name == parting.place), None)
+    if attention is None:
+        return trace.tokens_of(Place.named(parting.place).stack), ()
+    queries, keys = trace.queries_of(attention), trace.keys_of(attention)
+    if parting.stage in CELLS:
+        return queries, keys
+    return (keys if parting.stage in ("key", "value") else queries), ()
+
+
+def _cell(trace: Trace, parting: FirstDifference) -> str:
+    """Where the number stands, in Markdown."""
+    rows, keys = _tokens(trace, parting)
+    row, column = parting.cell
+    if keys:
+        return (
+            f"that of query {bold_token(rows[row].text, row)} and key "
+            f"{bold_token(keys[column].text, column)}"
+        )
+    return f"dimension {column} of token {bold_token(rows[row].text, row)}"
+
+
+def _pictures(trace: Trace, parting: FirstDifference, name: str) -> Sequence[go.Figure]:
+    """This run, the other one and the difference, on one scale, with a frame around the cell."""
+    tokens, keys = _tokens(trace, parting)
+    first, second, _ = parting.pair.of_head
+    row, column = parting.cell
+    start = 0
+    if keys:
+        columns = Axis("key", [token.text for token in keys])
+    else:
+        count = first.shape[1]
+        start = max(0, min(column - WINDOW // 2, count - WINDOW))
+        first, second = (each[:, start : start + WINDOW] for each in (first, second))
+        shown = [str(at) for at in range(start, start + first.shape[1])]
+        columns = Axis("dimension", shown, tokens=False)
+    rows = Axis("query" if keys else "token", [token.text for token in tokens])
+    quantity = QUANTITIES.get(parting.stage, "stream")
+    limit = float(max(np.abs(first).max(), np.abs(second).max())) or 1.0
+    apart = second.astype(np.float64) - first
+    parts: tuple[tuple[Matrix, QuantityName, str, float | None], ...] = (
+        (first, quantity, "this run", limit),
+        (second, quantity, name, limit),
+        (apart, "difference", f"{name} − this run", None),
+    )
+    words = () if len(columns.labels) > NARROW else None
+    figures = []
+    for values, colours, title, end in parts:
+        figure = heatmap(
+            values,
+            rows=rows,
+            columns=columns,
+            quantity=colours,
+            limit=end,
+            words=words,
+            square=bool(keys),
+        )
+        at = column - start
+        frame(figure, (at - 0.5, at + 0.5, row - 0.5, row + 0.5), INK)
+        figures.append(headed(figure, title))
+    return figures
