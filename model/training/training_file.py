@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
-from model.analysis.heads.ranking import STATISTICS
+from model.analysis.heads.ranking import STATISTICS, HeadTokens
 from model.nn.config import Stack
 from model.nn.places import Place, head_label
 from model.system.files import ABSENT, bytes_text, open_file, whole_file
@@ -33,7 +33,7 @@ from model.trace.description import (
     Wanted,
     holds,
 )
-from model.trace.records import Attention, Token
+from model.trace.records import Attention, Token, largest
 from model.trace.unproven import NotShownError
 from model.training.checkpoints import (
     READ_AT_MOST,
@@ -183,6 +183,20 @@ class RecordedTraining:
             for at in chosen
         )
         return CheckpointTraces(read.text, tuple(self.kept[at] for at in chosen), checkpoints, 0)
+
+    def gap(self, probe: int, place: str, head: int) -> float:
+        """Largest difference between the statistics of one head as they were measured in the training and
+        those of its weights, at the steps that have weights."""
+        traces = self.traces(probe)
+        (layer,) = (one for one in self.probes[probe].layers if one.place.name == place)
+        tokens = HeadTokens(traces.queries(place), traces.keys(place))
+        rows = np.searchsorted(self.steps, traces.steps)
+        return largest(
+            abs(statistic.of(weights, tokens) - float(layer.of(statistic.name)[row, head]))
+            for statistic in STATISTICS
+            if statistic.name in layer.statistics
+            for row, weights in zip(rows, traces.weights(place, head), strict=True)
+        )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Every array by its name in the file."""
@@ -415,6 +429,4 @@ def _layer(
     numbers = arrays.get(f"{at}/numbers")
     if numbers is None:
         numbers = read_only(np.zeros((steps, entry.heads, 0), np.float32))
-    return RecordedLayer(
-        entry.place, arrays.get(f"{at}/mask"), entry.statistics, numbers, weights
-    )
+    return RecordedLayer(entry.place, arrays.get(f"{at}/mask"), entry.statistics, numbers, weights)

@@ -54,17 +54,17 @@ class TrainingRecord:
         record.step(model, step + 1, loss=loss)
     ```
 
-    The training goes on as it would without it: the probes are read as after `eval()`, without gradients, and
-    then flags, buffers and the states of the random generators of PyTorch, numpy and Python are as before. The
-    module's own hooks run. For each recorded step, head and probe it keeps the statistics of
-    `model.analysis.heads.ranking.STATISTICS` and the weights (query, key), and the mean of the losses that were
-    told since the step before.
+    The training goes on as it would without it: the probes are read as after `eval()`, without gradients,
+    and then flags, buffers and the states of the random generators of PyTorch, numpy and Python are as
+    before. The module's own hooks run. For each recorded step, head and probe it keeps the statistics of
+    `model.analysis.heads.ranking.STATISTICS` and the weights (query, key), and the mean of the losses that
+    were told since the step before.
 
     The file is bounded as a flight recorder's is: when `most` steps are recorded, every second one is
-    forgotten, and from then on half as many are recorded; when the weights take more than `megabytes`, those of
-    every second step are forgotten, and its statistics stay. The first and the newest step keep theirs. After
-    each recorded step the file is written anew and takes the old one's place at once, so a training that is
-    killed leaves a whole one.
+    forgotten, and from then on half as many are recorded; when the weights take more than `megabytes`,
+    those of every second step are forgotten, and its statistics stay. The first and the newest step keep
+    theirs. After each recorded step the file is written anew and takes the old one's place at once, so a
+    training that is killed leaves a whole one.
 
     A module that cannot be recorded is refused at the first step; later a step that cannot be recorded is
     left out with a TrainingRecordWarning, for example because its numbers are not finite any more.
@@ -148,7 +148,9 @@ class TrainingRecord:
             if state.is_world_process_zero:
                 self.step(model, state.global_step)
 
-        def on_log(_: Any, args: Any, state: Any, control: Any, logs: Any = None, **others: Any) -> None:
+        def on_log(
+            _: Any, args: Any, state: Any, control: Any, logs: Any = None, **others: Any
+        ) -> None:
             if state.is_world_process_zero and "loss" in (logs or {}):
                 self._note_loss(state.global_step, float(logs["loss"]))
 
@@ -156,8 +158,8 @@ class TrainingRecord:
         return type("TrainerRecord", (base,), hooks)()
 
     def for_lightning(self) -> Any:
-        """A callback for Lightning's `Trainer(callbacks=[record.for_lightning()])`. The loss of a step is what
-        its `training_step` returns. Raises ImportError without `lightning` or `pytorch_lightning`."""
+        """A callback for Lightning's `Trainer(callbacks=[record.for_lightning()])`. The loss of a step is
+        what its `training_step` returns. Raises ImportError without `lightning` or `pytorch_lightning`."""
         names = ("lightning.pytorch", "pytorch_lightning")
         base = _imported(names, "Callback", "Lightning")
 
@@ -430,9 +432,7 @@ def _layers(trace: Trace) -> Iterator[_LayerRead]:
             measured[member.name] = names, read_only(table[:, at].T.copy())
     for attention in trace.attention:
         statistics, numbers = measured[attention.name]
-        yield _LayerRead(
-            attention.place, attention.mask, statistics, numbers, attention.weights()
-        )
+        yield _LayerRead(attention.place, attention.mask, statistics, numbers, attention.weights())
 
 
 @contextmanager

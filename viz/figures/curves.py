@@ -251,6 +251,34 @@ def training_curves(losses: Mapping[str, Curve], scores: Mapping[str, Curve]) ->
     return chart(traces, titled("training step", anchor="y2"), above, yaxis2=below, height=430)
 
 
+FORMED = 5  # heads that have a colour beside the chosen one
+
+
+def heads_forming(
+    steps: Sequence[int], values: Values, *, heads: Sequence[str], chosen: int, unit: str
+) -> go.Figure:
+    """values (step, head): one number of every head against the training step. The chosen head is strong,
+    those that reach most have colours, the others are grey."""
+    order = [int(head) for head in np.argsort(-values.max(0), kind="stable") if head != chosen]
+    looks = dict(zip(order[:FORMED], CURVES[1:], strict=False)) | {chosen: CURVES[0]}
+    lines = [
+        line(
+            *(steps, values[:, head], heads[head], looks.get(head, rgba(MASKED, 0.35))),
+            width=4 if head == chosen else 2 if head in looks else 1,
+            showlegend=head in looks,
+            hover=f"{heads[head]}, step %{{x}}<br>%{{y:.4f}}",
+        )
+        for head in [*reversed(order), chosen]
+    ]
+    return chart(
+        lines,
+        titled("training step"),
+        titled(unit, rangemode="tozero"),
+        height=340,
+        showlegend=True,
+    )
+
+
 @dataclass(frozen=True)
 class Seeds:
     """The same measure of several runs that differ in their seed alone."""

@@ -127,7 +127,9 @@ def test_the_statistics_are_those_of_the_weights_beside_them(tmp_path: Path) -> 
     for layer in probe.layers:
         before = np.diagonal(layer.weights, -1, 2, 3).mean(-1)  # (step, head)
         np.testing.assert_allclose(layer.of("previous"), before, atol=1e-6)
-        np.testing.assert_allclose(layer.of("first"), layer.weights[:, :, 1:, 0].mean(-1), atol=1e-6)
+        np.testing.assert_allclose(
+            layer.of("first"), layer.weights[:, :, 1:, 0].mean(-1), atol=1e-6
+        )
         assert layer.mask is not None
         assert (layer.mask == np.tri(len(PROBE))).all()
 
@@ -247,7 +249,13 @@ def test_two_texts_are_given_by_the_names_of_the_inputs(tmp_path: Path) -> None:
     torch.manual_seed(0)
     module = T5ForConditionalGeneration(
         T5Config(
-            vocab_size=20, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=0
+            vocab_size=20,
+            d_model=16,
+            d_kv=8,
+            d_ff=16,
+            num_layers=1,
+            num_heads=2,
+            decoder_start_token_id=0,
         )
     )
     path = tmp_path / "a.safetensors"
@@ -310,7 +318,10 @@ def test_hugging_faces_trainer_calls_it(tmp_path: Path) -> None:
         assert torch.equal(watched.state_dict()[name], weights), name
     found = load_training(path)
     assert found.steps == (0, 3, 6)
-    assert [step for step, _ in found.losses] == [2, 4]  # the trainer logs 6 after the last recorded step
+    assert [step for step, _ in found.losses] == [
+        2,
+        4,
+    ]  # the trainer logs 6 after the last recorded step
     assert all(loss > 0 for _, loss in found.losses)
 
 
@@ -351,7 +362,9 @@ def test_what_is_written_comes_back_bit_for_bit(tmp_path: Path) -> None:
     assert again.steps == found.steps
     for name, array in found.arrays().items():
         assert np.array_equal(again.arrays()[name], array), name
-    assert not any(array.flags.writeable for array in (again.checks, again.probes[0].layers[0].weights))
+    assert not any(
+        array.flags.writeable for array in (again.checks, again.probes[0].layers[0].weights)
+    )
 
 
 def rewritten(file: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
@@ -396,10 +409,14 @@ def test_files_that_hold_no_record_are_refused_in_a_sentence(tmp_path: Path) -> 
         rewritten(file, of_layer("statistics", ["previous"])),
         rewritten(file, of_layer("statistics", ["beauty"])),
         rewritten(file, lambda said: said["probes"][0].update(text="a" * 10**6)),
-        rewritten(file, lambda said: said["probes"][0]["layers"].append(said["probes"][0]["layers"][0])),
+        rewritten(
+            file, lambda said: said["probes"][0]["layers"].append(said["probes"][0]["layers"][0])
+        ),
     ]
     for number, content in enumerate(hostile):
-        with pytest.raises(ValueError, match="does not hold a readable record of a training") as told:
+        with pytest.raises(
+            ValueError, match="does not hold a readable record of a training"
+        ) as told:
             read_training(io.BytesIO(content), len(content))
         assert str(told.value).endswith("."), number
     with pytest.raises(ValueError, match="There is no file"):

@@ -86,17 +86,19 @@ def measures(traces: CheckpointTraces, place: str, head: int) -> tuple[PlayedMea
 def message(
     training_run: TrainingRun,
     traces: CheckpointTraces,
-    movement: WeightMovement,
+    movement: WeightMovement | None,
     *,
     place: str,
     head: int,
     losses: Sequence[tuple[int, float]] = (),
     planned: int | None = None,
+    together: bool = False,
 ) -> Json:
-    """Everything that the player draws from.
+    """Everything that the player draws from. movement: None where no model is left to be compared.
 
     losses: (step, loss) where they are known more closely than in the history. planned: the step at
-    which the training will end; None: the last checkpoint.
+    which the training will end; None: the last checkpoint. together: whether the other player of the page
+    follows its slider.
     """
     attention = traces.last.attention[place]
     weights = traces.weights(place, head)
@@ -118,13 +120,18 @@ def message(
         "keys": [token_label(token.text, LABEL) for token in traces.keys(place)],
         "measures": [one._asdict() for one in measures(traces, place, head)],
         "charts": charts(training_run.history, losses),
-        "movement": {
-            "parts": [part_name(part) for part in movement.parts],
-            "sinceStart": [_floats(row) for row in movement.since_start],
-            "sinceLast": [_floats(row) for row in movement.since_last],
-            "colour": QUANTITIES["difference"].ink,
-        },
+        "movement": None if movement is None else _movement(movement),
+        "together": together,
         "theme": {"quantities": _QUANTITIES, "masked": MASKED},
+    }
+
+
+def _movement(movement: WeightMovement) -> Json:
+    return {
+        "parts": [part_name(part) for part in movement.parts],
+        "sinceStart": [_floats(row) for row in movement.since_start],
+        "sinceLast": [_floats(row) for row in movement.since_last],
+        "colour": QUANTITIES["difference"].ink,
     }
 
 
