@@ -103,7 +103,7 @@ def choose_training(side: str = "", *, first: str = "") -> TrainedHead | None:
     names = [name for name in dict.fromkeys([*TITLES, *shipped]) if name in shipped]
     chosen = f"{KEY}{side}"
     name = one_of(
-        f"Which model's training{', right' if side else ''}",
+        f"Which model's training{', on the right' if side else ''}",
         [*names, *own],
         chosen,
         default=first if first in names else names[0],

@@ -80,7 +80,7 @@ def open_record(chosen: str) -> None:
     record is chosen, once it is read."""
     if not settings().trace_files:
         return
-    with st.popover("Your own training", key=f"{chosen}-own"):
+    with st.popover("Yours", key=f"{chosen}-own"):
         st.markdown(
             "Record a training of your own, in any loop, in Hugging Face's `Trainer` or in Lightning, and "
             "drop the file here, also while it is still training:"

@@ -244,7 +244,7 @@ def two_runs() -> Panel:
         score: {
             title: line for title, one in runs.items() if (line := _line(one, score)) is not None
         }
-        for score in ("loss", *SHOWN)
+        for score in ("loss", "induction", "previous_token")
     }
     losses = {f"loss, {title}": line for title, line in curves.pop("loss").items()}
     scores = {
@@ -252,16 +252,15 @@ def two_runs() -> Panel:
         for score, lines in curves.items()
         for title, line in lines.items()
     }
-    players = [
-        Panel(
+    players = []
+    for (title, one), side in zip(runs.items(), sides, strict=True):
+        picture = Panel(
             f"training-two-{side}",
-            look_for=f"**{plain(title)}, head {one.name}**",
             picture=partial(player, _message(one, together=True), mount=f"training-two-{side}"),
             below=unread(one.traces),
             check=check_of(one),
         )
-        for (title, one), side in zip(runs.items(), sides, strict=True)
-    ]
+        players.append(Panel(side, below=[f"**{plain(title)}**", picture]))
     columns = {name: pd.Series(one.values, one.steps) for name, one in (losses | scores).items()}
     return Panel(
         "training-two",
