@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from model.capture import capture
     from model.loading.in_memory import trace
     from model.loading.record import record
+    from model.training.training_file import load_training
+    from model.training.training_record import TrainingRecord
     from viz import figures
     from viz.notebook import compare, show
 
@@ -47,6 +49,8 @@ NAMES = {
     "record": ".model.loading.record",
     "trace": ".model.loading.in_memory",
     "capture": ".model.capture",
+    "TrainingRecord": ".model.training.training_record",
+    "load_training": ".model.training.training_file",
     "compare": ".viz.notebook",
     "figures": ".viz",
     "show": ".viz.notebook",
@@ -59,11 +63,13 @@ __all__ = [
     "TextTooLongError",
     "Token",
     "Trace",
+    "TrainingRecord",
     "capture",
     "compare",
     "figures",
     "load_model",
     "load_trace",
+    "load_training",
     "models",
     "record",
     "show",

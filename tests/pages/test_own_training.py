@@ -85,7 +85,7 @@ def test_one_number_of_every_head_is_drawn_over_all_steps() -> None:
 def test_another_probe_is_another_text() -> None:
     app = dropped(opened())
     assert sent(app)["keys"] == LIST.split()
-    choose(app, "Probe text", "2: a␣b␣c")
+    choose(app, "Probe text", "2: a b c")
     assert sent(app)["keys"] == ["a", "b", "c"]
 
 

@@ -133,13 +133,18 @@ def _of_record(name: str, record: RecordedTraining, side: str) -> TrainedHead:
     """A head of a training of the visitor's own, on one of its probe texts."""
     short, probe = name[-8:], 0
     if len(record.probes) > 1:
-        texts = [f"{at}: {token_label(one.text, 60)}" for at, one in enumerate(record.probes, 1)]
+        texts = [f"{at}: {_shortened(one.text)}" for at, one in enumerate(record.probes, 1)]
         key = f"training-probe-{short}{side}"
         probe = texts.index(st.selectbox("Probe text", texts, key=key, bind="query-params"))
     training_run, traces = record.training_run(name, probe), record.traces(probe)
     key = f"training-head-{short}{side}"
     place, head = choose_head(key, training_run, traces, first=None, roles=HIGHEST)
     return TrainedHead(called(name), training_run, traces, place, head, record, probe)
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a text, in a list."""
+    return " ".join(map(token_label, text[:60].split()))
 
 
 def _text_key(name: str) -> str:

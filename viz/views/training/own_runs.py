@@ -23,7 +23,10 @@ HOW = """
 ```python
 from attention_lens import TrainingRecord
 
-record = TrainingRecord("run.safetensors", probes=["the cat sat on the cat"], tokenizer=tokenizer)
+record = TrainingRecord(
+    "run.safetensors", tokenizer=tokenizer,
+    probes=["a b c a b c"],
+)
 for step, batch in enumerate(batches):
     ...
     record.step(model, step, loss=loss)

@@ -161,6 +161,7 @@ def _message(chosen: TrainedHead, *, together: bool = False) -> Json:
         head=chosen.head,
         losses=() if record is None else record.losses,
         planned=None if record is None else record.steps[-1],
+        probe=record is not None,
         together=together,
     )
 
@@ -184,13 +185,17 @@ def _every_head(chosen: TrainedHead, record: RecordedTraining) -> Panel:
     end = int(values[-1].argmax())
     return Panel(
         "training-heads",
-        look_for=f"**{title} of every head.** {statistic.meaning} {chosen.name} is drawn strong; at the last "
-        f"step {names[end]} has most, {values[-1, end]:.2f}.",
+        look_for=f"When does which head form? {title}, of every head: {_lowered(statistic.meaning)} "
+        f"{chosen.name} is drawn strong. At the last step {names[end]} has most, {values[-1, end]:.2f}.",
         picture=heads_forming(
             record.steps, values, heads=names, chosen=at, unit=f"{title.lower()} ({statistic.unit})"
         ),
         table=Table({"step": record.steps} | dict(zip(names, values.T, strict=True))),
     )
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
 
 
 _WHEN = {
@@ -266,7 +271,11 @@ def two_runs() -> Panel:
         "training-two",
         look_for="Does the loss drop in both when the heads form? Below, the slider of one head moves the "
         "other to the nearest step.",
-        picture=training_curves(losses, scores),
+        picture=training_curves(
+            losses,
+            scores,
+            unit="" if any(one.record for one in runs.values()) else "nats per token",
+        ),
         below=[Columns(players)],
         table=Table(pd.DataFrame(columns), index="step"),
     )
@@ -283,7 +292,9 @@ def _line(chosen: TrainedHead, score: str) -> Curve | None:
 
 def formulas(chosen: TrainedHead) -> Columns:
     """The formulas of the numbers that are drawn, side by side."""
-    shown = {"Largest weight of a row": SHARPEST, "How far the weights moved": MOVED}
+    shown = {"Largest weight of a row": SHARPEST}
+    if chosen.record is None:
+        shown["How far the weights moved"] = MOVED
     masks = patterns(chosen.traces, chosen.place)
     if "previous_token" in masks:
         shown = {"The token before": BEFORE, **shown}
