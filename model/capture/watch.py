@@ -22,6 +22,7 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
+from model.capture.change import KernelChange
 from model.capture.lineage import (
     DROPOUTS,
     FOLLOWED,
@@ -187,13 +188,23 @@ class WatchedCall:
     record: Attention
     module: str
     gap: Gap
+    kernel: (
+        int | None
+    )  # the number of its one call of the fused kernel, in this pass; None: no such call
 
 
 class Watch(TorchFunctionMode):
-    """Records the attention of one text of a batch."""
+    """Records the attention of one text of a batch. changes: by the number of a call of the kernel."""
 
-    def __init__(self, module: nn.Module, inputs: list[Tensor], text: int) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        inputs: list[Tensor],
+        text: int,
+        changes: Mapping[int, KernelChange] | None = None,
+    ) -> None:
         super().__init__()
+        self._changes, self._kernels = changes or {}, -1
         self._names = {id(part): name for name, part in module.named_modules()}
         self._own_name = type(module).__name__
         self._graph, self._text = Graph(inputs, tensors_held_by(module)), text
@@ -218,8 +229,13 @@ class Watch(TorchFunctionMode):
                 return _seen_inside(function)(*asked.args, **asked.kwargs)
         if name in DROPOUTS:
             return given[0] if given else named["input"]
+        change = None
         if name == _KERNEL:
             given, named = _without_kernel_dropout(given, named)
+            self._kernels += 1
+            change = self._changes.get(self._kernels)
+            if change is not None:
+                given, named = change.arguments(given, named)
         reason = _nested(name, given)
         # Before it, for it may write in place.
         call = self._graph.call(name, function, given, named)
@@ -230,21 +246,23 @@ class Watch(TorchFunctionMode):
             self._refuse(reason or f"it computes attention by `{name}`, whose steps cannot be seen")
         elif name in KERNELS | PRODUCTS:
             written = result[0] if isinstance(result, tuple) else result
-            self._look_at(self._graph.node(written), call)
+            self._look_at(self._graph.node(written), call, change)
         return result
 
-    def _look_at(self, node: Node, call: TensorOrigin) -> None:
+    def _look_at(self, node: Node, call: TensorOrigin, change: KernelChange | None) -> None:
         """Records what ends in this operation, if it is attention."""
         try:
             is_kernel = call.name in KERNELS
             seen = by_kernel(Node(node.tensor, call)) if is_kernel else by_hand(node)
             if seen is not None:
-                self._record(seen)
+                self._record(seen, self._kernels if call.name == _KERNEL else None)
+                if change is not None and change.ablated:
+                    change.without_heads(node.tensor, seen.rows.texts)
                 self._graph.forget(node.tensor)
         except UnreadableError as error:
             self._refuse(str(error))
 
-    def _record(self, seen: Seen) -> None:
+    def _record(self, seen: Seen, kernel: int | None) -> None:
         """Queries that a module reads in pieces, with the same keys, become one record."""
         module, own = self._module(), seen.of_text(self._text)
         whole = own.after(self._last[1]) if self._last and self._last[0] == module else None
@@ -252,7 +270,11 @@ class Watch(TorchFunctionMode):
         if whole is not None:
             self.calls.pop()
         record, gap = recorded(self._last[1])
-        self.calls.append(WatchedCall(record, module, gap))
+        self.calls.append(WatchedCall(record, module, gap, kernel if whole is None else None))
+
+    def lineage(self, tensor: Tensor) -> Lineage:
+        """Where the cells of a tensor of this pass come from."""
+        return self._graph.node(tensor).lineage
 
     def _refuse(self, reason: str) -> None:
         self.refused.append(f"{self._module()} has attention that is not recorded: {reason}.")

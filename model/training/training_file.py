@@ -80,7 +80,7 @@ class WeightsAlone(Attention):
 
 
 @dataclass(frozen=True, eq=False)
-class RecordedLayer:
+class ProbeLayer:
     """One attention sub-layer that read one probe text, at all steps."""
 
     place: Place
@@ -105,9 +105,9 @@ class RecordedProbe:
     text: str
     tokens: tuple[Token, ...]
     target_tokens: tuple[Token, ...]  # of a second text; () without one
-    layers: tuple[RecordedLayer, ...]  # in order of execution
+    layers: tuple[ProbeLayer, ...]  # in order of execution
 
-    def measured(self, statistic: str) -> tuple[RecordedLayer, ...]:
+    def measured(self, statistic: str) -> tuple[ProbeLayer, ...]:
         """The sub-layers to which a statistic applies."""
         return tuple(layer for layer in self.layers if statistic in layer.statistics)
 
@@ -220,7 +220,7 @@ class RecordedTraining:
         return arrays
 
 
-def _in_decoder(layer: RecordedLayer) -> bool:
+def _in_decoder(layer: ProbeLayer) -> bool:
     return layer.place.stack == "decoder" and layer.place.kind != "cross"
 
 
@@ -422,11 +422,11 @@ SLACK = 1e-3  # what rounding may add to a weight, or to a row of weights
 
 def _layer(
     entry: LayerEntry, steps: int, at: str, arrays: Mapping[str, NDArray[Any]]
-) -> RecordedLayer:
+) -> ProbeLayer:
     weights = arrays[f"{at}/weights"]
     if weights.min() < 0 or weights.sum(-1).max() > 1 + SLACK:
         raise ValueError(f"the rows of {entry.name} are no weights")
     numbers = arrays.get(f"{at}/numbers")
     if numbers is None:
         numbers = read_only(np.zeros((steps, entry.heads, 0), np.float32))
-    return RecordedLayer(entry.place, arrays.get(f"{at}/mask"), entry.statistics, numbers, weights)
+    return ProbeLayer(entry.place, arrays.get(f"{at}/mask"), entry.statistics, numbers, weights)

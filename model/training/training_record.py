@@ -26,7 +26,7 @@ from model.training.checkpoints import READ_AT_MOST
 from model.training.training_file import (
     MOST_PROBES,
     MOST_STEPS,
-    RecordedLayer,
+    ProbeLayer,
     RecordedProbe,
     RecordedTraining,
     save_training,
@@ -317,13 +317,13 @@ class _Moment:
             raise ValueError("not the same attention was seen as at the first step.")
 
 
-def _layer_of(at_all: list[_LayerRead], at_kept: list[_LayerRead]) -> RecordedLayer:
+def _layer_of(at_all: list[_LayerRead], at_kept: list[_LayerRead]) -> ProbeLayer:
     last, masks = at_all[-1], [one.mask for one in at_all]
     mask = None
     if not any(one is None for one in masks):
         mask = read_only(np.logical_or.reduce(np.broadcast_arrays(*masks)))
     weights = [one.weights for one in at_kept if one.weights is not None]
-    return RecordedLayer(
+    return ProbeLayer(
         last.place,
         mask,
         last.statistics,
