@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from model.capture.change import KernelChange, changes_of
 from model.capture.watch import Watch, WatchedCall, unchanged
-from model.nn.config import Stack
+from model.nn.config import ProvenPart, Stack
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.places import Place
 from model.trace.arrays import read_only
@@ -78,7 +78,8 @@ def _network(module: str) -> str:
     return module.partition(".")[0]
 
 
-REASON = "It was captured from a module: only its attention, and logits where it gives some, were recorded."
+REASON = "It was captured from a module: only attention was recorded."
+ABSENT = "It was captured from a module, and this was not found in the pass."
 _ATTENTION = re.compile(r"attention|attn|mha", re.IGNORECASE)
 _TOLD = 3  # modules that a refusal names
 _ONE_AT_A_TIME = threading.Lock()  # for the time of a pass a module runs without dropout
@@ -134,10 +135,26 @@ def capture(
         records, type(module).__name__, words_of(device), tokens, target_tokens, REASON
     )
     logits = logits_of(module, output, watch, len(trace.tokens_of(trace.stacks[-1])), batch)
-    unproven = {
-        part: why for part, why in trace.unproven.items() if logits is None or part != "logits"
+    stacks: tuple[Stack, ...] = ("encoder", "decoder")
+    counts = {stack: len(trace.tokens_of(stack)) for stack in stacks}
+    around = watch.notes.surroundings(records, [call.output for call in watch.calls], counts)
+    found: dict[ProvenPart, object] = {
+        "logits": logits,
+        "norms": around.norms,
+        "stream": around.residual,
+        "feed_forward": around.feed_forward,
     }
-    return replace(trace, intervention=intervention, prediction=logits, unproven=unproven)
+    absent = [part for part in trace.unproven if not found.get(part)]
+    reason = REASON if len(absent) == len(trace.unproven) else ABSENT
+    return replace(
+        trace,
+        intervention=intervention,
+        prediction=logits,
+        norms=around.norms,
+        residual=around.residual,
+        feed_forward=around.feed_forward,
+        unproven=dict.fromkeys(absent, reason),
+    )
 
 
 def _watched(

@@ -7,6 +7,7 @@ This mode holds for one thread. While it is active, PyTorch takes no fast path.
 import inspect
 import re
 import sys
+import threading
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -20,8 +21,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
+from torch.utils.hooks import RemovableHandle
 from torch.utils.weak import WeakIdKeyDictionary
 
+from model.capture.around import NOTED, Notes, is_norm_like
 from model.capture.change import KernelChange
 from model.capture.lineage import (
     DROPOUTS,
@@ -188,9 +191,8 @@ class WatchedCall:
     record: Attention
     module: str
     gap: Gap
-    kernel: (
-        int | None
-    )  # the number of its one call of the fused kernel, in this pass; None: no such call
+    output: int  # the serial number of the tensor with the outputs of its heads
+    kernel: int | None  # the number of its call of the fused kernel; None: it was no single one
 
 
 class Watch(TorchFunctionMode):
@@ -207,11 +209,39 @@ class Watch(TorchFunctionMode):
         self._changes, self._kernels = changes or {}, -1
         self._names = {id(part): name for name, part in module.named_modules()}
         self._own_name = type(module).__name__
+        self._norms = [part for part in module.modules() if is_norm_like(part)]
+        self._hooks: list[RemovableHandle] = []
+        self._thread = threading.get_ident()
+        self.notes = Notes()
         self._graph, self._text = Graph(inputs, tensors_held_by(module)), text
         self._last: tuple[str, Seen] | None = None  # the last call's module, and what was seen
         self.calls: list[WatchedCall] = []
         self.refused: list[str] = []  # a sentence for each call without a record
         self.reached: set[str] = set()  # modules with attention, recorded or not
+
+    def __enter__(self) -> "Watch":
+        self._hooks = [norm.register_forward_hook(self._note_norm) for norm in self._norms]
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        for hook in self._hooks:
+            hook.remove()
+
+    def _note_norm(self, module: nn.Module, given: tuple[Any, ...], made: Any) -> None:
+        """After a module that may be a norm has run, in this thread."""
+        is_ours = threading.get_ident() == self._thread
+        if (
+            is_ours
+            and len(given) == 1
+            and isinstance(given[0], Tensor)
+            and isinstance(made, Tensor)
+        ):
+            with torch._C.DisableTorchFunction():
+                read, written = (self._graph.node(one) for one in (given[0], made))
+                if read.is_intact:
+                    self.notes.note_norm(module, read, written)
 
     def __torch_function__(
         self,
@@ -242,6 +272,8 @@ class Watch(TorchFunctionMode):
         with _counting_writes(function, given, named):
             result = function(*given, **named)
         self._graph.add(call, given[0] if name == "__setitem__" else result)
+        if name in NOTED and isinstance(result, Tensor):
+            self.notes.note(call, self._graph.node(result))
         if reason or (_UNSEEN.search(name) and name not in _SEEN_INSIDE and _computes(result)):
             self._refuse(reason or f"it computes attention by `{name}`, whose steps cannot be seen")
         elif name in KERNELS | PRODUCTS:
@@ -255,14 +287,15 @@ class Watch(TorchFunctionMode):
             is_kernel = call.name in KERNELS
             seen = by_kernel(Node(node.tensor, call)) if is_kernel else by_hand(node)
             if seen is not None:
-                self._record(seen, self._kernels if call.name == _KERNEL else None)
+                kernel = self._kernels if call.name == _KERNEL else None
+                self._record(seen, node.serial, kernel)
                 if change is not None and change.ablated:
                     change.without_heads(node.tensor, seen.rows.texts)
                 self._graph.forget(node.tensor)
         except UnreadableError as error:
             self._refuse(str(error))
 
-    def _record(self, seen: Seen, kernel: int | None) -> None:
+    def _record(self, seen: Seen, output: int, kernel: int | None) -> None:
         """Queries that a module reads in pieces, with the same keys, become one record."""
         module, own = self._module(), seen.of_text(self._text)
         whole = own.after(self._last[1]) if self._last and self._last[0] == module else None
@@ -270,7 +303,9 @@ class Watch(TorchFunctionMode):
         if whole is not None:
             self.calls.pop()
         record, gap = recorded(self._last[1])
-        self.calls.append(WatchedCall(record, module, gap, kernel if whole is None else None))
+        self.calls.append(
+            WatchedCall(record, module, gap, output, None if whole is not None else kernel)
+        )
 
     def lineage(self, tensor: Tensor) -> Lineage:
         """Where the cells of a tensor of this pass come from."""

@@ -192,5 +192,5 @@ def test_logits_are_taken_only_where_they_are_told_from_other_vectors() -> None:
     ):
         trace = capture(other, ids)
         assert trace.prediction is None
-        with pytest.raises(UnprovenError, match="only its attention"):
+        with pytest.raises(UnprovenError, match="captured from a module"):
             trace.require_prediction()
