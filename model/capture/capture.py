@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.capture.change import KernelChange, changes_of
+from model.capture.change import Call, CallChange, changes_of
 from model.capture.watch import Watch, WatchedCall, unchanged
 from model.nn.config import ProvenPart, Stack
 from model.nn.intervention import UNCHANGED, Intervention
@@ -110,8 +110,8 @@ def capture(
     target_tokens: those of the second text, where there is cross-attention. batch: which text of a batch
     to record; where a module reads texts in parts, such as windows, which part, as `doubt` says.
     intervention: what is changed in a second pass, which is then the one that is recorded: `ablated` heads,
-    `mask` and `scale`, in calls of `scaled_dot_product_attention`; attention is named as in the trace or by
-    its module.
+    and in calls of `scaled_dot_product_attention` also `mask` and `scale`; attention is named as in the trace
+    or by its module, and `only` restricts mask and scale to some.
 
     Warns (CaptureWarning) of attention that is not recorded. Raises ValueError where none is, and for what
     cannot be changed, and says why. An error of the module itself is raised as it is.
@@ -125,7 +125,7 @@ def capture(
         watch, output = _watched(module, inputs, keywords, batch)
         records = _placed_or_refused(module, watch)
         if intervention != UNCHANGED:
-            changes = changes_of(intervention, records, [call.kernel for call in watch.calls])
+            changes = changes_of(intervention, records, [call.call for call in watch.calls])
             watch, output = _watched(module, inputs, keywords, batch, changes)
             records = _as_changed(records, watch, changes)
             intervention = _by_place(intervention, records)
@@ -162,7 +162,7 @@ def _watched(
     inputs: tuple[Any, ...],
     keywords: dict[str, Any],
     batch: int,
-    changes: Mapping[int, KernelChange] | None = None,
+    changes: Mapping[Call, CallChange] | None = None,
 ) -> tuple[Watch, Any]:
     """One pass: what was seen, and what the module returned."""
     with unchanged(module):
@@ -183,7 +183,7 @@ def _placed_or_refused(module: nn.Module, watch: Watch) -> tuple[Attention, ...]
 
 
 def _as_changed(
-    plain: tuple[Attention, ...], watch: Watch, changes: Mapping[int, KernelChange]
+    plain: tuple[Attention, ...], watch: Watch, changes: Mapping[Call, CallChange]
 ) -> tuple[Attention, ...]:
     """The records of the changed pass, in the places that they have in the unchanged one. Raises ValueError
     where others were seen."""
@@ -194,7 +194,7 @@ def _as_changed(
         replace(
             call.record,
             place=one.place,
-            ablated=changes[call.kernel].ablated if call.kernel in changes else (),
+            ablated=changes[call.call].ablated if call.call in changes else (),
         )
         for one, call in zip(plain, watch.calls, strict=True)
     )

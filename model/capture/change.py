@@ -1,5 +1,5 @@
-"""Interventions on the attention of somebody's own module: heads left out, another factor, another mask, put
-into the calls of PyTorch's fused kernel while a second pass runs."""
+"""Interventions on the attention of somebody's own module, made while a second pass runs: heads left out;
+and in calls of PyTorch's fused kernel another factor and another mask."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -13,13 +13,19 @@ from model.nn.masks import causal_mask
 from model.trace.given import MASKED_BELOW
 from model.trace.records import Attention
 
+KERNEL = "scaled_dot_product_attention"
 CARRIED = ("scale", "mask", "ablated", "only")
 _BY_POSITION = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
 
+Call = tuple[
+    str, int
+]  # the name of its last operation's kind, and which one of them it is in a pass
+
+
 @dataclass(frozen=True, eq=False)
-class KernelChange:
-    """What is changed in one call of the kernel."""
+class CallChange:
+    """What is changed in one call of attention."""
 
     scale: float | None
     mask: str  # as in `Intervention`
@@ -59,9 +65,10 @@ class KernelChange:
             return past if own is None else own & past
         return None if own is None else own.any(-2, keepdim=True).expand(own.shape)
 
-    def without_heads(self, output: Tensor, texts: Tensor) -> None:
-        """Sets the output (…, query, d_v) of heads to zero, of all texts. texts: (row,), the number of the
-        text of each row of the leading axes; the rows of a text are its heads in order."""
+    def leave_out(self, output: Tensor, texts: Tensor) -> None:
+        """Sets the output (…, query, d_v) of heads to zero in the module's memory, of all texts. texts:
+        (row,), the number of the text of each row of the leading axes; a text's rows are its heads in order.
+        """
         for text in texts.unique():
             rows = torch.nonzero(texts == text)[:, 0]
             for head in self.ablated:
@@ -70,17 +77,17 @@ class KernelChange:
 
 
 def changes_of(
-    intervention: Intervention, attention: Sequence[Attention], kernels: Sequence[int | None]
-) -> dict[int, KernelChange]:
-    """What changes, by the number of a call of the kernel.
+    intervention: Intervention, attention: Sequence[Attention], calls: Sequence[Call | None]
+) -> dict[Call, CallChange]:
+    """What changes in which call.
 
     Args:
         intervention: its attention is named as in the trace, "decoder.0.self", or by its module.
         attention: the records of the unchanged pass, in order of execution.
-        kernels: the number of the one call of the kernel that each is; None where it is none.
+        calls: that made each of them; None where there was more than one.
 
-    Raises ValueError, with a sentence, for names and heads that there are not, for what `capture` cannot
-    change, and for attention that is not computed by one call of the kernel.
+    Raises ValueError, with a sentence, for names and heads that there are not, and for what `capture` cannot
+    change.
     """
     others = [
         one.name
@@ -98,22 +105,24 @@ def changes_of(
         there = ", ".join(one.module for one in attention)
         raise ValueError(f"There is no attention {min(unknown)!r}; there is {there}.")
     changes = {}
-    for one, kernel in zip(attention, kernels, strict=True):
+    for one, call in zip(attention, calls, strict=True):
         change = _change_of(intervention, one)
         if change is None:
             continue
-        if kernel is None:
+        changes_scores = change.scale is not None or change.mask != "model"
+        if call is None or (changes_scores and call[0] != KERNEL):
             raise ValueError(
-                f"{one.module} cannot be changed: it does not compute its attention by one call of "
-                "`scaled_dot_product_attention`. Name others in `only`, and leave its heads in."
+                f"{one.module} cannot be changed so: scale and mask are changed only in one call of "
+                f"`{KERNEL}`, and heads are left out only where all queries are read at once. Name other "
+                "attention in `only`."
             )
         if max(change.ablated, default=0) >= one.heads:
             raise ValueError(f"{one.module} has {one.heads} heads, counted from 0.")
-        changes[kernel] = change
+        changes[call] = change
     return changes
 
 
-def _change_of(intervention: Intervention, one: Attention) -> KernelChange | None:
+def _change_of(intervention: Intervention, one: Attention) -> CallChange | None:
     names = {one.name, one.module}
     heads = tuple(sorted({head for name, head in intervention.ablated if name in names}))
     named = intervention.only is not None and bool(intervention.only & names)
@@ -122,4 +131,4 @@ def _change_of(intervention: Intervention, one: Attention) -> KernelChange | Non
     mask = intervention.mask if applies and (named or one.kind != "cross") else "model"
     if scale is None and mask == "model" and not heads:
         return None
-    return KernelChange(scale, mask, heads, one.module)
+    return CallChange(scale, mask, heads, one.module)

@@ -8,7 +8,7 @@ import inspect
 import re
 import sys
 import threading
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from torch.utils.hooks import RemovableHandle
 from torch.utils.weak import WeakIdKeyDictionary
 
 from model.capture.around import NOTED, Notes, is_norm_like
-from model.capture.change import KernelChange
+from model.capture.change import KERNEL, Call, CallChange
 from model.capture.lineage import (
     DROPOUTS,
     FOLLOWED,
@@ -179,7 +179,6 @@ def _put_back(tensor: Tensor, before: Tensor) -> None:
         tensor.copy_(before)
 
 
-_KERNEL = "scaled_dot_product_attention"
 _UNSEEN = re.compile(r"attention|attn|fmha", re.IGNORECASE)
 _SEEN_INSIDE = {*KERNELS, "multi_head_attention_forward"}
 
@@ -192,21 +191,22 @@ class WatchedCall:
     module: str
     gap: Gap
     output: int  # the serial number of the tensor with the outputs of its heads
-    kernel: int | None  # the number of its call of the fused kernel; None: it was no single one
+    call: Call | None  # None: there was more than one
 
 
 class Watch(TorchFunctionMode):
-    """Records the attention of one text of a batch. changes: by the number of a call of the kernel."""
+    """Records the attention of one text of a batch. changes: what is changed in which call."""
 
     def __init__(
         self,
         module: nn.Module,
         inputs: list[Tensor],
         text: int,
-        changes: Mapping[int, KernelChange] | None = None,
+        changes: Mapping[Call, CallChange] | None = None,
     ) -> None:
         super().__init__()
-        self._changes, self._kernels = changes or {}, -1
+        self._changes = changes or {}
+        self._counts = Counter[str]()  # of calls so far, by kind
         self._names = {id(part): name for name, part in module.named_modules()}
         self._own_name = type(module).__name__
         self._norms = [part for part in module.modules() if is_norm_like(part)]
@@ -259,14 +259,12 @@ class Watch(TorchFunctionMode):
                 return _seen_inside(function)(*asked.args, **asked.kwargs)
         if name in DROPOUTS:
             return given[0] if given else named["input"]
-        change = None
-        if name == _KERNEL:
-            given, named = _without_kernel_dropout(given, named)
-            self._kernels += 1
-            change = self._changes.get(self._kernels)
-            if change is not None:
-                given, named = change.arguments(given, named)
         reason = _nested(name, given)
+        if name == KERNEL:
+            given, named = _without_kernel_dropout(given, named)
+            change = self._changes.get((KERNEL, self._counts[KERNEL]))
+            if change is not None and not reason:
+                given, named = change.arguments(given, named)
         # Before it, for it may write in place.
         call = self._graph.call(name, function, given, named)
         with _counting_writes(function, given, named):
@@ -278,24 +276,32 @@ class Watch(TorchFunctionMode):
             self._refuse(reason or f"it computes attention by `{name}`, whose steps cannot be seen")
         elif name in KERNELS | PRODUCTS:
             written = result[0] if isinstance(result, tuple) else result
-            self._look_at(self._graph.node(written), call, change)
+            self._look_at(self._graph.node(written), call)
         return result
 
-    def _look_at(self, node: Node, call: TensorOrigin, change: KernelChange | None) -> None:
+    def _look_at(self, node: Node, call: TensorOrigin) -> None:
         """Records what ends in this operation, if it is attention."""
+        is_kernel = call.name in KERNELS
+        number = self._counts[call.name]
+        self._counts[call.name] += is_kernel
         try:
-            is_kernel = call.name in KERNELS
             seen = by_kernel(Node(node.tensor, call)) if is_kernel else by_hand(node)
             if seen is not None:
-                kernel = self._kernels if call.name == _KERNEL else None
-                self._record(seen, node.serial, kernel)
+                this = call.name, number
+                self._counts[call.name] += not is_kernel
+                self._record(seen, node.serial, this)
+                change = self._changes.get(this)
                 if change is not None and change.ablated:
-                    change.without_heads(node.tensor, seen.rows.texts)
+                    if seen.laid is None or not _share_memory(seen.laid, node.tensor):
+                        raise UnreadableError(
+                            "its heads cannot be told apart in the module's memory"
+                        )
+                    change.leave_out(seen.laid, seen.rows.texts)
                 self._graph.forget(node.tensor)
         except UnreadableError as error:
             self._refuse(str(error))
 
-    def _record(self, seen: Seen, output: int, kernel: int | None) -> None:
+    def _record(self, seen: Seen, output: int, call: Call) -> None:
         """Queries that a module reads in pieces, with the same keys, become one record."""
         module, own = self._module(), seen.of_text(self._text)
         whole = own.after(self._last[1]) if self._last and self._last[0] == module else None
@@ -303,9 +309,7 @@ class Watch(TorchFunctionMode):
         if whole is not None:
             self.calls.pop()
         record, gap = recorded(self._last[1])
-        self.calls.append(
-            WatchedCall(record, module, gap, output, None if whole is not None else kernel)
-        )
+        self.calls.append(WatchedCall(record, module, gap, output, call if whole is None else None))
 
     def lineage(self, tensor: Tensor) -> Lineage:
         """Where the cells of a tensor of this pass come from."""
@@ -380,9 +384,13 @@ def _without_kernel_dropout(
     return given, named | {"dropout_p": 0.0}
 
 
+def _share_memory(one: Tensor, other: Tensor) -> bool:
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
 def _nested(name: str, given: tuple[Any, ...]) -> str:
     nested = any(isinstance(one, Tensor) and one.is_nested for one in given)
-    return "its tensors are nested" if nested and name == _KERNEL else ""
+    return "its tensors are nested" if nested and name == KERNEL else ""
 
 
 def _computes(result: Any) -> bool:

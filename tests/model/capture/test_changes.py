@@ -16,7 +16,7 @@ from model.trace.trace import Trace
 from model.trace.trace_file import read_trace, trace_file
 from model.trace.unproven import UnprovenError
 from tests.cases import each
-from tests.model.capture.own_modules import OwnAttention, nano_gpt
+from tests.model.capture.own_modules import SPELLINGS, Heads, OwnAttention, nano_gpt
 
 IDS = [3, 1, 4, 1, 5, 9, 2]
 WORDS, WIDTH, HEADS = 20, 12, 3
@@ -154,9 +154,39 @@ def test_what_cannot_be_carried_is_refused(intervention: Intervention, words: st
         capture(Reader(joined=False), torch.tensor([IDS]), intervention=intervention)
 
 
-def test_attention_without_the_kernel_is_refused_and_a_bias_stays() -> None:
-    with pytest.raises(ValueError, match="does not compute its attention by one call"):
-        capture(OwnAttention(nano_gpt), torch.randn(1, 5, 16), intervention=Intervention(scale=1.0))
+@each("written", SPELLINGS)
+@each("text", [0, 2])
+def test_a_head_is_left_out_however_attention_is_written(written: Heads, text: int) -> None:
+    torch.manual_seed(0)
+    module, x = OwnAttention(written).eval(), torch.randn(3, 5, 16)
+
+    class After(nn.Module):
+        """What reads the outputs of the heads shows what came of them."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = module
+
+        def forward(self, x: Tensor) -> Tensor:
+            y: Tensor = self.inner(x)
+            read.append(y[text].detach().clone())
+            return y
+
+    read: list[Tensor] = []
+    intervention = Intervention(ablated=frozenset({("inner", 2)}))
+    (attention,) = capture(After(), x, batch=text, intervention=intervention).attention
+    assert attention.ablated == (2,)
+    heads = torch.tensor(attention.output).clone()  # the module's own, before one was left out
+    heads[2] = 0
+    expected = module.out(heads.transpose(0, 1).flatten(1))
+    np.testing.assert_allclose(read[-1], expected.detach(), atol=1e-5)
+    assert (read[0] - read[1]).abs().max() > 1e-3
+
+
+def test_scores_outside_the_kernel_cannot_be_changed_and_a_bias_stays() -> None:
+    for intervention in (Intervention(scale=1.0), Intervention(mask="none")):
+        with pytest.raises(ValueError, match="only in one call of"):
+            capture(OwnAttention(nano_gpt), torch.randn(1, 5, 16), intervention=intervention)
 
     class Biased(nn.Module):
         def forward(self, q: Tensor) -> Tensor:
