@@ -3,6 +3,7 @@
 TITLES = {
     "recording": "What recording a pass costs",
     "cuda": "What recording a pass costs on a GPU",
+    "training": "What a record of a training costs",
     "score": "One score split into its parts",
     "patching": "The map of head patches",
     "profiling": "What a profile over a corpus costs",
@@ -24,6 +25,11 @@ TITLES = {
 }
 
 NOTES = {
+    "training": (
+        "Steps of AdamW on batches of 8 texts of 128 tokens, in a plain loop, and the recorded step between "
+        "them: two probe texts of 32 tokens each, their statistics, and the file written anew. The share is "
+        "that of a training that is recorded every 100 steps."
+    ),
     "cluster": (
         "The cluster is two machines on the same computer, so app, actor and visitors share its cores. "
         "Clicks as above: each session switches heads and masks without a pause. Below: one process asks "

@@ -30,7 +30,7 @@ RECENT = 12  # linear maps, among which those of a feed-forward are looked for
 
 
 @dataclass(frozen=True, eq=False)
-class _Vectors:
+class _TokenVectors:
     """A tensor of one text: which it is, what it was made of token by token, and its numbers."""
 
     serial: int
@@ -39,13 +39,13 @@ class _Vectors:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sum:
-    total: _Vectors
-    parts: tuple[_Vectors, _Vectors]
+class _Addition:
+    total: _TokenVectors
+    parts: tuple[_TokenVectors, _TokenVectors]
     # Of a part that a feed-forward gave: before and after its activation, (token, d_mlp).
     hidden: Mapping[int, tuple[Array, Array]]  # by serial number of the part
 
-    def added_to(self, state: int) -> _Vectors | None:
+    def added_to(self, state: int) -> _TokenVectors | None:
         """What was added to the state of this serial number."""
         first, second = self.parts
         if first.serial == state:
@@ -54,25 +54,25 @@ class _Sum:
 
 
 @dataclass(frozen=True, eq=False)
-class _Map:
+class _LinearMap:
     read: Array  # (token, width)
     made: Array  # (token, width)
 
 
 @dataclass(frozen=True, eq=False)
-class _Norm:
+class _NormNote:
     read: int  # serial of its input
-    made: _Vectors
+    made: _TokenVectors
     record: NormRecord  # without its name
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _SubLayer:
     """A sub-layer in a stream."""
 
     place: Place
-    state: _Vectors  # that it reads
-    sum: _Sum
+    state: _TokenVectors  # that it reads
+    sum: _Addition
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +88,9 @@ class Notes:
     """Sums, norms and maps of one pass over one text; of a batch of several there are none."""
 
     def __init__(self) -> None:
-        self._sums: list[_Sum] = []
-        self._norms: list[_Norm] = []
-        self._maps: deque[_Map] = deque(maxlen=RECENT)
+        self._sums: list[_Addition] = []
+        self._norms: list[_NormNote] = []
+        self._maps: deque[_LinearMap] = deque(maxlen=RECENT)
         self._values: dict[int, Array] = {}
 
     def note(self, call: TensorOrigin, made: Node) -> None:
@@ -102,7 +102,7 @@ class Notes:
             before = _rows(read.tensor) if isinstance(read, Node) else None
             after = _rows(made.tensor)
             if before is not None and after is not None and self._fits(after):
-                self._maps.append(_Map(before, after))
+                self._maps.append(_LinearMap(before, after))
 
     def _fits(self, made: Array) -> bool:
         """Whether a map may be that of a feed-forward, and not the one to the vocabulary."""
@@ -119,9 +119,9 @@ class Notes:
             parts_read = read[0], read[1]
             hidden = {one.serial: self._hidden(one) for one in parts_read}
             known = {serial: one for serial, one in hidden.items() if one is not None}
-            self._sums.append(_Sum(total, parts_read, known))
+            self._sums.append(_Addition(total, parts_read, known))
 
-    def _hidden(self, given: _Vectors) -> tuple[Array, Array] | None:
+    def _hidden(self, given: _TokenVectors) -> tuple[Array, Array] | None:
         """Before and after the activation of the feed-forward that gave these vectors, if one did, by a known
         activation; a norm may stand behind it."""
         norm = self._made(given.serial)
@@ -147,15 +147,15 @@ class Notes:
         near = NEAR if precision <= torch.finfo(torch.float32).eps else 4 * precision
         record = _norm(module, before.values, after.values, near)
         if record is not None:
-            self._norms.append(_Norm(read.serial, after, record))
+            self._norms.append(_NormNote(read.serial, after, record))
 
-    def _vectors(self, node: Node) -> _Vectors | None:
+    def _vectors(self, node: Node) -> _TokenVectors | None:
         if node.serial not in self._values:
             rows = _rows(node.tensor)
             if rows is None:
                 return None
             self._values[node.serial] = rows
-        return _Vectors(node.serial, node.lineage.stream, self._values[node.serial])
+        return _TokenVectors(node.serial, node.lineage.stream, self._values[node.serial])
 
     def surroundings(
         self, attention: Sequence[Attention], outputs: Sequence[int], tokens: Mapping[Stack, int]
@@ -226,9 +226,9 @@ class Notes:
         whole = tuple(known) if len(known) == len(feeds) else ()
         return Surroundings(tuple(norms), {stack: tuple(states)}, whole)
 
-    def _chain(self, own: list[tuple[Attention, int]], *, after: bool) -> list[_Part] | None:
+    def _chain(self, own: list[tuple[Attention, int]], *, after: bool) -> list[_SubLayer] | None:
         """The sub-layers of a stack in order, feed-forwards in all of its layers or in none."""
-        parts: list[_Part] = []
+        parts: list[_SubLayer] = []
         layers = [one.layer for one, _ in own]
         for number, (record, output) in enumerate(own):
             found = [
@@ -249,23 +249,23 @@ class Notes:
                 parts.append(feed)
                 if not self._follows(feed, state.serial, after=after):
                     return None
-            parts.append(_Part(record.place, state, total))
+            parts.append(_SubLayer(record.place, state, total))
         last = self._feed(parts[-1], after=after)
         parts += [] if last is None else [last]
         feeds = sum(one.place.kind == "feed_forward" for one in parts)
         return parts if feeds in (0, len({*layers})) else None
 
-    def _end(self, part: _Part, *, after: bool) -> int | None:
+    def _end(self, part: _SubLayer, *, after: bool) -> int | None:
         """The serial of the state that a sub-layer leaves."""
         if not after:
             return part.sum.total.serial
         norm = self._read(part.sum.total.serial)
         return None if norm is None else norm.made.serial
 
-    def _follows(self, part: _Part, state: int, *, after: bool) -> bool:
+    def _follows(self, part: _SubLayer, state: int, *, after: bool) -> bool:
         return self._end(part, after=after) == state
 
-    def _feed(self, part: _Part, *, after: bool) -> _Part | None:
+    def _feed(self, part: _SubLayer, *, after: bool) -> _SubLayer | None:
         """The one feed-forward that reads, token by token, the state that a sub-layer leaves."""
         end = self._end(part, after=after)
         found = [
@@ -281,14 +281,14 @@ class Notes:
             return None
         total, state = found[0]
         place = Place(part.place.stack, part.place.layer, "feed_forward")
-        return _Part(place, state, total)
+        return _SubLayer(place, state, total)
 
-    def _read(self, serial: int) -> _Norm | None:
+    def _read(self, serial: int) -> _NormNote | None:
         """The one norm that reads a tensor."""
         found = [one for one in self._norms if one.read == serial]
         return found[0] if len(found) == 1 else None
 
-    def _made(self, serial: int) -> _Norm | None:
+    def _made(self, serial: int) -> _NormNote | None:
         """The norm that made a tensor."""
         return next((one for one in self._norms if one.made.serial == serial), None)
 
@@ -356,7 +356,7 @@ def _nearest(
     return best
 
 
-def _feed_forward(part: _Part) -> FeedForwardRecord | None:
+def _feed_forward(part: _SubLayer) -> FeedForwardRecord | None:
     added = part.sum.added_to(part.state.serial)
     hidden = None if added is None else part.sum.hidden.get(added.serial)
     return None if hidden is None else FeedForwardRecord(part.place.name, *hidden)

@@ -190,11 +190,12 @@ def _as_changed(
     if len(plain) != len(watch.calls):
         why = watch.refused[-1] if watch.refused else "Other attention ran."
         raise ValueError(f"The changed pass could not be recorded. {why}")
+    left_out = {call: change.ablated for call, change in changes.items()}
     return tuple(
         replace(
             call.record,
             place=one.place,
-            ablated=changes[call.call].ablated if call.call in changes else (),
+            ablated=left_out.get(call.call, ()) if call.call is not None else (),
         )
         for one, call in zip(plain, watch.calls, strict=True)
     )

@@ -1,5 +1,5 @@
 """The file of a recorded training: what was measured of its heads at every recorded step, and the weights of
-its probe texts at some of them. docs/own-training.md describes its layout."""
+its probe texts at some of them. docs/own-modules.md describes its layout."""
 
 import json
 import math
