@@ -61,8 +61,9 @@ class TrainingRecord:
     were told since the step before.
 
     The file is bounded as a flight recorder's is: when `most` steps are recorded, every second one is
-    forgotten, and from then on half as many are recorded; when the weights take more than `megabytes`,
-    those of every second step are forgotten, and its statistics stay. The first and the newest step keep
+    forgotten, and from then on half as many are recorded, so a training that is twice as long costs only
+    `most` / 2 passes more; when the weights take more than `megabytes`, those of every second step are
+    forgotten, and its statistics stay. The first and the newest step keep
     theirs. After each recorded step the file is written anew and takes the old one's place at once, so a
     training that is killed leaves a whole one.
 
