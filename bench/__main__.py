@@ -39,6 +39,7 @@ from bench import (
     sessions,
     soak,
     tables,
+    training,
     weight,
 )
 from bench.machine import COUNTED, QUIET, load, machine
@@ -46,6 +47,7 @@ from bench.machine import COUNTED, QUIET, load, machine
 PARTS = {
     "recording": recording.measure,
     "cuda": partial(recording.measure, device="cuda"),
+    "training": training.measure,
     "score": score.measure,
     "patching": patching.measure,
     "many": many.measure,

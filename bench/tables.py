@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from textwrap import fill
 
-from bench import cluster, cluster_soak, corpus, page_switch, soak
+from bench import cluster, cluster_soak, corpus, page_switch, soak, training
 from bench.cells import Measured, megabytes, ms, seconds, table, times
 from bench.profiling_tables import PROFILING
 from bench.titles import TITLES
@@ -300,6 +300,7 @@ def installing(measured: Measured) -> str:
 TABLES: dict[str, Callable[[Measured], str]] = {
     "recording": recording,
     "cuda": recording,
+    "training": training.tabled,
     "score": score,
     "patching": patching,
     "many": many,

@@ -3,6 +3,7 @@
 TITLES = {
     "recording": "What recording a pass costs",
     "cuda": "What recording a pass costs on a GPU",
+    "training": "What a record of a training costs",
     "score": "One score split into its parts",
     "patching": "The map of head patches",
     "many": "Many prompts in one table",
@@ -29,6 +30,11 @@ NOTES = {
     "installing": (
         "pip installs the wheel into an empty environment, its cache warm; PyTorch is the build named above. "
         "Imports are the median of five processes, Python's compiled files in place."
+    ),
+    "training": (
+        "Steps of AdamW on batches of 8 texts of 128 tokens, in a plain loop, and the recorded step between "
+        "them: two probe texts of 32 tokens each, their statistics, and the file written anew. The share is "
+        "that of a training that is recorded every 100 steps."
     ),
     "cluster": (
         "The cluster is two machines on the same computer, so app, actor and visitors share its cores. "

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from model.loading.in_memory import trace
     from model.loading.record import record
     from model.many import measure, trace_all
+    from model.training.training_file import load_training
+    from model.training.training_record import TrainingRecord
     from viz import figures
     from viz.notebook import compare, show
 
@@ -54,6 +56,8 @@ NAMES = {
     "capture": ".model.capture",
     "measure": ".model.many",
     "trace_all": ".model.many",
+    "TrainingRecord": ".model.training.training_record",
+    "load_training": ".model.training.training_file",
     "compare": ".viz.notebook",
     "figures": ".viz",
     "show": ".viz.notebook",
@@ -69,6 +73,7 @@ __all__ = [
     "TextTooLongError",
     "Token",
     "Trace",
+    "TrainingRecord",
     "capture",
     "compare",
     "exchange",
@@ -76,6 +81,7 @@ __all__ = [
     "first_difference",
     "load_model",
     "load_trace",
+    "load_training",
     "measure",
     "models",
     "record",

@@ -15,13 +15,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from model.capture.change import Call, CallChange, changes_of
 from model.capture.watch import Watch, WatchedCall, unchanged
-from model.nn.config import Stack
+from model.nn.config import ProvenPart, Stack
+from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.places import Place
+from model.trace.arrays import read_only
 from model.trace.collect import words_of
 from model.trace.given import GivenTokens
 from model.trace.records import Attention
-from model.trace.trace import Trace
+from model.trace.trace import Logits, Trace
 
 
 def placed(calls: Sequence[WatchedCall]) -> tuple[Attention, ...]:
@@ -76,6 +79,7 @@ def _network(module: str) -> str:
 
 
 REASON = "It was captured from a module: only attention was recorded."
+ABSENT = "It was captured from a module, and this was not found in the pass."
 _ATTENTION = re.compile(r"attention|attn|mha", re.IGNORECASE)
 _TOLD = 3  # modules that a refusal names
 _ONE_AT_A_TIME = threading.Lock()  # for the time of a pass a module runs without dropout
@@ -96,9 +100,11 @@ def capture(
     tokens: GivenTokens | None = None,
     target_tokens: GivenTokens | None = None,
     batch: int = 0,
+    intervention: Intervention = UNCHANGED,
     **keywords: Any,
 ) -> Trace:
-    """Runs a module once, `module(*inputs, **keywords)`, and records all its attention.
+    """Runs a module once, `module(*inputs, **keywords)`, and records all its attention, and its logits where
+    it gives some for each token of its vocabulary.
 
     It runs without dropout and without gradients, as after `module.eval()`; afterwards the module is as it
     was before, its training flags, buffers and attributes included. Seen are PyTorch's
@@ -108,9 +114,12 @@ def capture(
     tokens: the words or ids of the text, to name rows and columns; None: the numbers of the positions.
     target_tokens: those of the second text, where there is cross-attention. batch: which text of a batch
     to record; where a module reads texts in parts, such as windows, which part, as `doubt` says.
+    intervention: what is changed in a second pass, which is then the one that is recorded: `ablated` heads,
+    and in calls of `scaled_dot_product_attention` also `mask` and `scale`; attention is named as in the trace
+    or by its module, and `only` restricts mask and scale to some.
 
-    Warns (CaptureWarning) of attention that is not recorded. Raises ValueError where none is, and says why.
-    An error of the module itself is raised as it is.
+    Warns (CaptureWarning) of attention that is not recorded. Raises ValueError where none is, and for what
+    cannot be changed, and says why. An error of the module itself is raised as it is.
 
     >>> import torch
     >>> from model.capture import capture
@@ -125,27 +134,126 @@ def capture(
     if batch < 0:
         raise ValueError(f"batch is {batch}; texts of a batch are counted from 0.")
     _refuse_unreadable(module)
-    with _ONE_AT_A_TIME, unchanged(module), torch.no_grad(), _uncompiled():
+    with _ONE_AT_A_TIME, torch.no_grad(), _uncompiled():
+        watch, output = _watched(module, inputs, keywords, batch)
+        records = _placed_or_refused(module, watch)
+        if intervention != UNCHANGED:
+            changes = changes_of(intervention, records, [call.call for call in watch.calls])
+            watch, output = _watched(module, inputs, keywords, batch, changes)
+            records = _as_changed(records, watch, changes)
+            intervention = _by_place(intervention, records)
+    tensors = [*module.parameters(), *_tensors_in((inputs, keywords))]
+    device = next((one.device for one in tensors), torch.device("cpu"))
+    trace = Trace.of_attention(
+        records, type(module).__name__, words_of(device), tokens, target_tokens, REASON
+    )
+    logits = logits_of(module, output, watch, len(trace.tokens_of(trace.stacks[-1])), batch)
+    stacks: tuple[Stack, ...] = ("encoder", "decoder")
+    counts = {stack: len(trace.tokens_of(stack)) for stack in stacks}
+    around = watch.notes.surroundings(records, [call.output for call in watch.calls], counts)
+    found: dict[ProvenPart, object] = {
+        "logits": logits,
+        "norms": around.norms,
+        "stream": around.residual,
+        "feed_forward": around.feed_forward,
+    }
+    absent = [part for part in trace.unproven if not found.get(part)]
+    reason = REASON if len(absent) == len(trace.unproven) else ABSENT
+    return replace(
+        trace,
+        intervention=intervention,
+        prediction=logits,
+        norms=around.norms,
+        residual=around.residual,
+        feed_forward=around.feed_forward,
+        unproven=dict.fromkeys(absent, reason),
+    )
+
+
+def _watched(
+    module: nn.Module,
+    inputs: tuple[Any, ...],
+    keywords: dict[str, Any],
+    batch: int,
+    changes: Mapping[Call, CallChange] | None = None,
+) -> tuple[Watch, Any]:
+    """One pass: what was seen, and what the module returned."""
+    with unchanged(module):
         module.eval()
-        with Watch(module, _tensors_in((inputs, keywords)), batch) as watch:
-            _run(module, inputs, keywords)
+        with Watch(module, _tensors_in((inputs, keywords)), batch, changes) as watch:
+            output = _run(module, inputs, keywords)
+    return watch, output
+
+
+def _placed_or_refused(module: nn.Module, watch: Watch) -> tuple[Attention, ...]:
+    """The records of a pass; warns of attention without one. Raises ValueError where there are none."""
     unseen = [*dict.fromkeys([*watch.refused, *_unwatched(module, watch)])]
     if not watch.calls:
         raise ValueError(_nothing_in(module, unseen, was_seen=bool(watch.refused)))
     for sentence in unseen:
-        warnings.warn(sentence, CaptureWarning, stacklevel=2)
-    records = placed(watch.calls)
-    tensors = [*module.parameters(), *_tensors_in((inputs, keywords))]
-    device = next((one.device for one in tensors), torch.device("cpu"))
-    return Trace.of_attention(
-        records, type(module).__name__, words_of(device), tokens, target_tokens, REASON
+        warnings.warn(sentence, CaptureWarning, stacklevel=3)
+    return placed(watch.calls)
+
+
+def _as_changed(
+    plain: tuple[Attention, ...], watch: Watch, changes: Mapping[Call, CallChange]
+) -> tuple[Attention, ...]:
+    """The records of the changed pass, in the places that they have in the unchanged one. Raises ValueError
+    where others were seen."""
+    if len(plain) != len(watch.calls):
+        why = watch.refused[-1] if watch.refused else "Other attention ran."
+        raise ValueError(f"The changed pass could not be recorded. {why}")
+    left_out = {call: change.ablated for call, change in changes.items()}
+    return tuple(
+        replace(
+            call.record,
+            place=one.place,
+            ablated=left_out.get(call.call, ()) if call.call is not None else (),
+        )
+        for one, call in zip(plain, watch.calls, strict=True)
     )
 
 
-def _run(module: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+def _by_place(intervention: Intervention, records: tuple[Attention, ...]) -> Intervention:
+    """The same with attention named by its place, as in other traces."""
+    names = {name: one.name for one in records for name in (one.name, one.module)}
+    only = intervention.only
+    return replace(
+        intervention,
+        ablated=frozenset((names[name], head) for name, head in intervention.ablated),
+        only=None if only is None else frozenset(names[name] for name in only),
+    )
+
+
+def logits_of(
+    module: nn.Module, output: Any, watch: Watch, tokens: int, batch: int
+) -> Logits | None:
+    """The logits among what a module returned: its `logits`, or the first of what it returns.
+
+    They are taken for logits only where each of the tokens has as many numbers as an embedding table of the
+    module has rows, and a linear map of the pass made them: else None.
+    """
+    given = output[0] if isinstance(output, tuple | list) and output else output
+    given = output.get("logits", given) if isinstance(output, Mapping) else given
+    given = getattr(output, "logits", given)
+    if not (isinstance(given, Tensor) and given.is_floating_point() and given.ndim == 3):
+        return None
+    size = given.shape[2]
+    tables = [one for one in module.modules() if isinstance(one, nn.Embedding)]
+    is_vocabulary = any(one.num_embeddings == size for one in tables)
+    is_width = any(one.embedding_dim == size for one in tables)
+    marks = watch.lineage(given).marks.items()
+    made = any(axis.kind == "feature" and mark.shape[-1] == size for axis, mark in marks)
+    fits = given.shape[1] == tokens and batch < len(given) and bool(given[batch].isfinite().all())
+    if not (is_vocabulary and made and fits) or is_width:
+        return None
+    return Logits.of(read_only(given[batch].detach().to("cpu", torch.float32, copy=True).numpy()))
+
+
+def _run(module: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Raises the module's own error, or ValueError where its inputs are not what a module usually takes."""
     try:
-        module(*inputs, **keywords)
+        return module(*inputs, **keywords)
     except Exception as error:
         sentence = _mistaken(type(module).__name__, inputs, keywords)
         if sentence:

@@ -169,6 +169,9 @@ class Seen:
     rows: Rows  # which text each row belongs to
     crosses: bool
     doubts: tuple[str, ...] = ()
+    laid: Tensor | None = (
+        None  # (…, T, D): `output` in the module's memory, with the axes of the rows
+    )
 
     def of_text(self, number: int) -> "Seen":
         """The rows of one text, or of one part. Raises UnreadableError where there are fewer."""

@@ -344,11 +344,13 @@ class WrittenByHand:
         if stages.rows is not None:
             q = q * self._laid(stages.rows, stages, rows, cells)[..., :1]
         scale = stages.scale * factor * other
+        laid = self._output(rows)
         return Seen(
             query=q,
             key=vectors(k, side, keys),
             value=self._values(rows),
-            output=self._output(rows),
+            output=laid.reshape(-1, *laid.shape[-2:]),
+            laid=laid,
             weights=self._laid(self.weights[-1].tensor, stages, rows, cells),
             scale=scale * stages.outer if stages.cap else scale,
             cap=stages.outer if stages.cap else None,
@@ -423,8 +425,7 @@ class WrittenByHand:
         written = self.product.node.tensor
         if {*self.product.letters} != {*rows[:-1], *self._width()}:
             raise UnreadableError("its heads are summed with the values")
-        laid = as_vectors(written, self.product.letters, rows[:-1], self._width())
-        return laid.reshape(-1, *laid.shape[-2:])
+        return as_vectors(written, self.product.letters, rows[:-1], self._width())
 
     def _laid(self, cells: Tensor | None, stages: Stages, rows: Letters, sizes: torch.Size) -> Any:
         """(N, T, S): cells that are laid out, or stretch, like the weights."""
@@ -507,6 +508,7 @@ def by_kernel(call: Node) -> Seen:
         key=rows(k),
         value=rows(v),
         output=rows(call.tensor),
+        laid=call.tensor,
         weights=None,
         scale=1 / math.sqrt(q.shape[-1]) if scale is None else float(scale),
         cap=None,

@@ -7,7 +7,8 @@ This mode holds for one thread. While it is active, PyTorch takes no fast path.
 import inspect
 import re
 import sys
-from collections import OrderedDict, defaultdict, deque
+import threading
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -20,8 +21,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
+from torch.utils.hooks import RemovableHandle
 from torch.utils.weak import WeakIdKeyDictionary
 
+from model.capture.around import NOTED, Notes, is_norm_like
+from model.capture.change import KERNEL, Call, CallChange
 from model.capture.lineage import (
     DROPOUTS,
     FOLLOWED,
@@ -175,7 +179,6 @@ def _put_back(tensor: Tensor, before: Tensor) -> None:
         tensor.copy_(before)
 
 
-_KERNEL = "scaled_dot_product_attention"
 _UNSEEN = re.compile(r"attention|attn|fmha", re.IGNORECASE)
 _SEEN_INSIDE = {*KERNELS, "multi_head_attention_forward"}
 
@@ -187,20 +190,58 @@ class WatchedCall:
     record: Attention
     module: str
     gap: Gap
+    output: int  # the serial number of the tensor with the outputs of its heads
+    call: Call | None  # None: there was more than one
 
 
 class Watch(TorchFunctionMode):
-    """Records the attention of one text of a batch."""
+    """Records the attention of one text of a batch. changes: what is changed in which call."""
 
-    def __init__(self, module: nn.Module, inputs: list[Tensor], text: int) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        inputs: list[Tensor],
+        text: int,
+        changes: Mapping[Call, CallChange] | None = None,
+    ) -> None:
         super().__init__()
+        self._changes = changes or {}
+        self._counts = Counter[str]()  # of calls so far, by kind
         self._names = {id(part): name for name, part in module.named_modules()}
         self._own_name = type(module).__name__
+        self._norms = [part for part in module.modules() if is_norm_like(part)]
+        self._hooks: list[RemovableHandle] = []
+        self._thread = threading.get_ident()
+        self.notes = Notes()
         self._graph, self._text = Graph(inputs, tensors_held_by(module)), text
         self._last: tuple[str, Seen] | None = None  # the last call's module, and what was seen
         self.calls: list[WatchedCall] = []
         self.refused: list[str] = []  # a sentence for each call without a record
         self.reached: set[str] = set()  # modules with attention, recorded or not
+
+    def __enter__(self) -> "Watch":
+        self._hooks = [norm.register_forward_hook(self._note_norm) for norm in self._norms]
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        for hook in self._hooks:
+            hook.remove()
+
+    def _note_norm(self, module: nn.Module, given: tuple[Any, ...], made: Any) -> None:
+        """After a module that may be a norm has run, in this thread."""
+        is_ours = threading.get_ident() == self._thread
+        if (
+            is_ours
+            and len(given) == 1
+            and isinstance(given[0], Tensor)
+            and isinstance(made, Tensor)
+        ):
+            with torch._C.DisableTorchFunction():
+                read, written = (self._graph.node(one) for one in (given[0], made))
+                if read.is_intact:
+                    self.notes.note_norm(module, read, written)
 
     def __torch_function__(
         self,
@@ -218,14 +259,19 @@ class Watch(TorchFunctionMode):
                 return _seen_inside(function)(*asked.args, **asked.kwargs)
         if name in DROPOUTS:
             return given[0] if given else named["input"]
-        if name == _KERNEL:
-            given, named = _without_kernel_dropout(given, named)
         reason = _nested(name, given)
+        if name == KERNEL:
+            given, named = _without_kernel_dropout(given, named)
+            change = self._changes.get((KERNEL, self._counts[KERNEL]))
+            if change is not None and not reason:
+                given, named = change.arguments(given, named)
         # Before it, for it may write in place.
         call = self._graph.call(name, function, given, named)
         with _counting_writes(function, given, named):
             result = function(*given, **named)
         self._graph.add(call, given[0] if name == "__setitem__" else result)
+        if name in NOTED and isinstance(result, Tensor):
+            self.notes.note(call, self._graph.node(result))
         if reason or (_UNSEEN.search(name) and name not in _SEEN_INSIDE and _computes(result)):
             self._refuse(reason or f"it computes attention by `{name}`, whose steps cannot be seen")
         elif name in KERNELS | PRODUCTS:
@@ -235,16 +281,27 @@ class Watch(TorchFunctionMode):
 
     def _look_at(self, node: Node, call: TensorOrigin) -> None:
         """Records what ends in this operation, if it is attention."""
+        is_kernel = call.name in KERNELS
+        number = self._counts[call.name]
+        self._counts[call.name] += is_kernel
         try:
-            is_kernel = call.name in KERNELS
             seen = by_kernel(Node(node.tensor, call)) if is_kernel else by_hand(node)
             if seen is not None:
-                self._record(seen)
+                this = call.name, number
+                self._counts[call.name] += not is_kernel
+                self._record(seen, node.serial, this)
+                change = self._changes.get(this)
+                if change is not None and change.ablated:
+                    if seen.laid is None or not _share_memory(seen.laid, node.tensor):
+                        raise UnreadableError(
+                            "its heads cannot be told apart in the module's memory"
+                        )
+                    change.leave_out(seen.laid, seen.rows.texts)
                 self._graph.forget(node.tensor)
         except UnreadableError as error:
             self._refuse(str(error))
 
-    def _record(self, seen: Seen) -> None:
+    def _record(self, seen: Seen, output: int, call: Call) -> None:
         """Queries that a module reads in pieces, with the same keys, become one record."""
         module, own = self._module(), seen.of_text(self._text)
         whole = own.after(self._last[1]) if self._last and self._last[0] == module else None
@@ -252,7 +309,11 @@ class Watch(TorchFunctionMode):
         if whole is not None:
             self.calls.pop()
         record, gap = recorded(self._last[1])
-        self.calls.append(WatchedCall(record, module, gap))
+        self.calls.append(WatchedCall(record, module, gap, output, call if whole is None else None))
+
+    def lineage(self, tensor: Tensor) -> Lineage:
+        """Where the cells of a tensor of this pass come from."""
+        return self._graph.node(tensor).lineage
 
     def _refuse(self, reason: str) -> None:
         self.refused.append(f"{self._module()} has attention that is not recorded: {reason}.")
@@ -323,9 +384,13 @@ def _without_kernel_dropout(
     return given, named | {"dropout_p": 0.0}
 
 
+def _share_memory(one: Tensor, other: Tensor) -> bool:
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
 def _nested(name: str, given: tuple[Any, ...]) -> str:
     nested = any(isinstance(one, Tensor) and one.is_nested for one in given)
-    return "its tensors are nested" if nested and name == _KERNEL else ""
+    return "its tensors are nested" if nested and name == KERNEL else ""
 
 
 def _computes(result: Any) -> bool:

@@ -1,9 +1,12 @@
-"""Reads ordinary files only, and none beyond a known size."""
+"""Reads ordinary files only, and none beyond a known size; writes files that are whole or not there."""
 
 import hashlib
 import json
 import os
+import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,6 +29,21 @@ def open_file(path: Path) -> BinaryIO:
             raise IsADirectoryError(f"{path.name} is a folder")
         raise OddFileError(f"its {path.name} is not an ordinary file")
     return os.fdopen(descriptor, "rb")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to be written beside its place, and put there once it is whole: what is there always is. After
+    an error nothing is left of it."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with beside.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def read_text(path: Path, most: int) -> str:

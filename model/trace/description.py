@@ -3,8 +3,6 @@
 import io
 import json
 import math
-import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from model.nn.norms import NormKind
 from model.nn.patches import Patch
 from model.nn.places import Place
 from model.nn.stages import SCORE_STAGES, STAGES
+from model.system.files import whole_file
 from model.system.settings import settings
 from model.system.version import PRODUCT
 from model.trace import array_file
@@ -481,15 +480,8 @@ def trace_file(trace: Trace) -> bytes:
 
 def save_trace(trace: Trace, path: Path) -> None:
     """Writes the file beside its place, then puts it there: what is there is always whole."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with beside.open("xb") as file:
-            _write(trace, file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        _write(trace, file)
 
 
 def _write(trace: Trace, file: BinaryIO) -> None:

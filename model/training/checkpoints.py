@@ -25,6 +25,7 @@ from model.run.model import Model
 from model.system.files import NotReadError
 from model.system.settings import MEGABYTE
 from model.trace.arrays import Array
+from model.trace.given import of_length
 from model.trace.records import Attention, Token
 
 CheckpointRecord = Mapping[str, float]  # "step", "loss" where steps were taken, and scores by name
@@ -124,12 +125,14 @@ class CheckpointTraces:
 
     def queries(self, place: str) -> tuple[Token, ...]:
         """The tokens that look."""
-        return self.last.target_tokens if self._targets(place) else self.last.tokens
+        read = self.last.target_tokens if self._targets(place) else self.last.tokens
+        return of_length(read, self.last.attention[place].sizes[1])
 
     def keys(self, place: str) -> tuple[Token, ...]:
         """The tokens looked at."""
         own = self._targets(place) and self.last.attention[place].kind != "cross"
-        return self.last.target_tokens if own else self.last.tokens
+        read = self.last.target_tokens if own else self.last.tokens
+        return of_length(read, self.last.attention[place].sizes[2])
 
     def _targets(self, place: str) -> bool:
         return bool(self.last.target_tokens) and self.last.attention[place].stack == "decoder"

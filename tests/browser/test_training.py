@@ -1,12 +1,16 @@
 """The training page in a real browser: the stripe forms under the slider, and a run trains here."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from model.training import trainer
 from model.training.checkpoints import Archive, shipped_training_run
+from model.training.induction import short_recipe
+from model.training.training_record import TrainingRecord
 from tests.browser.controls import show
 from viz.views.training.choice import LIST
 
@@ -136,6 +140,34 @@ def test_a_model_is_trained_here_to_the_end_and_another_is_stopped(
     page.get_by_role("button", name="Stop", exact=True).click()
     expect(bar).to_contain_text("Stopped at step", timeout=A_RUN)
     expect(page.get_by_role("button", name="Train", exact=True)).to_be_enabled()
+
+
+def test_a_record_of_ones_own_stands_beside_a_shipped_run_under_one_slider(
+    open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    recipe = short_recipe(3, 200)
+    run, path = trainer.begin(recipe), tmp_path / "mine.safetensors"
+    record = TrainingRecord(path, probes=[LIST], tokenizer=recipe.task.tokenizer, every=100)
+    record.step(run.module, 0)
+    for step in (900, 1700):
+        record.step(run.module, step)
+    page = open_page("/training", show="Two runs")
+    expect(player(page)).to_have_count(2)
+    page.get_by_role("button", name="Yours").click()
+    page.locator("input[type=file]").first.set_input_files(path)
+    left, right = player(page).first, player(page).nth(1)
+    expect(left).to_have_attribute("data-step", "1700")
+    page.keyboard.press("Escape")
+    page.get_by_test_id("slider").first.press("Home")
+    expect(left).to_have_attribute("data-step", "0")
+    expect(right).to_have_attribute("data-step", "0")
+    page.get_by_test_id("slider").first.press("ArrowRight")
+    expect(left).to_have_attribute("data-step", "900")
+    expect(right).to_have_attribute("data-step", "1000")  # the nearest of its own
+    page.get_by_test_id("slider").nth(1).press("End")
+    expect(left).to_have_attribute("data-step", "1700")
+    legend = page.locator(".js-plotly-plot .legend", has_text="loss, Stories (right)")
+    expect(legend).to_be_visible()
 
 
 def test_the_idea_by_hand_the_claims_and_a_recurrent_network_are_drawn(

@@ -230,8 +230,10 @@ class Curve:
     values: Sequence[float]
 
 
-def training_curves(losses: Mapping[str, Curve], scores: Mapping[str, Curve]) -> go.Figure:
-    """Losses (nats a token) above, scores (0 to 1) below, against the same steps."""
+def training_curves(
+    losses: Mapping[str, Curve], scores: Mapping[str, Curve], *, unit: str = "nats per token"
+) -> go.Figure:
+    """Losses above, scores (0 to 1) below, against the same steps. unit: of the losses."""
     looks = [(OUTPUT, dash) for _, dash in _LOOKS]
     traces = [
         line(
@@ -246,9 +248,38 @@ def training_curves(losses: Mapping[str, Curve], scores: Mapping[str, Curve]) ->
         for axis, curves, among in (("y", losses, looks), ("y2", scores, _LOOKS))
         for (name, curve), (colour, dash) in zip(curves.items(), cycle(among))
     ]
-    above = titled("loss, nats per token", rangemode="tozero", domain=[0.54, 1])
+    above = titled(", ".join(filter(None, ("loss", unit))), rangemode="tozero", domain=[0.54, 1])
     below = titled("score", range=[-0.03, 1.05], domain=[0, 0.46])
     return chart(traces, titled("training step", anchor="y2"), above, yaxis2=below, height=430)
+
+
+FORMED = 5  # heads that have a colour beside the chosen one
+
+
+def heads_forming(
+    steps: Sequence[int], values: Values, *, heads: Sequence[str], chosen: int, unit: str
+) -> go.Figure:
+    """values (step, head): one number of every head against the training step. The chosen head is strong,
+    those that reach most have colours, the others are grey."""
+    order = [int(head) for head in np.argsort(-values.max(0), kind="stable") if head != chosen]
+    looks = dict(zip(order[:FORMED], CURVES[1:], strict=False)) | {chosen: CURVES[0]}
+    lines = [
+        line(
+            *(steps, values[:, head], heads[head], looks.get(head, rgba(MASKED, 0.35))),
+            width=4 if head == chosen else 2 if head in looks else 1,
+            showlegend=head in looks,
+            legendrank=0 if head == chosen else order.index(head) + 1,
+            hover=f"{heads[head]}, step %{{x}}<br>%{{y:.4f}}",
+        )
+        for head in [*reversed(order), chosen]
+    ]
+    return chart(
+        lines,
+        titled("training step"),
+        titled(unit, rangemode="tozero"),
+        height=340,
+        showlegend=True,
+    )
 
 
 @dataclass(frozen=True)

@@ -211,6 +211,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             views=(
                 "Watch it form",
                 "Untrained beside trained",
+                "Two runs",
                 "Train one here",
                 "Claims",
                 "Is a GRU as good?",

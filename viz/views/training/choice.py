@@ -1,7 +1,7 @@
 """Whose training is looked at, on which text, in which head: chosen on the page and kept in the link."""
 
 import random
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -18,12 +18,15 @@ from model.training.checkpoints import (
     shipped_training_runs,
 )
 from model.training.induction import SYMBOLS
+from model.training.training_file import RecordedTraining
 from model.training.workshop import Workshop
 from viz.elements.one_of import one_of
+from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.shell.panel import below_controls
 from viz.state.engine import engine, is_present
 from viz.state.session import current
+from viz.views.training.own_runs import called, open_record, own_runs
 
 LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
 TITLES = {
@@ -42,6 +45,10 @@ ROLES = {
     "previous_token": "previous-token head",
     "alignment": "aligns best",
 }
+HIGHEST = {  # of a training of the visitor's own, whose heads nobody has tried
+    "induction": "highest induction",
+    "previous_token": "highest previous token",
+}
 OTHER_TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 KEY = "training"  # of the choice, and of the link's parameter
 HERE = "induction"  # the model that a visitor can train, and whose training is shown first
@@ -55,10 +62,13 @@ CHARACTERS = 500  # of the text: it stands in the link, whose room it shares wit
 class TrainedHead:
     """A training, a text read along it, and one head."""
 
+    title: str  # of the training
     training_run: TrainingRun
     traces: CheckpointTraces
     place: str
     head: int
+    record: RecordedTraining | None = None  # of a training of the visitor's own
+    probe: int = 0  # which of its texts
 
     @property
     def name(self) -> str:
@@ -83,28 +93,58 @@ def workshop() -> Workshop:
     return Workshop(turn=turn, present=is_present)
 
 
-def choose_training() -> TrainedHead | None:
-    """What the visitor chooses; None where a sentence on the page says why it cannot be read."""
-    shipped = shipped_training_runs()
+def choose_training(side: str = "", *, first: str = "") -> TrainedHead | None:
+    """What the visitor chooses; None where a sentence on the page says why it cannot be read.
+
+    side: what the keys of its widgets end with, where two are chosen. first: the training that is chosen
+    until another one is.
+    """
+    shipped, own = shipped_training_runs(), own_runs()
+    names = [name for name in dict.fromkeys([*TITLES, *shipped]) if name in shipped]
+    chosen = f"{KEY}{side}"
     name = one_of(
-        "Which model's training",
-        [name for name in dict.fromkeys([*TITLES, *shipped]) if name in shipped],
-        KEY,
-        named=lambda one: TITLES.get(one, one),
+        f"Which model's training{', on the right' if side else ''}",
+        [*names, *own],
+        chosen,
+        default=first if first in names else names[0],
+        named=lambda one: plain(called(one)) if one in own else TITLES.get(one, one),
         bind="query-params",
     )
+    if not side:
+        open_record(chosen)
+    if name in own:
+        return _of_record(name, own[name], side)
     view = current()
-    text, first = TEXTS.get(name, OTHER_TEXT), None
+    text, at = TEXTS.get(name, OTHER_TEXT), None
     if view.model == name:  # the visitor's own
-        text, first = view.text, (view.place, view.head)
-    text = text_box(_text_key(name), text, listed=name == HERE)
+        text, at = view.text, (view.place, view.head)
+    text = text_box(_text_key(name) + side, text, listed=name == HERE)
     training_run = shipped_training_run(name)
     with below_controls():
         traces = read(training_run, text)
     if traces is None:
         return None
-    place, number = choose_head(f"training-head-{name}", training_run, traces, first=first)
-    return TrainedHead(training_run, traces, place, number)
+    key = f"training-head-{name}{side}"
+    place, number = choose_head(key, training_run, traces, first=at)
+    return TrainedHead(TITLES.get(name, name), training_run, traces, place, number)
+
+
+def _of_record(name: str, record: RecordedTraining, side: str) -> TrainedHead:
+    """A head of a training of the visitor's own, on one of its probe texts."""
+    short, probe = name[-8:], 0
+    if len(record.probes) > 1:
+        texts = [f"{at}: {_shortened(one.text)}" for at, one in enumerate(record.probes, 1)]
+        key = f"training-probe-{short}{side}"
+        probe = texts.index(st.selectbox("Probe text", texts, key=key, bind="query-params"))
+    training_run, traces = record.training_run(name, probe), record.traces(probe)
+    key = f"training-head-{short}{side}"
+    place, head = choose_head(key, training_run, traces, first=None, roles=HIGHEST)
+    return TrainedHead(called(name), training_run, traces, place, head, record, probe)
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a text, in a list."""
+    return " ".join(map(token_label, text[:60].split()))
 
 
 def _text_key(name: str) -> str:
@@ -137,22 +177,27 @@ def read(training_run: TrainingRun, text: str) -> CheckpointTraces | None:
 
 
 def choose_head(
-    key: str, training_run: TrainingRun, traces: CheckpointTraces, *, first: tuple[str, int] | None
+    key: str,
+    training_run: TrainingRun,
+    traces: CheckpointTraces,
+    *,
+    first: tuple[str, int] | None,
+    roles: Mapping[str, str] = ROLES,
 ) -> tuple[str, int]:
-    """A sub-layer and head: those that were found to do something come first."""
+    """A sub-layer and head: those that were found to do something come first. roles: what is said of them."""
     every = [
         (attention.name, head)
         for attention in traces.last.attention.values()
         for head in range(attention.heads)
     ]
-    roles = {training_run.head(what): f", {ROLES.get(what, what)}" for what in training_run.heads}
-    heads = {head_label(one): one for one in [*roles, *every] if one in every}
+    found = {training_run.head(what): f", {roles.get(what, what)}" for what in training_run.heads}
+    heads = {head_label(one): one for one in [*found, *every] if one in every}
     names = list(heads)
     chosen = st.selectbox(
         "Head",
         names,
         index=names.index(head_label(first)) if first and first in every else 0,
-        format_func=lambda name: f"{name}{roles.get(heads[name], '')}",
+        format_func=lambda name: f"{name}{found.get(heads[name], '')}",
         key=key,
         bind="query-params",
     )

@@ -13,7 +13,7 @@ from viz.shell.panel import Panel, below_controls, draw_panel
 from viz.state.engine import visitor
 from viz.views.training.choice import LIST, archive, read, text_box, workshop
 from viz.views.training.player import message, player
-from viz.views.training.views import check_of, unread
+from viz.views.training.views import check_of_traces, unread
 
 TICKET = "training-ticket"  # session state: the visitor's own run
 REFUSAL = "training-refusal"  # session state: why a run could not be asked for
@@ -180,4 +180,6 @@ def _player(report: Report) -> None:
         planned=report.recipe.steps,
     )
     drawn = partial(player, data, mount="training-here")
-    draw_panel(Panel("training-run", picture=drawn, below=unread(traces), check=check_of(traces)))
+    draw_panel(
+        Panel("training-run", picture=drawn, below=unread(traces), check=check_of_traces(traces))
+    )

@@ -4,15 +4,27 @@ claims about transformers, tried by training; and a recurrent network beside att
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
+from model.analysis.heads.ranking import STATISTICS
+from model.nn.places import head_label
 from model.training import claims
 from model.training.checkpoints import CheckpointTraces, shipped_training_run
 from model.training.claims import ACCURACY, CLAIMS, REPEATED, Claim, Runs
 from model.training.recurrent import Comparison, compare
+from model.training.training_file import RecordedTraining
 from viz.elements.one_of import one_of
-from viz.figures.curves import Curve, Seeds, first_drawn, seed_curves, training_curves
+from viz.explorer.packing import Json
+from viz.figures.curves import (
+    Curve,
+    Seeds,
+    first_drawn,
+    heads_forming,
+    seed_curves,
+    training_curves,
+)
 from viz.figures.diagrams import paths_and_gradients
 from viz.figures.heatmap import weights_of_head
 from viz.notation.labels import numbered_labels
@@ -129,17 +141,67 @@ def watch() -> Panel:
     chosen = choose_training()
     if chosen is None:
         return Panel("training-watch")
-    movement = archive().movement(chosen.training_run)
-    data = message(
-        chosen.training_run, chosen.traces, movement, place=chosen.place, head=chosen.head
-    )
+    every = [] if chosen.record is None else [_every_head(chosen, chosen.record)]
     return Panel(
         "training-watch",
         look_for=_look_for(chosen),
-        picture=partial(player, data, mount="training-player"),
-        below=[*unread(chosen.traces), formulas(chosen)],
-        check=check_of(chosen.traces),
+        picture=partial(player, _message(chosen), mount="training-player"),
+        below=[*every, *unread(chosen.traces), formulas(chosen)],
+        check=check_of(chosen),
     )
+
+
+def _message(chosen: TrainedHead, *, together: bool = False) -> Json:
+    record, run = chosen.record, chosen.training_run
+    return message(
+        run,
+        chosen.traces,
+        archive().movement(run) if record is None else None,
+        place=chosen.place,
+        head=chosen.head,
+        losses=() if record is None else record.losses,
+        planned=None if record is None else record.steps[-1],
+        probe=record is not None,
+        together=together,
+    )
+
+
+def _every_head(chosen: TrainedHead, record: RecordedTraining) -> Panel:
+    """One statistic of every head, at every step that was recorded."""
+    probe = record.probes[chosen.probe]
+    (own,) = (layer for layer in probe.layers if layer.place.name == chosen.place)
+    known = {one.title: one for one in STATISTICS if one.name in own.statistics}
+    if not known:
+        return Panel("training-heads")
+    title = st.selectbox(
+        "Of every head", list(known), key="training-statistic", bind="query-params"
+    )
+    statistic = known[title]
+    layers = probe.measured(statistic.name)
+    heads = [(layer.place.name, head) for layer in layers for head in range(layer.heads)]
+    values = np.concatenate([layer.of(statistic.name) for layer in layers], axis=1)
+    names = [head_label(head) for head in heads]
+    at = heads.index((chosen.place, chosen.head))
+    end = int(values[-1].argmax())
+    return Panel(
+        "training-heads",
+        look_for=f"When does which head form? {title}, of every head: {_lowered(statistic.meaning)} "
+        f"{chosen.name} is drawn strong. At the last step {names[end]} has most, {values[-1, end]:.2f}.",
+        picture=heads_forming(
+            record.steps, values, heads=names, chosen=at, unit=f"{title.lower()} ({statistic.unit})"
+        ),
+        table=Table({"step": record.steps} | dict(zip(names, values.T, strict=True))),
+    )
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
+
+
+_WHEN = {
+    "untrained": "before training, with random weights",
+    "at first": "at the first step of the record",
+}
 
 
 def beside() -> Panel:
@@ -152,14 +214,16 @@ def beside() -> Panel:
     keys = [token.text for token in traces.keys(place)]
     numbers = measures(traces, place, head)
     pictures = []
-    for at, which in ((0, "untrained"), (-1, "trained")):
+    began = "untrained" if traces.steps[0] == 0 else "at first"
+    for at, which in ((0, began), (-1, "trained")):
         attention = traces.checkpoints[at].attention[place]
         columns = dict(zip(numbered_labels(keys), attention.weights(head).T, strict=True))
+        told = [partial(readout_of, attention, head, queries, keys)]
         picture = Panel(
             f"training-beside-{which}",
             picture=weights_of_head(attention, head, queries=queries, keys=keys),
             below=[
-                partial(readout_of, attention, head, queries, keys),
+                *(told if chosen.record is None else []),  # it has no scores
                 *(Caption(f"{one.name}: {one.values[at]:.4f}") for one in numbers),
             ],
             table=Table({"query": numbered_labels(queries), **columns}),
@@ -168,16 +232,69 @@ def beside() -> Panel:
         pictures.append(Panel(which, below=[title, picture]))
     return Panel(
         "training-beside",
-        look_for="Left: a head of the model before training, with random weights. Right: the same head "
-        "after training. Both use the scale from 0 to 1. The numbers below say what changed.",
+        look_for=f"Left: a head of the model {_WHEN[began]}. Right: the same head after training. Both use "
+        "the scale from 0 to 1. The numbers below say what changed.",
         below=[Columns(pictures), *unread(traces)],
-        check=check_of(traces),
+        check=check_of(chosen),
     )
+
+
+def two_runs() -> Panel:
+    """Two trainings: their curves in one picture, and a head of each under one slider."""
+    sides = {"left": choose_training(), "right": choose_training("-right", first="stories")}
+    runs = {f"{one.title} ({side})": one for side, one in sides.items() if one is not None}
+    if len(runs) < 2:
+        return Panel("training-two")
+    curves = {
+        score: {
+            title: line for title, one in runs.items() if (line := _line(one, score)) is not None
+        }
+        for score in ("loss", "induction", "previous_token")
+    }
+    losses = {f"loss, {title}": line for title, line in curves.pop("loss").items()}
+    scores = {
+        f"{SHOWN[score]}, {title}": line
+        for score, lines in curves.items()
+        for title, line in lines.items()
+    }
+    players = []
+    for (title, one), side in zip(runs.items(), sides, strict=True):
+        picture = Panel(
+            f"training-two-{side}",
+            picture=partial(player, _message(one, together=True), mount=f"training-two-{side}"),
+            below=unread(one.traces),
+            check=check_of(one),
+        )
+        players.append(Panel(side, below=[f"**{plain(title)}**", picture]))
+    columns = {name: pd.Series(one.values, one.steps) for name, one in (losses | scores).items()}
+    return Panel(
+        "training-two",
+        look_for="Does the loss drop in both when the heads form? Below, the slider of one head moves the "
+        "other to the nearest step.",
+        picture=training_curves(
+            losses,
+            scores,
+            unit="" if any(one.record for one in runs.values()) else "nats per token",
+        ),
+        below=[Columns(players)],
+        table=Table(pd.DataFrame(columns), index="step"),
+    )
+
+
+def _line(chosen: TrainedHead, score: str) -> Curve | None:
+    """One score of a training against its steps; None where it was not measured."""
+    told = [one for one in chosen.training_run.history if score in one]
+    points = [(int(one["step"]), one[score]) for one in told]
+    if score == "loss" and chosen.record is not None:
+        points = list(chosen.record.losses)
+    return Curve(*zip(*points, strict=True)) if points else None
 
 
 def formulas(chosen: TrainedHead) -> Columns:
     """The formulas of the numbers that are drawn, side by side."""
-    shown = {"Largest weight of a row": SHARPEST, "How far the weights moved": MOVED}
+    shown = {"Largest weight of a row": SHARPEST}
+    if chosen.record is None:
+        shown["How far the weights moved"] = MOVED
     masks = patterns(chosen.traces, chosen.place)
     if "previous_token" in masks:
         shown = {"The token before": BEFORE, **shown}
@@ -200,7 +317,22 @@ def unread(traces: CheckpointTraces) -> list[Part]:
     return [partial(st.warning, words)]
 
 
-def check_of(traces: CheckpointTraces) -> Check:
+def check_of(chosen: TrainedHead) -> Check:
+    """For a record: what was compared in the training, and its statistics with the weights in the file."""
+    record, traces = chosen.record, chosen.traces
+    if record is None:
+        return check_of_traces(traces)
+    gap = record.gap(chosen.probe, chosen.place, chosen.head)
+    return Check(
+        f"Check: at all {len(record.steps)} recorded steps, attention outputs that were recomputed in the "
+        f"training differ from the module's own by at most {difference(float(record.checks.max()))}. The "
+        f"statistics of {chosen.name} that were measured then differ from those of its weights in the file, "
+        f"which hold {len(traces.steps)} steps, by at most {difference(gap)}.",
+        max(gap, float(record.checks.max())),
+    )
+
+
+def check_of_traces(traces: CheckpointTraces) -> Check:
     return Check(
         f"Check: at all {len(traces.steps)} checkpoints, attention outputs and norms recomputed from "
         f"what was recorded differ from the model's own by at most {difference(traces.check)}.",
@@ -222,7 +354,7 @@ def _look_for(chosen: TrainedHead) -> str:
     sentences = [
         "Press Play, or move the slider.",
         f"{most.name}: {most.values[0]:.2f} at the first checkpoint, {most.values[-1]:.2f} at the last.",
-        *(ROLES[what] for what in roles if what in ROLES),
+        *(ROLES[what] for what in roles if what in ROLES and chosen.record is None),
     ]
     return plain(" ".join(sentences))
 

@@ -86,17 +86,20 @@ def measures(traces: CheckpointTraces, place: str, head: int) -> tuple[PlayedMea
 def message(
     training_run: TrainingRun,
     traces: CheckpointTraces,
-    movement: WeightMovement,
+    movement: WeightMovement | None,
     *,
     place: str,
     head: int,
     losses: Sequence[tuple[int, float]] = (),
     planned: int | None = None,
+    probe: bool = False,
+    together: bool = False,
 ) -> Json:
-    """Everything that the player draws from.
+    """Everything that the player draws from. movement: None where no model is left to be compared.
 
     losses: (step, loss) where they are known more closely than in the history. planned: the step at
-    which the training will end; None: the last checkpoint.
+    which the training will end; None: the last checkpoint. probe: as in `charts`. together: whether the
+    other player of the page follows its slider.
     """
     attention = traces.last.attention[place]
     weights = traces.weights(place, head)
@@ -117,21 +120,30 @@ def message(
         "queries": [token_label(token.text, LABEL) for token in traces.queries(place)],
         "keys": [token_label(token.text, LABEL) for token in traces.keys(place)],
         "measures": [one._asdict() for one in measures(traces, place, head)],
-        "charts": charts(training_run.history, losses),
-        "movement": {
-            "parts": [part_name(part) for part in movement.parts],
-            "sinceStart": [_floats(row) for row in movement.since_start],
-            "sinceLast": [_floats(row) for row in movement.since_last],
-            "colour": QUANTITIES["difference"].ink,
-        },
+        "charts": charts(training_run.history, losses, probe=probe),
+        "movement": None if movement is None else _movement(movement),
+        "together": together,
         "theme": {"quantities": _QUANTITIES, "masked": MASKED},
     }
 
 
+def _movement(movement: WeightMovement) -> Json:
+    return {
+        "parts": [part_name(part) for part in movement.parts],
+        "sinceStart": [_floats(row) for row in movement.since_start],
+        "sinceLast": [_floats(row) for row in movement.since_last],
+        "colour": QUANTITIES["difference"].ink,
+    }
+
+
 def charts(
-    history: Sequence[CheckpointRecord], losses: Sequence[tuple[int, float]] = ()
+    history: Sequence[CheckpointRecord],
+    losses: Sequence[tuple[int, float]] = (),
+    *,
+    probe: bool = False,
 ) -> list[Json]:
-    """Two charts against the step: losses in nats a token, and scores from 0 to 1."""
+    """Two charts against the step: losses in nats a token, and scores from 0 to 1. probe: whether the scores
+    are those of the text that is shown, and the losses in a unit that somebody else chose."""
     names = dict.fromkeys(name for record in history for name in record if name != "step")
     lines = {
         name: [(int(one["step"]), float(one[name])) for one in history if name in one]
@@ -147,8 +159,8 @@ def charts(
     }
     top = max((value for line in of_loss.values() for _, value in line), default=1.0)
     drawn = [
-        _chart("Loss, in nats per token", of_loss, math.ceil(top)),
-        _chart("Scores on new data: 0 to 1", of_scores, 1),
+        _chart("Loss" if probe else "Loss, in nats per token", of_loss, math.ceil(top)),
+        _chart(f"Scores on {'this text' if probe else 'new data'}: 0 to 1", of_scores, 1),
     ]
     return [chart for chart in drawn if chart["lines"]]
 

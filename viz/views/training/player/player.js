@@ -9,6 +9,7 @@ import { chartOf, movementOf, numeral } from "./chart.js";
 import { cellAt, drawMap, layoutOf } from "./map.js";
 import { saveNumbers, savePicture } from "./save.js";
 
+const MOVED = "training-player-moved"; // the name of an event of the window
 const PAUSE = 650; // milliseconds between two checkpoints
 const players = new WeakMap();
 // What the reader chose last, in each player: Streamlit may mount a place anew.
@@ -36,6 +37,10 @@ class Player {
     this.at = 0;
     this.resize = new ResizeObserver(() => this.schedule());
     this.resize.observe(this.parts.picture);
+    this.follow = ({ detail: { step, by } }) => {
+      if (by !== this && this.data?.together) this.show(this.nearest(step));
+    };
+    window.addEventListener(MOVED, this.follow);
     this.listen();
   }
 
@@ -47,7 +52,7 @@ class Player {
     csv.onclick = () => saveNumbers(named(), this.data);
     slider.oninput = () => {
       this.pause();
-      this.show(Number(slider.value));
+      this.move(Number(slider.value));
     };
     play.onclick = () => (this.timer ? this.pause() : this.play());
     numbers.ontoggle = () => this.drawTable();
@@ -93,14 +98,15 @@ class Player {
   close() {
     this.pause();
     cancelAnimationFrame(this.frame);
+    window.removeEventListener(MOVED, this.follow);
     this.resize.disconnect();
     players.delete(this.parent);
   }
 
   play() {
-    if (this.at === this.data.steps.length - 1) this.show(0);
+    if (this.at === this.data.steps.length - 1) this.move(0);
     this.timer = setInterval(() => {
-      if (this.at < this.data.steps.length - 1) this.show(this.at + 1);
+      if (this.at < this.data.steps.length - 1) this.move(this.at + 1);
       if (this.at === this.data.steps.length - 1) this.pause();
     }, PAUSE);
     this.parts.play.textContent = "⏸ Pause";
@@ -130,6 +136,19 @@ class Player {
     this.parts.unseen.textContent = [this.parts.step.textContent, ...this.measured()].join(", ");
   }
 
+  /** Shows what the reader has chosen; the other player of two goes to the step that is nearest. */
+  move(at) {
+    this.show(at);
+    if (!this.data.together) return;
+    window.dispatchEvent(new CustomEvent(MOVED, { detail: { step: this.step, by: this } }));
+  }
+
+  /** The place of the checkpoint that is nearest to a step. */
+  nearest(step) {
+    const gaps = this.data.steps.map((one) => Math.abs(one - step));
+    return gaps.indexOf(Math.min(...gaps));
+  }
+
   get step() {
     return this.data.steps[this.at];
   }
@@ -157,13 +176,13 @@ class Player {
     );
     const choose = (step) => {
       this.pause();
-      const gaps = data.steps.map((one) => Math.abs(one - step));
-      this.show(gaps.indexOf(Math.min(...gaps)));
+      this.move(this.nearest(step));
     };
     const width = Math.max(parts.curves.clientWidth, 240);
     const now = { width, step: this.step, lastStep: data.lastStep, palette: this.palette, choose };
     this.parts.curves.replaceChildren(...data.charts.map((chart) => chartOf(chart, now)));
-    parts.movement.replaceChildren(...movementOf(data.movement, this.at, this.palette));
+    const moved = data.movement ? movementOf(data.movement, this.at, this.palette) : [];
+    parts.movement.replaceChildren(...moved);
     this.drawTable();
   }
 

@@ -1,0 +1,432 @@
+"""The file of a recorded training: what was measured of its heads at every recorded step, and the weights of
+its probe texts at some of them. docs/own-modules.md describes its layout."""
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError
+
+from model.analysis.heads.ranking import STATISTICS, HeadTokens
+from model.nn.config import Stack
+from model.nn.places import Place, head_label
+from model.system.files import ABSENT, bytes_text, open_file, whole_file
+from model.system.settings import MEGABYTE, settings
+from model.system.version import PRODUCT
+from model.trace import array_file
+from model.trace.array_file import strict_json
+from model.trace.arrays import Array, BoolArray, read_only
+from model.trace.description import (
+    Few,
+    Heads,
+    LayerNumber,
+    PlaceName,
+    ShortText,
+    StrictEntry,
+    TokenEntry,
+    Wanted,
+    holds,
+)
+from model.trace.records import Attention, Token, largest
+from model.trace.unproven import NotShownError
+from model.training.checkpoints import (
+    READ_AT_MOST,
+    CheckpointRecord,
+    CheckpointTrace,
+    CheckpointTraces,
+    TrainingRun,
+)
+
+FORMAT, VERSION, KEY = "attention-visualizer training", 1, "training"
+MOST_STEPS = 10_000  # of a record
+MOST_PROBES = 64
+MOST_CELLS = 1_000_000  # of one head's maps at all steps that are shown: four megabytes
+SCORES = {"induction": "induction", "previous_token": "previous"}  # of a history -> the statistic
+KNOWN = {one.name for one in STATISTICS}
+WEIGHTS_ONLY = "A record of a training holds the weights of its probe texts, but no scores."
+NO_MODEL = "A record of a training holds no model: its weights were not kept."
+
+
+class WeightsAlone(Attention):
+    """A sub-layer of which only the weights are known. Its scores raise NotShownError."""
+
+    @classmethod
+    def of(cls, place: Place, weights: Array, mask: BoolArray | None) -> "WeightsAlone":
+        """weights: (head, query, key). mask: (query, key) or (head, query, key), True = may look."""
+        heads, queries, keys = weights.shape
+        empty = read_only(np.zeros((heads, queries, 0), np.float32))
+        no_keys = read_only(np.zeros((heads, keys, 0), np.float32))
+        return cls(
+            place=place,
+            heads=heads,
+            scale=1.0,
+            mask_value=-math.inf,
+            output=empty,
+            ablated=(),
+            vectors=(empty, no_keys, no_keys),
+            own_mask=mask,
+            look_ahead=False,
+            steps={"weights": weights},
+        )
+
+    def scores(self, head: int) -> NoReturn:
+        raise NotShownError(WEIGHTS_ONLY)
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeLayer:
+    """One attention sub-layer that read one probe text, at all steps."""
+
+    place: Place
+    mask: BoolArray | None  # (query, key) or (head, query, key): where it may look at any step
+    statistics: tuple[str, ...]  # names of `STATISTICS` that apply to the text
+    numbers: Array  # (step, head, statistic)
+    weights: Array  # (kept step, head, query, key)
+
+    @property
+    def heads(self) -> int:
+        return int(self.weights.shape[1])
+
+    def of(self, statistic: str) -> Array:
+        """(step, head): one statistic. Raises ValueError where it does not apply."""
+        return read_only(self.numbers[:, :, self.statistics.index(statistic)])
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedProbe:
+    """One probe text and what the heads did on it."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    target_tokens: tuple[Token, ...]  # of a second text; () without one
+    layers: tuple[ProbeLayer, ...]  # in order of execution
+
+    def measured(self, statistic: str) -> tuple[ProbeLayer, ...]:
+        """The sub-layers to which a statistic applies."""
+        return tuple(layer for layer in self.layers if statistic in layer.statistics)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedTraining:
+    """What a `TrainingRecord` kept of a training.
+
+    losses: (step, loss in the training's own unit) as they were told. kept: the steps whose weights are
+    kept, the last one among them. checks: (step,), the largest difference between outputs of attention
+    recomputed from what was recorded at that step and the module's own.
+    """
+
+    model: str  # the class of the module
+    steps: tuple[int, ...]  # rising
+    kept: tuple[int, ...]  # of these, rising
+    losses: tuple[tuple[int, float], ...]
+    checks: Array
+    probes: tuple[RecordedProbe, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def history(self, probe: int) -> tuple[CheckpointRecord, ...]:
+        """For each step the highest score of any head on one probe: "induction" and "previous_token", where
+        they apply."""
+        best = {}
+        for name, statistic in SCORES.items():
+            layers = self.probes[probe].measured(statistic)
+            if layers:
+                best[name] = np.max([layer.of(statistic).max(1) for layer in layers], axis=0)
+        return tuple(
+            {"step": step} | {name: float(values[at]) for name, values in best.items()}
+            for at, step in enumerate(self.steps)
+        )
+
+    def training_run(self, key: str, probe: int) -> TrainingRun:
+        """The same as a training run whose models are gone: asking for one raises NotShownError. key: names
+        it in caches."""
+
+        def model(step: int) -> NoReturn:
+            raise NotShownError(NO_MODEL)
+
+        heads = {}
+        for name, statistic in SCORES.items():
+            layers = [one for one in self.probes[probe].measured(statistic) if _in_decoder(one)]
+            ends = [(one.place.name, one.of(statistic)[-1]) for one in layers]
+            if ends:
+                place, last = max(ends, key=lambda end: float(end[1].max()))
+                heads[name] = head_label((place, int(last.argmax())))
+        return TrainingRun(key, self.history(probe), heads, self.kept, model)
+
+    def traces(self, probe: int) -> CheckpointTraces:
+        """One probe at the steps whose weights are kept; at fewer, evenly chosen, where those of a head have
+        more than a million cells."""
+        read = self.probes[probe]
+        cells = max(math.prod(layer.weights.shape[2:]) for layer in read.layers)
+        every = -(-len(self.kept) * cells // MOST_CELLS)
+        chosen = sorted({*range(len(self.kept) - 1, -1, -every), 0})
+        checks = dict(zip(self.steps, self.checks.tolist(), strict=True))
+        checkpoints = tuple(
+            CheckpointTrace(
+                read.tokens,
+                read.target_tokens,
+                {
+                    one.place.name: WeightsAlone.of(one.place, one.weights[at], one.mask)
+                    for one in read.layers
+                },
+                checks[self.kept[at]],
+            )
+            for at in chosen
+        )
+        return CheckpointTraces(read.text, tuple(self.kept[at] for at in chosen), checkpoints, 0)
+
+    def gap(self, probe: int, place: str, head: int) -> float:
+        """Largest difference between the statistics of one head as they were measured in the training and
+        those of its weights, at the steps that have weights."""
+        traces = self.traces(probe)
+        (layer,) = (one for one in self.probes[probe].layers if one.place.name == place)
+        tokens = HeadTokens(traces.queries(place), traces.keys(place))
+        rows = np.searchsorted(self.steps, traces.steps)
+        return largest(
+            abs(statistic.of(weights, tokens) - float(layer.of(statistic.name)[row, head]))
+            for statistic in STATISTICS
+            if statistic.name in layer.statistics
+            for row, weights in zip(rows, traces.weights(place, head), strict=True)
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Every array by its name in the file."""
+        arrays: dict[str, NDArray[Any]] = {
+            "steps": np.array(self.steps, np.int64),
+            "kept": np.array(self.kept, np.int64),
+            "checks": self.checks,
+        }
+        if self.losses:
+            steps, values = zip(*self.losses, strict=True)
+            arrays |= {"loss/steps": np.array(steps, np.int64)}
+            arrays |= {"loss/values": np.array(values, np.float32)}
+        for number, probe in enumerate(self.probes):
+            for layer in probe.layers:
+                at = f"probes/{number}/{layer.place.name}"
+                arrays[f"{at}/weights"] = layer.weights
+                if layer.statistics:
+                    arrays[f"{at}/numbers"] = layer.numbers
+                if layer.mask is not None:
+                    arrays[f"{at}/mask"] = layer.mask
+        return arrays
+
+
+def _in_decoder(layer: ProbeLayer) -> bool:
+    return layer.place.stack == "decoder" and layer.place.kind != "cross"
+
+
+class LayerEntry(StrictEntry):
+    """A sub-layer, without its arrays."""
+
+    name: PlaceName
+    kind: Literal["self", "causal", "cross"]
+    stack: Stack
+    layer: LayerNumber
+    module: ShortText = ""
+    heads: Heads
+    statistics: tuple[PlaceName, ...]
+
+    @property
+    def place(self) -> Place:
+        """Raises ValueError where its name is another."""
+        place = Place(self.stack, self.layer, self.kind, self.module)
+        if place.name != self.name:
+            raise ValueError(f"an attention sub-layer of {place.name} is named otherwise")
+        return place
+
+
+class ProbeEntry(StrictEntry):
+    text: str
+    tokens: Annotated[tuple[TokenEntry, ...], Field(min_length=1, max_length=READ_AT_MOST)]
+    target_tokens: Annotated[tuple[TokenEntry, ...], Field(max_length=READ_AT_MOST)] = ()
+    layers: Annotated[tuple[LayerEntry, ...], Field(min_length=1), Few]
+
+
+class TrainingDescription(StrictEntry):
+    """All that a file says beside its arrays."""
+
+    format: Literal["attention-visualizer training"]
+    version: Literal[1]
+    written_by: ShortText = ""
+    model: ShortText
+    probes: Annotated[tuple[ProbeEntry, ...], Field(min_length=1, max_length=MOST_PROBES)]
+
+
+def save_training(recorded: RecordedTraining, path: Path) -> None:
+    """Writes the file beside its place, then puts it there: what is there is always whole."""
+    with whole_file(path) as file:
+        array_file.write(file, recorded.arrays(), KEY, json.dumps(_description(recorded)))
+
+
+def load_training(path: str | Path) -> RecordedTraining:
+    """What a `TrainingRecord` has written to a file, read strictly; nothing in it is executed.
+
+    Raises ValueError, with a sentence, for a file that holds no such record, is larger than
+    ATTENTION_TRACE_MB says, or cannot be read.
+    """
+    path = Path(path)
+    try:
+        with open_file(path) as file:
+            return read_training(file, os.fstat(file.fileno()).st_size)
+    except ABSENT as error:
+        raise ValueError(f"There is no file {path.name}.") from error
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be read ({error.strerror}).") from error
+
+
+def read_training(file: BinaryIO, size: int) -> RecordedTraining:
+    """The record of an open file of so many bytes. Raises ValueError as `load_training`."""
+    bound = settings().trace_megabytes * MEGABYTE
+    if size > bound:
+        raise ValueError(
+            f"This file has {bytes_text(size)}; at most {bytes_text(bound)} are read here "
+            "(ATTENTION_TRACE_MB)."
+        )
+    try:
+        header = array_file.read_header(file, size, KEY)
+        said = _described(header.text)
+        wanted = _fitted(said, Wanted(header.arrays, {}))
+        arrays = {}
+        for name, numbers in wanted.numbers.items():
+            arrays[name] = array_file.read_array(file, header, name)
+            if not all(holds(arrays[name], one) for one in numbers):
+                raise ValueError(f"the array {name} holds what nobody has measured")
+        return _recorded(said, arrays)
+    except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"This file does not hold a readable record of a training: {error}."
+        ) from error
+
+
+def _description(recorded: RecordedTraining) -> dict[str, object]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": PRODUCT,
+        "model": recorded.model,
+        "probes": [
+            {
+                "text": probe.text,
+                "tokens": _written(probe.tokens),
+                "target_tokens": _written(probe.target_tokens),
+                "layers": [
+                    {
+                        "name": layer.place.name,
+                        "kind": layer.place.kind,
+                        "stack": layer.place.stack,
+                        "layer": layer.place.layer,
+                        "module": layer.place.module,
+                        "heads": layer.heads,
+                        "statistics": layer.statistics,
+                    }
+                    for layer in probe.layers
+                ],
+            }
+            for probe in recorded.probes
+        ],
+    }
+
+
+def _written(tokens: Sequence[Token]) -> list[dict[str, object]]:
+    return [{"id": one.id, "text": one.text, "special": one.special} for one in tokens]
+
+
+def _described(text: str) -> TrainingDescription:
+    strict_json(text)
+    try:
+        said = TrainingDescription.model_validate_json(text)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, wrong["loc"]))[:100]
+        raise ValueError(f"what it says of “{where}” is not so: {wrong['msg']}") from error
+    longest = settings().longest_text
+    for probe in said.probes:
+        if len(probe.text) > longest:
+            raise ValueError(f"a text of it is longer than {longest:,} characters")
+        names = [entry.place.name for entry in probe.layers]
+        if len({*names}) < len(names):
+            raise ValueError("it lists a sub-layer twice")
+        for entry in probe.layers:
+            if not {*entry.statistics} <= KNOWN or len({*entry.statistics}) < len(entry.statistics):
+                raise ValueError(f"it measures something unknown of {entry.name}")
+    return said
+
+
+def _fitted(said: TrainingDescription, wanted: Wanted) -> Wanted:
+    """The arrays of a description. Raises ValueError, in a clause, where those of a file are others."""
+    wanted.take("steps", "I64", "steps", numbers="counts")
+    wanted.take("kept", "I64", "kept steps", numbers="counts")
+    wanted.take("checks", "F32", "steps")
+    if wanted.shape("steps")[0] > MOST_STEPS:
+        raise ValueError(f"it has more than {MOST_STEPS:,} steps")
+    if wanted.has("loss/steps"):
+        wanted.take("loss/steps", "I64", "losses", numbers="counts")
+        wanted.take("loss/values", "F32", "losses")
+        if wanted.shape("loss/steps")[0] > MOST_STEPS:
+            raise ValueError(f"it has more than {MOST_STEPS:,} losses")
+    for number, probe in enumerate(said.probes):
+        for entry in probe.layers:
+            at = f"probes/{number}/{entry.name}"
+            queries, keys = f"queries of {at}", f"keys of {at}"
+            wanted.take(f"{at}/weights", "F32", "kept steps", entry.heads, queries, keys)
+            if math.prod(wanted.shape(f"{at}/weights")[2:]) > READ_AT_MOST**2:
+                raise ValueError(f"{entry.name} reads more than {READ_AT_MOST} tokens")
+            if entry.statistics:
+                count = len(entry.statistics)
+                wanted.take(f"{at}/numbers", "F32", "steps", entry.heads, count)
+            if wanted.has(mask := f"{at}/mask"):
+                each = () if len(wanted.shape(mask)) == 2 else (entry.heads,)
+                wanted.take(mask, "BOOL", *each, queries, keys, numbers="any")
+    wanted.refuse_others()
+    return wanted
+
+
+def _recorded(said: TrainingDescription, arrays: Mapping[str, NDArray[Any]]) -> RecordedTraining:
+    steps, kept = arrays["steps"].tolist(), arrays["kept"].tolist()
+    if steps != sorted({*steps}) or kept != sorted({*kept} & {*steps}):
+        raise ValueError("its steps do not rise")
+    losses: Iterator[tuple[int, float]] = iter(())
+    if "loss/steps" in arrays:
+        told = arrays["loss/steps"].tolist()
+        if told != sorted({*told}):
+            raise ValueError("the steps of its losses do not rise")
+        losses = zip(told, arrays["loss/values"].tolist(), strict=True)
+    probes = tuple(
+        RecordedProbe(
+            entry.text,
+            tuple(token.read() for token in entry.tokens),
+            tuple(token.read() for token in entry.target_tokens),
+            tuple(
+                _layer(layer, len(steps), f"probes/{number}/{layer.name}", arrays)
+                for layer in entry.layers
+            ),
+        )
+        for number, entry in enumerate(said.probes)
+    )
+    return RecordedTraining(
+        said.model, tuple(steps), tuple(kept), tuple(losses), arrays["checks"], probes
+    )
+
+
+SLACK = 1e-3  # what rounding may add to a weight, or to a row of weights
+
+
+def _layer(
+    entry: LayerEntry, steps: int, at: str, arrays: Mapping[str, NDArray[Any]]
+) -> ProbeLayer:
+    weights = arrays[f"{at}/weights"]
+    if weights.min() < 0 or weights.sum(-1).max() > 1 + SLACK:
+        raise ValueError(f"the rows of {entry.name} are no weights")
+    numbers = arrays.get(f"{at}/numbers")
+    if numbers is None:
+        numbers = read_only(np.zeros((steps, entry.heads, 0), np.float32))
+    return ProbeLayer(entry.place, arrays.get(f"{at}/mask"), entry.statistics, numbers, weights)
