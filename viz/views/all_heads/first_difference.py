@@ -144,7 +144,7 @@ def _panel(look: Look, other: Trace, parting: FirstDifference | None, name: str)
 _BOUND = (
     "All stages of both runs are compared in the order of execution. How far two equal computations may lie "
     "apart follows from the precision of both, the sizes of the numbers, and how far apart the numbers are "
-    "that a stage reads. The cause is parting by trying: a mistake is made on purpose in this run's numbers, "
+    "that a stage reads. The cause is found by trying: a mistake is made on purpose in this run's numbers, "
     "and it is the cause where that gives the other run's numbers to rounding."
 )
 
