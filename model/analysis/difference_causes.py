@@ -6,10 +6,10 @@ Axes: head, query, key, token, d_k.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,10 @@ from model.trace.trace import Trace
 if TYPE_CHECKING:
     from model.run.model import Model
 
+ComparedStage = Literal[
+    "embedding", "positions", "norm", "query", "key", "rotary", "value", "scores", "scaled", "capped",
+    "biased", "mask", "weights", "output", "stream", "feed-forward", "logits",
+]  # fmt: skip
 AnyArray = NDArray[Any]
 Hypotheses = Iterator[tuple[str, AnyArray]]  # a cause, and what the second run would have by it
 # Of rotary positions, in models of the hub.
@@ -82,17 +86,16 @@ class RunPair:
         return bool((near if self.shared is None else near | ~self.shared).all())
 
 
-def cause_of(pair: RunPair, stage: Any, model: "Model | None") -> tuple[Any, str | None]:
+def cause_of(
+    pair: RunPair, stage: ComparedStage, model: "Model | None"
+) -> tuple[ComparedStage, str | None]:
     """The stage at which a difference came about, "rotary" where queries or keys were turned otherwise, and
     its cause; None where no hypothesis holds."""
-    for of, tried in (*_TRIED.get(stage, ()), (stage, _rounded)):
-        for cause, made in tried(pair):
+    last: tuple[Mistakes, ...] = (_precisions, partial(_transposes, stage, model))
+    for mistakes in (*_TRIED.get(stage, ()), *last):
+        for cause, made in mistakes(pair):
             if pair.explains(made):
-                return of, cause
-    if model is not None and stage in ("query", "key", "value") and pair.attention is not None:
-        for cause, made in _by_weights(pair, stage, model):
-            if pair.explains(made):
-                return stage, cause
+                return "rotary" if mistakes is _turns else stage, cause
     if stage in ("query", "key") and _is_turned(pair):
         return "rotary", None
     return stage, None
@@ -101,7 +104,7 @@ def cause_of(pair: RunPair, stage: Any, model: "Model | None") -> tuple[Any, str
 # Vectors that a map gives: embeddings, queries, keys, values.
 
 
-def _embedded(pair: RunPair) -> Hypotheses:
+def _embeddings(pair: RunPair) -> Hypotheses:
     root = math.sqrt(pair.first.shape[1])
     yield "its token vectors are not multiplied by √d_model", pair.first / root
     yield "its token vectors are multiplied by √d_model", pair.first * root
@@ -110,7 +113,7 @@ def _embedded(pair: RunPair) -> Hypotheses:
         yield "it read other tokens", pair.second
 
 
-def _positioned(pair: RunPair) -> Hypotheses:
+def _positions(pair: RunPair) -> Hypotheses:
     yield "it adds no positions", np.zeros_like(pair.first)
     for step in (1, 2, -1, -2):
         moved = np.roll(pair.first, -step, 0)
@@ -122,7 +125,7 @@ def _positioned(pair: RunPair) -> Hypotheses:
         )
 
 
-def _split_heads(pair: RunPair) -> Hypotheses:
+def _head_splits(pair: RunPair) -> Hypotheses:
     """(head, token, d): other ways to cut the numbers of a token into heads."""
     heads, tokens, width = pair.first.shape
     flat = pair.first.transpose(1, 0, 2).reshape(tokens, -1)
@@ -153,7 +156,7 @@ def _shared_heads(pair: RunPair) -> Hypotheses:
             )
 
 
-def _swapped(pair: RunPair) -> Hypotheses:
+def _swaps(pair: RunPair) -> Hypotheses:
     if pair.attention is None:
         return
     one = pair.attention[0]
@@ -163,7 +166,7 @@ def _swapped(pair: RunPair) -> Hypotheses:
             yield f"it has the {name} in their place", other
 
 
-def _scaled_vectors(pair: RunPair) -> Hypotheses:
+def _factors(pair: RunPair) -> Hypotheses:
     first, second = pair.first.astype(np.float64), pair.second.astype(np.float64)
     square = float(np.square(first).sum())
     if not square:
@@ -177,7 +180,7 @@ def _scaled_vectors(pair: RunPair) -> Hypotheses:
     yield f"they are multiplied by {words or f'{factor:.6g}'}", first * factor
 
 
-def _biased(pair: RunPair) -> Hypotheses:
+def _biases(pair: RunPair) -> Hypotheses:
     """The same vector added to every token: three tokens or more tell it from chance. Where positions turn
     the vectors, it was added before."""
     if pair.first.shape[-2] < 3:
@@ -193,14 +196,16 @@ def _biased(pair: RunPair) -> Hypotheses:
     yield cause, pair.first + _turned(np.broadcast_to(constant, apart.shape), wide, pairs)
 
 
-def _by_weights(pair: RunPair, stage: Side, model: "Model") -> Hypotheses:
+def _transposes(stage: ComparedStage, model: "Model | None", pair: RunPair) -> Hypotheses:
     """What the model's own map would give with its matrix transposed."""
-    if pair.attention is None:
+    sides: dict[ComparedStage, Side] = {"query": "query", "key": "key", "value": "value"}
+    if pair.attention is None or model is None or stage not in sides:
         return
+    side = sides[stage]
     attention = pair.attention[0]
     try:
-        read = read_by(model, pair.a, attention, stage).astype(np.float64)
-        maps = [head_map(model, pair.a, attention, head, stage) for head in range(attention.heads)]
+        read = read_by(model, pair.a, attention, side).astype(np.float64)
+        maps = [head_map(model, pair.a, attention, head, side) for head in range(attention.heads)]
     except ValueError:
         return  # no map of the model gives these vectors
     matrix = np.concatenate([one.matrix for one in maps])  # (H · D, C)
@@ -221,7 +226,7 @@ def _by_weights(pair: RunPair, stage: Side, model: "Model") -> Hypotheses:
 # Rotary positions: each token is turned by its own angles, the first one by none.
 
 
-def _turned_otherwise(pair: RunPair) -> Hypotheses:
+def _turns(pair: RunPair) -> Hypotheses:
     """Queries and keys, turned back by one way and turned by another."""
     if not _keeps_lengths(pair):
         return
@@ -305,7 +310,7 @@ def _is_turned(pair: RunPair) -> bool:
 # Scores, masks, weights.
 
 
-def _scaled(pair: RunPair) -> Hypotheses:
+def _scales(pair: RunPair) -> Hypotheses:
     if pair.attention is None:
         return
     one, other = pair.attention
@@ -326,7 +331,7 @@ def _scaled(pair: RunPair) -> Hypotheses:
     yield f"its scores are multiplied by {theirs:.6g} instead of {scale:.6g}", pair.second
 
 
-def _capped(pair: RunPair) -> Hypotheses:
+def _caps(pair: RunPair) -> Hypotheses:
     if pair.attention is None:
         return
     caps = [each.cap for each in pair.attention]
@@ -338,7 +343,7 @@ def _capped(pair: RunPair) -> Hypotheses:
         yield f"its scores are capped to ±{caps[1]:g} instead of ±{caps[0]:g}", pair.second
 
 
-def _with_bias(pair: RunPair) -> Hypotheses:
+def _score_biases(pair: RunPair) -> Hypotheses:
     if pair.attention is None or pair.head is None:
         return
     one, other = pair.attention
@@ -356,7 +361,7 @@ def _with_bias(pair: RunPair) -> Hypotheses:
         )
 
 
-def _masked(pair: RunPair) -> Hypotheses:
+def _masks(pair: RunPair) -> Hypotheses:
     first, second = pair.first.astype(bool), pair.second.astype(bool)
     queries, keys = first.shape
 
@@ -387,7 +392,7 @@ def _masked(pair: RunPair) -> Hypotheses:
         yield f"it hides tokens as padding: {named}", made.astype(np.float32)
 
 
-def _weighted(pair: RunPair) -> Hypotheses:
+def _softmaxes(pair: RunPair) -> Hypotheses:
     """(query, key) of one head: other ways from scores to weights."""
     if pair.attention is None or pair.head is None:
         return
@@ -423,7 +428,7 @@ def _weighted(pair: RunPair) -> Hypotheses:
         yield cause, softmax(given)
 
 
-def _mixed(pair: RunPair) -> Hypotheses:
+def _outputs(pair: RunPair) -> Hypotheses:
     """(head, query, d_v): other outputs of the same weights and values."""
     if pair.attention is None:
         return
@@ -451,13 +456,13 @@ def _mixed(pair: RunPair) -> Hypotheses:
 # Norms, feed-forwards, the stream, the logits.
 
 
-def _normed_otherwise(pair: RunPair) -> Hypotheses:
+def _norms(pair: RunPair) -> Hypotheses:
     """What the second run's norm read, by other laws."""
     if pair.norms is None:
         return
     one, other = pair.norms
     if pair.expected is None:  # it reads something else
-        yield from _placed_otherwise(pair, one, other)
+        yield from _norm_places(pair, one, other)
         return
     gamma, beta, rows = one.gamma.astype(np.float64), one.beta.astype(np.float64), other.input
 
@@ -493,7 +498,7 @@ def _normed_otherwise(pair: RunPair) -> Hypotheses:
     yield "its norm has other γ and β", own * other.gamma + other.beta
 
 
-def _placed_otherwise(pair: RunPair, one: NormRecord, other: NormRecord) -> Hypotheses:
+def _norm_places(pair: RunPair, one: NormRecord, other: NormRecord) -> Hypotheses:
     """A norm that stands before its sub-layer in one run, and on the sum in the other."""
     if pair.before is None:
         return
@@ -505,7 +510,7 @@ def _placed_otherwise(pair: RunPair, one: NormRecord, other: NormRecord) -> Hypo
         yield "its norm stands before the sub-layer instead of after it", pair.second
 
 
-def _activated(pair: RunPair) -> Hypotheses:
+def _activations(pair: RunPair) -> Hypotheses:
     """Other activations of what the second run's first map gave."""
     if pair.feeds is None:
         return
@@ -521,7 +526,7 @@ def _activated(pair: RunPair) -> Hypotheses:
     yield "it has no activation", other.before
 
 
-def _summed(pair: RunPair) -> Hypotheses:
+def _sums(pair: RunPair) -> Hypotheses:
     if pair.before is None:
         return
     first, second = (x.astype(np.float64) for x in pair.before)
@@ -531,7 +536,7 @@ def _summed(pair: RunPair) -> Hypotheses:
     yield "it adds what the sub-layer wrote twice", first + 2 * written
 
 
-def _output_of_model(pair: RunPair) -> Hypotheses:
+def _logits(pair: RunPair) -> Hypotheses:
     first, second = pair.first.astype(np.float64), pair.second.astype(np.float64)
     for cap in (30.0, 50.0):
         yield f"its logits are capped to ±{cap:g}", cap * np.tanh(first / cap)
@@ -540,7 +545,7 @@ def _output_of_model(pair: RunPair) -> Hypotheses:
     yield f"its logits are multiplied by {factor:.6g}", first * factor
 
 
-def _rounded(pair: RunPair) -> Hypotheses:
+def _precisions(pair: RunPair) -> Hypotheses:
     """AnyArray of a lower precision: they have no more digits, and lie as near as that allows."""
     second = pair.second.astype(np.float64)
     if second.size < _LEAST or np.array_equal(second, np.rint(second)):
@@ -572,25 +577,23 @@ def _kept_in(numbers: Wide, name: str) -> bool:
     return bool((np.abs(numbers - kept) <= ROUNDINGS * SINGLE * lengths).all())
 
 
-Tried = Callable[[RunPair], Hypotheses]
-_MAPPED: tuple[Tried, ...] = (_split_heads, _shared_heads, _swapped, _biased, _scaled_vectors)
-_TRIED: dict[str, tuple[tuple[str, Tried], ...]] = {
-    "embedding": (("embedding", _embedded), ("embedding", _scaled_vectors)),
-    "positions": (("positions", _positioned),),
-    "norm": (("norm", _normed_otherwise),),
-    **{
-        stage: (("rotary", _turned_otherwise), *((stage, one) for one in _MAPPED))
-        for stage in ("query", "key")
-    },
-    "value": tuple(("value", one) for one in _MAPPED),
-    "scores": (("scores", _scaled_vectors),),
-    "scaled": (("scaled", _scaled),),
-    "capped": (("capped", _capped),),
-    "biased": (("biased", _with_bias),),
-    "mask": (("mask", _masked),),
-    "weights": (("weights", _weighted),),
-    "output": (("output", _mixed),),
-    "stream": (("stream", _summed), ("stream", _biased)),
-    "feed-forward": (("feed-forward", _activated), ("feed-forward", _biased)),
-    "logits": (("logits", _output_of_model), ("logits", _biased)),
+Mistakes = Callable[[RunPair], Hypotheses]
+_OF_MAPS: tuple[Mistakes, ...] = (_head_splits, _shared_heads, _swaps, _biases, _factors)
+_TRIED: Mapping[ComparedStage, tuple[Mistakes, ...]] = {
+    "embedding": (_embeddings, _factors),
+    "positions": (_positions,),
+    "norm": (_norms,),
+    "query": (_turns, *_OF_MAPS),
+    "key": (_turns, *_OF_MAPS),
+    "value": _OF_MAPS,
+    "scores": (_factors,),
+    "scaled": (_scales,),
+    "capped": (_caps,),
+    "biased": (_score_biases,),
+    "mask": (_masks,),
+    "weights": (_softmaxes,),
+    "output": (_outputs,),
+    "stream": (_sums, _biases),
+    "feed-forward": (_activations, _biases),
+    "logits": (_logits, _biases),
 }

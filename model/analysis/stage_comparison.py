@@ -7,12 +7,11 @@ Axes: head, query, key, token, d_k, d_model.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model.analysis.difference_causes import RunPair
+from model.analysis.difference_causes import ComparedStage, RunPair
 from model.analysis.stream.stream import sub_layers
 from model.nn.config import Stack
 from model.nn.places import Place
@@ -23,10 +22,6 @@ from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 from model.trace.unproven import proven, proven_states
 
-ComparedStage = Literal[
-    "embedding", "positions", "norm", "query", "key", "rotary", "value", "scores", "scaled", "capped",
-    "biased", "mask", "weights", "output", "stream", "feed-forward", "logits",
-]  # fmt: skip
 _TOGETHER = 64  # rows of logits that are compared at once
 
 

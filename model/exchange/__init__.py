@@ -55,8 +55,9 @@ def read(
     keys, and `doubt` of a sub-layer says what does not fit.
 
     Args:
-        file_or_mapping: a file (.npz, .safetensors, .pt, .json), a folder, an open file with a name, tensors
-            by name, or a tuple of weights, (batch, head, query, key) each.
+        file_or_mapping: a file (.npz, .safetensors, .json), a folder, an open file with a name, tensors by
+            name, such as those of `torch.load(file, weights_only=True)`, or a tuple of weights, (batch, head,
+            query, key) each.
         format: of the layout; None: as its names tell.
         tokens: words or ids of the text, to name rows and columns; None: the numbers of the positions.
         target_tokens: of the text that the decoder reads, where an encoder reads another.
@@ -107,7 +108,7 @@ def write(trace: Trace, file: str | Path, format: FormatName) -> None:
 
     Args:
         trace: of one stack; "huggingface" takes both.
-        file: its ending says what is written, .npz, .safetensors or .pt; "headvis": a folder; "trace": the
+        file: its ending says what is written, .npz or .safetensors; "headvis": a folder; "trace": the
             file that `load_trace` reads.
         format: the layout.
 

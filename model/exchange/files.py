@@ -1,5 +1,5 @@
-"""Named arrays in files of other programs: .npz, .safetensors and PyTorch's .pt. Nothing in such a file is
-executed, and none is read beyond the bound of trace files (ATTENTION_TRACE_MB)."""
+"""Named arrays in files of other programs, .npz and .safetensors. Nothing in such a file is executed, no
+pickle is opened, and no file is read beyond the bound of trace files (ATTENTION_TRACE_MB)."""
 
 import io
 import json
@@ -17,7 +17,8 @@ from model.system.settings import MEGABYTE, settings
 from model.trace.array_file import strict_json
 
 GivenArrays = Mapping[str, Any]  # of numpy or PyTorch, by name
-ENDINGS = (".safetensors", ".npz", ".pt", ".pth")
+ENDINGS = (".safetensors", ".npz")
+_PICKLES = (".pt", ".pth", ".bin", ".pkl")
 _KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4",
           "BOOL": "?", "U8": "u1"}  # fmt: skip
 _MOST_HEADER = 4_000_000  # bytes
@@ -44,8 +45,13 @@ def content(file: "str | Path | BinaryIO") -> tuple[str, bytes]:
 def arrays_in(name: str, raw: bytes) -> GivenArrays:
     """The arrays of a file, by the ending of its name. Raises ValueError, with a sentence, for a file of
     another kind, or whose content is not what its name says."""
-    readers = {".npz": _npz, ".safetensors": _safetensors, ".pt": _pt, ".pth": _pt}
+    readers = {".npz": _npz, ".safetensors": _safetensors}
     ending = Path(name).suffix
+    if ending in _PICKLES:
+        raise ValueError(
+            f"{name} is a pickle, which can hold code and is not opened. Load it where you trust it and give "
+            "its tensors: read(torch.load(file, weights_only=True))."
+        )
     if ending not in readers:
         raise ValueError(f"{name} ends with none of {', '.join(ENDINGS)}: it cannot be read.")
     try:
@@ -68,10 +74,6 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
                 np.savez(file, allow_pickle=False, **arrays)
         case ".safetensors":
             path.write_bytes(_as_safetensors(arrays))
-        case ".pt" | ".pth":
-            import torch
-
-            torch.save({name: torch.tensor(array) for name, array in arrays.items()}, path)
         case _:
             raise ValueError(f"{path.name} ends with none of {', '.join(ENDINGS)}.")
 
@@ -109,24 +111,6 @@ def _npz(raw: bytes) -> GivenArrays:
     _unpacked(raw)
     with np.load(io.BytesIO(raw), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
-
-
-def _pt(raw: bytes) -> GivenArrays:
-    """PyTorch's own reader of tensors: it builds nothing else than tensors, lists and dicts."""
-    import pickle
-
-    import torch
-
-    _unpacked(raw)
-    try:
-        loaded = torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise ValueError("it holds other things than tensors, which are not loaded") from error
-    if isinstance(loaded, tuple | list):
-        loaded = {f"attentions.{number}": one for number, one in enumerate(loaded)}
-    if not isinstance(loaded, Mapping):
-        raise ValueError("it holds neither tensors by name nor a list of them")
-    return {str(name): tensor for name, tensor in loaded.items()}
 
 
 def _safetensors(raw: bytes) -> GivenArrays:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from model.analysis.heads.statistics import entropy, families
+from model.exchange.files import bound
 from model.exchange.formats import GivenRun
 from model.exchange.layers import GivenLayer
 from model.system.files import json_object
@@ -108,7 +109,8 @@ def _fits(text: Any) -> bool:
         } if len(places) == len(values):
             cells = len(tokens) ** 2
             return (
-                all(isinstance(one, str) for one in tokens)
+                cells <= bound()
+                and all(isinstance(one, str) for one in tokens)
                 and all(type(one) is int and 0 <= one < cells for one in places)
                 and all(isinstance(one, int | float) and 0 <= one <= 1.001 for one in values)
             )
@@ -116,6 +118,8 @@ def _fits(text: Any) -> bool:
 
 
 def _run(files: Sequence[Path], texts: Sequence[Mapping[str, Any]]) -> GivenRun:
+    if sum(4 * len(text["tokens"]) ** 2 for text in texts) > bound():
+        raise ValueError("These heads have more weights than are read here (ATTENTION_TRACE_MB).")
     layers: dict[int, dict[int, Array]] = {}
     for file, text in zip(files, texts, strict=True):
         layer, _, head = file.stem.removeprefix("L").partition("H")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from model.exchange.files import bound
 from model.nn.config import Stack
 from model.nn.places import Kind, Place
 from model.trace.arrays import Array, BoolArray, read_only
@@ -65,8 +66,8 @@ def record(given: GivenLayer) -> Attention:
     mask, doubts = _mask(given, queries, keys)
     looks_back = mask is None or is_look_ahead(mask) or (queries == 1 and mask.all())
     by_rule = bool(looks_back and queries == keys)
-    if mask is None:
-        mask = np.tri(queries, keys, keys - queries, dtype=bool)
+    if mask is None and not by_rule:
+        mask = _look_back(queries, keys)
     kind: Kind = "cross" if given.crosses else "causal" if looks_back else "self"
     stack = given.stack or ("decoder" if looks_back or given.crosses else "encoder")
     absent = tuple(name for name in VECTORS if getattr(given, name) is None)
@@ -78,7 +79,7 @@ def record(given: GivenLayer) -> Attention:
         for name in VECTORS
     }
     steps = {"masked": given.scores, "weights": given.weights}
-    hides = not mask.all() and not by_rule
+    hides = mask is not None and not by_rule and not mask.all()
     made = PartialAttention(
         place=Place(stack, given.number, kind, given.module),
         heads=heads,
@@ -87,7 +88,7 @@ def record(given: GivenLayer) -> Attention:
         output=vectors["output"],
         ablated=(),
         vectors=(vectors["query"], vectors["key"], vectors["value"]),
-        own_mask=read_only(mask.copy()) if hides else None,
+        own_mask=read_only(mask.copy()) if mask is not None and hides else None,
         look_ahead=by_rule,
         steps={name: read_only(step) for name, step in steps.items() if step is not None},
         absent=absent,
@@ -131,14 +132,10 @@ def _mask(given: GivenLayer, queries: int, keys: int) -> tuple[BoolArray | None,
     if given.scores is not None:
         allowed = given.scores > MASKED_BELOW
     elif given.weights is not None:
-        allowed = (
-            given.weights > 0
-        )  # a weight that rounds to 0 shows as masked; the future is told apart
+        allowed = given.weights > 0  # one that rounds to 0 looks masked, unless the future alone is
         of_any = allowed.any(0)
         if not np.triu(of_any, keys - queries + 1).any():
-            allowed = np.broadcast_to(
-                np.tri(queries, keys, keys - queries, dtype=bool), allowed.shape
-            )
+            allowed = np.broadcast_to(_look_back(queries, keys), allowed.shape)
         elif (given.weights.max(-1) > 0).all() and of_any.all():
             allowed = np.ones_like(allowed)
     else:
@@ -147,21 +144,28 @@ def _mask(given: GivenLayer, queries: int, keys: int) -> tuple[BoolArray | None,
     return np.array(allowed[0] if one else allowed), []
 
 
-def _mask_value(scores: Array | None, mask: BoolArray) -> float:
-    if scores is None or mask.all():
+def _look_back(queries: int, keys: int) -> BoolArray:
+    """(query, key). Raises ValueError for more cells than a file may have bytes."""
+    if queries * keys > bound():
+        raise ValueError(f"{queries:,} queries and {keys:,} keys are too many for a mask.")
+    return np.tri(queries, keys, keys - queries, dtype=bool)
+
+
+def _mask_value(scores: Array | None, mask: BoolArray | None) -> float:
+    if scores is None or mask is None or mask.all():
         return -np.inf
     hidden = scores[~np.broadcast_to(mask, scores.shape)]
     return float(hidden[0]) if (hidden == hidden[0]).all() else -np.inf
 
 
-def _scale(given: GivenLayer, mask: BoolArray) -> float:
+def _scale(given: GivenLayer, mask: BoolArray | None) -> float:
     """The factor on the scores: as given, as the scores tell, or 1/√d_k; not a number without queries."""
     if given.scale is not None:
         return given.scale
     if given.query is None:
         return float("nan")
     usual = float(1 / np.sqrt(given.query.shape[2]))
-    if given.scores is None or given.key is None:
+    if given.scores is None or given.key is None or mask is None:
         return usual
     keys = np.repeat(given.key, len(given.query) // len(given.key), axis=0)
     products = given.query.astype(np.float64) @ keys.astype(np.float64).transpose(0, 2, 1)

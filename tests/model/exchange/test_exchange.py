@@ -16,7 +16,7 @@ import torch
 
 from model import Trace
 from model.analysis import first_difference
-from model.exchange import FORMATS, read, write
+from model.exchange import ENDINGS, FORMATS, read, write
 from model.exchange.formats import FormatName
 from model.trace.partial import NotRecordedError, PartialAttention
 from model.trace.trace_file import trace_file
@@ -28,7 +28,6 @@ from tests.model.tiny import loaded, run
 ONE_STACK = ("gpt", "llama", "bert", "gpt-post")
 LOOKING_BACK = ("gpt", "llama", "gpt-post")
 NAMED: tuple[FormatName, ...] = ("transformer_lens", "nnsight", "huggingface", "vllm")
-ENDINGS = (".npz", ".safetensors", ".pt")
 
 
 def transformer_lens_cache(trace: Trace) -> dict[str, torch.Tensor]:
@@ -288,10 +287,10 @@ class Harmful:
         return (exec, ("raise SystemExit('executed')",))
 
 
-def archive(content: bytes, name: str = "weights.npy") -> bytes:
+def archive(content: bytes) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
-        made.writestr(name, content)
+        made.writestr("weights.npy", content)
     return file.getvalue()
 
 
@@ -320,7 +319,6 @@ HOSTILE = {
     "code.pt": pickled(),
     "objects.npz": object_array(),
     "bomb.npz": archive(bytes(2_000_000)),
-    "bomb.pt": archive(bytes(2_000_000), "archive/data.pkl"),
     "long.safetensors": (2**40).to_bytes(8, "little") + b"{}",
     "outside.safetensors": tensors(
         {"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}, b"123"
@@ -339,6 +337,9 @@ HOSTILE = {
     "other.txt": b"hello",
     "head.json": b'{"sequences": [{"tokens": ["a"], "attention_indices": [7], "attention_values": [1]}]}',
     "deep.json": b"[" * 100_000,
+    "many.json": json.dumps(
+        {"sequences": [{"tokens": ["a"] * 2000, "attention_indices": [], "attention_values": []}]}
+    ).encode(),
 }
 
 
@@ -386,6 +387,10 @@ def test_a_hostile_file_is_refused_in_a_sentence(
         ({"attentions": (None, None)}, 'attn_implementation="eager"'),
         ({"attentions": ()}, 'attn_implementation="eager"'),
         ({"attentions": (torch.zeros(3, 3),)}, "must have 3 axes"),
+        (
+            {"layers.0.q": torch.zeros(99_999, 1, 1), "layers.0.k": torch.zeros(100_000, 1, 1)},
+            "too many for a mask",
+        ),
         ({"mlp.0": torch.zeros(3)}, "There is no attention under these names: mlp.0"),
     ],
 )
@@ -401,6 +406,10 @@ def test_formats_are_listed_and_others_refused(tmp_path: Path) -> None:
         write(trace, tmp_path / "a.npz", "onnx")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="ends with none of"):
         write(trace, tmp_path / "a.txt", "vllm")
+    torch.save(transformer_lens_cache(trace), file := tmp_path / "cache.pt")
+    with pytest.raises(ValueError, match="is a pickle, which can hold code and is not opened"):
+        read(file)
+    assert first_difference(trace, read(torch.load(file, weights_only=True))) is None
     with pytest.raises(ValueError, match=r"There is no file missing\.npz"):
         read(tmp_path / "missing.npz")
     with pytest.raises(ValueError, match="tokens names 2 tokens, but attention reads 8"):

@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from model.analysis.difference_causes import ComparedStage
 from model.analysis.differences import FirstDifference, first_difference, precision_by_layer
-from model.analysis.stage_comparison import ComparedStage
 from model.exchange import read
 from model.nn.intervention import Intervention
 from model.nn.places import Place, head_label
