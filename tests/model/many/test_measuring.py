@@ -1,6 +1,7 @@
 """Every number of the table is that of a plain loop over prompts, one pass at a time."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from model.analysis.heads import statistics
 from model.analysis.stream.steering import Steering, direction, steered
 from model.many import Prompt, accuracy, logit_difference, loss, measure, patch_all
 from tests.cases import each
+from tests.model import hub_models
 from tests.model.tiny import loaded
 
 CLOSE = 1e-5
@@ -455,6 +457,30 @@ def test_patches_with_another_metric(house: Model) -> None:
 
 
 # Other shapes, progress and end.
+
+
+@each("family", ["llama", "opt"])
+def test_in_models_of_the_hub_too(family: str) -> None:
+    model, texts = hub_models.loaded(family), [hub_models.TEXT, "the dog saw the lion"]
+    change = Intervention(scale=0.5)
+    frame = measure(
+        model,
+        texts,
+        weights=[("last", "first")],
+        metric=loss,
+        ablate="zero",
+        interventions={"flat": change},
+    )
+    for row in frame[frame["layer"] == model.attention_names[1]].itertuples():
+        own = change if row.run == "flat" else Intervention()
+        left_out = replace(own, ablated=frozenset({(row.layer, row.head)}))
+        trace, without = (
+            model.trace(texts[row.prompt], intervention=one) for one in (own, left_out)
+        )
+        assert row.weight == pytest.approx(
+            trace.find(row.layer).weights(row.head)[-1, 0], abs=CLOSE
+        )
+        assert row.loss_effect == pytest.approx(loss(without) - loss(trace), abs=CLOSE)
 
 
 def test_a_role_is_not_a_number_where_its_text_is_not_read() -> None:
