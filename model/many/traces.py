@@ -42,7 +42,7 @@ def trace_all(
     """The traces of texts, one after another, in their order.
 
     ```python
-    for trace in trace_all(model, open("sentences.txt")):
+    for trace in trace_all(model, ["The cat sat on the mat", "He was there"]):
         print(trace.text, trace.find("decoder.1.self").weights(7).max())
     ```
 

@@ -527,6 +527,11 @@ def test_progress_is_told_and_the_work_can_be_stopped(house: Model) -> None:
     assert measure(house, [], metric=loss).empty
 
 
+def test_a_bar_counts_the_prompts(house: Model, capsys: pytest.CaptureFixture[str]) -> None:
+    measure(house, PROMPTS, metric=loss, progress=True)
+    assert "3/3" in capsys.readouterr().err
+
+
 def test_a_bar_without_its_package_is_refused_in_a_sentence(
     house: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
