@@ -43,7 +43,7 @@ def trace_all(
 
     ```python
     for trace in trace_all(model, ["The cat sat on the mat", "He was there"]):
-        print(trace.text, trace.find("decoder.1.self").weights(7).max())
+        print(trace.text, trace.find("decoder.1.self").weights(7)[-1].max())
     ```
 
     Texts are read, and passes run, as traces are asked for; no more than one batch is in memory. To stop,
