@@ -142,10 +142,11 @@ def _together(
     model: "Model", texts: Iterable[str], change: PassChange, batch: int | None, record: Record
 ) -> Iterator[Trace]:
     passes = _Batches(model, change, record)
+    logits = 0 if model.config.shape == "encoder" else model.config.d_vocab
     waiting: list[_ReadText] = []
     for text in _read(model, texts, change):
         longest = max(len(one.tokens) for one in (*waiting, text))
-        most = batch or rows_of_length(longest, model.config.d_vocab)
+        most = batch or rows_of_length(longest, logits)
         if waiting and len(waiting) >= most:
             yield from passes.traces(waiting)
             waiting = []

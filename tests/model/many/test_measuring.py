@@ -140,6 +140,18 @@ def test_a_statistic_that_a_text_has_no_rows_for_is_not_a_number(house: Model) -
     assert frame["self"].notna().all()
 
 
+def test_one_statistic_may_be_named_alone_and_no_name_stands_for_two_columns(house: Model) -> None:
+    alone = measure(house, PROMPTS[:1], statistics="entropy")
+    assert alone.equals(measure(house, PROMPTS[:1], statistics=iter(["entropy"])))
+    for named in (
+        {"statistics": {"weight": lambda weights: 0.0}},
+        {"metric": {"head": loss}},
+        {"statistics": ["entropy"], "metric": {"entropy": loss}},
+    ):
+        with pytest.raises(ValueError, match="another column"):
+            measure(house, PROMPTS[:1], **named)  # type: ignore[arg-type]
+
+
 def test_a_statistic_of_the_callers(house: Model) -> None:
     frame = measure(
         house, PROMPTS, statistics={"top": lambda weights: float(weights.max(-1).mean())}
