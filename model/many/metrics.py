@@ -78,7 +78,7 @@ def logit_difference(
     """After the last token: the logit of the wanted answer less that of the other.
 
     Args:
-        wanted, other: words as they would follow the text, or ids of tokens; None: the answers of each prompt.
+        wanted, other: words as they would follow the text, or ids of tokens; None: those of each prompt.
 
     Raises ValueError for one answer without the other.
     """
