@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 HeadStatistic = Callable[[Array], float]  # of one head's weights, (query, key)
 RolePair = tuple[str, str]  # who looks, and who is looked at
 TableColumns = dict[str, NDArray[Any]]  # of equal lengths
+OWN_COLUMNS = ("prompt", "condition", "run", "layer", "head", "query", "key", "weight")
 NOT_CHANGED = "unchanged"
 TOGETHER = 256  # prompts whose columns are joined
 
@@ -143,11 +144,13 @@ def _statistics(
     """Statistics by the names of their columns. Raises ValueError for a name that none has."""
     if isinstance(asked, Mapping):
         return dict(asked)
-    known = {one.name: one for one in STATISTICS}
-    for name in asked:
+    if isinstance(asked, str):
+        asked = [asked]
+    known, names = {one.name: one for one in STATISTICS}, list(asked)
+    for name in names:
         if name not in known:
             raise ValueError(f"There is no statistic {name!r}; there are {', '.join(known)}.")
-    return {name: known[name] for name in asked}
+    return {name: known[name] for name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +173,10 @@ class _Questions:
                 raise ValueError(
                     f"weights holds {pair!r}; it must hold pairs of roles: who looks, who is looked at."
                 )
+        metrics = self.metrics[0] if self.metrics else {}
+        for name in (*self.statistics, *metrics):
+            if name in OWN_COLUMNS or (name in self.statistics and name in metrics):
+                raise ValueError(f"The table has another column {name!r}. Choose another name.")
         for prompt in self.prompts:
             for role in {role for pair in self.pairs for role in pair}:
                 if role not in (FIRST, LAST, *prompt.roles):

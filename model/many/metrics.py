@@ -77,8 +77,10 @@ def logit_difference(
 ) -> AnswerMetric:
     """After the last token: the logit of the wanted answer less that of the other.
 
-    Args: wanted, other: words as they would follow the text, or ids of tokens; None: the answers of each
-        prompt.
+    Args:
+        wanted, other: words as they would follow the text, or ids of tokens; None: those of each prompt.
+
+    Raises ValueError for one answer without the other.
     """
     given = tuple(one for one in (wanted, other) if one is not None)
     if len(given) == 1:

@@ -9,6 +9,7 @@ batch, H heads, T tokens, D width of a head.
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 Ablation = Literal["zero", "mean", "resample"]
 ABLATIONS: tuple[Ablation, ...] = ("zero", "mean", "resample")
+PATCHED = "patched"  # column
 ALONE = "In this pass a part was replaced, and only its prediction was kept."
 Outputs = Mapping[str, Array]  # (H, T, D) by sub-layer: what its heads give
 
@@ -124,6 +126,14 @@ class HeadDonors:
             for name, outputs in self._outputs(number, trace).items()
         }
 
+    @cached_property
+    def _by_places(self) -> Mapping[frozenset[Hashable], Sequence[int]]:
+        """The numbers of the prompts that have the same places."""
+        numbers: dict[frozenset[Hashable], list[int]] = {}
+        for number, places in enumerate(self.places):
+            numbers.setdefault(frozenset(places), []).append(number)
+        return numbers
+
     def _outputs(self, number: int, trace: Trace) -> Outputs:
         if self.kind == "zero":
             return {one.name: np.zeros_like(one.output) for one in trace.attention}
@@ -133,9 +143,13 @@ class HeadDonors:
                 name: np.stack([means[place] for place in own], 1).astype(np.float32)
                 for name, means in self.means.items()
             }
-        random = np.random.default_rng((self.seed, number))
+        random, wanted = np.random.default_rng((self.seed, number)), frozenset(own)
         others = [
-            at for at, theirs in enumerate(self.places) if at != number and {*own} <= {*theirs}
+            at
+            for theirs, numbers in self._by_places.items()
+            if wanted <= theirs
+            for at in numbers
+            if at != number
         ]
         if not others:
             raise ValueError(
@@ -160,7 +174,8 @@ def _places_together(model: "Model", prompts: Sequence[PlacedPrompt]) -> list[tu
         )
     layouts = [(one.count, tuple(sorted(one.roles.items()))) for one in prompts]
     if min(Counter(layouts).values(), default=2) > 1:
-        return [tuple((layout, at) for at in range(layout[0])) for layout in layouts]
+        places = {layout: tuple((layout, at) for at in range(layout[0])) for layout in layouts}
+        return [places[layout] for layout in layouts]
     roles = [one.role_of for one in prompts]
     having = Counter(role for names in roles for role in {*names})
     for one, names in zip(prompts, roles, strict=True):
@@ -205,9 +220,10 @@ def patch_all(
     """Parts of the run over each prompt's corrupt text put into the run over its text, one at a time.
 
     ```python
-    prompts = [Prompt("Mary and John went. John saw", answers=("Mary", "John"),
-                      corrupt="Mary and John went. Mary saw")]
-    frame = patch_all(model, prompts, logit_difference())
+    prompt = Prompt(
+        "Mary and John left. John called", answers=("Mary", "John"), corrupt="Mary and John left. Mary called"
+    )
+    frame = patch_all(model, [prompt], logit_difference())
     frame.groupby(["layer", "head"])["share"].agg(["mean", "std"])
     ```
 
@@ -232,34 +248,20 @@ def patch_all(
     import pandas as pd
 
     asked = [placed(model, one) for one in prompts_of(prompts)]
-    metrics = [for_prompt(model, {"patched": metric}, one.prompt) for one in asked]
+    metrics = [for_prompt(model, {PATCHED: metric}, one.prompt) for one in asked]
     for one in asked:
         if not one.prompt.corrupt:
             raise ValueError(f"{one.prompt} has no corrupt text to take parts from.")
         check_same_length(one.count, len(model.tokens(one.prompt.corrupt)))
     rows: list[dict[str, object]] = []
     for number in counted(len(asked), progress, stop):
-        one, of_prompt = asked[number], metrics[number]
+        one = asked[number]
         trace = model.trace(one.prompt.text)
         other, _ = model.passed(model.tokens(one.prompt.corrupt), trace.target_tokens)
         before = "" if receiver is None else receiver[0]
         runs = PatchedRuns(model, trace, other, what, place, before=before)
-        clean, corrupt = (float(of_prompt["patched"](run)) for run in (trace, other))
-        for spot, values in values_replaced(runs, of_prompt, receiver, reads):
-            own = spot.token is not None and not trace.target_tokens
-            rows.append(
-                {
-                    "prompt": number,
-                    "condition": one.prompt.condition,
-                    "layer": spot.name,
-                    "head": -1 if spot.head is None else spot.head,
-                    "token": -1 if spot.token is None else spot.token,
-                    "role": one.role_of[spot.token or 0] if own else "",
-                    "clean": clean,
-                    "corrupt": corrupt,
-                    **values,
-                }
-            )
+        about = {"prompt": number, "condition": one.prompt.condition}
+        rows += [about | row for row in _rows(runs, one, metrics[number], receiver, reads)]
     columns = [
         "prompt",
         "condition",
@@ -275,3 +277,26 @@ def patch_all(
     apart = frame["corrupt"] - frame["clean"]
     frame["share"] = (frame["patched"] - frame["clean"]) / apart.where(apart != 0)
     return frame
+
+
+def _rows(
+    runs: PatchedRuns,
+    prompt: PlacedPrompt,
+    metrics: Mapping[str, Metric],
+    receiver: Head | None,
+    reads: Sequence[PathReads],
+) -> Iterator[dict[str, object]]:
+    """The rows of one pair. metrics: one, by the name of its column."""
+    clean, corrupt = (float(metrics[PATCHED](run)) for run in (runs.trace, runs.other))
+    roles = prompt.role_of
+    for spot, values in values_replaced(runs, metrics, receiver, reads):
+        of_text = spot.token is not None and not runs.trace.target_tokens
+        yield {
+            "layer": spot.name,
+            "head": -1 if spot.head is None else spot.head,
+            "token": -1 if spot.token is None else spot.token,
+            "role": roles[spot.token or 0] if of_text else "",
+            "clean": clean,
+            "corrupt": corrupt,
+            **values,
+        }

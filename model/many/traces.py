@@ -42,8 +42,8 @@ def trace_all(
     """The traces of texts, one after another, in their order.
 
     ```python
-    for trace in trace_all(model, open("sentences.txt")):
-        print(trace.text, trace.find("decoder.1.self").weights(7).max())
+    for trace in trace_all(model, ["The cat sat on the mat", "He was there"]):
+        print(trace.text, trace.find("decoder.1.self").weights(7)[-1].max())
     ```
 
     Texts are read, and passes run, as traces are asked for; no more than one batch is in memory. To stop,
@@ -142,10 +142,11 @@ def _together(
     model: "Model", texts: Iterable[str], change: PassChange, batch: int | None, record: Record
 ) -> Iterator[Trace]:
     passes = _Batches(model, change, record)
+    logits = 0 if model.config.shape == "encoder" else model.config.d_vocab
     waiting: list[_ReadText] = []
     for text in _read(model, texts, change):
         longest = max(len(one.tokens) for one in (*waiting, text))
-        most = batch or rows_of_length(longest, model.config.d_vocab)
+        most = batch or rows_of_length(longest, logits)
         if waiting and len(waiting) >= most:
             yield from passes.traces(waiting)
             waiting = []

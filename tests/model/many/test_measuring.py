@@ -1,6 +1,7 @@
 """Every number of the table is that of a plain loop over prompts, one pass at a time."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from model.analysis.heads import statistics
 from model.analysis.stream.steering import Steering, direction, steered
 from model.many import Prompt, accuracy, logit_difference, loss, measure, patch_all
 from tests.cases import each
+from tests.model import hub_models
 from tests.model.tiny import loaded
 
 CLOSE = 1e-5
@@ -136,6 +138,18 @@ def test_a_statistic_that_a_text_has_no_rows_for_is_not_a_number(house: Model) -
     assert frame[frame["prompt"] == 0]["induction"].isna().all()
     assert frame[frame["prompt"] == 1]["induction"].notna().all()
     assert frame["self"].notna().all()
+
+
+def test_one_statistic_may_be_named_alone_and_no_name_stands_for_two_columns(house: Model) -> None:
+    alone = measure(house, PROMPTS[:1], statistics="entropy")
+    assert alone.equals(measure(house, PROMPTS[:1], statistics=iter(["entropy"])))
+    for named in (
+        {"statistics": {"weight": lambda weights: 0.0}},
+        {"metric": {"head": loss}},
+        {"statistics": ["entropy"], "metric": {"entropy": loss}},
+    ):
+        with pytest.raises(ValueError, match="another column"):
+            measure(house, PROMPTS[:1], **named)  # type: ignore[arg-type]
 
 
 def test_a_statistic_of_the_callers(house: Model) -> None:
@@ -457,6 +471,30 @@ def test_patches_with_another_metric(house: Model) -> None:
 # Other shapes, progress and end.
 
 
+@each("family", ["llama", "opt"])
+def test_in_models_of_the_hub_too(family: str) -> None:
+    model, texts = hub_models.loaded(family), [hub_models.TEXT, "the dog saw the lion"]
+    change = Intervention(scale=0.5)
+    frame = measure(
+        model,
+        texts,
+        weights=[("last", "first")],
+        metric=loss,
+        ablate="zero",
+        interventions={"flat": change},
+    )
+    for row in frame[frame["layer"] == model.attention_names[1]].itertuples():
+        own = change if row.run == "flat" else Intervention()
+        left_out = replace(own, ablated=frozenset({(row.layer, row.head)}))
+        trace, without = (
+            model.trace(texts[row.prompt], intervention=one) for one in (own, left_out)
+        )
+        assert row.weight == pytest.approx(
+            trace.find(row.layer).weights(row.head)[-1, 0], abs=CLOSE
+        )
+        assert row.loss_effect == pytest.approx(loss(without) - loss(trace), abs=CLOSE)
+
+
 def test_a_role_is_not_a_number_where_its_text_is_not_read() -> None:
     model = loaded("translator")
     pairs = [("last", "cat"), ("last", "last"), ("cat", "cat")]
@@ -499,6 +537,11 @@ def test_progress_is_told_and_the_work_can_be_stopped(house: Model) -> None:
     assert stopped.equals(frame.iloc[:2])
     assert measure(house, PROMPTS, metric=loss, stop=lambda: True).empty
     assert measure(house, [], metric=loss).empty
+
+
+def test_a_bar_counts_the_prompts(house: Model, capsys: pytest.CaptureFixture[str]) -> None:
+    measure(house, PROMPTS, metric=loss, progress=True)
+    assert "3/3" in capsys.readouterr().err
 
 
 def test_a_bar_without_its_package_is_refused_in_a_sentence(
