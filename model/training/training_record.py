@@ -114,23 +114,34 @@ class TrainingRecord:
         self._sum: Tensor | float = 0.0
         self._count = 0
 
-    def step(self, model: nn.Module, step: int, *, loss: Tensor | float | None = None) -> None:
+    def step(
+        self,
+        model: nn.Module,
+        step: int,
+        *,
+        loss: Tensor | float | None = None,
+        final: bool = False,
+    ) -> None:
         """To be called after every step; records those that are due.
 
         Args:
             model: the module that is trained; what compiles it or runs it on several devices is taken off.
             step: how many steps were made, rising from call to call.
             loss: of this step; a tensor is not waited for.
+            final: whether it is the last one, which is recorded in any case.
 
         Raises ValueError, with a sentence, where nothing of the module can be recorded at the first step.
         """
         if loss is not None:
             self._sum += loss.detach().float().mean() if isinstance(loss, Tensor) else float(loss)
             self._count += 1
-        if self._due is not None and step < self._due:
+        if self._due is not None and step < self._due and not final:
             return
         try:
-            self._record(_unwrapped(model), step)
+            if self._moments and self._moments[-1].step == step:
+                save_training(self._recorded(), self._path)  # with the losses that were told since
+            else:
+                self._record(_unwrapped(model), step)
         except (ValueError, OSError, torch.OutOfMemoryError) as error:
             if self._due is None:
                 raise
@@ -155,8 +166,15 @@ class TrainingRecord:
             if state.is_world_process_zero and "loss" in (logs or {}):
                 self._note_loss(state.global_step, float(logs["loss"]))
 
-        hooks = {"on_train_begin": on_train_begin, "on_step_end": on_train_begin, "on_log": on_log}
-        return type("TrainerRecord", (base,), hooks)()
+        def on_train_end(
+            _: Any, args: Any, state: Any, control: Any, model: Any = None, **others: Any
+        ) -> None:
+            if state.is_world_process_zero:
+                self.step(model, state.global_step, final=True)
+
+        hooks = {"on_train_begin": on_train_begin, "on_step_end": on_train_begin}
+        more = {"on_log": on_log, "on_train_end": on_train_end}
+        return type("TrainerRecord", (base,), hooks | more)()
 
     def for_lightning(self) -> Any:
         """A callback for Lightning's `Trainer(callbacks=[record.for_lightning()])`. The loss of a step is
@@ -175,7 +193,12 @@ class TrainingRecord:
             if trainer.is_global_zero:
                 self.step(pl_module, trainer.global_step, loss=loss)
 
-        hooks = {"on_train_start": on_train_start, "on_train_batch_end": on_train_batch_end}
+        def on_train_end(_: Any, trainer: Any, pl_module: nn.Module) -> None:
+            if trainer.is_global_zero:
+                self.step(pl_module, trainer.global_step, final=True)
+
+        hooks = {"on_train_start": on_train_start, "on_train_end": on_train_end}
+        hooks |= {"on_train_batch_end": on_train_batch_end}
         return type("LightningRecord", (base,), hooks)()
 
     def _record(self, module: nn.Module, step: int) -> None:

@@ -312,16 +312,13 @@ def test_hugging_faces_trainer_calls_it(tmp_path: Path) -> None:
         return module
 
     path = tmp_path / "a.safetensors"
-    record = TrainingRecord(path, probes=[PROBE], every=3)
+    record = TrainingRecord(path, probes=[PROBE], every=4)
     watched, plain = run([record.for_trainer()]), run([])
     for name, weights in plain.state_dict().items():
         assert torch.equal(watched.state_dict()[name], weights), name
     found = load_training(path)
-    assert found.steps == (0, 3, 6)
-    assert [step for step, _ in found.losses] == [
-        2,
-        4,
-    ]  # the trainer logs 6 after the last recorded step
+    assert found.steps == (0, 4, 6)
+    assert [step for step, _ in found.losses] == [2, 4, 6]
     assert all(loss > 0 for _, loss in found.losses)
 
 
@@ -350,9 +347,12 @@ def test_lightning_calls_it_by_its_documented_hooks(
     found = load_training(path)
     assert found.steps == (0, 2, 4)
     assert found.losses == ((2, 1.5), (4, 3.5))
+    lightning.global_step = 5
+    callback.on_train_end(lightning, module)
+    assert load_training(path).steps == (0, 2, 4, 5)
     lightning.is_global_zero, lightning.global_step = False, 9
     callback.on_train_batch_end(lightning, module, outputs, None, 8)
-    assert load_training(path).steps == (0, 2, 4)
+    assert load_training(path).steps == (0, 2, 4, 5)
 
 
 def test_what_is_written_comes_back_bit_for_bit(tmp_path: Path) -> None:
