@@ -105,7 +105,10 @@ class TrainingRecord:
         if not self._path.parent.is_dir():
             raise ValueError(f"There is no folder {self._path.parent}.")
         self._probes = [_probe(one, tokenizer) for one in probes]
-        self._every, self._most, self._bytes = every, most, int(megabytes * MEGABYTE)
+        self._every, self._bytes = every, int(megabytes * MEGABYTE)
+        self._most = (
+            most - most % 2
+        )  # so that of one more every second one is both first and newest
         self._weights_every = 1  # recorded steps from one whose weights are kept to the next
         self._due: int | None = None  # the next step to be recorded; None: the first that comes
         self._name = ""
@@ -135,10 +138,11 @@ class TrainingRecord:
         if loss is not None:
             self._sum += loss.detach().float().mean() if isinstance(loss, Tensor) else float(loss)
             self._count += 1
-        if self._due is not None and step < self._due and not final:
+        newest = self._moments[-1].step if self._moments else -1
+        if self._due is not None and (step < newest or (step < self._due and not final)):
             return
         try:
-            if self._moments and self._moments[-1].step == step:
+            if step == newest:
                 save_training(self._recorded(), self._path)  # with the losses that were told since
             else:
                 self._record(_unwrapped(model), step)

@@ -145,6 +145,21 @@ def test_of_too_many_steps_every_second_one_is_forgotten(tmp_path: Path) -> None
     assert found.losses[-1][0] == found.steps[-1]
 
 
+def test_the_newest_step_stays_and_an_earlier_one_is_not_recorded_again(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module, path = Reader(), tmp_path / "a.safetensors"
+    for most in (2, 3, 4, 5):
+        record = TrainingRecord(path, probes=[PROBE], every=1, most=most)
+        for step in range(8):
+            record.step(module, step, final=step == 7)
+            found = load_training(path)
+            assert found.steps[0] == 0
+            assert len(found.steps) <= most
+        assert found.steps[-1] == 7
+        record.step(module, 3, final=True)  # another training begins anew
+        assert load_training(path).steps == found.steps
+
+
 def test_weights_beyond_the_bound_are_forgotten_but_their_numbers_stay(tmp_path: Path) -> None:
     one_step = 2 * 2 * len(PROBE) ** 2 * 4 / 2**20
     path = tmp_path / "a.safetensors"
