@@ -74,6 +74,7 @@ def test_a_record_that_is_dropped_is_played_with_its_own_weights_and_losses() ->
 
 def test_one_number_of_every_head_is_drawn_over_all_steps() -> None:
     app, found = dropped(opened()), record()[1]
+    assert control(app, "Of every head").value == "Induction"
     choose(app, "Of every head", "Previous token")
     (figure,) = [
         one.proto.spec for one in app.get("plotly_chart") if "training step" in one.proto.spec

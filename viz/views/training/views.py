@@ -173,9 +173,8 @@ def _every_head(chosen: TrainedHead, record: RecordedTraining) -> Panel:
     known = {one.title: one for one in STATISTICS if one.name in own.statistics}
     if not known:
         return Panel("training-heads")
-    title = st.selectbox(
-        "Of every head", list(known), key="training-statistic", bind="query-params"
-    )
+    titles = sorted(known, key=lambda title: known[title].name != "induction")  # that first
+    title = st.selectbox("Of every head", titles, key="training-statistic", bind="query-params")
     statistic = known[title]
     layers = probe.measured(statistic.name)
     heads = [(layer.place.name, head) for layer in layers for head in range(layer.heads)]
