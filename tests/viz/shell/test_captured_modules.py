@@ -62,7 +62,6 @@ def test_what_was_found_around_the_attention_is_drawn(tmp_path: Path) -> None:
         assert not app.error
         assert app.get("plotly_chart"), page
         assert "not found in the pass" not in "".join(part.value for part in app.info)
-    assert "not found in the pass" in opened("tokens", path)  # its embeddings
 
 
 def test_sub_layers_of_other_lengths_stand_side_by_side(tmp_path: Path) -> None:
