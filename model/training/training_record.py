@@ -176,9 +176,9 @@ class TrainingRecord:
             if state.is_world_process_zero:
                 self.step(model, state.global_step, final=True)
 
-        hooks = {"on_train_begin": on_train_begin, "on_step_end": on_train_begin}
-        more = {"on_log": on_log, "on_train_end": on_train_end}
-        return type("TrainerRecord", (base,), hooks | more)()
+        hooks: dict[str, Any] = {"on_train_begin": on_train_begin, "on_step_end": on_train_begin}
+        hooks |= {"on_log": on_log, "on_train_end": on_train_end}
+        return type("TrainerRecord", (base,), hooks)()
 
     def for_lightning(self) -> Any:
         """A callback for Lightning's `Trainer(callbacks=[record.for_lightning()])`. The loss of a step is
@@ -201,7 +201,7 @@ class TrainingRecord:
             if trainer.is_global_zero:
                 self.step(pl_module, trainer.global_step, final=True)
 
-        hooks = {"on_train_start": on_train_start, "on_train_end": on_train_end}
+        hooks: dict[str, Any] = {"on_train_start": on_train_start, "on_train_end": on_train_end}
         hooks |= {"on_train_batch_end": on_train_batch_end}
         return type("LightningRecord", (base,), hooks)()
 
