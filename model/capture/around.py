@@ -167,12 +167,10 @@ class Notes:
             outputs: the serial number of the output of each.
             tokens: how many each stack reads, that of a source without a stack of its own too.
         """
-        if any(
-            one.sizes[1:]
-            != (tokens[one.stack], tokens["encoder" if one.kind == "cross" else one.stack])
-            for one in attention
-        ):
-            return Surroundings()
+        for one in attention:
+            read: Stack = "encoder" if one.kind == "cross" else one.stack
+            if one.sizes[1:] != (tokens[one.stack], tokens[read]):
+                return Surroundings()
         norms: list[NormRecord] = []
         residual: dict[Stack, tuple[Array, ...]] = {}
         feeds: list[FeedForwardRecord] = []
@@ -182,20 +180,16 @@ class Notes:
                 for one, serial in zip(attention, outputs, strict=True)
                 if one.stack == stack
             ]
-            found = next(
-                filter(None, (self._stack(own, after=after) for after in (False, True))), None
-            )
+            found = self._stack(own, after=False) or self._stack(own, after=True)
             if found is None or any(len(state) != tokens[stack] for state in found.residual[stack]):
                 return Surroundings()
             norms += found.norms
             residual |= found.residual
             feeds += found.feed_forward
         widths = {states[0].shape[1] for states in residual.values()}
-        return (
-            Surroundings(tuple(norms), residual, tuple(feeds))
-            if len(widths) == 1
-            else Surroundings()
-        )
+        if len(widths) > 1:
+            return Surroundings()
+        return Surroundings(tuple(norms), residual, tuple(feeds))
 
     def _stack(self, own: list[tuple[Attention, int]], *, after: bool) -> Surroundings | None:
         """One stack whose norms stand before its sub-layers, or after its sums; None where they do not."""
@@ -253,7 +247,22 @@ class Notes:
         last = self._feed(parts[-1], after=after)
         parts += [] if last is None else [last]
         feeds = sum(one.place.kind == "feed_forward" for one in parts)
-        return parts if feeds in (0, len({*layers})) else None
+        if feeds not in (0, len({*layers})) or self._goes_on(parts, after=after):
+            return None
+        return parts
+
+    def _goes_on(self, parts: list[_SubLayer], *, after: bool) -> bool:
+        """Whether more was added before the first sub-layer or after the last, or to sums that have a norm
+        behind them: then these are not all."""
+        begin, end = parts[0].state.serial, self._end(parts[-1], after=after)
+        ends = {end, *(one.sum.total.serial for one in parts if after)}
+        for one in self._sums:
+            first, second = (part.stream for part in one.parts)
+            if any(part.serial in ends for part in one.parts):
+                return True
+            if one.total.serial == begin and (first <= second or second <= first):
+                return True
+        return False
 
     def _end(self, part: _SubLayer, *, after: bool) -> int | None:
         """The serial of the state that a sub-layer leaves."""

@@ -105,7 +105,10 @@ class TrainingRecord:
         if not self._path.parent.is_dir():
             raise ValueError(f"There is no folder {self._path.parent}.")
         self._probes = [_probe(one, tokenizer) for one in probes]
-        self._every, self._most, self._bytes = every, most, int(megabytes * MEGABYTE)
+        self._every, self._bytes = every, int(megabytes * MEGABYTE)
+        self._most = (
+            most - most % 2
+        )  # so that of one more every second one is both first and newest
         self._weights_every = 1  # recorded steps from one whose weights are kept to the next
         self._due: int | None = None  # the next step to be recorded; None: the first that comes
         self._name = ""
@@ -114,23 +117,35 @@ class TrainingRecord:
         self._sum: Tensor | float = 0.0
         self._count = 0
 
-    def step(self, model: nn.Module, step: int, *, loss: Tensor | float | None = None) -> None:
+    def step(
+        self,
+        model: nn.Module,
+        step: int,
+        *,
+        loss: Tensor | float | None = None,
+        final: bool = False,
+    ) -> None:
         """To be called after every step; records those that are due.
 
         Args:
             model: the module that is trained; what compiles it or runs it on several devices is taken off.
             step: how many steps were made, rising from call to call.
             loss: of this step; a tensor is not waited for.
+            final: whether it is the last one, which is recorded in any case.
 
         Raises ValueError, with a sentence, where nothing of the module can be recorded at the first step.
         """
         if loss is not None:
             self._sum += loss.detach().float().mean() if isinstance(loss, Tensor) else float(loss)
             self._count += 1
-        if self._due is not None and step < self._due:
+        newest = self._moments[-1].step if self._moments else -1
+        if self._due is not None and (step < newest or (step < self._due and not final)):
             return
         try:
-            self._record(_unwrapped(model), step)
+            if step == newest:
+                save_training(self._recorded(), self._path)  # with the losses that were told since
+            else:
+                self._record(_unwrapped(model), step)
         except (ValueError, OSError, torch.OutOfMemoryError) as error:
             if self._due is None:
                 raise
@@ -155,7 +170,14 @@ class TrainingRecord:
             if state.is_world_process_zero and "loss" in (logs or {}):
                 self._note_loss(state.global_step, float(logs["loss"]))
 
-        hooks = {"on_train_begin": on_train_begin, "on_step_end": on_train_begin, "on_log": on_log}
+        def on_train_end(
+            _: Any, args: Any, state: Any, control: Any, model: Any = None, **others: Any
+        ) -> None:
+            if state.is_world_process_zero:
+                self.step(model, state.global_step, final=True)
+
+        hooks: dict[str, Any] = {"on_train_begin": on_train_begin, "on_step_end": on_train_begin}
+        hooks |= {"on_log": on_log, "on_train_end": on_train_end}
         return type("TrainerRecord", (base,), hooks)()
 
     def for_lightning(self) -> Any:
@@ -175,7 +197,12 @@ class TrainingRecord:
             if trainer.is_global_zero:
                 self.step(pl_module, trainer.global_step, loss=loss)
 
-        hooks = {"on_train_start": on_train_start, "on_train_batch_end": on_train_batch_end}
+        def on_train_end(_: Any, trainer: Any, pl_module: nn.Module) -> None:
+            if trainer.is_global_zero:
+                self.step(pl_module, trainer.global_step, final=True)
+
+        hooks: dict[str, Any] = {"on_train_start": on_train_start, "on_train_end": on_train_end}
+        hooks |= {"on_train_batch_end": on_train_batch_end}
         return type("LightningRecord", (base,), hooks)()
 
     def _record(self, module: nn.Module, step: int) -> None:
@@ -319,9 +346,9 @@ class _Moment:
 
 
 def _layer_of(at_all: list[_LayerRead], at_kept: list[_LayerRead]) -> ProbeLayer:
-    last, masks = at_all[-1], [one.mask for one in at_all]
+    last, masks = at_all[-1], [one.mask for one in at_all if one.mask is not None]
     mask = None
-    if not any(one is None for one in masks):
+    if len(masks) == len(at_all):
         mask = read_only(np.logical_or.reduce(np.broadcast_arrays(*masks)))
     weights = [one.weights for one in at_kept if one.weights is not None]
     return ProbeLayer(
@@ -395,12 +422,13 @@ def _naming(tokenizer: Any) -> Callable[[int], str]:
 def _read(module: nn.Module, probe: _Probe) -> _ProbeRead:
     """One pass over one probe. Raises ValueError as `capture`, and for more tokens than are shown."""
     device = next((one.device for one in module.parameters()), torch.device("cpu"))
+    named: dict[str, Any] = {name: one.to(device) for name, one in probe.named_inputs.items()}
     trace = capture(
         module,
         *(one.to(device) for one in probe.inputs),
         tokens=probe.ids,
         target_tokens=probe.target_ids,
-        **{name: one.to(device) for name, one in probe.named_inputs.items()},
+        **named,
     )
     largest = max(max(one.sizes[1:]) for one in trace.attention)
     if largest > READ_AT_MOST:

@@ -1,6 +1,9 @@
 """A record of the visitor's own training on the training page: dropped in, looked at in every view, beside
 another run; what is no record gets a sentence."""
 
+import gc
+import json
+import weakref
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +18,7 @@ from model.training.training_file import RecordedTraining, load_training
 from model.training.training_record import TrainingRecord
 from tests.pages.reading import choose, control, said
 from tests.pages.test_training import drawn, maps, opened, sent
+from viz.views.training.own_runs import kept_records
 
 LIST = "k 3 f z a 5 k 3 f z a 5"
 LABEL = "Open the record of a training"
@@ -45,8 +49,6 @@ def dropped(app: AppTest, name: str = "mine.safetensors", content: bytes | None 
 
 
 def players(app: AppTest) -> list[dict[str, Any]]:
-    import json
-
     return [json.loads(one.proto.json) for one in app.get("bidi_component")]
 
 
@@ -72,6 +74,7 @@ def test_a_record_that_is_dropped_is_played_with_its_own_weights_and_losses() ->
 
 def test_one_number_of_every_head_is_drawn_over_all_steps() -> None:
     app, found = dropped(opened()), record()[1]
+    assert control(app, "Of every head").value == "Induction"
     choose(app, "Of every head", "Previous token")
     (figure,) = [
         one.proto.spec for one in app.get("plotly_chart") if "training step" in one.proto.spec
@@ -124,6 +127,19 @@ def test_what_is_no_record_gets_a_sentence_and_the_page_stays() -> None:
         app = dropped(opened(), content=bad)
         assert "does not hold a readable record of a training" in app.error[0].value
         assert sent(app)["key"] == "induction"
+
+
+def test_no_widget_keeps_a_record_that_the_server_has_let_go() -> None:
+    apps = [dropped(opened(show)) for show in ("Watch it form", "Two runs")]
+    living = [weakref.ref(one) for one in kept_records()._records.values()]
+    assert living
+    kept_records()._records.clear()
+    gc.collect()
+    assert not any(one() for one in living)
+    for app in apps:  # and the page goes on with a shipped one
+        app.run()
+        assert not app.exception
+        assert players(app)[0]["key"] == "induction"
 
 
 def test_a_record_is_seen_in_its_own_session_alone() -> None:

@@ -130,20 +130,24 @@ class Block(nn.Module):
             return x + self.attend(self.norms[0](x)) + self.inner(self.norms[1](x))
         if self.broken == "inner first":
             return x + (self.inner(self.norms[1](x)) + self.attend(self.norms[0](x)))
+        if self.broken == "both sides":  # as in a Conformer
+            x = x + self.inner(self.norms[1](x))
         read = self.attend(x if self.broken == "no norm" else self.norms[0](x))
         if self.broken == "mixed":
             read = read + 0.1 * x.roll(1, 1)
         x = x + read
+        if self.broken == "more":
+            x = x + self.out(x).tanh()
         if self.broken == "twice":
             x = x + self.attend(x)
         return x + self.inner(self.norms[1](x))
 
 
 class Network(nn.Module):
-    def __init__(self, broken: str) -> None:
+    def __init__(self, broken: str, blocks: int = 2) -> None:
         super().__init__()
         self.table, self.norm = nn.Embedding(20, 16), nn.LayerNorm(16)
-        self.blocks = nn.ModuleList(Block(broken) for _ in range(2))
+        self.blocks = nn.ModuleList(Block(broken) for _ in range(blocks))
         self.head = nn.Linear(16, 20)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -163,9 +167,10 @@ def test_a_stream_is_kept_only_where_the_sums_of_the_pass_are_one() -> None:
     whole = capture(Network(""), ids)
     assert proven(whole) == {"stream", "norms", "feed_forward", "logits"}
     assert sub_layers(whole, "decoder")[1] == "decoder.0.feed_forward"
-    for broken in ("parallel", "inner first", "no norm", "mixed"):
-        trace = capture(Network(broken), ids)
-        assert proven(trace) == {"logits"}, broken
+    for broken in ("parallel", "inner first", "no norm", "mixed", "both sides", "more"):
+        for blocks in (1, 2):
+            trace = capture(Network(broken, blocks), ids)
+            assert proven(trace) == {"logits"}, (broken, blocks)
         with pytest.raises(UnprovenError, match="not found in the pass"):
             len(trace.norms)
     assert "stream" not in proven(capture(Network("twice"), ids))

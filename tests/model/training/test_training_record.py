@@ -145,6 +145,21 @@ def test_of_too_many_steps_every_second_one_is_forgotten(tmp_path: Path) -> None
     assert found.losses[-1][0] == found.steps[-1]
 
 
+def test_the_newest_step_stays_and_an_earlier_one_is_not_recorded_again(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module, path = Reader(), tmp_path / "a.safetensors"
+    for most in (2, 3, 4, 5):
+        record = TrainingRecord(path, probes=[PROBE], every=1, most=most)
+        for step in range(8):
+            record.step(module, step, final=step == 7)
+            found = load_training(path)
+            assert found.steps[0] == 0
+            assert len(found.steps) <= most
+        assert found.steps[-1] == 7
+        record.step(module, 3, final=True)  # another training begins anew
+        assert load_training(path).steps == found.steps
+
+
 def test_weights_beyond_the_bound_are_forgotten_but_their_numbers_stay(tmp_path: Path) -> None:
     one_step = 2 * 2 * len(PROBE) ** 2 * 4 / 2**20
     path = tmp_path / "a.safetensors"
@@ -312,16 +327,13 @@ def test_hugging_faces_trainer_calls_it(tmp_path: Path) -> None:
         return module
 
     path = tmp_path / "a.safetensors"
-    record = TrainingRecord(path, probes=[PROBE], every=3)
+    record = TrainingRecord(path, probes=[PROBE], every=4)
     watched, plain = run([record.for_trainer()]), run([])
     for name, weights in plain.state_dict().items():
         assert torch.equal(watched.state_dict()[name], weights), name
     found = load_training(path)
-    assert found.steps == (0, 3, 6)
-    assert [step for step, _ in found.losses] == [
-        2,
-        4,
-    ]  # the trainer logs 6 after the last recorded step
+    assert found.steps == (0, 4, 6)
+    assert [step for step, _ in found.losses] == [2, 4, 6]
     assert all(loss > 0 for _, loss in found.losses)
 
 
@@ -350,9 +362,12 @@ def test_lightning_calls_it_by_its_documented_hooks(
     found = load_training(path)
     assert found.steps == (0, 2, 4)
     assert found.losses == ((2, 1.5), (4, 3.5))
+    lightning.global_step = 5
+    callback.on_train_end(lightning, module)
+    assert load_training(path).steps == (0, 2, 4, 5)
     lightning.is_global_zero, lightning.global_step = False, 9
     callback.on_train_batch_end(lightning, module, outputs, None, 8)
-    assert load_training(path).steps == (0, 2, 4)
+    assert load_training(path).steps == (0, 2, 4, 5)
 
 
 def test_what_is_written_comes_back_bit_for_bit(tmp_path: Path) -> None:

@@ -47,6 +47,23 @@ def test_a_page_that_needs_more_says_what_is_missing(file: Path) -> None:
     assert "only attention was recorded" in opened("layer_norm", file)
 
 
+def test_what_was_found_around_the_attention_is_drawn(tmp_path: Path) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    sizes = GPT2Config(vocab_size=20, n_embd=16, n_layer=2, n_head=2, n_positions=16)
+    path = tmp_path / "around.safetensors"
+    capture(GPT2LMHeadModel(sizes), torch.tensor([[3, 1, 4, 1]]), tokens=[*"abcb"]).save(path)
+    for page in ("layer_norm", "feed_forward", "prediction"):
+        app = AppTest.from_file(ROOT / "pages" / f"{page}.py", default_timeout=300)
+        app.query_params["model"] = str(path)
+        app.run()
+        assert not app.exception
+        assert not app.error
+        assert app.get("plotly_chart"), page
+        assert "not found in the pass" not in "".join(part.value for part in app.info)
+
+
 def test_sub_layers_of_other_lengths_stand_side_by_side(tmp_path: Path) -> None:
     class Halved(torch.nn.Module):
         def __init__(self) -> None:

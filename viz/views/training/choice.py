@@ -101,13 +101,16 @@ def choose_training(side: str = "", *, first: str = "") -> TrainedHead | None:
     """
     shipped, own = shipped_training_runs(), own_runs()
     names = [name for name in dict.fromkeys([*TITLES, *shipped]) if name in shipped]
+    titles = TITLES | {
+        name: plain(called(name)) for name in own
+    }  # what the widget keeps holds no record
     chosen = f"{KEY}{side}"
     name = one_of(
         f"Which model's training{', on the right' if side else ''}",
         [*names, *own],
         chosen,
         default=first if first in names else names[0],
-        named=lambda one: plain(called(one)) if one in own else TITLES.get(one, one),
+        named=lambda one: titles.get(one, one),
         bind="query-params",
     )
     if not side:

@@ -173,9 +173,8 @@ def _every_head(chosen: TrainedHead, record: RecordedTraining) -> Panel:
     known = {one.title: one for one in STATISTICS if one.name in own.statistics}
     if not known:
         return Panel("training-heads")
-    title = st.selectbox(
-        "Of every head", list(known), key="training-statistic", bind="query-params"
-    )
+    titles = sorted(known, key=lambda title: known[title].name != "induction")  # that first
+    title = st.selectbox("Of every head", titles, key="training-statistic", bind="query-params")
     statistic = known[title]
     layers = probe.measured(statistic.name)
     heads = [(layer.place.name, head) for layer in layers for head in range(layer.heads)]
@@ -266,7 +265,10 @@ def two_runs() -> Panel:
             check=check_of(one),
         )
         players.append(Panel(side, below=[f"**{plain(title)}**", picture]))
-    columns = {name: pd.Series(one.values, one.steps) for name, one in (losses | scores).items()}
+    columns = {
+        name: pd.Series(list(one.values), list(one.steps))
+        for name, one in (losses | scores).items()
+    }
     return Panel(
         "training-two",
         look_for="Does the loss drop in both when the heads form? Below, the slider of one head moves the "
