@@ -2,6 +2,7 @@
 without PyTorch, and seconds of imports."""
 
 import time
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
@@ -24,7 +25,7 @@ def measure(scratch: Path, short: bool) -> dict[str, object]:
             place = scratch / f"{turn}-{extra}"
             place.mkdir()
             began = time.perf_counter()
-            made = install(wheel, place, extra=extra)
+            made = install(wheel, place, extra=extra, options=[f"torch=={version('torch')}"])
             seconds = time.perf_counter() - began
         rows.append({"extra": extra, "install": seconds} | _sizes(made) | _imports(made))
         print(rows[-1], flush=True)

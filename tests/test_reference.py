@@ -75,7 +75,10 @@ def test_the_examples_print_what_stands_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "letters.txt").write_text(LETTERS, encoding="utf-8")
-    assert {name: off for name, one in NAMES.items() if (off := failures(one))} == {}
+    printed = {
+        name: failures(one) for name, one in NAMES.items() if not inspect.ismodule(one.value)
+    }
+    assert {name: off for name, off in printed.items() if off} == {}
 
 
 def test_an_example_that_prints_something_else_fails() -> None:

@@ -1,8 +1,9 @@
 """`make wheel-check` installs the wheel with all that it needs into an empty environment, and runs it there:
-without extras, with the app, and with Hugging Face's library beside it.
+without extras, with the app, and with the oldest versions that it takes.
 
 pip resolves every requirement from the package index. Then, in a folder of somebody else's, a model reads a
-text, the command records a file, and the app answers, or says what to install. Arguments are options of pip.
+text, the examples of the reference run, the command records a file, and the app answers, or says what to
+install. Arguments are options of pip.
 """
 
 import json
@@ -10,9 +11,13 @@ import os
 import sys
 import tempfile
 import time
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
-from deploy.wheel import build_wheel
+from packaging.requirements import Requirement
+
+from deploy.wheel import ROOT, build_wheel, requirements
 from tests.deploy.installed import Installed, install
 from tests.server import Server
 
@@ -33,11 +38,14 @@ print(json.dumps([named - began, started - named, used - started, trace.check()]
 def main(options: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         wheel = Path(folder) / build_wheel(folder)
-        for extra in ("", "app", "app,hub"):
+        ends = Path(folder) / "oldest.txt"
+        ends.write_text("\n".join(oldest()), encoding="utf-8")
+        every = "app,hub,notebook,profile"
+        for extra, more in (("", ()), ("app", ()), (every, ("-c", str(ends)))):
             place = Path(folder) / (extra or "core")
             place.mkdir()
             began = time.monotonic()
-            made = install(wheel, place, extra=extra, options=options)
+            made = install(wheel, place, extra=extra, options=[*more, *options])
             asked = f"{made.wheel.name}{f'[{extra}]' if extra else ''}"
             print(f"{asked}: {made.wheel.stat().st_size / 1e6:.1f} MB", flush=True)
             seconds, needed = time.monotonic() - began, size(made.packages) / 1e9
@@ -46,6 +54,16 @@ def main(options: list[str]) -> None:
             )
             run(made)
             (start if extra else refuse)(made)
+
+
+def oldest() -> Iterator[str]:
+    """The oldest version of each package that the wheel takes, as constraints of pip."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for line in requirements(project):
+        if line.startswith("Requires-Dist: "):
+            needed = Requirement(line.removeprefix("Requires-Dist: "))
+            ends = {one.operator: one.version for one in needed.specifier}
+            yield f"{needed.name}=={ends['>=']}"
 
 
 def size(path: Path) -> int:

@@ -2,7 +2,7 @@
 
 from importlib import metadata
 
-OLDEST = "5.23.0"  # that the tests have passed with
+OLDEST = "5.22.2"  # that the tests have passed with
 
 
 def missing_library() -> str:
