@@ -239,7 +239,7 @@ def test_the_wheel_leaves_out_no_file_of_the_repository() -> None:
 
 def test_the_wheel_needs_what_the_app_needs(told: Metadata) -> None:
     needed = told.requires_dist or []
-    kinds = ("", "-notebook", "-cluster", "-quantized")
+    kinds = ("", "-notebook", "-mcp", "-cluster", "-quantized")
     files = [f"requirements{kind}.txt" for kind in kinds]
     app = [line.name for file in files for line in pinned(ROOT / file)]
     assert [line.name for line in needed] == app
