@@ -29,7 +29,7 @@ READS = ToolAnnotations(
 )
 INSTRUCTIONS = """\
 Looks inside a transformer that runs on this computer.
-open_attention shows a picture in which the reader chooses a head and a cell; anywidget_state reads the choice.
+open_attention shows a picture in which the reader chooses a cell; anywidget_state reads what is chosen.
 what_stands_out says which heads, tokens and numbers of a text are remarkable, attention_weights what a token
 attends to, score_parts why. Layers, heads and tokens are counted from 0: L1H7 is head 7 of the layer
 decoder.1.self. Every number is the model's own. Quote its `check` beside it: how far a second computation
