@@ -15,8 +15,9 @@ from anywidget_mcp.server import AnyWidgetMCP
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
+from model.run.tokenizers import clean
 from viz.chat.answers import LONGEST_TEXT, Answers, Remark, RowOfWeights, SplitScore, rounded
 from viz.notebook.run import Run
 from viz.notebook.widget import AttentionExplorer, explorer
@@ -37,7 +38,9 @@ differs. Models: {models}."""
 
 ModelArgument = Annotated[str, Field(description="name of a model of this server", max_length=200)]
 TextArgument = Annotated[
-    str, Field(description=f"what the model reads, at most {LONGEST_TEXT} characters")
+    str,
+    AfterValidator(clean),
+    Field(description=f"what the model reads, at most {LONGEST_TEXT} characters"),
 ]
 LayerArgument = Annotated[
     str, Field(description="name of an attention layer, such as decoder.1.self", max_length=100)

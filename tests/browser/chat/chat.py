@@ -82,7 +82,7 @@ class Chat:
 
 
 def policy(sources: str) -> str:
-    """The content security policy under which a program for chats shows an app that asks for these sources."""
+    """The content security policy under which a chat shows an app that asks for these sources."""
     rules = (
         "default-src 'none'",
         f"script-src 'unsafe-inline' {sources}",

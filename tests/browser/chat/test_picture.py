@@ -49,5 +49,6 @@ def test_the_formulas_have_their_letters(open_chat: Callable[..., Chat]) -> None
     chat = open_chat()
     frame, _ = chat.show(text=TEXT)
     expect(frame.locator(".katex").first).to_be_visible()
-    loaded = "() => document.fonts.ready.then((all) => [...all].filter((one) => one.status === 'loaded').length)"
+    loaded = """() => document.fonts.ready.then(
+        (fonts) => [...fonts].filter(({ status }) => status === "loaded").length)"""
     assert frame.locator("body").evaluate(loaded) > 0
