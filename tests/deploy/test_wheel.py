@@ -216,6 +216,10 @@ def test_the_wheel_says_what_it_is(told: Metadata, wheel: Path) -> None:
     assert "from attention_lens import Intervention, load_model" in description
     assert "in this repository: from model import load_model" in description
     assert "in this repository so is `python -m viz.command`" in description
+    links = re.findall(r"\]\(([^)]*)\)", description)
+    assert [link for link in links if not link.startswith(("https:", "#"))] == []
+    assert told.keywords == project()["project"]["keywords"]
+    assert told.classifiers == project()["project"]["classifiers"]
 
 
 @each("name", ["notes.txt", ".DS_Store", "old.py.orig"])
