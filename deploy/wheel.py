@@ -24,7 +24,9 @@ LEFT_OUT = {
 }
 # Streamlit looks for its settings beside the file that it starts.
 SETTINGS = {".streamlit/config.toml": f"{PACKAGE}/viz/server/.streamlit/config.toml"}
-PINNED = tuple(f"requirements{kind}.txt" for kind in ("", "-notebook", "-mcp", "-cluster", "-quantized"))
+PINNED = tuple(
+    f"requirements{kind}.txt" for kind in ("", "-notebook", "-mcp", "-cluster", "-quantized")
+)
 SHIPPED = {
     ".css",
     ".html",
