@@ -155,7 +155,7 @@ class Answers:
         with self._engine.turn(lambda place: None):
             split = score_parts(run, trace, attention.name, head, query, key)
         largest = np.argsort(-np.abs(split.values), axis=None, kind="stable")[:MOST_PARTS]
-        cells = [np.unravel_index(at, split.values.shape) for at in largest]
+        columns = len(split.key_parts)
         return SplitScore(
             model=model,
             layer=attention.name,
@@ -164,11 +164,11 @@ class Answers:
             key=TokenPlace(key, trace.keys_of(attention)[key].text),
             parts=tuple(
                 PartOfScore(
-                    split.query_parts[row],
-                    split.key_parts[column],
-                    rounded(split.values[row, column]),
+                    split.query_parts[at // columns],
+                    split.key_parts[at % columns],
+                    rounded(float(split.values.flat[at])),
                 )
-                for row, column in cells
+                for at in map(int, largest)
             ),
             others=rounded(np.delete(split.values, largest).sum()),
             total=rounded(split.total),
