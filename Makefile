@@ -100,6 +100,7 @@ bench: .venv/.installed-dev .venv-bench/.installed chromium
 screens: weights chromium
 	$(BIN)/python -m tools.screens
 	$(BIN)/python -m tools.jupyterlab_picture
+	$(BIN)/python -m tools.chat_picture
 
 accessibility: weights chromium
 	$(BIN)/python -m tools.accessibility

@@ -4,6 +4,7 @@ The tree stands in the wheel as one package, `attention_lens`. The same tree giv
 """
 
 import hashlib
+import re
 import sys
 import tomllib
 import zlib
@@ -23,7 +24,9 @@ LEFT_OUT = {
 }
 # Streamlit looks for its settings beside the file that it starts.
 SETTINGS = {".streamlit/config.toml": f"{PACKAGE}/viz/server/.streamlit/config.toml"}
-PINNED = tuple(f"requirements{kind}.txt" for kind in ("", "-notebook", "-cluster", "-quantized"))
+PINNED = tuple(
+    f"requirements{kind}.txt" for kind in ("", "-notebook", "-mcp", "-cluster", "-quantized")
+)
 SHIPPED = {
     ".css",
     ".html",
@@ -135,6 +138,8 @@ def _about(project: dict[str, dict[str, object]]) -> Iterator[tuple[str, bytes]]
         f"Requires-Python: {facts['requires-python']}",
         f"License-Expression: {facts['license']}",
         *(f"License-File: {file}" for file in facts["license-files"]),
+        f"Keywords: {','.join(facts['keywords'])}",
+        *(f"Classifier: {each}" for each in facts["classifiers"]),
         *requirements(project),
         "Description-Content-Type: text/markdown",
     ]
@@ -156,7 +161,10 @@ def _about(project: dict[str, dict[str, object]]) -> Iterator[tuple[str, bytes]]
 
 def _description(readme: str) -> str:
     """The README with the package's name in its examples. Lines about this repository stay as they are: those
-    that say so, and those with commands."""
+    that say so, and those with commands. Where the package is listed, the repository's pictures and pages are
+    not: the pictures are left out, and a link to a page is its words."""
+    readme = re.sub(r"!\[[^\]]*\]\((?!https?:)[^)]*\)\n*", "", readme)
+    readme = re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", readme)
     lines = readme.splitlines(keepends=True)
     kept = ("in this repository", "python -m ")
     return "".join(

@@ -20,6 +20,7 @@ TYPE_NAME = re.compile(r"_?[A-Z][a-z]\w*$")
 FORBIDDEN = {
     "model": {"streamlit", "plotly", "viz", "pages", "app"},
     "viz": {"pages", "app"},
+    "viz.chat": {"streamlit"},
     "viz.figures": {"streamlit"},
     "viz.notebook": {"streamlit"},
     "viz.notation": {"streamlit"},
@@ -53,6 +54,7 @@ FLOORS = {
         "figures",
         "explorer",
         "notebook",
+        "chat",
         "state",
         "elements",
         "saving",

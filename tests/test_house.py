@@ -19,8 +19,7 @@ from tests.sizes import long_files, long_functions, written_files
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 GUIDES = (
-    "README.md",
-    "CONTRIBUTING.md",
+    *("README.md", "CONTRIBUTING.md", "AGENTS.md", "llms.txt"),
     *(f"docs/{file.name}" for file in (REPOSITORY / "docs").glob("*.md")),
 )
 TOLD = re.compile(

@@ -14,7 +14,8 @@ from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from tools.notebook_of_guide import GUIDE, NOTEBOOK, notebook_of
+from model.system.extras import EXTRAS
+from tools.notebook_of_guide import GUIDE, INSTALL, NOTEBOOK, notebook_of, with_install
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 NOTEBOOKS = sorted({*DOCS.glob("notebooks/*.ipynb")} - {NOTEBOOK})
@@ -117,7 +118,16 @@ def test_each_script_of_the_research_guide_runs_alone_and_prints_what_the_guide_
 
 
 def test_the_notebook_of_the_research_guide_has_its_words_and_scripts() -> None:
-    assert nbformat.read(NOTEBOOK, as_version=4) == notebook_of(GUIDE.read_text(encoding="utf-8"))
+    written = with_install(notebook_of(GUIDE.read_text(encoding="utf-8")))
+    assert nbformat.read(NOTEBOOK, as_version=4) == written
+
+
+def test_every_notebook_first_installs_what_colab_lacks() -> None:
+    extras = re.findall(r"attention-lens\[([\w,]+)\]", INSTALL)[0].split(",")
+    assert set(extras) <= set(EXTRAS.values())
+    for file in [*NOTEBOOKS, NOTEBOOK]:
+        cells = nbformat.read(file, as_version=4).cells
+        assert next(cell.source for cell in cells if cell.cell_type == "code") == INSTALL, file.stem
 
 
 def test_a_number_that_no_cell_printed_is_found() -> None:

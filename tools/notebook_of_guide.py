@@ -7,6 +7,16 @@ import nbformat
 from nbformat import NotebookNode
 
 DOCS = Path(__file__).parents[1] / "docs"
+# The first cell of code of every notebook.
+INSTALL = """\
+# In Colab: from the package index, or write the name of a wheel that you have uploaded.
+import sys
+
+if "google.colab" in sys.modules:
+    %pip install --quiet "attention-lens[hub,notebook,profile]"
+    from google.colab import output
+
+    output.enable_custom_widget_manager()"""
 GUIDE, NOTEBOOK = DOCS / "research.md", DOCS / "notebooks" / "research.ipynb"
 
 
@@ -21,6 +31,13 @@ def notebook_of(guide: str) -> NotebookNode:
     return nbformat.v4.new_notebook(cells=cells)
 
 
+def with_install(notebook: NotebookNode) -> NotebookNode:
+    """The notebook with INSTALL before its first cell of code."""
+    first = next(at for at, cell in enumerate(notebook.cells) if cell.cell_type == "code")
+    notebook.cells.insert(first, nbformat.v4.new_code_cell(INSTALL, id="install"))
+    return notebook
+
+
 if __name__ == "__main__":
-    nbformat.write(notebook_of(GUIDE.read_text(encoding="utf-8")), NOTEBOOK)
+    nbformat.write(with_install(notebook_of(GUIDE.read_text(encoding="utf-8"))), NOTEBOOK)
     print(f"Wrote {NOTEBOOK}.")

@@ -15,6 +15,8 @@ EXTRAS = {
     "sentencepiece": "hub",
     "transformers": "hub",
     "anywidget": "notebook",
+    "anywidget_mcp": "mcp",
+    "mcp": "mcp",
     "ray": "cluster",
     "accelerate": "quantized",
     "bitsandbytes": "quantized",

@@ -216,6 +216,10 @@ def test_the_wheel_says_what_it_is(told: Metadata, wheel: Path) -> None:
     assert "from attention_lens import Intervention, load_model" in description
     assert "in this repository: from model import load_model" in description
     assert "in this repository so is `python -m viz.command`" in description
+    links = re.findall(r"\]\(([^)]*)\)", description)
+    assert [link for link in links if not link.startswith(("https:", "#"))] == []
+    assert told.keywords == project()["project"]["keywords"]
+    assert told.classifiers == project()["project"]["classifiers"]
 
 
 @each("name", ["notes.txt", ".DS_Store", "old.py.orig"])
@@ -239,7 +243,7 @@ def test_the_wheel_leaves_out_no_file_of_the_repository() -> None:
 
 def test_the_wheel_needs_what_the_app_needs(told: Metadata) -> None:
     needed = told.requires_dist or []
-    kinds = ("", "-notebook", "-cluster", "-quantized")
+    kinds = ("", "-notebook", "-mcp", "-cluster", "-quantized")
     files = [f"requirements{kind}.txt" for kind in kinds]
     app = [line.name for file in files for line in pinned(ROOT / file)]
     assert [line.name for line in needed] == app

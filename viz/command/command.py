@@ -1,5 +1,4 @@
-"""Starts the app, opens a view of it, checks saved pictures, or writes a trace file, a profile or a report on
-results of papers.
+"""Starts the app, or opens a view of it; the other commands write files, check them, or serve a chat.
 
 Bad input gets a sentence, and exit code 2.
 
@@ -10,6 +9,7 @@ import argparse
 import sys
 import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -19,6 +19,7 @@ USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--n
        %(prog)s profile MODEL CORPUS.txt -o FOLDER [--workers N | --cluster ADDRESS]
        %(prog)s papers MODEL … [-o REPORT.md]
        %(prog)s check PICTURE …
+       %(prog)s mcp [MODEL …]
        %(prog)s --version | --help"""
 COMMANDS = {
     "open": "the app in the browser, with a model and a text, or a trace file; “open” may be left out",
@@ -26,6 +27,7 @@ COMMANDS = {
     "profile": "what each head of a model does over a whole corpus",
     "papers": "which results of papers hold in a model",
     "check": "whether the numbers of saved pictures are the model's own",
+    "mcp": "the picture and the numbers in a chat with an assistant, which starts this command itself",
 }
 
 
@@ -43,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.exit(papers(given[1:], f"{program()} papers"))
         if given[:1] == ["check"]:
             sys.exit(_check(_check_parser().parse_args(given[1:]).pictures))
-        if given[:1] == ["record"]:
+        if given[:1] == ["mcp"]:
+            _serve_chat(_chat_parser().parse_args(given[1:]).models)
+        elif given[:1] == ["record"]:
             _record(_record_parser().parse_args(given[1:]))
         else:
             _start(_start_parser().parse_args(given[given[:1] == ["open"] :]))
@@ -132,6 +136,18 @@ def _check(pictures: Sequence[Path]) -> int:
     return status
 
 
+def _chat_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        f"{program()} mcp",
+        description="Serves the chat that starts it, through its standard input and output: it listens on no "
+        "port. The chat may use the listed models whose files are on this computer, and those named here.",
+    )
+    parser.add_argument(
+        "models", nargs="*", metavar="MODEL", help="one more: a listed name, a hub id, or a folder"
+    )
+    return parser
+
+
 def _port(written: str) -> int:
     if not (written.isascii() and written.isdigit() and 0 < int(written) < 2**16):
         raise argparse.ArgumentTypeError("must be a number from 1 to 65535")
@@ -148,6 +164,18 @@ def _start(options: argparse.Namespace) -> None:
     from viz.server.starting import run_server
 
     run_server(line, opens)
+
+
+def _serve_chat(more: Sequence[str]) -> None:
+    from model.system.extras import require_extra
+
+    require_extra("The server for chats", "anywidget_mcp")
+    from viz.chat.answers import Answers, on_this_computer
+    from viz.chat.server import ChatServer
+
+    named = {(Path(name).name if Path(name).is_dir() else name): _at_hand(name) for name in more}
+    with suppress(KeyboardInterrupt):
+        ChatServer(Answers(on_this_computer() | named)).run("stdio")
 
 
 def link(model: str, text: str | None) -> str:

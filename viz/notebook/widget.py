@@ -277,7 +277,8 @@ def show(
     >>> picture.query, picture.key, round(picture.weight, 2)
     (12, 1, 0.89)
     """
-    return _widget(_run(subject, text, tokenizer), place, head, stage, query, key)
+    run = _run(subject, text, tokenizer)
+    return explorer(run, place=place, head=head, stage=stage, query=query, key=key)
 
 
 def compare(
@@ -299,7 +300,8 @@ def compare(
     >>> picture = compare(trace, model.trace("Tom Reed saw a red ball. Anna gave the ball to Tom"))
     >>> picture.head = 7
     """
-    return _widget(compared(changed=other, baseline=trace), place, head, stage, query, key)
+    run = compared(changed=other, baseline=trace)
+    return explorer(run, place=place, head=head, stage=stage, query=query, key=key)
 
 
 def _run(subject: object, text: str | None, tokenizer: object) -> Run:
@@ -330,9 +332,16 @@ def _model(subject: object, tokenizer: object) -> "Model":
     return opened(subject, tokenizer)
 
 
-def _widget(
-    run: Run, place: str | None, head: int, stage: str, query: int | None, key: int | None
+def explorer(
+    run: Run,
+    *,
+    place: str | None = None,
+    head: int = 0,
+    stage: str = "weights",
+    query: int | None = None,
+    key: int | None = None,
 ) -> AttentionExplorer:
+    """The widget of a run, at a cell as `show` takes it. Raises ValueError as `show`."""
     attention = run.trace.find(run.places[0] if place is None else place)
     last = attention.vectors[0].shape[1] - 1
     cell = Selection(head, stage, last if query is None else query, key or 0)

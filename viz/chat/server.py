@@ -1,0 +1,194 @@
+"""The server: the picture of a run in the chat, and tools that answer with numbers.
+
+The picture is the widget of notebooks, which `anywidget_mcp` shows as an MCP App: a page of its own in a
+frame of the chat, which talks with this process through the chat's program and fetches nothing. What the
+reader chooses in it is a trait of the widget here, and so the chat can read it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import BoundedSemaphore
+from typing import Annotated, Any
+
+from anywidget_mcp import StateProjection
+from anywidget_mcp.server import AnyWidgetMCP
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from pydantic import AfterValidator, Field, ValidationError
+
+from model.run.tokenizers import clean
+from viz.chat.answers import LONGEST_TEXT, Answers, Remark, RowOfWeights, SplitScore, rounded
+from viz.notebook.run import Run
+from viz.notebook.widget import AttentionExplorer, explorer
+
+MOST_PICTURES = 12  # open at once
+IDLE_SECONDS = 900.0  # after which a picture that no page shows is closed
+CHOICE = ("place", "head", "stage", "query", "key")
+READS = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+INSTRUCTIONS = """\
+Looks inside a transformer that runs on this computer.
+open_attention shows a picture in which the reader chooses a cell; anywidget_state reads what is chosen.
+what_stands_out says which heads, tokens and numbers of a text are remarkable, attention_weights what a token
+attends to, score_parts why. Layers, heads and tokens are counted from 0: L1H7 is head 7 of the layer
+decoder.1.self. Every number is the model's own. Quote its `check` beside it: how far a second computation
+differs. Models: {models}."""
+
+ModelArgument = Annotated[str, Field(description="name of a model of this server", max_length=200)]
+TextArgument = Annotated[
+    str,
+    AfterValidator(clean),
+    Field(description=f"what the model reads, at most {LONGEST_TEXT} characters"),
+]
+LayerArgument = Annotated[
+    str, Field(description="name of an attention layer, such as decoder.1.self", max_length=100)
+]
+FirstLayerArgument = Annotated[
+    LayerArgument | None, Field(description="name of an attention layer; without: the first")
+]
+WholeNumber = Annotated[int, Field(ge=0, le=10**6)]
+HeadArgument = Annotated[WholeNumber, Field(description="head of the layer, from 0")]
+QueryArgument = Annotated[
+    WholeNumber, Field(description="position of the token that looks, from 0")
+]
+LastQueryArgument = Annotated[
+    WholeNumber | None, Field(description="position of the token that looks; without: the last")
+]
+KeyArgument = Annotated[
+    WholeNumber, Field(description="position of the token that is looked at, from 0")
+]
+LargestKeyArgument = Annotated[
+    WholeNumber | None,
+    Field(description="position of the token that is looked at; without: the largest weight's"),
+]
+
+
+class ChatServer(AnyWidgetMCP):
+    """A server of the Model Context Protocol with the tools of `answers`. `run("stdio")` serves the program
+    that started this process, and nobody else."""
+
+    def __init__(self, answers: Answers) -> None:
+        first, *_ = answers.models
+        super().__init__(
+            "attention-lens",
+            title="Attention Lens",
+            instructions=INSTRUCTIONS.format(models=", ".join(answers.models)),
+            csp={"resourceDomains": ["data:"]},  # the fonts of formulas
+            session_idle_timeout=IDLE_SECONDS,
+            log_level="WARNING",
+        )
+        pictures(self, answers, first)
+        questions(self, answers, first)
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """The tool's answer. A refusal, of the model or of an argument, is the sentence alone."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            refusal = error.__cause__
+            if isinstance(refusal, ValidationError):
+                raise ToolError(" ".join(map(_sentence, refusal.errors()))) from refusal
+            if isinstance(refusal, ValueError | ToolError):
+                raise ToolError(str(refusal)) from refusal
+            raise
+
+
+def pictures(server: AnyWidgetMCP, answers: Answers, first: str) -> None:
+    """Gives a server the tool that opens a picture. first: the model where none is named."""
+    free = BoundedSemaphore(MOST_PICTURES)
+
+    @server.widget(
+        title="Attention picture",
+        state=StateProjection(chosen, watch=CHOICE),
+        reopen="manual",
+        annotations=READS,
+    )
+    @contextmanager
+    def open_attention(
+        text: TextArgument,
+        model: ModelArgument = first,
+        layer: FirstLayerArgument = None,
+        head: HeadArgument = 0,
+        query: LastQueryArgument = None,
+        key: LargestKeyArgument = None,
+    ) -> Iterator[AttentionExplorer]:
+        """Shows, in the chat, what a model does with a text: all heads, every stage of attention, each
+        number. The reader chooses a cell in the picture; the result and anywidget_state say which one, its
+        weight, its score before scaling, and the check: how far the recomputed outputs of the run are from
+        those that the model computed, at most."""
+        if not free.acquire(blocking=False):
+            raise ValueError(
+                f"{MOST_PICTURES} pictures are open. One that no page shows is closed after "
+                f"{IDLE_SECONDS / 60:.0f} minutes."
+            )
+        try:
+            opened, trace = answers.run(model, text)
+            run = Run(trace, model=opened)
+            yield explorer(run, place=layer, head=head, query=query, key=key)
+        finally:
+            free.release()
+
+
+def chosen(picture: AttentionExplorer) -> dict[str, object]:
+    """What the reader has chosen, as the chat reads it."""
+    queries, keys = picture.labels
+    attention = picture.trace.find(picture.place)
+    return {
+        "model": picture.trace.model,
+        "layer": attention.name,
+        "head": picture.head,
+        "stage": picture.stage,
+        "query": {"position": picture.query, "token": queries[picture.query]},
+        "key": {"position": picture.key, "token": keys[picture.key]},
+        "weight": rounded(picture.weight),
+        "score": rounded(float(attention.scores(picture.head)[picture.query, picture.key])),
+        "check": rounded(picture.trace.check()),
+    }
+
+
+def questions(server: AnyWidgetMCP, answers: Answers, first: str) -> None:
+    """Gives a server the tools that answer with numbers. first: the model where none is named."""
+
+    @server.tool(title="Attention weights", annotations=READS)
+    def attention_weights(
+        text: TextArgument,
+        model: ModelArgument = first,
+        layer: FirstLayerArgument = None,
+        head: HeadArgument = 0,
+        query: LastQueryArgument = None,
+    ) -> RowOfWeights:
+        """What one token of a text attends to in one head: the largest weights of its row, the sum of the
+        others, and the check: how far the recomputed outputs of the run are from those that the model
+        computed, at most. `layers` lists every layer with its number of heads."""
+        return answers.weights(model, text, layer, head, query)
+
+    @server.tool(title="Why this score?", annotations=READS)
+    def score_parts(
+        text: TextArgument,
+        layer: LayerArgument,
+        head: HeadArgument,
+        query: QueryArgument,
+        key: KeyArgument,
+        model: ModelArgument = first,
+    ) -> SplitScore:
+        """Why a head attends from one token to another: its score before scaling, as an exact sum over pairs
+        of what earlier parts of the model wrote into the query and into the key. A part such as
+        decoder.0.self.2 is a head: layer decoder.0.self, head 2. The check is how far the sum is from the
+        score that the model computed."""
+        return answers.score_parts(model, text, layer, head, query, key)
+
+    @server.tool(title="What stands out?", annotations=READS)
+    def what_stands_out(text: TextArgument, model: ModelArgument = first) -> tuple[Remark, ...]:
+        """At most ten remarkable things in a model's run over a text: heads that are needed, large weights,
+        surprising tokens, large numbers. Each has its number, and the check: how far a second way to compute
+        it differs. It runs the model once for each head, so it takes longer than the other questions."""
+        return answers.stands_out(model, text)
+
+
+def _sentence(error: Any) -> str:
+    """What is wrong with an argument, without what was given."""
+    return f"{'.'.join(map(str, error['loc']))}: {error['msg'].removesuffix('.')}."
