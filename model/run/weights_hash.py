@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 _SAMPLE = 64  # numbers of each weight
-_known: WeakKeyDictionary[object, str] = WeakKeyDictionary()  # of modules; gone with them
 
 
 @asked
@@ -25,9 +24,22 @@ def fingerprint(model: "Model") -> str:
 
     It is there at once, also of a model of gigabytes. A change of a few other numbers it does not see.
     """
-    if model.module not in _known:
-        _known[model.module] = _hash_of(model, step_to=_SAMPLE)
-    return _known[model.module]
+    return _fingerprints.of(model)
+
+
+class _Fingerprints:
+    """Those of modules, gone with them."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+
+    def of(self, model: "Model") -> str:
+        if model.module not in self._known:
+            self._known[model.module] = _hash_of(model, step_to=_SAMPLE)
+        return self._known[model.module]
+
+
+_fingerprints = _Fingerprints()
 
 
 def _hash_of(model: "Model", step_to: int | None) -> str:
