@@ -239,39 +239,37 @@ def patch_all(
         check_same_length(one.count, len(model.tokens(one.prompt.corrupt)))
     rows: list[dict[str, object]] = []
     for number in counted(len(asked), progress, stop):
-        one, of_prompt = asked[number], metrics[number]
+        one = asked[number]
         trace = model.trace(one.prompt.text)
         other, _ = model.passed(model.tokens(one.prompt.corrupt), trace.target_tokens)
         before = "" if receiver is None else receiver[0]
         runs = PatchedRuns(model, trace, other, what, place, before=before)
-        clean, corrupt = (float(of_prompt["patched"](run)) for run in (trace, other))
-        for spot, values in values_replaced(runs, of_prompt, receiver, reads):
-            own = spot.token is not None and not trace.target_tokens
-            rows.append(
-                {
-                    "prompt": number,
-                    "condition": one.prompt.condition,
-                    "layer": spot.name,
-                    "head": -1 if spot.head is None else spot.head,
-                    "token": -1 if spot.token is None else spot.token,
-                    "role": one.role_of[spot.token or 0] if own else "",
-                    "clean": clean,
-                    "corrupt": corrupt,
-                    **values,
-                }
-            )
-    columns = [
-        "prompt",
-        "condition",
-        "layer",
-        "head",
-        "token",
-        "role",
-        "clean",
-        "corrupt",
-        "patched",
-    ]
+        replaced = values_replaced(runs, metrics[number], receiver, reads)
+        clean, corrupt = (float(metrics[number]["patched"](run)) for run in (trace, other))
+        rows += [
+            {
+                "prompt": number,
+                "condition": one.prompt.condition,
+                **_part(spot, one, trace),
+                "clean": clean,
+                "corrupt": corrupt,
+                **values,
+            }
+            for spot, values in replaced
+        ]
+    columns = "prompt condition layer head token role clean corrupt patched".split()
     frame = pd.DataFrame(rows, columns=columns)
     apart = frame["corrupt"] - frame["clean"]
     frame["share"] = (frame["patched"] - frame["clean"]) / apart.where(apart != 0)
     return frame
+
+
+def _part(spot: Spot, prompt: PlacedPrompt, trace: Trace) -> dict[str, object]:
+    """The columns that name a part. trace: of the prompt's text, to which the tokens of roles belong."""
+    own = spot.token is not None and not trace.target_tokens
+    return {
+        "layer": spot.name,
+        "head": -1 if spot.head is None else spot.head,
+        "token": -1 if spot.token is None else spot.token,
+        "role": prompt.role_of[spot.token or 0] if own else "",
+    }
