@@ -25,7 +25,8 @@ HEAD = f"""# Reference
 
 <!-- made by `python -m tools.reference` from the docstrings -->
 Every public name of `{PACKAGE}`, with its shapes, units and errors. The tests run the examples, those of
-xarray and Lightning where these are installed. In all of them `model` is `load_model("house-gpt")`, `trace` is its pass over this text, and `np` is numpy:
+xarray and Lightning where these are installed. In all of them `model` is `load_model("house-gpt")`, `trace`
+is its pass over this text, and `np` is numpy:
 
 > {TEXT}
 

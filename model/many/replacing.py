@@ -44,6 +44,17 @@ if TYPE_CHECKING:
 Ablation = Literal["zero", "mean", "resample"]
 ABLATIONS: tuple[Ablation, ...] = ("zero", "mean", "resample")
 ALONE = "In this pass a part was replaced, and only its prediction was kept."
+PATCH_COLUMNS = [
+    "prompt",
+    "condition",
+    "layer",
+    "head",
+    "token",
+    "role",
+    "clean",
+    "corrupt",
+    "patched",
+]
 Outputs = Mapping[str, Array]  # (H, T, D) by sub-layer: what its heads give
 
 
@@ -257,8 +268,7 @@ def patch_all(
             }
             for spot, values in replaced
         ]
-    columns = "prompt condition layer head token role clean corrupt patched".split()
-    frame = pd.DataFrame(rows, columns=columns)
+    frame = pd.DataFrame(rows, columns=PATCH_COLUMNS)
     apart = frame["corrupt"] - frame["clean"]
     frame["share"] = (frame["patched"] - frame["clean"]) / apart.where(apart != 0)
     return frame
