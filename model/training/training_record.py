@@ -347,9 +347,9 @@ class _Moment:
 
 
 def _layer_of(at_all: list[_LayerRead], at_kept: list[_LayerRead]) -> ProbeLayer:
-    last, masks = at_all[-1], [one.mask for one in at_all]
-    mask = None
-    if not any(one is None for one in masks):
+    last, masks = at_all[-1], [one.mask for one in at_all if one.mask is not None]
+    mask = None  # everything may look at some step
+    if len(masks) == len(at_all):
         mask = read_only(np.logical_or.reduce(np.broadcast_arrays(*masks)))
     weights = [one.weights for one in at_kept if one.weights is not None]
     return ProbeLayer(
@@ -423,12 +423,13 @@ def _naming(tokenizer: Any) -> Callable[[int], str]:
 def _read(module: nn.Module, probe: _Probe) -> _ProbeRead:
     """One pass over one probe. Raises ValueError as `capture`, and for more tokens than are shown."""
     device = next((one.device for one in module.parameters()), torch.device("cpu"))
+    named: dict[str, Any] = {name: one.to(device) for name, one in probe.named_inputs.items()}
     trace = capture(
         module,
         *(one.to(device) for one in probe.inputs),
         tokens=probe.ids,
         target_tokens=probe.target_ids,
-        **{name: one.to(device) for name, one in probe.named_inputs.items()},
+        **named,
     )
     largest = max(max(one.sizes[1:]) for one in trace.attention)
     if largest > READ_AT_MOST:

@@ -214,7 +214,7 @@ def _computed(certificate: Certificate, model: "Model", runs: list[Trace]) -> Ma
         raise ValueError(f"{certificate.place} has {attention.heads} heads.")
     picture = head_picture(
         attention,
-        *(layers[1:] or [None]),
+        layers[1] if len(layers) > 1 else None,
         head=certificate.head,
         stage=cast(StageName, certificate.stage),
         around=[AroundHeads(model, run, layer) for run, layer in zip(runs, layers, strict=True)],

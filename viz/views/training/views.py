@@ -266,7 +266,9 @@ def two_runs() -> Panel:
             check=check_of(one),
         )
         players.append(Panel(side, below=[f"**{plain(title)}**", picture]))
-    columns = {name: pd.Series(one.values, one.steps) for name, one in (losses | scores).items()}
+    columns = {
+        name: pd.Series([*one.values], [*one.steps]) for name, one in (losses | scores).items()
+    }
     return Panel(
         "training-two",
         look_for="Does the loss drop in both when the heads form? Below, the slider of one head moves the "
