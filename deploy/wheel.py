@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TREE = ("app.py", "model", "pages", "static", "viz")
 LEFT_OUT = {
     "model/profile/profiles",  # the wheel has no room for them
+    *("viz/explorer/js", "viz/explorer/css"),  # of which viz/explorer/bundled is made
 }
 # Streamlit looks for its settings beside the file that it starts.
 SETTINGS = {".streamlit/config.toml": f"{PACKAGE}/viz/server/.streamlit/config.toml"}

@@ -14,7 +14,8 @@ REACHED = (
     "model/download",
     "model/analysis/attribution",
     "model/analysis/findings.py",
-    "model/analysis/first_difference.py",
+    "model/analysis/differences.py",
+    "model/analysis/stage_comparison.py",
     "model/analysis/stream/stream.py",
     "model/many",
     "model/exchange",
@@ -31,6 +32,7 @@ REACHED = (
     "viz/figures/of_a_trace.py",
     "viz/figures/heatmap.py",
     "viz/notebook",
+    "viz/saving/certificate.py",
     "viz/command",
 )
 BLANK = "…"

@@ -103,7 +103,7 @@ def test_each_script_of_the_research_guide_runs_alone_and_prints_what_the_guide_
 ) -> None:
     guide = notebook_of(GUIDE.read_text(encoding="utf-8"))
     scripts = [cell for cell in guide.cells if cell.cell_type == "code"]
-    assert len(scripts) >= 7
+    assert len(scripts) >= 8
     for script in scripts:
         lines = [line for line in script.source.splitlines() if line.strip()]
         assert len(lines) <= MOST_LINES, script.source

@@ -24,8 +24,9 @@ LETTERS = "A B C A B C D E F D E F\n" * 4
 HEAD = f"""# Reference
 
 <!-- made by `python -m tools.reference` from the docstrings -->
-Every public name of `{PACKAGE}`, with its shapes, units and errors. The tests run the examples. In all of
-them `model` is `load_model("house-gpt")`, `trace` is its pass over this text, and `np` is numpy:
+Every public name of `{PACKAGE}`, with its shapes, units and errors. The tests run the examples, those of
+xarray and Lightning where these are installed. In all of them `model` is `load_model("house-gpt")`, `trace`
+is its pass over this text, and `np` is numpy:
 
 > {TEXT}
 
@@ -43,10 +44,14 @@ MODULES: dict[str, tuple[str, ...]] = {
     "model.capture": (),
     "model.analysis": (),
     "model.analysis.attribution.score_parts": ("ScoreParts", "EdgeValues"),
+    "model.analysis.differences": ("FirstDifference",),
     "model.analysis.findings": ("Finding",),
     "model.analysis.stream.stream": ("LargeNumber",),
     "model.many": (),
     "model.exchange": (),
+    "model.trace.partial": ("NotRecordedError",),
+    "model.training.training_file": ("RecordedTraining", "RecordedProbe"),
+    "model.training.training_record": ("TrainingRecordWarning",),
     "model.profile": (),
     "model.papers": (),
     "model.papers.claims": ("PaperResult",),
@@ -112,7 +117,12 @@ def _of(home: str, name: str) -> object:
 def _is_plain(value: object) -> bool:
     """Whether it is a constant or the name of a type, which has no docstring of its own."""
     documented = inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)
-    return not documented and type(value).__module__ in ("builtins", "typing", "types")
+    return not documented and type(value).__module__ in (
+        "builtins",
+        "collections.abc",
+        "types",
+        "typing",
+    )
 
 
 def reference() -> str:

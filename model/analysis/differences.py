@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class FirstDifference(StageComparison):
     """The first comparison beyond rounding. cause: what explains the difference, found by trying; None where
-    nothing that was tried does."""
+    nothing that was tried does.
+
+    >>> from model import Intervention
+    >>> from model.analysis import first_difference
+    >>> not_scaled = model.trace(trace.text, intervention=Intervention(scale=1.0))
+    >>> first_difference(trace, not_scaled).sentence
+    'The first number that differs is of the stage “scaled” of decoder.0.self, head 0, at 4, 4: ...'
+    """
 
     cause: str | None = None
 
@@ -39,11 +46,12 @@ class FirstDifference(StageComparison):
 def first_difference(a: Trace, b: Trace, *, model: "Model | None" = None) -> FirstDifference | None:
     """The first stage at which the second run leaves the first beyond rounding; None: nowhere.
 
-    ```python
-    parting = first_difference(model.trace(text), capture(own_module, ids))
-    parting.stage, parting.place, parting.head, parting.cell  # ("scaled", "decoder.0.self", 0, (11, 3))
-    parting.cause  # "its scores are not divided by √d_k"
-    ```
+    >>> from model import Intervention
+    >>> from model.analysis import first_difference
+    >>> not_scaled = model.trace(trace.text, intervention=Intervention(scale=1.0))
+    >>> parting = first_difference(trace, not_scaled)
+    >>> parting.stage, parting.place, parting.head, parting.cell, parting.cause
+    ('scaled', 'decoder.0.self', 0, (4, 4), 'its scores are not divided by √d_k')
 
     Args:
         a: the run to go by, such as that of a reference.
@@ -63,6 +71,13 @@ def first_difference(a: Trace, b: Trace, *, model: "Model | None" = None) -> Fir
 
 def precision_by_layer(a: Trace, b: Trace) -> pd.DataFrame:
     """Every stage of both runs in order, such as those of a model and of its quantized twin.
+
+    >>> from model import Intervention
+    >>> from model.analysis import precision_by_layer
+    >>> without = model.trace(trace.text, intervention=Intervention(ablated={("decoder.1.self", 7)}))
+    >>> frame = precision_by_layer(trace, without)
+    >>> frame[frame.beyond].iloc[0][["place", "stage"]].tolist()
+    ['decoder.1.self', 'output']
 
     Columns: place, stage, head, difference (the largest), share (of the largest number of the stage),
     rounding (of that cell), beyond (whether some cell differs by more than rounding explains). Raises

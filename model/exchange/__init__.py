@@ -3,8 +3,8 @@
 ```python
 from model.exchange import read, write
 
-trace = read("cache.npz", tokens=["The", "cat"])  # TransformerLens, nnsight, Hugging Face, vLLM, HeadVis
-write(trace, "cache.safetensors", "transformer_lens")
+write(trace, "cache.npz", "transformer_lens")
+again = read("cache.npz")  # of TransformerLens, nnsight, Hugging Face's library, vLLM, HeadVis
 ```
 """
 
@@ -43,9 +43,12 @@ def read(
     """What another program kept of a pass, as a trace. Nothing in a file is executed.
 
     ```python
-    logits, cache = model.run_with_cache(text)  # of TransformerLens
-    trace = read(cache, tokens=model.to_str_tokens(text))
-    trace.find("decoder.0.self").weights(head=1)  # (query, key)
+    # theirs: logits, cache = HookedTransformer.from_pretrained(name).run_with_cache(text)
+    layer = trace.find("decoder.0.self")
+    cache = {"blocks.0.attn.hook_q": layer.query[None].swapaxes(1, 2),  # (batch, token, head, d_k)
+             "blocks.0.attn.hook_k": layer.key[None].swapaxes(1, 2)}
+    theirs = read(cache, tokens=[token.text for token in trace.tokens])
+    theirs.find("decoder.0.self").weights(head=1)  # (query, key)
     ```
 
     Read are caches of TransformerLens (`blocks.N.attn.hook_q` …), what nnsight saved (by module paths), the

@@ -20,6 +20,12 @@ Metric = Callable[[Trace], float]
 class AnswerMetric:
     """A metric that depends on answers: on each prompt's own, or on those given here.
 
+    >>> from model.many import AnswerMetric
+    >>> hill = trace.tokens[1].id
+    >>> logit = AnswerMetric("logit", lambda trace, ids: trace.logits[-1, ids[0]], 1, answers=(hill,))
+    >>> round(logit(trace), 2)
+    18.35
+
     compute: from a trace and ids of tokens. needs: how many of these it cannot do without. answers: those of
     all prompts; none: each prompt's.
     """
@@ -28,6 +34,9 @@ class AnswerMetric:
     compute: Callable[[Trace, Sequence[int]], float]
     needs: int = 0
     answers: tuple[AnswerToken, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", self.compute.__doc__ or type(self).__doc__)
 
     def __repr__(self) -> str:
         of = ", ".join(map(repr, self.answers)) or "the answers of each prompt"
@@ -77,6 +86,11 @@ def logit_difference(
 ) -> AnswerMetric:
     """After the last token: the logit of the wanted answer less that of the other.
 
+    >>> from model.many import logit_difference
+    >>> hill, tom = trace.tokens[1].id, trace.tokens[12].id
+    >>> round(logit_difference(hill, tom)(trace), 2)
+    11.28
+
     Args:
         wanted, other: words as they would follow the text, or ids of tokens; None: those of each prompt.
 
@@ -105,6 +119,12 @@ def _asked(trace: Trace, answers: Sequence[int]) -> tuple[Array, list[int]]:
 
 
 def _loss(trace: Trace, answers: Sequence[int]) -> float:
+    """In nats, of the wanted answer; without answers the mean over the text's own tokens after the first.
+
+    >>> from model.many import loss
+    >>> round(loss(trace), 2)
+    4.25
+    """
     logits, ids = _asked(trace, answers)
     wide = logits.astype(np.float64)
     top = wide.max(-1)
@@ -113,13 +133,17 @@ def _loss(trace: Trace, answers: Sequence[int]) -> float:
 
 
 def _accuracy(trace: Trace, answers: Sequence[int]) -> float:
+    """1 where the wanted answer has the largest logit of all, else 0; without answers the share of the text's
+    own tokens after the first that have.
+
+    >>> from model.many import accuracy
+    >>> round(accuracy(trace), 2)
+    0.17
+    """
     logits, ids = _asked(trace, answers)
     return float((logits.argmax(-1) == ids).mean())
 
 
 _LOGIT_DIFFERENCE = AnswerMetric("logit_difference", _logit_difference, needs=2)
-# In nats, of the wanted answer; without answers the mean over the text's own tokens after the first.
 loss = AnswerMetric("loss", _loss)
-# 1 where the wanted answer has the largest logit of all, else 0; without answers the share of the text's own
-# tokens after the first that have.
 accuracy = AnswerMetric("accuracy", _accuracy)

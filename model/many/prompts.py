@@ -26,6 +26,11 @@ FIRST, LAST = "first", "last"
 class Prompt:
     """A text, and what is asked about it.
 
+    >>> from model.many import Prompt, measure
+    >>> prompt = Prompt("Tom saw Anna. Anna saw", roles={"second": "Anna. [Anna]"}, answers=(" Tom",))
+    >>> measure(model, [prompt], weights=[("last", "second")]).shape
+    (32, 8)
+
     Args:
         text: what the model reads.
         condition: the group that it belongs to, for `groupby`.

@@ -46,6 +46,17 @@ Ablation = Literal["zero", "mean", "resample"]
 ABLATIONS: tuple[Ablation, ...] = ("zero", "mean", "resample")
 PATCHED = "patched"  # column
 ALONE = "In this pass a part was replaced, and only its prediction was kept."
+PATCH_COLUMNS = [
+    "prompt",
+    "condition",
+    "layer",
+    "head",
+    "token",
+    "role",
+    "clean",
+    "corrupt",
+    "patched",
+]
 Outputs = Mapping[str, Array]  # (H, T, D) by sub-layer: what its heads give
 
 
@@ -262,18 +273,7 @@ def patch_all(
         runs = PatchedRuns(model, trace, other, what, place, before=before)
         about = {"prompt": number, "condition": one.prompt.condition}
         rows += [about | row for row in _rows(runs, one, metrics[number], receiver, reads)]
-    columns = [
-        "prompt",
-        "condition",
-        "layer",
-        "head",
-        "token",
-        "role",
-        "clean",
-        "corrupt",
-        "patched",
-    ]
-    frame = pd.DataFrame(rows, columns=columns)
+    frame = pd.DataFrame(rows, columns=PATCH_COLUMNS)
     apart = frame["corrupt"] - frame["clean"]
     frame["share"] = (frame["patched"] - frame["clean"]) / apart.where(apart != 0)
     return frame

@@ -42,8 +42,9 @@ def trace_all(
     """The traces of texts, one after another, in their order.
 
     ```python
-    for trace in trace_all(model, ["The cat sat on the mat", "He was there"]):
-        print(trace.text, trace.find("decoder.1.self").weights(7)[-1].max())
+    texts = ["Tom saw Anna. Anna saw Tom", "The cat sat on the mat"]
+    for one in trace_all(model, texts):
+        print(one.text, one.find("decoder.1.self").weights(7)[-1].max())
     ```
 
     Texts are read, and passes run, as traces are asked for; no more than one batch is in memory. To stop,

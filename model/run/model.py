@@ -262,7 +262,15 @@ class Model:
         text: str = "",
     ) -> tuple[Trace, Array]:
         """The trace of a pass that is over, and what it ended with, (token, …). recorder: what it left
-        behind. ended: (1, token, …), what the module gave."""
+        behind. ended: (1, token, …), what the module gave.
+
+        >>> from model.nn.recorder import Recorder, recording
+        >>> recorder, tokens = Recorder(level="attention"), model.tokens("The cat sat")
+        >>> with recording(recorder):
+        ...     ended = model.module(model.ids(tokens))
+        >>> model.collected(recorder, ended, tokens)[0].find("decoder.1.self").sizes
+        (8, 3, 3)
+        """
         with recording(recorder), torch.inference_mode():
             angles = self.module.embedding.angles(len(tokens), self.device)
         result, matrix, prediction = array_of(ended), self.module.output_matrix, None

@@ -15,7 +15,14 @@ VECTORS: tuple[AttentionVector, ...] = ("query", "key", "value", "output")
 
 
 class NotRecordedError(NotShownError):
-    """Numbers are asked for that a record does not have. The sentence names them, and what there is."""
+    """Numbers are asked for that a record does not have. The sentence names them, and what there is.
+
+    >>> from model.exchange import read
+    >>> read((trace.attention[0].weights()[None],)).attention[0].query
+    Traceback (most recent call last):
+        ...
+    NotRecordedError: The query of attentions.0 was not recorded. Recorded there: weights.
+    """
 
     def __init__(self, lacks: str, place: str, recorded: Sequence[str]) -> None:
         super().__init__(

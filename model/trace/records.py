@@ -360,13 +360,18 @@ class Attention:
 
         queries, keys: the tokens that look and those looked at, which become coordinates (`Trace.to_xarray`
         gives them). Raises ImportError where xarray is not installed.
+
+        ```python
+        trace.find("decoder.1.self").to_xarray().sel(head=7).max("key")
+        ```
         """
         try:
             made = import_module("xarray").DataArray
         except ModuleNotFoundError as error:
             raise ImportError(
                 "to_xarray needs the package xarray, which is not installed: `pip install xarray`. "
-                "to_dataframe gives the same numbers without it."
+                "to_dataframe gives the same numbers without it.",
+                name="xarray",
             ) from error
         tokens = {"query": queries, "key": keys}
         coordinates = {

@@ -414,7 +414,12 @@ class Trace:
     def to_xarray(self) -> dict[str, Any]:
         """`Attention.to_xarray` of every sub-layer by its name, with the tokens as coordinates. Where all
         have one size, `xarray.concat(trace.to_xarray().values(), "layer")` joins them. Raises ImportError
-        where xarray is not installed."""
+        where xarray is not installed.
+
+        ```python
+        trace.to_xarray()["decoder.1.self"].swap_dims(key="key_token").sel(head=7, key_token=" Hill")
+        ```
+        """
         return {
             one.name: one.to_xarray(self.queries_of(one), self.keys_of(one))
             for one in self.attention

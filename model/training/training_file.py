@@ -100,7 +100,12 @@ class ProbeLayer:
 
 @dataclass(frozen=True, eq=False)
 class RecordedProbe:
-    """One probe text and what the heads did on it."""
+    """One probe text and what the heads did on it: `load_training(path).probes[0]`.
+
+    >>> from model.training.training_file import RecordedProbe
+    >>> RecordedProbe("a b", trace.tokens[:2], (), layers=()).measured("induction")
+    ()
+    """
 
     text: str
     tokens: tuple[Token, ...]
@@ -119,6 +124,18 @@ class RecordedTraining:
     losses: (step, loss in the training's own unit) as they were told. kept: the steps whose weights are
     kept, the last one among them. checks: (step,), the largest difference between outputs of attention
     recomputed from what was recorded at that step and the module's own.
+
+    ```python
+    from torch import nn
+    from model.training.training_file import load_training
+    from model.training.training_record import TrainingRecord
+
+    module = nn.Sequential(nn.Embedding(9, 8), nn.TransformerEncoderLayer(8, 2, batch_first=True))
+    TrainingRecord("run.safetensors", probes=[[1, 2, 3, 1, 2]]).step(module, 0)
+    training = load_training("run.safetensors")
+    print(training.nbytes, [*training.arrays()], training.history(0), training.training_run("run", 0).steps)
+    print(training.traces(0).steps, training.gap(0, training.probes[0].layers[0].place.name, head=1))
+    ```
     """
 
     model: str  # the class of the module
@@ -269,6 +286,17 @@ def save_training(recorded: RecordedTraining, path: Path) -> None:
 
 def load_training(path: str | Path) -> RecordedTraining:
     """What a `TrainingRecord` has written to a file, read strictly; nothing in it is executed.
+
+    ```python
+    from torch import nn
+    from model.training.training_file import load_training
+    from model.training.training_record import TrainingRecord
+
+    module = nn.Sequential(nn.Embedding(9, 8), nn.TransformerEncoderLayer(8, 2, batch_first=True))
+    TrainingRecord("untrained.safetensors", probes=[[1, 2, 3, 1, 2]]).step(module, 0)
+    training = load_training("untrained.safetensors")
+    print(training.steps, training.probes[0].layers[0].weights.shape)  # (step, head, query, key)
+    ```
 
     Raises ValueError, with a sentence, for a file that holds no such record, is larger than
     ATTENTION_TRACE_MB says, or cannot be read.

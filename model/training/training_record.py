@@ -37,7 +37,12 @@ LONGEST_NAME = 100  # characters of a token
 
 
 class TrainingRecordWarning(UserWarning):
-    """A step of a training was not recorded; the sentence says why."""
+    """A step of a training was not recorded; the sentence says why.
+
+    >>> import warnings
+    >>> from model.training.training_record import TrainingRecordWarning
+    >>> warnings.simplefilter("error", TrainingRecordWarning)  # such a step ends the training
+    """
 
 
 class TrainingRecord:
@@ -47,11 +52,18 @@ class TrainingRecord:
     loop:
 
     ```python
-    record = TrainingRecord("run.safetensors", probes=["the cat sat on the cat"], tokenizer=tokenizer)
-    for step, batch in enumerate(batches):
-        record.step(model, step)  # before the first step: the untrained model
-        ...
-        record.step(model, step + 1, loss=loss)
+    from torch import nn, optim, randint
+    from model.training.training_record import TrainingRecord
+
+    module = nn.Sequential(nn.Embedding(9, 8), nn.TransformerEncoderLayer(8, 2, batch_first=True))
+    record = TrainingRecord("run.safetensors", probes=[[1, 2, 3, 1, 2]], every=2)
+    optimizer = optim.AdamW(module.parameters())
+    record.step(module, 0)  # the untrained model
+    for step in range(1, 5):
+        loss = module(randint(9, (4, 5))).square().mean()
+        loss.backward()
+        optimizer.step()
+        record.step(module, step, loss=loss)
     ```
 
     The training goes on as it would without it: the probes are read as after `eval()`, without gradients,
@@ -155,7 +167,15 @@ class TrainingRecord:
 
     def for_trainer(self) -> Any:
         """A callback for Hugging Face's `Trainer`: `Trainer(…, callbacks=[record.for_trainer()])`. The losses
-        are those that the trainer logs. Raises ImportError without `transformers`."""
+        are those that the trainer logs. Raises ImportError without `transformers`.
+
+        ```python
+        from model.training.training_record import TrainingRecord
+
+        record = TrainingRecord("run.safetensors", probes=[[1, 2, 3, 1, 2]])
+        callback = record.for_trainer()
+        ```
+        """
         base = _imported(("transformers",), "TrainerCallback", "Hugging Face's Trainer")
 
         def on_train_begin(
@@ -182,7 +202,15 @@ class TrainingRecord:
 
     def for_lightning(self) -> Any:
         """A callback for Lightning's `Trainer(callbacks=[record.for_lightning()])`. The loss of a step is
-        what its `training_step` returns. Raises ImportError without `lightning` or `pytorch_lightning`."""
+        what its `training_step` returns. Raises ImportError without `lightning` or `pytorch_lightning`.
+
+        ```python
+        from model.training.training_record import TrainingRecord
+
+        record = TrainingRecord("run.safetensors", probes=[[1, 2, 3, 1, 2]])
+        callback = record.for_lightning()
+        ```
+        """
         names = ("lightning.pytorch", "pytorch_lightning")
         base = _imported(names, "Callback", "Lightning")
 
@@ -347,7 +375,7 @@ class _Moment:
 
 def _layer_of(at_all: list[_LayerRead], at_kept: list[_LayerRead]) -> ProbeLayer:
     last, masks = at_all[-1], [one.mask for one in at_all if one.mask is not None]
-    mask = None
+    mask = None  # everything may look at some step
     if len(masks) == len(at_all):
         mask = read_only(np.logical_or.reduce(np.broadcast_arrays(*masks)))
     weights = [one.weights for one in at_kept if one.weights is not None]

@@ -159,17 +159,17 @@ def _in_svg(file: bytes) -> str | None:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number here.")
+    raise ValueError(f"{constant} is no number")
 
 
 def _read(said: Any) -> Certificate:
     """Raises ValueError, or another error of wrong kinds, where it is none."""
     rows, columns, step, head = (int(said[name]) for name in ("rows", "columns", "step", "head"))
     if min(rows, columns, step) < 1 or head < 0:
-        raise ValueError("These are no sizes.")
+        raise ValueError("these are no sizes")
     shape = (-(-rows // step), -(-columns // step))
     if shape[0] * shape[1] > MOST or not 1 <= len(said["panels"]) <= 3:
-        raise ValueError("There are too many numbers.")
+        raise ValueError("there are too many numbers")
     panels = {str(run): _numbers(values, shape) for run, values in said["panels"]}
     link = {str(name): str(value) for name, value in said["link"].items()}
     place, stage, weights = (str(said[name]) for name in ("place", "stage", "weights"))
@@ -180,7 +180,7 @@ def _numbers(written: str, shape: tuple[int, int]) -> Array:
     try:
         content = base64.b64decode(written, validate=True)
     except binascii.Error as error:
-        raise ValueError("These are no numbers.") from error
+        raise ValueError("these are no numbers") from error
     return np.frombuffer(content, "<f4").astype(np.float32).reshape(shape)
 
 

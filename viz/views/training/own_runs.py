@@ -21,7 +21,7 @@ _UPLOAD = "server.maxUploadSize"  # megabytes
 LONGEST_NAME = 24  # characters of a file's name beside those of the shipped trainings
 HOW = """
 ```python
-from attention_lens import TrainingRecord
+from model.training.training_record import TrainingRecord
 
 record = TrainingRecord(
     "run.safetensors", tokenizer=tokenizer,
