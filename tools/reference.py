@@ -27,8 +27,8 @@ them `model` is `load_model("house-gpt")`, `trace` is its pass over this text, a
 
 > {TEXT}
 
-`letters.txt`, which examples of profiles read, has four times the line `A B C A B C D E F D E F`. In a clone of
-this repository write `from model import …` where `from {PACKAGE} import …` stands here.
+`letters.txt`, which examples of profiles read, has four times the line `A B C A B C D E F D E F`. In a clone
+of this repository write `from model import …` where `from {PACKAGE} import …` stands here.
 [Versions](versions.md) says how long a name stays, [Errors](errors.md) what each message means.
 """
 # The modules with public names, in the order of the reference; (): all in their `__all__`. Those of the
