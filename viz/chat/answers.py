@@ -1,5 +1,6 @@
 """What a chat may ask of a model and a text, and the numbers that answer, each beside its check."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,9 +14,11 @@ from model.trace.records import Attention
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
+    from model.analysis.findings import Finding
     from model.run.model import Model
 
 LONGEST_TEXT = 2_000  # characters
+LONGEST_SCAN = 45  # seconds: a program for chats waits a minute
 MOST_KEYS = 10  # of a row, the largest weights
 MOST_PARTS = 10  # of a score, the largest parts
 DIGITS = 6  # of a number: float32 has seven
@@ -177,13 +180,22 @@ class Answers:
         )
 
     def stands_out(self, model: str, text: str) -> tuple[Remark, ...]:
-        """At most ten findings of `model.analysis.scan`. Raises ValueError as `run` and `scan`."""
+        """At most ten findings of `model.analysis.scan`. Raises ValueError as `run` and `scan`, and where it
+        takes longer than LONGEST_SCAN."""
         from model.analysis.findings import scanning  # imports torch
 
         run, trace = self.run(model, text)
-        (*_, last) = scanning(run, trace, lambda: self._engine.turn(lambda place: None))
+        end = time.monotonic() + LONGEST_SCAN
+        findings: tuple[Finding, ...] = ()
+        for scan in scanning(run, trace, lambda: self._engine.turn(lambda place: None)):
+            if scan.done < scan.total and time.monotonic() > end:
+                raise ValueError(
+                    f"In {LONGEST_SCAN} seconds {scan.done} of {scan.total} heads were tried. Take a shorter "
+                    "text or a smaller model."
+                )
+            findings = scan.findings
         return tuple(
-            Remark(one.sentence, rounded(one.value), rounded(one.check)) for one in last.findings
+            Remark(one.sentence, rounded(one.value), rounded(one.check)) for one in findings
         )
 
 

@@ -7,6 +7,7 @@ reader chooses in it is a trait of the widget here, and so the chat can read it.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import getdoc
 from threading import BoundedSemaphore
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import AfterValidator, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from model.run.tokenizers import clean
 from viz.chat.answers import LONGEST_TEXT, Answers, Remark, RowOfWeights, SplitScore, rounded
@@ -100,10 +102,15 @@ class ChatServer(AnyWidgetMCP):
 def pictures(server: AnyWidgetMCP, answers: Answers, first: str) -> None:
     """Gives a server the tool that opens a picture. first: the model where none is named."""
     free = BoundedSemaphore(MOST_PICTURES)
+    names = {loaded: name for name, loaded in answers.models.items()}
+
+    def state(picture: AttentionExplorer) -> dict[str, object]:
+        model = picture.trace.model  # of the hub: its name in the list
+        return {"model": names.get(model, model), **chosen(picture)}
 
     @server.widget(
         title="Attention picture",
-        state=StateProjection(chosen, watch=CHOICE),
+        state=StateProjection(state, watch=CHOICE),
         reopen="manual",
         annotations=READS,
     )
@@ -134,11 +141,10 @@ def pictures(server: AnyWidgetMCP, answers: Answers, first: str) -> None:
 
 
 def chosen(picture: AttentionExplorer) -> dict[str, object]:
-    """What the reader has chosen, as the chat reads it."""
+    """What the reader has chosen in a picture, with its numbers."""
     queries, keys = picture.labels
     attention = picture.trace.find(picture.place)
     return {
-        "model": picture.trace.model,
         "layer": attention.name,
         "head": picture.head,
         "stage": picture.stage,
@@ -153,7 +159,6 @@ def chosen(picture: AttentionExplorer) -> dict[str, object]:
 def questions(server: AnyWidgetMCP, answers: Answers, first: str) -> None:
     """Gives a server the tools that answer with numbers. first: the model where none is named."""
 
-    @server.tool(title="Attention weights", annotations=READS)
     def attention_weights(
         text: TextArgument,
         model: ModelArgument = first,
@@ -166,7 +171,6 @@ def questions(server: AnyWidgetMCP, answers: Answers, first: str) -> None:
         computed, at most. `layers` lists every layer with its number of heads."""
         return answers.weights(model, text, layer, head, query)
 
-    @server.tool(title="Why this score?", annotations=READS)
     def score_parts(
         text: TextArgument,
         layer: LayerArgument,
@@ -181,14 +185,20 @@ def questions(server: AnyWidgetMCP, answers: Answers, first: str) -> None:
         score that the model computed."""
         return answers.score_parts(model, text, layer, head, query, key)
 
-    @server.tool(title="What stands out?", annotations=READS)
     def what_stands_out(text: TextArgument, model: ModelArgument = first) -> tuple[Remark, ...]:
         """At most ten remarkable things in a model's run over a text: heads that are needed, large weights,
         surprising tokens, large numbers. Each has its number, and the check: how far a second way to compute
         it differs. It runs the model once for each head, so it takes longer than the other questions."""
         return answers.stands_out(model, text)
 
+    for question, title in (
+        (attention_weights, "Attention weights"),
+        (score_parts, "Why this score?"),
+        (what_stands_out, "What stands out?"),
+    ):
+        server.add_tool(question, title=title, description=getdoc(question), annotations=READS)
 
-def _sentence(error: Any) -> str:
+
+def _sentence(error: ErrorDetails) -> str:
     """What is wrong with an argument, without what was given."""
     return f"{'.'.join(map(str, error['loc']))}: {error['msg'].removesuffix('.')}."

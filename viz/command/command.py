@@ -6,6 +6,7 @@ What takes seconds to import is imported where it is needed: `--help` and a refu
 """
 
 import argparse
+import os
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -173,9 +174,19 @@ def _serve_chat(more: Sequence[str]) -> None:
     from viz.chat.answers import Answers, on_this_computer
     from viz.chat.server import ChatServer
 
-    named = {(Path(name).name if Path(name).is_dir() else name): _at_hand(name) for name in more}
+    named = {_name_in_chat(name): _at_hand(name) for name in more}
     with suppress(KeyboardInterrupt):
         ChatServer(Answers(on_this_computer() | named)).run("stdio")
+
+
+def _name_in_chat(model: str) -> str:
+    """A folder is called by its last part. Raises ValueError for a trace file, and for what is no model."""
+    from model.loading.registry import known
+
+    entry = known(model)
+    if entry.recorded:
+        raise ValueError("A trace file reads no other text, so a chat cannot use it: name a model.")
+    return model if entry.folder is None else Path(os.path.abspath(model)).name
 
 
 def link(model: str, text: str | None) -> str:

@@ -82,11 +82,12 @@ def test_an_assistant_sees_the_tools_that_only_read(answers: Answers) -> None:
         }
         asked = {"attention_weights", "score_parts", "what_stands_out"}
         assert for_it.keys() == {"open_attention", "anywidget_state", *asked}
-        for tool in for_it.values():
+        for name, tool in for_it.items():
             assert tool.annotations is not None
             assert tool.annotations.read_only_hint
             assert not tool.annotations.open_world_hint
             assert tool.description
+            assert name == "anywidget_state" or "\n " not in tool.description
         assert client.instructions is not None
         assert all(name in client.instructions for name in MODELS)
 
@@ -156,6 +157,14 @@ def test_what_stands_out_are_the_findings_of_the_scan(
     found = [(one.sentence, rounded(one.value)) for one in scan(model, trace)]
     assert [(one["sentence"], one["value"]) for one in remarks] == found
     assert all(one["check"] < 1e-3 for one in remarks)
+
+
+def test_a_scan_that_takes_too_long_is_ended_in_a_sentence(
+    answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viz.chat.answers.LONGEST_SCAN", -1)
+    with pytest.raises(ValueError, match="heads were tried"):
+        answers.stands_out("house-gpt", TEXT)
 
 
 def test_cross_attention_has_the_tokens_of_both_sentences(answers: Answers) -> None:
@@ -270,6 +279,7 @@ def test_the_command_serves_a_folder_that_it_is_started_with(tmp_path: Path) -> 
         opened = await client.call_tool("open_attention", given)
         assert opened.structured_content is not None, said(opened)
         state = opened.structured_content["state_id"]
+        assert opened.structured_content["state"]["model"] == "mine"
         read = await client.call_tool("anywidget_state", {"state_id": state})
         assert read.structured_content is not None
         assert read.structured_content["state"] == opened.structured_content["state"]

@@ -105,6 +105,10 @@ def test_a_profile_of_a_corpus_is_written(
         (["record", "stories", "{folder}/good.txt"], "required: -o"),
         (["profile", "stories", "{folder}/good.txt"], "profile: error: the following arguments"),
         (["profile", "stories", "{folder}/none.txt", "-o", "{folder}/o"], "none.txt"),
+        (["mcp", "no-such-model"], "There is no model 'no-such-model'"),
+        (["mcp", "house-gpt", "{folder}"], "no config.json"),
+        (["mcp", "{folder}/damaged.safetensors"], "A trace file reads no other text"),
+        (["mcp", "--http"], "unrecognized arguments: --http"),
     ],
 )
 def test_bad_input_gets_a_sentence_and_exit_code_2(
