@@ -216,8 +216,8 @@ def patch_all(
     """Parts of the run over each prompt's corrupt text put into the run over its text, one at a time.
 
     ```python
-    prompts = [Prompt("Mary and John went. John saw", answers=("Mary", "John"),
-                      corrupt="Mary and John went. Mary saw")]
+    text, corrupt = "Mary and John went. John saw", "Mary and John went. Mary saw"
+    prompts = [Prompt(text, answers=("Mary", "John"), corrupt=corrupt)]
     frame = patch_all(model, prompts, logit_difference())
     frame.groupby(["layer", "head"])["share"].agg(["mean", "std"])
     ```
