@@ -45,8 +45,10 @@ def read(
     ```python
     # theirs: logits, cache = HookedTransformer.from_pretrained(name).run_with_cache(text)
     layer = trace.find("decoder.0.self")
-    cache = {"blocks.0.attn.hook_q": layer.query[None].swapaxes(1, 2),  # (batch, token, head, d_k)
-             "blocks.0.attn.hook_k": layer.key[None].swapaxes(1, 2)}
+    cache = {
+        "blocks.0.attn.hook_q": layer.query[None].swapaxes(1, 2),  # (batch, token, head, d_k)
+        "blocks.0.attn.hook_k": layer.key[None].swapaxes(1, 2),
+    }
     theirs = read(cache, tokens=[token.text for token in trace.tokens])
     theirs.find("decoder.0.self").weights(head=1)  # (query, key)
     ```

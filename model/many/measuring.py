@@ -59,7 +59,8 @@ def measure(
         Prompt("Mary and John left. John called", "names", {"other": "Mary"}, ("Mary", "John")),
         Prompt("Tom and Anna left. Anna called", "names", {"other": "Tom"}, ("Tom", "Anna")),
     ]
-    frame = measure(model, prompts, weights=[("last", "other")], metric=logit_difference(), ablate="mean")
+    pairs = [("last", "other")]
+    frame = measure(model, prompts, weights=pairs, metric=logit_difference(), ablate="mean")
     frame.groupby(["condition", "layer", "head"])["logit_difference_effect"].agg(["mean", "std"])
     ```
 

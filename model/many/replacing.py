@@ -231,10 +231,9 @@ def patch_all(
     """Parts of the run over each prompt's corrupt text put into the run over its text, one at a time.
 
     ```python
-    prompt = Prompt(
-        "Mary and John left. John called", answers=("Mary", "John"), corrupt="Mary and John left. Mary called"
-    )
-    frame = patch_all(model, [prompt], logit_difference())
+    text, corrupt = "Mary and John went. John saw", "Mary and John went. Mary saw"
+    prompts = [Prompt(text, answers=("Mary", "John"), corrupt=corrupt)]
+    frame = patch_all(model, prompts, logit_difference())
     frame.groupby(["layer", "head"])["share"].agg(["mean", "std"])
     ```
 

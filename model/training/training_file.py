@@ -133,7 +133,8 @@ class RecordedTraining:
     module = nn.Sequential(nn.Embedding(9, 8), nn.TransformerEncoderLayer(8, 2, batch_first=True))
     TrainingRecord("run.safetensors", probes=[[1, 2, 3, 1, 2]]).step(module, 0)
     training = load_training("run.safetensors")
-    print(training.nbytes, [*training.arrays()], training.history(0), training.training_run("run", 0).steps)
+    print(training.nbytes, [*training.arrays()])
+    print(training.history(0), training.training_run("run", 0).steps)
     print(training.traces(0).steps, training.gap(0, training.probes[0].layers[0].place.name, head=1))
     ```
     """
