@@ -1,0 +1,74 @@
+"""What a browser gets of a shipped model, as scripts that a page loads without a request for data: a page that
+was opened from a disk may load scripts, and nothing else.
+
+A model's script calls `attentionModel(name, parts)`, which the page defines before.
+"""
+
+import json
+from base64 import b64encode
+from typing import TYPE_CHECKING
+
+from model.loading.shipped import ASSETS, TOKENIZER, WEIGHTS, is_packed, unpacked
+from model.run.tokenizers import GPT2_VOCABULARY
+from viz.explorer.layer import floats
+from viz.explorer.message import labels
+from viz.explorer.packing import Json
+from viz.site.model.words import words
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+MODELS = ("house-gpt", "stories", "induction")  # decoders, which js/pass.js computes
+_PROBES = {"induction": "a b c d a b c"}
+_PROBE = "the cat saw a dog"  # what all others read
+
+
+def script(model: "Model") -> str:
+    """One model as a script. Raises ValueError for a model that is not one of `MODELS`."""
+    return f"attentionModel({json.dumps(model.name)}, {json.dumps(parts(model))});\n"
+
+
+def vocabulary_script() -> str:
+    """GPT-2's tokens with their ranks as a script, which models with GPT-2's tokens need beside them: it calls
+    `attentionVocabulary(ranks)`."""
+    return f"attentionVocabulary({json.dumps(GPT2_VOCABULARY.read_text(encoding='ascii'))});\n"
+
+
+def parts(model: "Model") -> Json:
+    """What `openModel` of js/model.js takes: the config and the weights (base64 of the file's bytes), the tokenizer
+    and how its tokens are written, the words of the messages, and a probe: a text, and the logits of its last token
+    (base64 of float32) as PyTorch has them.
+
+    Raises ValueError for a model that is not one of `MODELS`.
+    """
+    if model.name not in MODELS:
+        raise ValueError(f"{model.name} does not run in a browser; these do: {', '.join(MODELS)}.")
+    folder = ASSETS / model.name
+    file = folder / WEIGHTS
+    weights = unpacked(file, file) if is_packed(file) else file.read_bytes()
+    probe = _PROBES.get(model.name, _PROBE)
+    prediction = model.trace(probe).prediction
+    if prediction is None:
+        raise ValueError(f"{model.name} has no logits.")
+    config = json.loads((folder / "config.json").read_bytes())
+    return {
+        "name": model.name,
+        "config": config,
+        "weights": b64encode(weights).decode(),
+        "tokenizer": json.loads((folder / TOKENIZER).read_bytes()),
+        "labels": _written(model),
+        "words": words(model),
+        "probe": {"text": probe, "logits": b64encode(floats(prediction.after(-1))).decode()},
+    }
+
+
+def _written(model: "Model") -> Json:
+    """How each token of the vocabulary is written: `text`, and as `labels` writes it, where that differs from the
+    text (`full`) or from that (`short`, `plotly`): id to label."""
+    texts = [token.text for token in model.tokenizer.named(range(model.tokenizer.size))]
+    written = labels(texts)
+    before = {"full": texts, "short": written["full"], "plotly": written["full"]}
+    return {"text": texts} | {
+        name: {id_: label for id_, label in enumerate(written[name]) if label != others[id_]}
+        for name, others in before.items()
+    }
