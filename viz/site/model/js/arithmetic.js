@@ -1,48 +1,5 @@
-// The arithmetic of a pass. Matrices are Float32Arrays, row after row. Sums run in double precision and are rounded
-// once, so that what differs from PyTorch's numbers is the rounding of PyTorch's own sums.
-
-/** x Wᵀ + b: x (rows, width), weight (outputs, width), bias (outputs) or none. Four rows and two columns at a time:
- *  a number that was read serves several products. */
-export function linear(x, width, weight, bias = null) {
-  const [rows, outputs] = [x.length / width, weight.length / width];
-  const made = new Float32Array(rows * outputs);
-  const pair = new Float64Array(2 * width);
-  for (let j = 0; j < outputs; j += 2) {
-    const next = Math.min(j + 1, outputs - 1);
-    for (let k = 0; k < width; k++) {
-      pair[2 * k] = weight[j * width + k];
-      pair[2 * k + 1] = weight[next * width + k];
-    }
-    for (let i = 0; i < rows; i += 4) {
-      // Past the last row the last one is computed again.
-      const [i1, i2, i3] = [Math.min(i + 1, rows - 1), Math.min(i + 2, rows - 1), Math.min(i + 3, rows - 1)];
-      let [a, b, c, d] = [i * width, i1 * width, i2 * width, i3 * width];
-      let [s0, s1, s2, s3, t0, t1, t2, t3] = [0, 0, 0, 0, 0, 0, 0, 0];
-      for (let k = 0; k < 2 * width; k += 2) {
-        const [u, v] = [pair[k], pair[k + 1]];
-        const [xa, xb, xc, xd] = [x[a++], x[b++], x[c++], x[d++]];
-        s0 += xa * u;
-        s1 += xb * u;
-        s2 += xc * u;
-        s3 += xd * u;
-        t0 += xa * v;
-        t1 += xb * v;
-        t2 += xc * v;
-        t3 += xd * v;
-      }
-      const [p, q] = bias === null ? [0, 0] : [bias[j], bias[next]];
-      made[i * outputs + j] = s0 + p;
-      made[i1 * outputs + j] = s1 + p;
-      made[i2 * outputs + j] = s2 + p;
-      made[i3 * outputs + j] = s3 + p;
-      made[i * outputs + next] = t0 + q;
-      made[i1 * outputs + next] = t1 + q;
-      made[i2 * outputs + next] = t2 + q;
-      made[i3 * outputs + next] = t3 + q;
-    }
-  }
-  return made;
-}
+// The arithmetic of a pass beside its large products (kernel.js). Matrices are Float32Arrays, row after row. Sums run
+// in double precision and are rounded once.
 
 /** The layer norm of each row, and its statistics: mean and 1/√(variance + ε). */
 export function layerNorm(input, gamma, beta, epsilon) {
@@ -73,7 +30,8 @@ export function attend(query, key, value, width, scale, reads) {
   for (let i = 0; i < rows; i++) {
     let [largest, weights] = [-Infinity, 0];
     sum.fill(0);
-    for (let j = 0; j < reads(i); j++) {
+    const count = reads(i);
+    for (let j = 0; j < count; j++) {
       let score = 0;
       for (let c = 0; c < width; c++) score += query[i * width + c] * key[j * width + c];
       score *= scale;
@@ -106,7 +64,8 @@ function erf(x) {
 export const ACTIVATIONS = {
   relu: (x) => Math.max(x, 0),
   gelu: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
-  gelu_tanh: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  // (1 + tanh z) / 2 = 1 / (1 + e^(−2z)), which is computed sooner than tanh.
+  gelu_tanh: (x) => x / (1 + Math.exp(-Math.sqrt(8 / Math.PI) * (x + 0.044715 * x * x * x))),
 };
 
 /** a + b, number by number. */

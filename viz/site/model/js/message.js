@@ -46,7 +46,7 @@ function sentLayer(model, run, number) {
 /** The arrays of what stands around the heads of a layer (viz/explorer/around.py). */
 function aroundOf({ tensors }, { summands, layers }, number) {
   const { norm, joined, written } = layers[number];
-  const tensor = (name) => tensors[`decoder.blocks.${number}.${name}`];
+  const tensor = (name) => tensors[`decoder.blocks.${number}.${name}`].slice();
   const { input, mean, inverse } = norm;
   const [weight, bias] = [tensor("self_attention.output.weight"), tensor("self_attention.output.bias")];
   return {

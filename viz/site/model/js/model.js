@@ -6,7 +6,7 @@ import { logProbabilities } from "./arithmetic.js";
 import { checkOf, messageOf } from "./message.js";
 import { checkConfig, pass, UNCHANGED } from "./pass.js";
 import { ranksOf, Refusal, tokenizerOf, tooLong } from "./tokenizers.js";
-import { bytesOf, tensors } from "./weights.js";
+import { bytesOf, weightsOf } from "./weights.js";
 
 export { Refusal };
 
@@ -23,9 +23,12 @@ let models = 0;
 export function openModel(parts, vocabulary = null) {
   checkConfig(parts.config);
   const ranks = vocabulary === null ? null : ranksOf(vocabulary);
+  const { config, words, labels } = parts;
+  const longest = config.n_ctx * Math.max(config.d_model, config.d_mlp);
   const model = {
-    ...{ config: parts.config, words: parts.words, labels: parts.labels },
-    ...{ tensors: tensors(bytesOf(parts.weights)), tokenizer: tokenizerOf(parts.tokenizer, ranks) },
+    ...{ config, words, labels },
+    ...weightsOf(bytesOf(parts.weights), longest),
+    tokenizer: tokenizerOf(parts.tokenizer, ranks),
   };
   const runs = new Map();
   const name = `browser ${(models += 1)}`;
@@ -33,9 +36,8 @@ export function openModel(parts, vocabulary = null) {
   /** The ids of a text. Raises a Refusal, a sentence for the reader, for a text that the model does not read. */
   function idsOf(text) {
     if (NOTHING.test(text)) throw new Refusal("There is no text yet. Type a sentence.");
-    const most = model.config.n_ctx;
-    const ids = model.tokenizer.encode(text, most);
-    if (ids.length > most) throw tooLong(most, ids.length);
+    const ids = model.tokenizer.encode(text, config.n_ctx);
+    if (ids.length > config.n_ctx) throw tooLong(config.n_ctx, ids.length);
     return ids;
   }
 

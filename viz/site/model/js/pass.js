@@ -1,6 +1,6 @@
 // One pass of a shipped decoder, as model/nn/transformer.py runs it, and everything that it leaves behind.
 
-import { ACTIVATIONS, attend, layerNorm, linear, sum } from "./arithmetic.js";
+import { ACTIVATIONS, attend, layerNorm, sum } from "./arithmetic.js";
 
 /** What is changed in a pass, in the words of an `Intervention`: the mask is the model's own or none, the factor on the
  *  scores the model's own or 1, the positions added or zero, the heads in `ablated` ([layer, head]) write zeros. */
@@ -13,7 +13,7 @@ export const UNCHANGED = { mask: "model", scale: null, positions: true, ablated:
  * `joined`, all outputs side by side, `written`, what it adds to the stream, and `norm`, of which its queries are made. norms: all of them in order, with their statistics. streams: the states before, between and after the
  * sub-layers. logits: (token, vocabulary).
  */
-export function pass({ config, tensors }, ids, changes = UNCHANGED) {
+export function pass({ config, tensors, linear }, ids, changes = UNCHANGED) {
   const { d_model: width, heads, epsilon } = config;
   const [run, headWidth] = [{ ids, changes, layers: [], norms: [], streams: [] }, width / heads];
   const map = (x, from, name) => linear(x, from, tensors[`${name}.weight`], tensors[`${name}.bias`]);
