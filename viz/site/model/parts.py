@@ -25,13 +25,18 @@ _PROBE = "the cat saw a dog"  # what all others read
 
 def script(model: "Model") -> str:
     """One model as a script. Raises ValueError for a model that is not one of `MODELS`."""
-    return f"attentionModel({json.dumps(model.name)}, {json.dumps(parts(model))});\n"
+    return f"attentionModel({_literal(model.name)}, {_literal(parts(model))});\n"
 
 
 def vocabulary_script() -> str:
     """GPT-2's tokens with their ranks as a script, which models with GPT-2's tokens need beside them: it calls
     `attentionVocabulary(ranks)`."""
-    return f"attentionVocabulary({json.dumps(GPT2_VOCABULARY.read_text(encoding='ascii'))});\n"
+    return f"attentionVocabulary({_literal(GPT2_VOCABULARY.read_text(encoding='ascii'))});\n"
+
+
+def _literal(value: object) -> str:
+    """A value as JavaScript, which may also stand in a page: it ends no script."""
+    return json.dumps(value).replace("<", "\\u003c")
 
 
 def parts(model: "Model") -> Json:
@@ -46,7 +51,7 @@ def parts(model: "Model") -> Json:
     folder = ASSETS / model.name
     file = folder / WEIGHTS
     weights = unpacked(file, file) if is_packed(file) else file.read_bytes()
-    probe = _PROBES.get(model.name, _PROBE)
+    probe = probe_of(model.name)
     prediction = model.trace(probe).prediction
     if prediction is None:
         raise ValueError(f"{model.name} has no logits.")
@@ -60,6 +65,11 @@ def parts(model: "Model") -> Json:
         "words": words(model),
         "probe": {"text": probe, "logits": b64encode(floats(prediction.after(-1))).decode()},
     }
+
+
+def probe_of(name: str) -> str:
+    """The text by which a browser tells how far its numbers are from PyTorch's."""
+    return _PROBES.get(name, _PROBE)
 
 
 def _written(model: "Model") -> Json:
