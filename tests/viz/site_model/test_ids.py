@@ -1,0 +1,63 @@
+"""In the browser a text becomes the same ids as in Python, and is refused with the same sentence."""
+
+import random
+
+import pytest
+
+from tests.hostile.attacks import ATTACKS
+from tests.hostile.words import text_of
+from tests.viz.site_model.in_node import Job, in_node, loaded
+from viz.site.model.parts import MODELS
+
+LONGEST = 2_000  # letters: a longer text is no other kind of text
+TEXTS = 300
+_CHOSEN = (
+    "",
+    " ",
+    "\n\n  a\tb \u00a0c\u2003d\u3000e  ",
+    "\x85\x1c\x1d\x1e\x1f \ufeff\u200b\u180e",  # spaces to some programs and not to others
+    "it's IT'S we'll 've 'd ''s",
+    "x²³ ½ Ⅷ ④ ៣ 三 〇 ௰",  # numbers of every kind
+    "<|endoftext|> <start> <end>",
+    "\ud83d a \udc00\ud800 \ud83d\ude00",  # halves of a character, and one whole
+    "I\u0307 İ ẞ ΑΣ ΑΣΑ ’ſ",  # letters whose lower case is longer, or depends on the place
+    "👩‍👩‍👧 e\u0301 🇫🇷 \U000e0041",
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaabababababababababababab",
+    "a_b c' d'e <a> <ab_1> < a>",
+)
+
+
+def texts() -> list[str]:
+    """Hostile ones, ordinary ones, and where programs count characters in different ways."""
+    dice = random.Random(5)
+    return [*_CHOSEN, *ATTACKS, *(text_of(dice)[1][:LONGEST] for _ in range(TEXTS))]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_ids_of_any_text_are_pythons(name: str) -> None:
+    tokenizer, asked = loaded(name).tokenizer, texts()
+    refused = 0
+    for text, got in zip(asked, in_node(name, Job(encoded=asked))["encoded"], strict=True):
+        try:
+            expected: object = tokenizer.encode(text)  # type: ignore[attr-defined]
+        except ValueError as refusal:
+            refused += 1
+            expected = {"refusal": str(refusal)}
+        assert got == expected, repr(text)
+    assert refused < len(asked) / 2 or name == "induction"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_text_that_is_blank_or_too_long_is_refused_with_a_sentence(name: str) -> None:
+    most = loaded(name).config.n_ctx
+    longest, longer = " ".join("a" * most), " ".join("a" * (most + 1))
+    endless = "a " * 100_000
+    blank, full, long, huge = in_node(name, Job(ids=[" \n\x1c", longest, longer, endless]))["ids"]
+    with pytest.raises(ValueError) as refusal:
+        loaded(name).trace(" \n\x1c")
+    assert blank == {"refusal": str(refusal.value)}
+    assert len(full) == most
+    with pytest.raises(ValueError) as refusal:
+        loaded(name).trace(longer)
+    assert long == {"refusal": str(refusal.value).replace(loaded(name).name, "this model")}
+    assert "reads at most" in huge["refusal"]
