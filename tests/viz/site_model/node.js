@@ -38,7 +38,7 @@ writeFileSync(job.arrays, Buffer.concat(written));
 
 const plain = (_, value) => (ArrayBuffer.isView(value) ? { array: Array.from(value) } : value);
 const answer = {
-  ...{ runs, probe: model.gapToPyTorch(), places: model.places },
+  ...{ runs, probe: model.gapToPyTorch() },
   encoded: job.encoded.map((text) => told(() => tokenizer.encode(text, Infinity))),
   ids: job.ids.map((text) => told(() => model.idsOf(text))),
   messages: job.messages.map(({ text, changes, layer }) => model.messageOf(text, changes, layer)),

@@ -55,7 +55,9 @@ export function openModel(parts, vocabulary = null) {
   const isChanged = (changes) => JSON.stringify(withOwn(changes)) !== JSON.stringify(UNCHANGED);
 
   return {
-    ...{ places: model.words.base.layers.map(({ name: place }) => place), idsOf },
+    /** The layers to choose from: name, label, title. */
+    layers: words.base.layers,
+    idsOf,
     /** Everything that a pass leaves behind (js/pass.js). */
     run: (text, changes = {}) => runOf(text, withOwn(changes)),
     /** What the explorer draws one layer from, beside the unchanged run where something is changed. layer: its
