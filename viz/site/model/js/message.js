@@ -2,22 +2,17 @@
 // with all arrays, because nothing travels.
 
 import { decodeLayer, deriveHead, extent } from "../../../explorer/js/derive.js";
-import { labelsOf, wordsOf } from "./words.js";
+import { factsOf, labelsOf, wordsOf } from "./words.js";
 
 /** The message of one layer of a run. baseline: the unchanged run, where this is a changed one, else null. */
 export function messageOf(model, run, baseline, layer) {
   const labels = labelsOf(model.labels, run.ids);
   return {
-    ...wordsAbout(model, run, layer),
+    ...wordsOf(model.words, run, layer),
     ...{ layer: layerOf(model, run, layer), baseline: baseline && layerOf(model, baseline, layer) },
     ...{ queries: labels, keys: labels },
     ...{ check: checkOf(model, run), checked: true },
   };
-}
-
-/** The words about a layer of a run; `layer` among them is what they say of the layer itself. */
-function wordsAbout({ words }, { changes, ids, layers }, layer) {
-  return wordsOf(words, words.base.layers[layer].name, changes, layers[layer].ablated, ids.length);
 }
 
 /** A layer as it stands in a message, made once. */
@@ -26,7 +21,7 @@ function layerOf(model, run, layer) {
 }
 
 function sentLayer(model, run, number) {
-  const facts = wordsAbout(model, run, number).layer;
+  const facts = factsOf(model.words, run, number);
   const { query, key, value, output, ablated } = run.layers[number];
   const [tokens, digest] = [run.ids.length, `${run.name} ${facts.name}`];
   const layer = {

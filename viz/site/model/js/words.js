@@ -1,11 +1,23 @@
 // The words of a message, which Python has written for each case (viz/site/model/words.py).
 
-/** The words about one layer of a text of so many tokens. changes: of the pass. ablated: the layer's ablated heads. */
-export function wordsOf({ base, changes: cases }, place, changes, ablated, tokens) {
-  const ways = { open: changes.mask === "none", unscaled: changes.scale === 1, ablated: ablated.length > 0 };
-  const name = [place, ...Object.keys(ways).filter((way) => ways[way])].join(" ");
-  const long = filled(changed(base, cases[name]), "@tokens@", String(tokens));
-  return filled(changed(long, cases[`${name} ${tokens}`]), "@heads@", `[${ablated.join(", ")}]`);
+/** The words about one layer of a run: a message without its numbers. */
+export function wordsOf({ base, changes }, run, layer) {
+  const [name, tokens] = [caseOf(base, run, layer), run.ids.length];
+  const long = filled(changed(base, changes[name]), "@tokens@", String(tokens));
+  const short = changed(long, changes[`${name} ${tokens}`]);
+  return filled(short, "@heads@", `[${run.layers[layer].ablated.join(", ")}]`);
+}
+
+/** What the words say of the layer itself, where no number of tokens stands. */
+export function factsOf({ base, changes }, run, layer) {
+  const name = caseOf(base, run, layer);
+  const ofLayer = [name, `${name} ${run.ids.length}`].flatMap((one) => changes[one] ?? []);
+  return changed({ layer: base.layer }, ofLayer.filter(([[part]]) => part === "layer")).layer;
+}
+
+function caseOf({ layers }, { changes, layers: ran }, layer) {
+  const ways = { open: changes.mask === "none", unscaled: changes.scale === 1, ablated: ran[layer].ablated.length > 0 };
+  return [layers[layer].name, ...Object.keys(ways).filter((way) => ways[way])].join(" ");
 }
 
 function changed(words, parts = []) {
