@@ -24,7 +24,12 @@ NAME = "stories"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page and its scripts."""
     made = tmp_path_factory.mktemp("site")
-    command = [REPOSITORY / "node_modules/.bin/esbuild", HERE / "page.js", "--bundle", "--format=iife"]
+    command = [
+        REPOSITORY / "node_modules/.bin/esbuild",
+        HERE / "page.js",
+        "--bundle",
+        "--format=iife",
+    ]
     subprocess.run([*command, f"--outfile={made / 'page.js'}", "--log-level=warning"], check=True)
     skeleton = f"{bundle.skeleton()}<style>{bundle.style()}</style>"
     page = (HERE / "page.html").read_text(encoding="utf-8").replace("SKELETON", skeleton)
@@ -80,7 +85,10 @@ def test_chromium_computes_pytorchs_numbers(page: Page) -> None:
     model = load_model(NAME, device="cpu")
     for changes, intervention in (
         ({}, Intervention()),
-        ({"mask": "none", "scale": 1, "positions": False}, Intervention(1.0, "none", positions=False)),
+        (
+            {"mask": "none", "scale": 1, "positions": False},
+            Intervention(1.0, "none", positions=False),
+        ),
     ):
         trace = model.trace(SENTENCE, intervention=intervention)
         assert trace.logits is not None

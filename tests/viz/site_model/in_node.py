@@ -3,7 +3,7 @@
 import json
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -39,12 +39,11 @@ CHANGES: dict[str, tuple[dict[str, object], Intervention]] = {
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked of a model: the arrays of runs, ids, messages and outcomes. The members are as node.js reads
-    them."""
+    """What is asked of a model: the arrays of runs, ids, messages and outcomes."""
 
     runs: Sequence[tuple[str, str]] = ()  # text, and a key of CHANGES
-    encoded: Sequence[str] = ()
-    ids: Sequence[str] = ()
+    encoded: Sequence[str] = ()  # by the tokenizer, of any length
+    ids: Sequence[str] = ()  # by the model
     messages: Sequence[tuple[str, str, int]] = ()  # with the layer
     outcomes: Sequence[tuple[str, str]] = ()
 
@@ -70,7 +69,12 @@ def loaded(name: str) -> Model:
 def _folder() -> Path:
     """Where the bundled script lies, and the parts of each model once they are made."""
     folder = Path(mkdtemp(prefix="site-model-"))
-    command = [REPOSITORY / "node_modules/.bin/esbuild", HERE / "node.js", "--bundle", "--platform=node"]
+    command = [
+        REPOSITORY / "node_modules/.bin/esbuild",
+        HERE / "node.js",
+        "--bundle",
+        "--platform=node",
+    ]
     command += ["--format=esm", f"--outfile={folder / 'node.mjs'}", "--log-level=warning"]
     subprocess.run(command, check=True, timeout=60)
     return folder

@@ -39,7 +39,7 @@ writeFileSync(job.arrays, Buffer.concat(written));
 const plain = (_, value) => (ArrayBuffer.isView(value) ? { array: Array.from(value) } : value);
 const answer = {
   ...{ runs, probe: model.gapToPyTorch() },
-  encoded: job.encoded.map((text) => told(() => tokenizer.encode(text, Infinity))),
+  encoded: job.encoded.map((text) => told(() => tokenizer.encode(text))),
   ids: job.ids.map((text) => told(() => model.idsOf(text))),
   messages: job.messages.map(({ text, changes, layer }) => model.messageOf(text, changes, layer)),
   outcomes: job.outcomes.map(({ text, changes }) => model.outcomeOf(text, changes)),

@@ -1,7 +1,8 @@
-"""What a browser gets of a shipped model, as scripts that a page loads without a request for data: a page that
-was opened from a disk may load scripts, and nothing else.
+"""What a browser gets of a shipped model: scripts, for a page opened from a disk may load nothing else.
 
-A model's script calls `attentionModel(name, parts)`, which the page defines before.
+A model's script calls `attentionModel(name, parts)`, that of GPT-2's tokens `attentionVocabulary(ranks)`. The
+page defines both before. House GPT's script has 15.1 MB, that of Stories 1.6, of Induction 0.3, of the tokens
+0.9.
 """
 
 import json
@@ -29,8 +30,7 @@ def script(model: "Model") -> str:
 
 
 def vocabulary_script() -> str:
-    """GPT-2's tokens with their ranks as a script, which models with GPT-2's tokens need beside them: it calls
-    `attentionVocabulary(ranks)`."""
+    """GPT-2's tokens with their ranks as a script. Models with GPT-2's tokens need it beside their own."""
     return f"attentionVocabulary({_literal(GPT2_VOCABULARY.read_text(encoding='ascii'))});\n"
 
 
@@ -40,9 +40,11 @@ def _literal(value: object) -> str:
 
 
 def parts(model: "Model") -> Json:
-    """What `openModel` of js/model.js takes: the config and the weights (base64 of the file's bytes), the tokenizer
-    and how its tokens are written, the words of the messages, and a probe: a text, and the logits of its last token
-    (base64 of float32) as PyTorch has them.
+    """What `openModel` of js/model.js takes.
+
+    The config and the weights (base64 of the file's bytes), the tokenizer and how its tokens are written, the
+    words of the messages, and a probe: a text, and the logits of its last token as PyTorch has them (base64
+    of little-endian float32).
 
     Raises ValueError for a model that is not one of `MODELS`.
     """
@@ -73,8 +75,8 @@ def probe_of(name: str) -> str:
 
 
 def _written(model: "Model") -> Json:
-    """How each token of the vocabulary is written: `text`, and as `labels` writes it, where that differs from the
-    text (`full`) or from that (`short`, `plotly`): id to label."""
+    """How each token of the vocabulary is written: `text` by id, and as `labels` writes it where that differs
+    from the text (`full`), or from `full` (`short`, `plotly`), as a map from ids."""
     texts = [token.text for token in model.tokenizer.named(range(model.tokenizer.size))]
     written = labels(texts)
     before = {"full": texts, "short": written["full"], "plotly": written["full"]}

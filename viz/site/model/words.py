@@ -1,8 +1,8 @@
 """The words of the messages of a model, for a browser that has numbers of its own.
 
-A message (`viz.explorer.payload`) is numbers and words. The words depend on the layer, on what is changed and on
-the number of tokens, and on nothing else of a text. They are sent once: those of the first layer, and for each
-other case what differs in it. Numbers of tokens stand as @tokens@, lists of ablated heads as @heads@.
+A message (`viz.explorer.payload`) is numbers and words. The words depend on the layer, on what is changed and
+on the number of tokens, and on nothing else of a text. They are sent once: those of the first layer, and for
+each other case what differs in it. Numbers of tokens stand as @tokens@, lists of ablated heads as @heads@.
 """
 
 import json

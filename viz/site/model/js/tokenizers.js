@@ -18,8 +18,8 @@ export function ranksOf(written) {
   );
 }
 
-/** What gives the ids of a text: `encode`, which raises a Refusal. description: of the tokenizer.json of a shipped
- *  model. ranks: GPT-2's, where it needs them. */
+/** What gives the ids of a text: `encode`, which raises a Refusal, and `longest`, the bytes that one id stands for at
+ *  most. description: of the tokenizer.json of a shipped model. ranks: GPT-2's, where it needs them. */
 export function tokenizerOf(description, ranks) {
   return description.kind === "words" ? wordTokenizer(description) : subset(description, ranks);
 }
@@ -34,12 +34,11 @@ function subset({ kept }, ranks) {
     const id = compact.get(ranks.get(token));
     return id === undefined ? Array.from(token, (byte) => compact.get(ranks.get(byte))) : [id];
   };
-  const encode = (text, most) => {
-    const clean = text.toWellFormed();
-    if (new TextEncoder().encode(clean).length > most * longest) throw tooLong(most);
-    return clean.match(SPLIT)?.flatMap((piece) => merged(bytesOf(piece), ranks).flatMap(spelled)) ?? [];
+  const encode = (text) => {
+    const pieces = text.toWellFormed().match(SPLIT) ?? [];
+    return pieces.flatMap((piece) => merged(bytesOf(piece), ranks).flatMap(spelled));
   };
-  return { encode };
+  return { encode, longest };
 }
 
 /** A letter for each byte of a text's UTF-8. */
@@ -73,10 +72,5 @@ function wordTokenizer({ words }) {
     if (unknown.length) throw new Refusal(`This model does not know ${unknown.map((word) => `“${word}”`).join(", ")}.`);
     return split.map((word) => ids.get(word));
   };
-  return { encode };
-}
-
-export function tooLong(most, length = null) {
-  const count = length === null ? `more than ${most}` : length.toLocaleString("en");
-  return new Refusal(`The text is ${count} tokens long; this model reads at most ${most}. Shorten it.`);
+  return { encode, longest: Infinity }; // a word may stand among any number of spaces
 }
