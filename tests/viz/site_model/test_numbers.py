@@ -49,6 +49,7 @@ def test_every_recorded_array_is_pytorchs_with_and_without_each_switch(name: str
     asked = [(text, change) for text in sentences(name) for change in CHANGES]
     assert len(asked) == 20 * len(CHANGES)
     largest: dict[str, float] = {}  # difference, of logits by change
+    last: set[bytes] = set()  # logits of the last sentence
     for (text, change), got in zip(asked, in_node(name, Job(runs=asked))["runs"], strict=True):
         trace = model.trace(text, intervention=CHANGES[change][1])
         for path, (array, source) in expected(trace).items():
@@ -56,23 +57,19 @@ def test_every_recorded_array_is_pytorchs_with_and_without_each_switch(name: str
             assert gap <= allowed, f"{path} of {text!r}, {change}: {gap:.2g}, not {allowed:.2g}"
             if path == "logits":
                 largest[change] = max(largest.get(change, 0.0), gap)
+        if text == asked[-1][0]:
+            last.add(got["logits"].tobytes())
     print(name, {change: f"{gap:.1e}" for change, gap in largest.items()})
-    assert min(largest.values()) > 0, "not one logit differs: is this another computation?"
+    assert min(largest.values()) > 0, "not one logit differs: is this PyTorch's own?"
+    assert len(last) == len(CHANGES), "a switch changes nothing"
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_each_switch_changes_the_logits(name: str) -> None:
-    text = sentences(name)[-1]
-    runs = in_node(name, Job(runs=[(text, change) for change in CHANGES]))["runs"]
-    logits = [run["logits"].tobytes() for run in runs]
-    assert len(set(logits)) == len(CHANGES)
-
-
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["stories", "induction"])
 def test_loss_and_next_token_are_those_of_the_trace(name: str) -> None:
     model, text = loaded(name), sentences(name)[-1]
     asked = [(text, "nothing"), (text, "no mask")]
-    for (_, change), got in zip(asked, in_node(name, Job(outcomes=asked))["outcomes"], strict=True):
+    answer = in_node(name, Job(outcomes=asked))
+    for (_, change), got in zip(asked, answer["outcomes"], strict=True):
         trace = model.trace(text, intervention=CHANGES[change][1])
         allowed = rounding(trace)
         assert got["loss"] == pytest.approx(losses(trace).mean(), abs=allowed)
@@ -86,10 +83,7 @@ def test_loss_and_next_token_are_those_of_the_trace(name: str) -> None:
             assert token["probability"] == pytest.approx(shares[token["id"]], abs=allowed)
         chosen = [shares[token["id"]] for token in got["next"]]
         np.testing.assert_allclose(chosen, np.sort(shares)[::-1][: len(chosen)], atol=allowed)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_the_probe_says_how_far_the_browser_is_from_pytorch(name: str) -> None:
-    answer = in_node(name, Job())
-    trace = loaded(name).trace(probe_of(name))
-    assert 0 < answer["probe"] <= rounding(trace)
+    probe = model.trace(probe_of(name))
+    assert 0 < answer["probe"] <= rounding(probe), (
+        "how far the browser says that it is from PyTorch"
+    )
