@@ -7,7 +7,7 @@ page defines both before. House GPT's script has 15.1 MB, that of Stories 1.6, o
 
 import json
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from model.loading.shipped import ASSETS, TOKENIZER, WEIGHTS, is_packed, unpacked
 from model.run.tokenizers import GPT2_VOCABULARY
@@ -65,7 +65,10 @@ def parts(model: "Model") -> Json:
         "tokenizer": json.loads((folder / TOKENIZER).read_bytes()),
         "labels": _written(model),
         "words": words(model),
-        "probe": {"text": probe, "logits": b64encode(floats(prediction.after(-1))).decode()},
+        "probe": {
+            "text": probe,
+            "logits": b64encode(floats(prediction.after(-1)).tobytes()).decode(),
+        },
     }
 
 
@@ -78,9 +81,10 @@ def _written(model: "Model") -> Json:
     """How each token of the vocabulary is written: `text` by id, and as `labels` writes it where that differs
     from the text (`full`), or from `full` (`short`, `plotly`), as a map from ids."""
     texts = [token.text for token in model.tokenizer.named(range(model.tokenizer.size))]
-    written = labels(texts)
-    before = {"full": texts, "short": written["full"], "plotly": written["full"]}
-    return {"text": texts} | {
-        name: {id_: label for id_, label in enumerate(written[name]) if label != others[id_]}
-        for name, others in before.items()
-    }
+    written: dict[str, Any] = labels(texts)
+
+    def others(name: str, base: list[str]) -> dict[int, str]:
+        return {id_: one for id_, one in enumerate(written[name]) if one != base[id_]}
+
+    of_full = {name: others(name, written["full"]) for name in ("short", "plotly")}
+    return {"text": texts, "full": others("full", texts), **of_full}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from model.analysis.stream.around_heads import AroundHeads
 from model.code.origin import origin
-from model.nn.intervention import Intervention
+from model.nn.intervention import Intervention, MaskChoice
 from viz.explorer.message import payload
 from viz.explorer.packing import Json
 
@@ -24,6 +24,7 @@ _WORD = "a"  # which every shipped decoder knows as one token
 _LENGTHS = 31, 37  # tokens of the two texts by which the slots are recognized
 _SHORT = 1, 2  # tokens of texts with words of their own: no future, no third term of a sum
 _ABLATED = 0, 1  # heads
+_MASKS: tuple[MaskChoice, ...] = ("model", "none")
 _NUMBERS = {"query", "key", "value", "output", "mask", "digest", "part", "range", "queries", "keys"}
 _NUMBERS |= {"band", "ablated", "valueSums", "outputSums"}  # of a layer: the browser has its own
 _OF_TEXT = {"queries", "keys", "check", "checked", "baseline"}  # of a message
@@ -35,7 +36,7 @@ def words(model: "Model") -> Json:
     base: Any = None
     changes: dict[str, object] = {}
     for place in model.attention_names:
-        for mask, scale, ablates in product(("model", "none"), (None, 1.0), (False, True)):
+        for mask, scale, ablates in product(_MASKS, (None, 1.0), (False, True)):
             ablated = {(place, head) for head in _ABLATED} if ablates else set()
             intervention = Intervention(mask=mask, scale=scale, ablated=frozenset(ablated))
             one, other = (_message(model, place, intervention, count) for count in _LENGTHS)

@@ -6,7 +6,7 @@
 
 import { logProbabilities } from "./arithmetic.js";
 import { checkOf, messageOf } from "./message.js";
-import { checkConfig, pass, UNCHANGED } from "./pass.js";
+import { checkChanges, checkConfig, pass, UNCHANGED } from "./pass.js";
 import { ranksOf, Refusal, tokenizerOf } from "./tokenizers.js";
 import { bytesOf, weightsOf } from "./weights.js";
 
@@ -59,7 +59,10 @@ export function openModel(parts, vocabulary = null) {
     return run;
   }
 
-  const withOwn = (changes) => ({ ...UNCHANGED, ...changes });
+  function withOwn(changes) {
+    checkChanges({ ...UNCHANGED, ...changes });
+    return { ...UNCHANGED, ...changes };
+  }
   const isChanged = (changes) => JSON.stringify(withOwn(changes)) !== JSON.stringify(UNCHANGED);
 
   return {

@@ -2,61 +2,77 @@
 
 import { ACTIVATIONS, attend, layerNorm, sum } from "./arithmetic.js";
 
-/** What is changed in a pass, in the words of an `Intervention`: the mask is the model's own or none, the factor on the
- *  scores the model's own or 1, the positions added or zero, the heads in `ablated` ([layer, head]) write zeros. */
+/** What is changed in a pass, in the words of an `Intervention`: the mask is the model's own or "none", the factor on
+ *  the scores the model's own (null) or 1, the positions are added or zero, the heads in `ablated` ([layer, head]) write
+ *  zeros. */
 export const UNCHANGED = { mask: "model", scale: null, positions: true, ablated: [] };
 
 /**
  * A pass over ids: arrays are (token, column), those of heads (head, token, column).
  *
- * layers: of each attention sub-layer `query`, `key`, `value`, `output`, the model's own before any head is ablated,
- * `joined`, all outputs side by side, `written`, what it adds to the stream, and `norm`, of which its queries are made. norms: all of them in order, with their statistics. streams: the states before, between and after the
- * sub-layers. logits: (token, vocabulary).
+ * summands: what the embedding adds up. layers: of each attention sub-layer what `attention` gives, and `norm`, of which
+ * its queries are made. norms: all of them in order, with their statistics. streams: the states before, between and
+ * after the sub-layers. logits: (token, vocabulary).
  */
-export function pass({ config, tensors, linear }, ids, changes = UNCHANGED) {
-  const { d_model: width, heads, epsilon } = config;
-  const [run, headWidth] = [{ ids, changes, layers: [], norms: [], streams: [] }, width / heads];
-  const map = (x, from, name) => linear(x, from, tensors[`${name}.weight`], tensors[`${name}.bias`]);
-  const norm = (x, name) => {
-    const made = { ...layerNorm(x, tensors[`${name}.gamma`], tensors[`${name}.beta`], epsilon), name };
-    run.norms.push(made);
-    return made;
-  };
-  const tokens = rowsOf(tensors["embedding.tokens.weight"], ids, width);
+export function pass(model, ids, changes = UNCHANGED) {
+  const { config, tensors, linear } = model;
+  const tokens = rowsOf(tensors["embedding.tokens.weight"], ids, config.d_model);
   const table = tensors["embedding.positions.weight"];
   const positions = changes.positions ? table.slice(0, tokens.length) : new Float32Array(tokens.length);
-  run.summands = { tokens, positions };
-  const add = (written) => run.streams.push(sum(run.streams.at(-1), written));
-  run.streams.push(sum(tokens, positions));
+  const streams = [sum(tokens, positions)];
+  const run = { ids, changes, summands: { tokens, positions }, layers: [], norms: [], streams };
+  const norm = (name) => {
+    const [gamma, beta] = [tensors[`${name}.gamma`], tensors[`${name}.beta`]];
+    run.norms.push({ name, ...layerNorm(streams.at(-1), gamma, beta, config.epsilon) });
+    return run.norms.at(-1);
+  };
+  const add = (written) => streams.push(sum(streams.at(-1), written));
   for (let layer = 0; layer < config.decoder_layers; layer++) {
     const block = `decoder.blocks.${layer}`;
-    const own = norm(run.streams.at(-1), `${block}.self_norm`);
-    const split = (name) => headsOf(map(own.output, width, `${block}.self_attention.${name}`), width, heads);
-    const [query, key, value] = ["query", "key", "value"].map(split);
-    const scale = changes.scale ?? 1 / Math.sqrt(headWidth);
-    const reads = changes.mask === "none" ? () => ids.length : (row) => row + 1;
-    const of = (array, head) => array.subarray(head * ids.length * headWidth, (head + 1) * ids.length * headWidth);
-    const output = new Float32Array(query.length);
-    const joined = new Float32Array(query.length);
-    const ablated = changes.ablated.filter(([where]) => where === layer).map(([, head]) => head);
-    for (let head = 0; head < heads; head++) {
-      const made = attend(of(query, head), of(key, head), of(value, head), headWidth, scale, reads);
-      of(output, head).set(made);
-      if (!ablated.includes(head)) putBeside(joined, made, head, headWidth, width);
-    }
-    const written = map(joined, width, `${block}.self_attention.output`);
-    run.layers.push({ query, key, value, output, joined, written, ablated, norm: own });
-    add(written);
-    if (config.d_mlp > 0) add(feedForward(norm(run.streams.at(-1), `${block}.feed_forward_norm`).output));
-
-    function feedForward(x) {
-      const inner = map(x, width, `${block}.feed_forward.inner`).map(ACTIVATIONS[config.activation]);
-      return map(inner, config.d_mlp, `${block}.feed_forward.outer`);
-    }
+    const own = norm(`${block}.self_norm`);
+    run.layers.push({ ...attention(model, own.output, layer, changes), norm: own });
+    add(run.layers.at(-1).written);
+    if (config.d_mlp > 0) add(feedForward(model, norm(`${block}.feed_forward_norm`).output, layer));
   }
-  const final = norm(run.streams.at(-1), "decoder.final_norm").output;
-  run.logits = linear(final, width, tensors["embedding.tokens.weight"]);
+  run.logits = linear(norm("decoder.final_norm").output, config.d_model, tensors["embedding.tokens.weight"]);
   return run;
+}
+
+/** Attention of one layer to x: queries, keys and values, the `output` of each head before any is ablated, `joined`, the
+ *  outputs side by side, and `written`, what goes to the stream. */
+function attention({ config, tensors, linear }, x, layer, changes) {
+  const { d_model: width, heads } = config;
+  const [rows, each] = [x.length / width, width / heads];
+  const map = (from, name) => {
+    const whole = `decoder.blocks.${layer}.self_attention.${name}`;
+    return linear(from, width, tensors[`${whole}.weight`], tensors[`${whole}.bias`]);
+  };
+  const [query, key, value] = ["query", "key", "value"].map((name) => headsOf(map(x, name), width, heads));
+  const scale = changes.scale ?? 1 / Math.sqrt(each);
+  const reads = changes.mask === "none" ? () => rows : (row) => row + 1;
+  const ablated = changes.ablated.filter(([where]) => where === layer).map(([, head]) => head).sort((a, b) => a - b);
+  const [output, joined] = [new Float32Array(x.length), new Float32Array(x.length)];
+  for (let head = 0; head < heads; head++) {
+    const of = (array) => array.subarray(head * rows * each, (head + 1) * rows * each);
+    of(output).set(attend(of(query), of(key), of(value), each, scale, reads));
+    if (!ablated.includes(head)) putBeside(joined, of(output), head, each, width);
+  }
+  return { query, key, value, output, joined, ablated, written: map(joined, "output") };
+}
+
+function feedForward({ config, tensors, linear }, x, layer) {
+  const map = (from, width, name) => {
+    const whole = `decoder.blocks.${layer}.feed_forward.${name}`;
+    return linear(from, width, tensors[`${whole}.weight`], tensors[`${whole}.bias`]);
+  };
+  const hidden = map(x, config.d_model, "inner").map(ACTIVATIONS[config.activation]);
+  return map(hidden, config.d_mlp, "outer");
+}
+
+/** Raises an Error for changes that no pass here makes. */
+export function checkChanges({ mask, scale }) {
+  if (mask !== "model" && mask !== "none") throw new Error(`mask is ${mask}; it must be "model" or "none".`);
+  if (scale !== null && scale !== 1) throw new Error(`scale is ${scale}; it must be null or 1.`);
 }
 
 /** Raises an Error for a model that this pass does not compute: it names what is another one's. */
