@@ -26,7 +26,7 @@ export function openModel(parts, vocabulary = null) {
   checkConfig(parts.config);
   const ranks = vocabulary === null ? null : ranksOf(vocabulary);
   const { config, words, labels } = parts;
-  const longest = config.n_ctx * Math.max(config.d_model, config.d_mlp);
+  const longest = 4 * Math.ceil(config.n_ctx / 4) * Math.max(config.d_model, config.d_mlp, config.d_vocab);
   const model = {
     ...{ config, words, labels },
     ...weightsOf(bytesOf(parts.weights), longest),
