@@ -1,5 +1,5 @@
-// Does in Node what a job asks of a browser's model: node node.mjs JOB.json. Prints JSON; arrays go to a file, one after
-// the other.
+// Does in Node what a job asks of a browser's model: node node.mjs JOB.json. Prints JSON; arrays go to a file, one
+// after the other.
 
 import { readFileSync, writeFileSync } from "node:fs";
 

@@ -13,8 +13,9 @@ const [LOAD, TAKE_LANE, ADD, MULTIPLY] = [[0xfd, 0, 2, 0], [0xfd, 0x1f], [0xfd, 
 const ZEROS = [0xfd, 0x0c, Array(LANE).fill(0)];
 const [I32, V128] = [0x7f, 0x7b];
 
-/** products(x, weight, end, size, out, stride): four rows of x times each row of the weight up to its end, all of `size`
- *  bytes, written to four rows of `out` that are `stride` bytes apart. Arguments are addresses and numbers of bytes. */
+/** products(x, weight, end, size, out, stride): four rows of x times each row of the weight up to its end, all of
+ *  `size` bytes, written to four rows of `out` that are `stride` bytes apart. Arguments are addresses and numbers of
+ *  bytes. */
 function code() {
   const parameters = ["x", "weight", "end", "size", "out", "stride"];
   const addresses = ["at", "x1", "x2", "x3", "weight1", "row"];

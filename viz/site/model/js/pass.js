@@ -3,16 +3,16 @@
 import { ACTIVATIONS, attend, layerNorm, sum } from "./arithmetic.js";
 
 /** What is changed in a pass, in the words of an `Intervention`: the mask is the model's own or "none", the factor on
- *  the scores the model's own (null) or 1, the positions are added or zero, the heads in `ablated` ([layer, head]) write
- *  zeros. */
+ *  the scores the model's own (null) or 1, the positions are added or zero, the heads in `ablated` ([layer, head])
+ *  write zeros. */
 export const UNCHANGED = { mask: "model", scale: null, positions: true, ablated: [] };
 
 /**
  * A pass over ids: arrays are (token, column), those of heads (head, token, column).
  *
- * summands: what the embedding adds up. layers: of each attention sub-layer what `attention` gives, and `norm`, of which
- * its queries are made. norms: all of them in order, with their statistics. streams: the states before, between and
- * after the sub-layers. logits: (token, vocabulary).
+ * summands: what the embedding adds up. layers: of each attention sub-layer what `attention` gives, and `norm`, of
+ * which its queries are made. norms: all of them in order, with their statistics. streams: the states before, between
+ * and after the sub-layers. logits: (token, vocabulary).
  */
 export function pass(model, ids, changes = UNCHANGED) {
   const { config, tensors, linear } = model;
@@ -38,8 +38,8 @@ export function pass(model, ids, changes = UNCHANGED) {
   return run;
 }
 
-/** Attention of one layer to x: queries, keys and values, the `output` of each head before any is ablated, `joined`, the
- *  outputs side by side, and `written`, what goes to the stream. */
+/** Attention of one layer to x: queries, keys and values, the `output` of each head before any is ablated, `joined`,
+ *  the outputs side by side, and `written`, what goes to the stream. */
 function attention({ config, tensors, linear }, x, layer, changes) {
   const { d_model: width, heads } = config;
   const [rows, each] = [x.length / width, width / heads];

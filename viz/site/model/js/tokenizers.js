@@ -1,7 +1,15 @@
 // From a text to ids, as model/run/tokenizers.py does it: some of GPT-2's tokens and all bytes, or a closed list of
 // words. What a text says is never read as a special token.
 
-const SPLIT = /'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
+const PIECES = [
+  String.raw`'(?:[sdmt]|ll|ve|re)`,
+  String.raw` ?\p{L}+`,
+  String.raw` ?\p{N}+`,
+  String.raw` ?[^\p{White_Space}\p{L}\p{N}]+`,
+  String.raw`\p{White_Space}+(?!\P{White_Space})`,
+  String.raw`\p{White_Space}+`,
+];
+const SPLIT = new RegExp(PIECES.join("|"), "gu"); // what JavaScript calls \s is not quite what others do
 const WORD = /[\p{L}\p{N}_]+'|[\p{L}\p{N}_]+|<[\p{L}\p{N}_]+>|[^\p{L}\p{N}_\p{White_Space}\x1c-\x1f]/gu;
 const BYTES = 256;
 

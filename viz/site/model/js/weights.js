@@ -20,7 +20,7 @@ function halves() {
 export function weightsOf(bytes, longest) {
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
   const { __metadata__: _, ...described } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)));
-  const places = Object.values(described).map(({ data_offsets: [start, end] }) => [8 + length + start, 8 + length + end]);
+  const places = Object.values(described).map(({ data_offsets }) => data_offsets.map((at) => 8 + length + at));
   const { parts, linear } = kernel(places.map(([start, end]) => (end - start) / 2), longest);
   const floats = halves();
   const tensors = Object.entries(described).map(([name, { dtype }], n) => {
