@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -66,9 +66,14 @@ def loaded(name: str) -> Model:
 
 
 @cache
+def _temporary() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="site-model-")  # until the tests end
+
+
+@cache
 def _folder() -> Path:
     """Where the bundled script lies, and the parts of each model once they are made."""
-    folder = Path(mkdtemp(prefix="site-model-"))
+    folder = Path(_temporary().name)
     command = [
         REPOSITORY / "node_modules/.bin/esbuild",
         HERE / "node.js",
