@@ -62,6 +62,7 @@ FLOORS = {
         "tour",
         "shell",
         "views",
+        "site",
         "server",
         "command",
     ),

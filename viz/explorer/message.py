@@ -196,8 +196,8 @@ def payload(
         "layer": _whole(attention, groups, sent, complete, opened),
         "baseline": baseline and _whole(baseline, before[0], sent, complete, opened),
         "layers": layer_choices(layers, modules),
-        "queries": _labels(queries),
-        "keys": _labels(keys),
+        "queries": labels(queries),
+        "keys": labels(keys),
         "stages": [vars(stage) for stage in shown],
         "formulas": {name: vars(formula) for name, formula in steps.items()},
         "code": code_json(code_of(attention, origin, later=later)),
@@ -369,7 +369,7 @@ def _check_counts(
         )
 
 
-def _labels(tokens: Sequence[str]) -> Json:
+def labels(tokens: Sequence[str]) -> Json:
     return {
         "full": [token_label(token) for token in tokens],
         "short": [isolated(token_label(token, _LABEL)) for token in tokens],  # in sentences

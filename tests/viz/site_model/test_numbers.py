@@ -1,0 +1,89 @@
+"""What a model computes in the browser is what PyTorch computes, up to the rounding of float32."""
+
+import random
+
+import numpy as np
+import pytest
+
+from model.analysis.run_comparison import losses, rounding
+from model.trace.arrays import Array
+from model.trace.trace import Trace
+from tests.hostile.attacks import SHORT
+from tests.hostile.words import ORDINARY
+from tests.viz.site_model.in_node import CHANGES, Job, in_node, loaded
+from viz.site.model.parts import MODELS, probe_of
+
+_GIVEN = ("Tom Hill saw a red ball. Anna gave the ball to Tom", "a", *SHORT[:4])
+
+
+def sentences(name: str) -> list[str]:
+    """Twenty of them: what the model reads, of one token and more."""
+    dice = random.Random(name)
+    if name == "induction":
+        letters = [" ".join(dice.choices("abcdefgh1234", k=n)) for n in range(2, 40, 2)]
+        return ["x", *letters]
+    written = [" ".join(dice.choices(ORDINARY, k=dice.randint(2, 24))) for _ in _GIVEN * 4]
+    return [*_GIVEN, *written][:20]
+
+
+def expected(trace: Trace) -> dict[str, tuple[Array, Array]]:
+    """The arrays of a run by their paths in js/pass.js, each with those it is computed from: their largest
+    number says how far rounding may move it."""
+    found = {"logits": trace.logits}
+    found |= {f"summands/{name}": part for name, part in trace.summands["decoder"].items()}
+    found |= {f"streams/{n}": state for n, state in enumerate(trace.residual["decoder"])}
+    for n, attention in enumerate(trace.attention):
+        for part in ("query", "key", "value", "output"):
+            found[f"layers/{n}/{part}"] = getattr(attention, part)
+    alone = {path: (array, array) for path, array in found.items() if array is not None}
+    for n, norm in enumerate(trace.norms):
+        alone[f"norms/{n}/mean"] = norm.mean, norm.input
+        alone[f"norms/{n}/inverse"] = norm.inverse_deviation, norm.inverse_deviation
+        alone[f"norms/{n}/output"] = norm.output, norm.output
+    return alone
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_recorded_array_is_pytorchs_with_and_without_each_switch(name: str) -> None:
+    model = loaded(name)
+    asked = [(text, change) for text in sentences(name) for change in CHANGES]
+    assert len(asked) == 20 * len(CHANGES)
+    largest: dict[str, float] = {}  # difference, of logits by change
+    last: set[bytes] = set()  # logits of the last sentence
+    for (text, change), got in zip(asked, in_node(name, Job(runs=asked))["runs"], strict=True):
+        trace = model.trace(text, intervention=CHANGES[change][1])
+        for path, (array, source) in expected(trace).items():
+            gap, allowed = float(np.abs(got[path] - array.ravel()).max()), rounding(trace, source)
+            assert gap <= allowed, f"{path} of {text!r}, {change}: {gap:.2g}, not {allowed:.2g}"
+            if path == "logits":
+                largest[change] = max(largest.get(change, 0.0), gap)
+        if text == asked[-1][0]:
+            last.add(got["logits"].tobytes())
+    print(name, {change: f"{gap:.1e}" for change, gap in largest.items()})
+    assert min(largest.values()) > 0, "not one logit differs: is this PyTorch's own?"
+    assert len(last) == len(CHANGES), "a switch changes nothing"
+
+
+@pytest.mark.parametrize("name", ["stories", "induction"])
+def test_loss_and_next_token_are_those_of_the_trace(name: str) -> None:
+    model, text = loaded(name), sentences(name)[-1]
+    asked = [(text, "nothing"), (text, "no mask")]
+    answer = in_node(name, Job(outcomes=asked))
+    for (_, change), got in zip(asked, answer["outcomes"], strict=True):
+        trace = model.trace(text, intervention=CHANGES[change][1])
+        allowed = rounding(trace)
+        assert got["loss"] == pytest.approx(losses(trace).mean(), abs=allowed)
+        assert got["sure"][0] is None
+        np.testing.assert_allclose(got["sure"][1:], np.exp(-losses(trace)), atol=allowed)
+        assert trace.logits is not None
+        last = trace.logits[-1].astype(np.float64)
+        shares = np.exp(last - last.max()) / np.exp(last - last.max()).sum()
+        for token in got["next"]:
+            assert token["text"] == model.tokenizer.named([token["id"]])[0].text
+            assert token["probability"] == pytest.approx(shares[token["id"]], abs=allowed)
+        chosen = [shares[token["id"]] for token in got["next"]]
+        np.testing.assert_allclose(chosen, np.sort(shares)[::-1][: len(chosen)], atol=allowed)
+    probe = model.trace(probe_of(name))
+    assert 0 < answer["probe"] <= rounding(probe), (
+        "how far the browser says that it is from PyTorch"
+    )

@@ -1,0 +1,58 @@
+// The words of a message, which Python has written for each case (viz/site/model/words.py).
+
+/** The words about one layer of a run: a message without its numbers. */
+export function wordsOf({ base, changes }, run, layer) {
+  const [name, tokens] = [caseOf(base, run, layer), run.ids.length];
+  const long = filled(changed(base, changes[name]), "@tokens@", String(tokens));
+  const short = changed(long, changes[`${name} ${tokens}`]);
+  return filled(short, "@heads@", `[${run.layers[layer].ablated.join(", ")}]`);
+}
+
+/** What the words say of the layer itself, where no number of tokens stands. */
+export function factsOf({ base, changes }, run, layer) {
+  const name = caseOf(base, run, layer);
+  const ofLayer = [name, `${name} ${run.ids.length}`].flatMap((one) => changes[one] ?? []);
+  return changed({ layer: base.layer }, ofLayer.filter(([[part]]) => part === "layer")).layer;
+}
+
+function caseOf({ layers }, { changes, layers: ran }, layer) {
+  const ways = { open: changes.mask === "none", unscaled: changes.scale === 1, ablated: ran[layer].ablated.length > 0 };
+  return [layers[layer].name, ...Object.keys(ways).filter((way) => ways[way])].join(" ");
+}
+
+function changed(words, parts = []) {
+  const copy = structuredClone(words);
+  for (const [path, value] of parts) {
+    const last = path.at(-1);
+    path.slice(0, -1).reduce((part, name) => part[name], copy)[last] = value;
+  }
+  return copy;
+}
+
+function filled(words, slot, text) {
+  return JSON.parse(JSON.stringify(words).replaceAll(slot, text));
+}
+
+/** The tokens of a text as they are written beside a picture, and the number of each token's word
+ *  (viz/notation/labels.py). */
+export function labelsOf({ text, full, short, plotly }, ids) {
+  const whole = (id) => full[id] ?? text[id];
+  return {
+    full: ids.map(whole),
+    short: ids.map((id) => short[id] ?? whole(id)),
+    plotly: ids.map((id) => plotly[id] ?? whole(id)),
+    word: wordNumbers(ids.map((id) => text[id])),
+  };
+}
+
+function wordNumbers(tokens) {
+  const spaced = tokens.some((token) => /^[\p{White_Space}\x1c-\x1f]/u.test(token));
+  const isLetter = /^[\p{L}\p{N}]/u;
+  let number = 0;
+  return tokens.map((token, at) => {
+    const before = at ? tokens[at - 1] : "";
+    const goesOn = spaced && (/[\p{L}\p{N}]$/u.test(before) || before === " ") && isLetter.test(token);
+    if (at && !goesOn) number += 1;
+    return number;
+  });
+}
