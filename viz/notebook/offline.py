@@ -19,6 +19,8 @@ from typing import Any
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode, ValidationError, read
 
+from viz.explorer import bundle
+
 STATES = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
 FIGURE = "application/vnd.plotly.v1+json"
@@ -40,7 +42,7 @@ class OfflineExporter(HTMLExporter):
     export_from_notebook = "HTML, widgets alive offline"  # in JupyterLab's menu
 
     def __init__(self, **given: Any) -> None:
-        program = Path(__file__).with_name("offline.js").read_bytes()
+        program = bundle.alone("offline.js").encode()
         address = f"data:text/javascript;base64,{base64.b64encode(program).decode()}"
         own = dict.fromkeys(_FETCHED, "") | {"widget_renderer_url": address, "embed_images": True}
         super().__init__(**(own | given))

@@ -1,0 +1,346 @@
+"""The pages of a site as HTML. Every text of a course, a model or a sentence is escaped."""
+
+import html
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from urllib.parse import urlencode
+
+import numpy as np
+
+from model.loading.registry import models
+from model.nn.intervention import Intervention
+from model.worked import examples
+from model.worked.example import Example, Step
+from viz.explorer.packing import Json
+from viz.figures.cells import labels
+from viz.notation.numbers import numbers
+from viz.notation.theme import MASKED, QUANTITIES
+from viz.site.course import Course, PageName
+from viz.site.recording import Recording, slug
+from viz.state.navigation import entry
+from viz.state.presets import EXAMPLES, SentenceExample
+from viz.views.for_a_class.lesson import LessonPart
+from viz.views.glossary.glossary import TERMS, Term
+from viz.views.glossary.miniatures import picture
+from viz.views.worked.by_hand import PRINTED, printed_table
+from viz.views.worked.choice import TOPICS
+
+FILES: Mapping[PageName, str] = {
+    "explore": "index.html",
+    "walk": "walk.html",
+    "worked": "worked.html",
+    "glossary": "glossary.html",
+    "lesson": "lesson.html",
+}
+TITLES: Mapping[PageName, str] = {
+    "explore": "Explore",
+    "walk": "Walk",
+    "worked": "Worked examples",
+    "glossary": "Glossary",
+    "lesson": "Lesson",
+}
+# Where the site shows what a page of the app shows: its page, and the part of it.
+_PLACES: Mapping[str, tuple[PageName, str]] = {
+    "pages/home.py": ("explore", ""),
+    "pages/tokens.py": ("walk", "tokens"),
+    "pages/attention.py": ("walk", "layer"),
+    "pages/layer_norm.py": ("walk", "layer"),
+    "pages/prediction.py": ("walk", "next"),
+    "pages/laboratory.py": ("explore", ""),
+    "pages/worked_examples.py": ("worked", ""),
+    "pages/glossary.py": ("glossary", ""),
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """What pages are made of. whole: whether they all stand in one file."""
+
+    course: Course
+    recordings: tuple[Recording, ...]
+    whole: bool
+
+    @property
+    def files(self) -> dict[PageName, str]:
+        """The file of each page; the first one is what opens."""
+        shown = self.course.pages
+        return {name: "index.html" if name == shown[0] else FILES[name] for name in shown}
+
+    def address(self, page: PageName, **said: str) -> str:
+        """Where a page is, with what it is to open; as it stands in an attribute."""
+        said = {name: value for name, value in said.items() if value}
+        if self.whole:
+            said = {"page": page} | said
+        search = f"#{urlencode(said)}" if said else ""
+        return html.escape(search if self.whole else self.files[page] + search)
+
+    def facts(self) -> Json:
+        """What the pages' script knows before it reads any data."""
+        return {"sentences": [_facts(one) for one in self.recordings]}
+
+
+def navigation(site: Site) -> str:
+    """Links to all pages."""
+    return "".join(
+        f'<a href="{site.address(name)}" data-to="{name}">{TITLES[name]}</a>'
+        for name in site.course.pages
+    )
+
+
+def page_of(name: PageName, site: Site) -> str:
+    """One page, from its heading to its end."""
+    makers: dict[PageName, Callable[[Site], str]] = {
+        "explore": _explore,
+        "walk": _walk,
+        "worked": _worked,
+        "glossary": _glossary,
+        "lesson": _lesson,
+    }
+    return f'<main data-page="{name}" hidden>{makers[name](site)}</main>'
+
+
+def json_of(facts: object) -> str:
+    """JSON that cannot end the script it stands in."""
+    text = json.dumps(facts, allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _facts(one: Recording) -> Json:
+    view = one.view
+    return {
+        "name": one.name,
+        "text": view.text,
+        "model": view.model,
+        "about": _model_line(view.model),
+        "place": view.place,
+        "head": view.head,
+        "query": view.query,
+        "key": view.key,
+        "data": f"run-{one.name}",
+        "weights": f"weights-{slug(view.model)}",
+        "switches": [
+            {
+                "name": switch.name,
+                "label": switch.label,
+                "on": switch.on,
+                "intervention": changes(switch.intervention),
+            }
+            for switch in one.switches
+        ],
+    }
+
+
+def changes(intervention: Intervention) -> Json:
+    """What an intervention of a switch changes, as `messageOf` takes it."""
+    said: Json = {}
+    if intervention.mask != "model":
+        said["mask"] = intervention.mask
+    if intervention.scale is not None:
+        said["scale"] = intervention.scale
+    if not intervention.positions:
+        said["positions"] = False
+    if intervention.ablated:
+        said["ablated"] = [list(head) for head in sorted(intervention.ablated)]
+    return said
+
+
+def _model_line(name: str) -> str:
+    """A model in a line."""
+    found = models.found(name)
+    if found is None or not found.good_for:
+        return models.short_title(name)
+    return f"{found.short_title} is good for {found.good_for}"
+
+
+def _choice(site: Site, page: PageName) -> str:
+    """The list of sentences, by model."""
+    groups = "".join(
+        f'<optgroup label="{html.escape(models.short_title(model))}">'
+        + "".join(
+            f'<option value="{one.name}">{html.escape(f"{one.example.title}: {one.view.text}")}</option>'
+            for one in listed
+        )
+        + "</optgroup>"
+        for model, listed in groupby(site.recordings, lambda one: one.view.model)
+    )
+    return (
+        f'<div class="choice"><label for="sentences-{page}">Sentence</label>'
+        f'<select id="sentences-{page}" class="sentences">{groups}</select></div>'
+        '<p class="notice" role="alert" hidden></p>'
+    )
+
+
+def _explore(site: Site) -> str:
+    course = site.course
+    cards = "".join(
+        f'<a class="card" href="{site.address("explore", sentence=one.name)}">'
+        f"<strong>{html.escape(one.example.title)}</strong>"
+        f"<span>{html.escape(one.view.text)}</span>"
+        f"<small>{html.escape(models.short_title(one.view.model))}</small></a>"
+        for one in site.recordings
+    )
+    return (
+        f"<h1>{html.escape(course.title)}</h1>"
+        f'<p class="introduction">{html.escape(course.introduction)}</p>{_choice(site, "explore")}'
+        '<div class="explore"><div class="picture"></div><aside><div class="next" aria-live="polite"></div>'
+        '<div class="switches" role="group" aria-label="What if …"></div><div class="heads"></div></aside></div>'
+        '<p class="about quiet"></p>'
+        f'<section class="all"><h2>Sentences</h2><div class="cards">{cards}</div></section>'
+    )
+
+
+def _walk(site: Site) -> str:
+    return (
+        f"<h1>One sentence, step by step</h1>{_choice(site, 'walk')}"
+        '<section id="walk-tokens"><h2>Tokens</h2><p>The model reads pieces of text, each by its number. A dot is '
+        'a space.</p><div class="tokens"></div></section>'
+        '<section id="walk-layer"><h2>Through a layer</h2><p>From the vectors that enter to the scores, the weights '
+        "and what the heads write. Choose a cell, and its formula is filled with its numbers.</p>"
+        '<div class="stepper"><button type="button" class="back">← Back</button>'
+        '<select class="steps" aria-label="Step"></select>'
+        '<button type="button" class="on">Next →</button></div><div class="picture"></div></section>'
+        '<section id="walk-next"><h2>Prediction</h2><p>After the last layer each token of the vocabulary has a '
+        'probability to come next.</p><div class="next"></div></section>'
+    )
+
+
+def _worked(site: Site) -> str:
+    made = [
+        "<h1>Worked examples</h1><p class='introduction'>Every calculation, step by step. In the app the numbers "
+        f"can be changed.</p>{PRINTED}"
+    ]
+    for topic, title in TOPICS.items():
+        made.append(f"<h2>{html.escape(title)}</h2>")
+        made += [_example(one) for one in examples() if one.section == topic]
+    return "".join(made)
+
+
+def _example(example: Example) -> str:
+    steps = "".join(map(_step, example.steps))
+    return (
+        f'<details class="worked" id="worked-{example.name}"><summary>{html.escape(example.title)}</summary>'
+        f"<p>{html.escape(example.idea)}</p><ol>{steps}</ol></details>"
+    )
+
+
+def _step(step: Step) -> str:
+    """A step: its formula, its result, the same with numbers, and what the notes print."""
+    printed = printed_table(step).removeprefix(PRINTED)
+    remark = "" if step.comment is None else f"<p>{html.escape(step.comment)}</p>"
+    filled = "" if step.numbers is None else _latex(step.numbers)
+    notes = ""
+    if step.notes is not None:
+        same = "The notes give the same result." if step.agrees else step.notes.erratum or ""
+        quoted = f"{step.notes.source}: “{step.notes.quotation}”"
+        notes = f"<p>{html.escape(same)}</p>{printed}<p class='quiet'>{html.escape(quoted)}</p>"
+    return f"<li><h3>{html.escape(step.title)}</h3>{_latex(step.formula)}{_table(step)}{filled}{remark}{notes}</li>"
+
+
+def _latex(formula: str) -> str:
+    return f'<div class="latex">{html.escape(formula)}</div>'
+
+
+def _table(step: Step) -> str:
+    """The result as a table, whose cells are as strong as their numbers are large."""
+    values = np.atleast_2d(step.result)
+    written, largest = numbers(values), float(np.abs(values).max(initial=0.0)) or 1.0
+    blocked = np.zeros(values.shape, bool) if step.blocked is None else np.atleast_2d(step.blocked)
+    rows = labels(step.rows, len(values), alone=step.result.ndim < 2)
+    columns = labels(step.columns, values.shape[1], alone=step.result.ndim == 0)
+    hue = MASKED if step.quantity == "other" else QUANTITIES[step.quantity].hue
+
+    def cell(at: tuple[int, int]) -> str:
+        kind = ' class="blocked"' if blocked[at] else ' class="less"' if values[at] < 0 else ""
+        share = abs(values[at]) / largest
+        return f'<td{kind} style="--share:{share:.2f}">{html.escape(written[at[0]][at[1]])}</td>'
+
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(label)}</th>'
+        + "".join(cell((row, column)) for column in range(values.shape[1]))
+        + "</tr>"
+        for row, label in enumerate(rows)
+    )
+    head = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in columns)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(step.title)}">'
+        f'<table class="result" style="--hue:{hue}"><tr><td></td>{head}</tr>{body}</table></div>'
+    )
+
+
+def _glossary(site: Site) -> str:
+    terms = "".join(_term(one, site) for one in TERMS)
+    return (
+        "<h1>Glossary</h1><p class='choice'><label for='words'>Search</label>"
+        "<input id='words' type='search' placeholder='A term, or a word from its explanation'></p>"
+        f"<p class='none quiet' hidden>No term contains these words.</p>{terms}"
+    )
+
+
+def _term(term: Term, site: Site) -> str:
+    also = f" ({html.escape(', '.join(term.also))})" if term.also else ""
+    leads = ""
+    if term.example and "worked" in site.course.pages:
+        title = {one.name: one.title for one in examples()}[term.example]
+        leads = f'<a href="{site.address("worked", at=term.example)}">By hand: {html.escape(title)} →</a>'
+    return (
+        f'<div class="term" id="glossary-{slug(term.name)}"><div class="picture">{picture(term)}</div>'
+        f"<p><b>{html.escape(term.name)}</b>{also}<br>{html.escape(term.meaning)}</p>"
+        f'<p class="leads">{leads}</p></div>'
+    )
+
+
+def _lesson(site: Site) -> str:
+    course = site.course
+    ends = list(accumulate(part.minutes for part in course.lesson))
+    rows = "".join(
+        f'<li><p class="minutes">{end - part.minutes}–{end} min</p><div>{_part(part, site)}</div></li>'
+        for part, end in zip(course.lesson, ends, strict=True)
+    )
+    return (
+        f"<h1>A lesson of {ends[-1]} minutes</h1><p class='introduction'>Each part has something to look at, a "
+        f"question, and what is a good answer.</p><ol class='lesson'>{rows}</ol>"
+    )
+
+
+def _part(part: LessonPart, site: Site) -> str:
+    address, title = _opens(part, site), html.escape(part.title)
+    named = (
+        f'<a href="{address}">{title} →</a>'
+        if address
+        else f"{title} <small>in the app: {html.escape(entry(part.page).title)}</small>"
+    )
+    asked = f"<p><b>Ask:</b> {html.escape(part.ask)}</p>" if part.ask else ""
+    answer = (
+        f"<details><summary>What to expect</summary><p>{html.escape(part.expect)}</p></details>"
+        if part.expect
+        else ""
+    )
+    look = f"<p><b>Look:</b> {html.escape(part.look)}</p>" if part.look else ""
+    return f"<h2>{named}</h2>{look}{asked}{answer}"
+
+
+def _opens(part: LessonPart, site: Site) -> str:
+    """Where the site shows what a part of the lesson looks at; "" where only the app does."""
+    page, at = _PLACES.get(part.page, (None, ""))
+    if page is None or page not in site.course.pages:
+        return ""
+    if page == "worked":
+        return site.address(page, at=part.link.get("example", ""))
+    shown = _recording_of(part, site.recordings)
+    if shown is None:
+        return ""
+    change = "mask" if part.link.get("mask") else ""
+    return site.address(page, sentence=shown.name, change=change, at=at)
+
+
+def _recording_of(part: LessonPart, recordings: Sequence[Recording]) -> Recording | None:
+    """The recorded sentence of a part; the first one where the part names none."""
+    text = part.link.get("text")
+    fitting = (
+        one
+        for one in recordings
+        if text in (None, one.view.text) and part.link.get("model") in (None, one.view.model)
+    )
+    return next(fitting, None)
