@@ -58,6 +58,7 @@ FLOORS = {
         "tour",
         "shell",
         "views",
+        "site",
         "server",
         "command",
     ),

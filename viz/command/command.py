@@ -1,4 +1,4 @@
-"""Starts the app, opens a view of it, or writes a trace file, a profile or a report on results of papers.
+"""Starts the app, opens a view of it, or writes a trace file, a profile, a report on results of papers or a site.
 
 Bad input gets a sentence, and exit code 2.
 
@@ -17,6 +17,7 @@ USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--n
        %(prog)s record MODEL TEXT.txt -o TRACE.safetensors [--full] [--by-layer] [--lines]
        %(prog)s profile MODEL CORPUS.txt -o FOLDER [--workers N | --cluster ADDRESS]
        %(prog)s papers MODEL … [-o REPORT.md]
+       %(prog)s site FOLDER [--course COURSE.toml] | site LESSON.html --lesson [--course COURSE.toml]
        %(prog)s --version | --help"""
 
 
@@ -32,7 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             from model.papers.__main__ import main as papers
 
             sys.exit(papers(given[1:], f"{program()} papers"))
-        if given[:1] == ["record"]:
+        if given[:1] == ["site"]:
+            _site(_site_parser().parse_args(given[1:]))
+        elif given[:1] == ["record"]:
             _record(_record_parser().parse_args(given[1:]))
         else:
             _start(_start_parser().parse_args(given[given[:1] == ["open"] :]))
@@ -61,7 +64,7 @@ def _start_parser() -> argparse.ArgumentParser:
         description="Starts the app and opens it in the browser: with nothing more, its first page; with a "
         "model and a text, one head reading that text; with a trace file, what was recorded. "
         "`record` runs a model on a text and writes such a file; `profile` writes what each head does over a "
-        "whole corpus; `papers` asks models what papers have found.",
+        "whole corpus; `papers` asks models what papers have found; `site` writes pages that need no server.",
     )
     parser.add_argument(
         "model", nargs="?", help="a name in the list of models, a hub id, a folder, or a trace file"
@@ -89,6 +92,20 @@ def _record_parser() -> argparse.ArgumentParser:
         "--lines",
         action="store_true",
         help="a file for each line of the text; -o names their folder",
+    )
+    return parser
+
+
+def _site_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        f"{program()} site",
+        description="Writes pages that need no server and no network: examples with their runs, their walk, worked "
+        "examples, a glossary and a lesson. index.html opens from a disk, or from any file server.",
+    )
+    parser.add_argument("target", type=Path, help="a folder; with --lesson a file")
+    parser.add_argument("--course", type=Path, help="title, sentences, models and pages of your own")
+    parser.add_argument(
+        "--lesson", action="store_true", help="one HTML file: the lesson, and what it opens"
     )
     return parser
 
@@ -178,6 +195,23 @@ def _record(options: argparse.Namespace) -> None:
         raise ValueError(f"{error.filename or options.output}: {error.strerror}.") from error
     for file in files:
         print(f"Wrote {file} ({bytes_text(file.stat().st_size)}).")
+
+
+def _site(options: argparse.Namespace) -> None:
+    from model.system.files import bytes_text
+    from viz.site.build import write_lesson, write_site
+    from viz.site.course import DEFAULT, read_course
+
+    def say(sentence: str) -> None:
+        tell(sentence, None)
+
+    course = read_course(options.course or DEFAULT)
+    if options.lesson:
+        size, opens = write_lesson(options.target, course, say), options.target
+    else:
+        written = write_site(options.target, course, say)
+        size, opens = sum(written.values()), options.target / "index.html"
+    print(f"Wrote {opens} ({bytes_text(size)} in all).")
 
 
 def _text(name: str) -> str:

@@ -44,7 +44,7 @@ def site_files(course: Course, tell: Tell = silent) -> Iterator[tuple[str, bytes
 
 
 def one_file(course: Course, tell: Tell = silent) -> bytes:
-    """The whole site as one page. Raises as `site_files` does."""
+    """A site as one page. Raises as `site_files` does."""
     site = Site(course, tuple(_recordings(course, tell)), whole=True)
     data = "".join(
         f'<script type="text/plain" id="data-{name}">{content}</script>'
@@ -63,13 +63,25 @@ def write_site(folder: Path, course: Course, tell: Tell = silent) -> dict[str, i
     """Writes a site into a folder, which is made if it is not there; returns the bytes of each file. Raises
     ValueError as `site_files` does, before anything is written, and where a file cannot be written."""
     files = dict(site_files(course, tell))
-    try:
-        for name, content in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(content)
-    except OSError as error:
-        raise ValueError(f"{error.filename or folder}: {error.strerror}.") from error
+    for name, content in files.items():
+        _write(folder / name, content)
     return {name: len(content) for name, content in files.items()}
+
+
+def write_lesson(file: Path, course: Course, tell: Tell = silent) -> int:
+    """Writes the lesson of a course, and what it opens, into one file; returns its bytes. Raises ValueError as
+    `write_site` does."""
+    content = one_file(course.alone, tell)
+    _write(file, content)
+    return len(content)
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    except OSError as error:
+        raise ValueError(f"{error.filename or file}: {error.strerror}.") from error
 
 
 def script() -> str:
@@ -88,12 +100,13 @@ def script() -> str:
 
 def _recordings(course: Course, tell: Tell) -> Iterator[Recording]:
     names: list[str] = []
+    opened, model = "", None  # one model at a time
     for example in course.sentences:
         tell(f"{example.view.model}: {example.view.text[:60]}")
-        name = slug(example.title, names)
-        names.append(name)
-        spoken = [one for one in course.sentences if one.look_for]
-        yield recording(example, load_model(example.view.model), name, spoken)
+        names.append(slug(example.title, names))
+        if model is None or opened != example.view.model:
+            opened, model = example.view.model, load_model(example.view.model)
+        yield recording(example, model, names[-1], course.sentences)
 
 
 def _data(recordings: tuple[Recording, ...]) -> Mapping[str, str]:
@@ -106,7 +119,7 @@ def _data(recordings: tuple[Recording, ...]) -> Mapping[str, str]:
 
 def encoded(block: bytes) -> str:
     """A block of bytes as a page carries it: compressed, in base64. The same bytes give the same text."""
-    return base64.b64encode(gzip.compress(block, 9, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(block, 6, mtime=0)).decode()
 
 
 def _inline(script_text: str) -> str:

@@ -2,7 +2,7 @@
 
 import html
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from urllib.parse import urlencode
@@ -17,11 +17,8 @@ from viz.explorer.packing import Json
 from viz.figures.cells import labels
 from viz.notation.numbers import numbers
 from viz.notation.theme import MASKED, QUANTITIES
-from viz.site.course import Course, PageName
+from viz.site.course import Course, CoursePart, PageName
 from viz.site.recording import Recording, slug
-from viz.state.navigation import entry
-from viz.state.presets import EXAMPLES, SentenceExample
-from viz.views.for_a_class.lesson import LessonPart
 from viz.views.glossary.glossary import TERMS, Term
 from viz.views.glossary.miniatures import picture
 from viz.views.worked.by_hand import PRINTED, printed_table
@@ -41,19 +38,6 @@ TITLES: Mapping[PageName, str] = {
     "glossary": "Glossary",
     "lesson": "Lesson",
 }
-# Where the site shows what a page of the app shows: its page, and the part of it.
-_PLACES: Mapping[str, tuple[PageName, str]] = {
-    "pages/home.py": ("explore", ""),
-    "pages/tokens.py": ("walk", "tokens"),
-    "pages/attention.py": ("walk", "layer"),
-    "pages/layer_norm.py": ("walk", "layer"),
-    "pages/prediction.py": ("walk", "next"),
-    "pages/laboratory.py": ("explore", ""),
-    "pages/worked_examples.py": ("worked", ""),
-    "pages/glossary.py": ("glossary", ""),
-}
-
-
 @dataclass(frozen=True)
 class Site:
     """What pages are made of. whole: whether they all stand in one file."""
@@ -113,6 +97,7 @@ def _facts(one: Recording) -> Json:
         "name": one.name,
         "text": view.text,
         "model": view.model,
+        "title": models.short_title(view.model),
         "about": _model_line(view.model),
         "place": view.place,
         "head": view.head,
@@ -182,7 +167,7 @@ def _explore(site: Site) -> str:
         for one in site.recordings
     )
     return (
-        f"<h1>{html.escape(course.title)}</h1>"
+        f'<h1 class="unseen">{html.escape(course.title)}</h1>'
         f'<p class="introduction">{html.escape(course.introduction)}</p>{_choice(site, "explore")}'
         '<div class="explore"><div class="picture"></div><aside><div class="next" aria-live="polite"></div>'
         '<div class="switches" role="group" aria-label="What if …"></div><div class="heads"></div></aside></div>'
@@ -304,43 +289,26 @@ def _lesson(site: Site) -> str:
     )
 
 
-def _part(part: LessonPart, site: Site) -> str:
+def _part(part: CoursePart, site: Site) -> str:
+    """A part of the lesson; its title is a link where the site has what it opens."""
     address, title = _opens(part, site), html.escape(part.title)
-    named = (
-        f'<a href="{address}">{title} →</a>'
-        if address
-        else f"{title} <small>in the app: {html.escape(entry(part.page).title)}</small>"
-    )
-    asked = f"<p><b>Ask:</b> {html.escape(part.ask)}</p>" if part.ask else ""
-    answer = (
-        f"<details><summary>What to expect</summary><p>{html.escape(part.expect)}</p></details>"
-        if part.expect
-        else ""
-    )
+    named = f'<a href="{address}">{title} →</a>' if address else title
     look = f"<p><b>Look:</b> {html.escape(part.look)}</p>" if part.look else ""
-    return f"<h2>{named}</h2>{look}{asked}{answer}"
+    ask = f"<p><b>Ask:</b> {html.escape(part.ask)}</p>" if part.ask else ""
+    expect = ""
+    if part.expect:
+        said = html.escape(part.expect)
+        expect = f"<details><summary>What to expect</summary><p>{said}</p></details>"
+    return f"<h2>{named}</h2>{look}{ask}{expect}"
 
 
-def _opens(part: LessonPart, site: Site) -> str:
-    """Where the site shows what a part of the lesson looks at; "" where only the app does."""
-    page, at = _PLACES.get(part.page, (None, ""))
-    if page is None or page not in site.course.pages:
+def _opens(part: CoursePart, site: Site) -> str:
+    """The address of what a part opens; "" where the site has it not."""
+    if not part.page or part.page not in site.course.pages:
         return ""
-    if page == "worked":
-        return site.address(page, at=part.link.get("example", ""))
-    shown = _recording_of(part, site.recordings)
-    if shown is None:
+    shown = next((one for one in site.recordings if one.example.title == part.sentence), None)
+    if part.sentence and shown is None:
         return ""
-    change = "mask" if part.link.get("mask") else ""
-    return site.address(page, sentence=shown.name, change=change, at=at)
-
-
-def _recording_of(part: LessonPart, recordings: Sequence[Recording]) -> Recording | None:
-    """The recorded sentence of a part; the first one where the part names none."""
-    text = part.link.get("text")
-    fitting = (
-        one
-        for one in recordings
-        if text in (None, one.view.text) and part.link.get("model") in (None, one.view.model)
-    )
-    return next(fitting, None)
+    name = shown.name if shown else ""
+    change = part.change if shown and part.change in {one.name for one in shown.switches} else ""
+    return site.address(part.page, sentence=name, change=change, stage=part.stage, at=part.at)

@@ -85,12 +85,18 @@ def recording(
 ) -> Recording:
     """Runs a sentence unchanged and with each switch turned. A switch that the model refuses is left out.
 
-    examples: those whose words are shown beside their heads. Raises ValueError where the sentence cannot be
+    examples: those of which some may speak of the same run; their words are shown beside their heads. Raises ValueError where the sentence cannot be
     read, where the head or cell of the example is none of the run's, and where a run is too large.
     """
     trace = model.trace(example.view.text)
     view = _complete(example.view, trace)
-    runs = {UNCHANGED: _run(Run(trace, None, model), name, view, examples)}
+    named = (example.view.text, example.view.model)
+    spoken = [
+        replace(one, view=_complete(one.view, trace))
+        for one in examples
+        if one.look_for and (one.view.text, one.view.model) == named
+    ]
+    runs = {UNCHANGED: _run(Run(trace, None, model), name, view, spoken)}
     offered = []
     for switch in switches(model, example.without):
         try:
@@ -99,7 +105,7 @@ def recording(
             continue
         offered.append(switch)
         run = Run(changed, trace, model)
-        runs[switch.name] = _run(run, f"{name} {switch.name}", view, examples)
+        runs[switch.name] = _run(run, f"{name} {switch.name}", view, spoken)
     shared = _take_shared(runs[UNCHANGED])
     return Recording(name, replace(example, view=view), view, tuple(offered), runs, shared)
 
@@ -123,7 +129,7 @@ def _complete(view: View, trace: Trace) -> View:
     return replace(named, key=int(row.argmax()) if view.key < 0 else view.key)
 
 
-def _run(run: Run, name: str, view: View, examples: Sequence[SentenceExample]) -> Json:
+def _run(run: Run, name: str, view: View, spoken: Sequence[SentenceExample]) -> Json:
     """All that a picture and what stands beside it are drawn from."""
     trace, baseline = run.trace, run.baseline
     messages = run.messages(checked=True)
@@ -132,11 +138,11 @@ def _run(run: Run, name: str, view: View, examples: Sequence[SentenceExample]) -
             f"“{view.text[:60]}” in {view.model} has too many numbers for a page of a site. Take a shorter text "
             "or a smaller model."
         )
-    spoken = claims(view, baseline or trace, trace, trace.intervention, examples)
+    said = claims(view, baseline or trace, trace, trace.intervention, spoken)
     layers = [_whole(one) for one in messages]
     for message, place in zip(layers, run.places, strict=True):
         message["hero"] = asdict(hero(trace.find(place), trace, baseline))
-        message["claims"] = [asdict(claim) for claim in spoken]
+        message["claims"] = [asdict(claim) for claim in said]
     families = all_heads(trace, trace.intervention.ablated, has_maps=True)
     return {
         "run": name,

@@ -86,7 +86,7 @@ class View {
   /** Takes over the notebook's colours, and shows what the traits say. */
   dress() {
     this.heads ??= messageIn(this.model.get("_heads"));
-    this.theme.dress(this.heads.theme);
+    this.theme.dress(this.heads.theme, [this.bar]);
     this.showHeads();
     this.show();
   }

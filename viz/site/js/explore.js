@@ -15,6 +15,11 @@ export class SentencePage {
     this.select.onchange = () => this.open({ sentence: this.select.value });
   }
 
+  /** The stage that opens where a link names none. */
+  firstStage() {
+    return "weights";
+  }
+
   /** Opens what a link says: a sentence, what is chosen in it, and the switch that is turned. */
   async open(said) {
     const { sentences } = this.site.facts;
@@ -34,7 +39,7 @@ export class SentencePage {
       if (this.asked !== asked) return; // something else was opened meanwhile
       notice.hidden = true;
       Object.assign(this, { sentence, turned });
-      this.show(run, choice && choiceOf(run, choice));
+      this.show(run, choice && choiceOf(run, choice, this.firstStage));
     } catch (error) {
       notice.textContent = error.message;
       notice.hidden = false;
@@ -49,21 +54,20 @@ export class SentencePage {
 
 /** What a link says of a sentence, and what the sentence begins with. */
 function choiceIn(sentence, said) {
-  const choice = { stage: "weights", ...Object.fromEntries(CHOICE.map((name) => [name, said[name] ?? sentence[name]])) };
-  choice.stage ??= "weights";
+  const choice = Object.fromEntries(CHOICE.map((name) => [name, said[name] ?? sentence[name]]));
   for (const name of NUMBERS) choice[name] = Number.parseInt(choice[name], 10) || 0;
   return choice;
 }
 
-/** The choice in a run, whose layer must be there; the rest the explorer fits. */
-function choiceOf({ layers }, choice) {
+/** The choice in a run, or the nearest that it has. `first`: the stage where none is named. */
+function choiceOf({ layers }, choice, first) {
   const message = layers.find(({ layer }) => layer.name === choice.place) ?? layers[0];
   const { layer, stages } = message;
   const within = (number, count) => Math.min(Math.max(number, 0), count - 1);
   return {
     place: layer.name,
     head: within(choice.head, layer.heads),
-    stage: stages.some(({ name }) => name === choice.stage) ? choice.stage : "weights",
+    stage: stages.some(({ name }) => name === choice.stage) ? choice.stage : first(stages),
     query: within(choice.query, layer.queries),
     key: within(choice.key, layer.keys),
   };

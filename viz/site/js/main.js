@@ -77,7 +77,9 @@ function prefersDark() {
 function start() {
   const theme = sessionStorage.getItem(THEME);
   if (theme) document.documentElement.dataset.theme = theme;
-  once("katex", async () => styled(globalThis.katex, globalThis.attentionSite.parts.katexStyle));
+  const katex = styled(globalThis.katex, globalThis.attentionSite.parts.katexStyle);
+  once("katex", async () => katex); // the explorer finds it here
+  document.adoptedStyleSheets.push(katex.sheet);
   new Site(JSON.parse(document.getElementById("site").textContent));
 }
 

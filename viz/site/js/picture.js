@@ -3,6 +3,7 @@
 import { mount } from "../../notebook/js/main.js";
 import { Model } from "../../notebook/js/model.js";
 
+const NONE = { layers: [] };
 export const CHOICE = ["place", "head", "stage", "query", "key"];
 
 export class RunPicture {
@@ -20,6 +21,7 @@ export class RunPicture {
       _about: about,
       _run: isHero ? run.run : `${run.run} step by step`,
       _layers: { layers: isHero ? run.layers : run.layers.map((message) => ({ ...message, hero: undefined })) },
+      _layer: NONE,
       _heads: { ...run.heads, docked: isHero },
     };
     if (this.model) {

@@ -18,11 +18,15 @@ export class Walk extends SentencePage {
     this.part("on").onclick = () => this.go(this.steps.options[this.steps.selectedIndex + 1].value);
   }
 
+  firstStage([{ name }]) {
+    return name;
+  }
+
   show(run, choice) {
     this.shown = run;
     this.part("tokens").replaceChildren(...listed("", run.tokens), ...listed("Translation", run.targets));
     this.part("next").replaceChildren(...outcomeOf(run));
-    this.picture.show(run, choice, this.sentence.text);
+    this.picture.show(run, choice, this.sentence.title);
     this.tell(this.picture.choice);
     this.mark();
   }
