@@ -1,4 +1,5 @@
-"""Starts the app, opens a view of it, or writes a trace file, a profile, a report on results of papers or a site.
+"""Starts the app, opens a view of it, or writes a trace file, a profile, a report on results of papers or
+a site.
 
 Bad input gets a sentence, and exit code 2.
 
@@ -99,11 +100,13 @@ def _record_parser() -> argparse.ArgumentParser:
 def _site_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         f"{program()} site",
-        description="Writes pages that need no server and no network: examples with their runs, their walk, worked "
-        "examples, a glossary and a lesson. index.html opens from a disk, or from any file server.",
+        description="Writes pages that need no server and no network: examples with their runs, their walk, "
+        "worked examples, a glossary and a lesson. index.html opens from a disk, or from any file server.",
     )
     parser.add_argument("target", type=Path, help="a folder; with --lesson a file")
-    parser.add_argument("--course", type=Path, help="title, sentences, models and pages of your own")
+    parser.add_argument(
+        "--course", type=Path, help="title, sentences, models and pages of your own"
+    )
     parser.add_argument(
         "--lesson", action="store_true", help="one HTML file: the lesson, and what it opens"
     )

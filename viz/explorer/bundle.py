@@ -50,9 +50,7 @@ def katex() -> str:
 
 def katex_style() -> str:
     """KaTeX's style sheet with the fonts of our formulas in it, for a page that fetches nothing."""
-    return _FONT_RULE.sub(
-        _with_its_font, (KATEX / "katex.min.css").read_text(encoding="utf-8")
-    )
+    return _FONT_RULE.sub(_with_its_font, (KATEX / "katex.min.css").read_text(encoding="utf-8"))
 
 
 def _with_its_font(rule: re.Match[str]) -> str:

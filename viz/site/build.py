@@ -12,12 +12,10 @@ from model.loading.registry import load_model
 from viz.explorer import bundle
 from viz.explorer.packing import packed
 from viz.site.course import Course
-from viz.site.pages import Site, json_of, navigation, page_of
+from viz.site.pages import RecordedSite, filled, json_of, navigation, page_of
 from viz.site.recording import Recording, recording, slug
 
-_ROOM = Path(__file__).parent
-_PICKER = _ROOM.parent / "shell" / "head_picker" / "picker.html"
-_PARTS = ("title", "style", "name", "nav", "pages", "scripts")
+_PICKER = Path(__file__).parents[1] / "shell" / "head_picker" / "picker.html"
 
 Tell = Callable[[str], None]
 
@@ -27,9 +25,9 @@ def silent(sentence: str) -> None:
 
 
 def site_files(course: Course, tell: Tell = silent) -> Iterator[tuple[str, bytes]]:
-    """The files of a site, by their names in its folder. Raises ValueError where a sentence of the course cannot
-    be recorded."""
-    site = Site(course, tuple(_recordings(course, tell)), whole=False)
+    """The files of a site, by their names in its folder. Raises ValueError where a sentence of the course
+    cannot be recorded."""
+    site = RecordedSite(course, tuple(_recordings(course, tell)), whole=False)
     for name, content in _data(site.recordings).items():
         take = f"attentionSite.take({json_of(name)}, {json_of(content)});\n"
         yield f"data/{name}.js", take.encode()
@@ -45,23 +43,23 @@ def site_files(course: Course, tell: Tell = silent) -> Iterator[tuple[str, bytes
 
 def one_file(course: Course, tell: Tell = silent) -> bytes:
     """A site as one page. Raises as `site_files` does."""
-    site = Site(course, tuple(_recordings(course, tell)), whole=True)
+    site = RecordedSite(course, tuple(_recordings(course, tell)), whole=True)
     data = "".join(
         f'<script type="text/plain" id="data-{name}">{content}</script>'
         for name, content in _data(site.recordings).items()
     )
     facts = f'<script type="application/json" id="site">{json_of(site.facts())}</script>'
-    scripts = "".join(
-        f"<script>{_inline(text)}</script>" for text in (bundle.katex(), script())
-    )
+    scripts = "".join(f"<script>{_inline(text)}</script>" for text in (bundle.katex(), script()))
     style = f"<style>{bundle.bundled('site.css')}</style>"
     pages = "".join(page_of(name, site) for name in course.pages)
     return _page(site, pages, style, data + facts + scripts)
 
 
 def write_site(folder: Path, course: Course, tell: Tell = silent) -> dict[str, int]:
-    """Writes a site into a folder, which is made if it is not there; returns the bytes of each file. Raises
-    ValueError as `site_files` does, before anything is written, and where a file cannot be written."""
+    """Writes a site into a folder, which is made if it is not there; returns the bytes of each file.
+
+    Raises ValueError as `site_files` does, before anything is written, and where a file cannot be written.
+    """
     files = dict(site_files(course, tell))
     for name, content in files.items():
         _write(folder / name, content)
@@ -69,8 +67,8 @@ def write_site(folder: Path, course: Course, tell: Tell = silent) -> dict[str, i
 
 
 def write_lesson(file: Path, course: Course, tell: Tell = silent) -> int:
-    """Writes the lesson of a course, and what it opens, into one file; returns its bytes. Raises ValueError as
-    `write_site` does."""
+    """Writes the lesson of a course, and what it opens, into one file; returns its bytes. Raises ValueError
+    as `write_site` does."""
     content = one_file(course.alone, tell)
     _write(file, content)
     return len(content)
@@ -127,19 +125,15 @@ def _inline(script_text: str) -> str:
     return script_text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def _page(site: Site, pages: str, style: str, scripts: str) -> bytes:
+def _page(site: RecordedSite, pages: str, style: str, scripts: str) -> bytes:
     title = html.escape(site.course.title)
-    parts = {
-        "title": title,
-        "style": style,
-        "name": title,
-        "nav": navigation(site),
-        "pages": pages,
-        "scripts": scripts,
-    }
-    template = (_ROOM / "page.html").read_text(encoding="utf-8")
-    made = []
-    for name in _PARTS:
-        before, template = template.split(f"<!--{name}-->")
-        made += [before, parts[name]]
-    return "".join([*made, template]).encode("utf-8", "replace")
+    page = filled(
+        "page.html",
+        title=title,
+        style=style,
+        name=title,
+        nav=navigation(site),
+        pages=pages,
+        scripts=scripts,
+    )
+    return page.encode("utf-8", "replace")

@@ -1,5 +1,5 @@
-"""What a site shows: its title, pages, sentences and lesson, as a teacher's course.toml says it. All texts are
-plain: whatever stands in them is shown, and nothing of it is run."""
+"""What a site shows: its title, pages, sentences and lesson, as a teacher's course.toml says it. All texts
+are plain: whatever stands in them is shown, and nothing of it is run."""
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +21,8 @@ _SENTENCES = 60  # of a site
 
 @dataclass(frozen=True)
 class CoursePart:
-    """One part of a lesson, and what it opens: a page, and there a sentence (by its title), a change, a stage,
-    or a part of the page. "" where nothing is named."""
+    """One part of a lesson, and what it opens: a page, and there a sentence (by its title), a change, a
+    stage, or a part of the page. "" where nothing is named."""
 
     minutes: int
     title: str
@@ -100,8 +100,8 @@ def course_of(content: Mapping[str, Any]) -> Course:
 
 
 def _sentence(table: "_Table", model: str) -> SentenceExample:
-    """A sentence. Where it names no head, its place is "", and without a cell that is (-1, -1): they are chosen
-    when it has run."""
+    """A sentence. Where it names no head, its place is "", and without a cell that is (-1, -1): they are
+    chosen when it has run."""
     text = table.text("text")
     place, head = table.pair("head", ("", 0), (str, int))
     query, key = table.pair("cell", (-1, -1), (int, int))
@@ -183,7 +183,9 @@ class _Table:
         read: int = self._read(entry, None, fits, "a number from 1 to 600")
         return read
 
-    def pair(self, entry: str, default: tuple[Any, Any], kinds: tuple[type, type]) -> tuple[Any, Any]:
+    def pair(
+        self, entry: str, default: tuple[Any, Any], kinds: tuple[type, type]
+    ) -> tuple[Any, Any]:
         def fits(value: object) -> bool:
             listed = isinstance(value, list | tuple) and len(value) == 2
             return listed and all(type(one) is kind for one, kind in zip(value, kinds, strict=True))

@@ -1,10 +1,12 @@
 """The pages of a site as HTML. Every text of a course, a model or a sentence is escaped."""
 
-import html
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from html import escape
 from itertools import accumulate, groupby
+from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
@@ -24,6 +26,7 @@ from viz.views.glossary.miniatures import picture
 from viz.views.worked.by_hand import PRINTED, printed_table
 from viz.views.worked.choice import TOPICS
 
+_ROOM = Path(__file__).parent
 FILES: Mapping[PageName, str] = {
     "explore": "index.html",
     "walk": "walk.html",
@@ -38,8 +41,10 @@ TITLES: Mapping[PageName, str] = {
     "glossary": "Glossary",
     "lesson": "Lesson",
 }
+
+
 @dataclass(frozen=True)
-class Site:
+class RecordedSite:
     """What pages are made of. whole: whether they all stand in one file."""
 
     course: Course
@@ -58,14 +63,14 @@ class Site:
         if self.whole:
             said = {"page": page} | said
         search = f"#{urlencode(said)}" if said else ""
-        return html.escape(search if self.whole else self.files[page] + search)
+        return escape(search if self.whole else self.files[page] + search)
 
     def facts(self) -> Json:
         """What the pages' script knows before it reads any data."""
         return {"sentences": [_facts(one) for one in self.recordings]}
 
 
-def navigation(site: Site) -> str:
+def navigation(site: RecordedSite) -> str:
     """Links to all pages."""
     return "".join(
         f'<a href="{site.address(name)}" data-to="{name}">{TITLES[name]}</a>'
@@ -73,9 +78,9 @@ def navigation(site: Site) -> str:
     )
 
 
-def page_of(name: PageName, site: Site) -> str:
+def page_of(name: PageName, site: RecordedSite) -> str:
     """One page, from its heading to its end."""
-    makers: dict[PageName, Callable[[Site], str]] = {
+    makers: dict[PageName, Callable[[RecordedSite], str]] = {
         "explore": _explore,
         "walk": _walk,
         "worked": _worked,
@@ -83,6 +88,13 @@ def page_of(name: PageName, site: Site) -> str:
         "lesson": _lesson,
     }
     return f'<main data-page="{name}" hidden>{makers[name](site)}</main>'
+
+
+def filled(template: str, **parts: str) -> str:
+    """A template of this folder with its parts, which are HTML; nothing in a part is taken for another one's
+    place."""
+    text = (_ROOM / template).read_text(encoding="utf-8")
+    return re.sub(r"<!--(\w+)-->", lambda place: parts[place[1]], text)
 
 
 def json_of(facts: object) -> str:
@@ -139,12 +151,12 @@ def _model_line(name: str) -> str:
     return f"{found.short_title} is good for {found.good_for}"
 
 
-def _choice(site: Site, page: PageName) -> str:
+def _choice(site: RecordedSite, page: PageName) -> str:
     """The list of sentences, by model."""
     groups = "".join(
-        f'<optgroup label="{html.escape(models.short_title(model))}">'
+        f'<optgroup label="{escape(models.short_title(model))}">'
         + "".join(
-            f'<option value="{one.name}">{html.escape(f"{one.example.title}: {one.view.text}")}</option>'
+            f'<option value="{one.name}">{escape(f"{one.example.title}: {one.view.text}")}</option>'
             for one in listed
         )
         + "</optgroup>"
@@ -157,47 +169,35 @@ def _choice(site: Site, page: PageName) -> str:
     )
 
 
-def _explore(site: Site) -> str:
+def _explore(site: RecordedSite) -> str:
     course = site.course
     cards = "".join(
         f'<a class="card" href="{site.address("explore", sentence=one.name)}">'
-        f"<strong>{html.escape(one.example.title)}</strong>"
-        f"<span>{html.escape(one.view.text)}</span>"
-        f"<small>{html.escape(models.short_title(one.view.model))}</small></a>"
+        f"<strong>{escape(one.example.title)}</strong>"
+        f"<span>{escape(one.view.text)}</span>"
+        f"<small>{escape(models.short_title(one.view.model))}</small></a>"
         for one in site.recordings
     )
-    return (
-        f'<h1 class="unseen">{html.escape(course.title)}</h1>'
-        f'<p class="introduction">{html.escape(course.introduction)}</p>{_choice(site, "explore")}'
-        '<div class="explore"><div class="picture"></div><aside><div class="next" aria-live="polite"></div>'
-        '<div class="switches" role="group" aria-label="What if …"></div><div class="heads"></div></aside></div>'
-        '<p class="about quiet"></p>'
-        f'<section class="all"><h2>Sentences</h2><div class="cards">{cards}</div></section>'
+    return filled(
+        "explore.html",
+        title=escape(course.title),
+        introduction=escape(course.introduction),
+        choice=_choice(site, "explore"),
+        cards=cards,
     )
 
 
-def _walk(site: Site) -> str:
-    return (
-        f"<h1>One sentence, step by step</h1>{_choice(site, 'walk')}"
-        '<section id="walk-tokens"><h2>Tokens</h2><p>The model reads pieces of text, each by its number. A dot is '
-        'a space.</p><div class="tokens"></div></section>'
-        '<section id="walk-layer"><h2>Through a layer</h2><p>From the vectors that enter to the scores, the weights '
-        "and what the heads write. Choose a cell, and its formula is filled with its numbers.</p>"
-        '<div class="stepper"><button type="button" class="back">← Back</button>'
-        '<select class="steps" aria-label="Step"></select>'
-        '<button type="button" class="on">Next →</button></div><div class="picture"></div></section>'
-        '<section id="walk-next"><h2>Prediction</h2><p>After the last layer each token of the vocabulary has a '
-        'probability to come next.</p><div class="next"></div></section>'
-    )
+def _walk(site: RecordedSite) -> str:
+    return filled("walk.html", choice=_choice(site, "walk"))
 
 
-def _worked(site: Site) -> str:
+def _worked(site: RecordedSite) -> str:
     made = [
-        "<h1>Worked examples</h1><p class='introduction'>Every calculation, step by step. In the app the numbers "
-        f"can be changed.</p>{PRINTED}"
+        '<h1>Worked examples</h1><p class="introduction">Every calculation, step by step. In the app the '
+        f"numbers can be changed.</p>{PRINTED}"
     ]
     for topic, title in TOPICS.items():
-        made.append(f"<h2>{html.escape(title)}</h2>")
+        made.append(f"<h2>{escape(title)}</h2>")
         made += [_example(one) for one in examples() if one.section == topic]
     return "".join(made)
 
@@ -205,26 +205,27 @@ def _worked(site: Site) -> str:
 def _example(example: Example) -> str:
     steps = "".join(map(_step, example.steps))
     return (
-        f'<details class="worked" id="worked-{example.name}"><summary>{html.escape(example.title)}</summary>'
-        f"<p>{html.escape(example.idea)}</p><ol>{steps}</ol></details>"
+        f'<details class="worked" id="worked-{example.name}"><summary>{escape(example.title)}</summary>'
+        f"<p>{escape(example.idea)}</p><ol>{steps}</ol></details>"
     )
 
 
 def _step(step: Step) -> str:
     """A step: its formula, its result, the same with numbers, and what the notes print."""
     printed = printed_table(step).removeprefix(PRINTED)
-    remark = "" if step.comment is None else f"<p>{html.escape(step.comment)}</p>"
-    filled = "" if step.numbers is None else _latex(step.numbers)
+    remark = "" if step.comment is None else f"<p>{escape(step.comment)}</p>"
+    with_numbers = "" if step.numbers is None else _latex(step.numbers)
     notes = ""
     if step.notes is not None:
         same = "The notes give the same result." if step.agrees else step.notes.erratum or ""
         quoted = f"{step.notes.source}: “{step.notes.quotation}”"
-        notes = f"<p>{html.escape(same)}</p>{printed}<p class='quiet'>{html.escape(quoted)}</p>"
-    return f"<li><h3>{html.escape(step.title)}</h3>{_latex(step.formula)}{_table(step)}{filled}{remark}{notes}</li>"
+        notes = f"<p>{escape(same)}</p>{printed}<p class='quiet'>{escape(quoted)}</p>"
+    result = _latex(step.formula) + _table(step) + with_numbers
+    return f"<li><h3>{escape(step.title)}</h3>{result}{remark}{notes}</li>"
 
 
 def _latex(formula: str) -> str:
-    return f'<div class="latex">{html.escape(formula)}</div>'
+    return f'<div class="latex">{escape(formula)}</div>'
 
 
 def _table(step: Step) -> str:
@@ -239,22 +240,22 @@ def _table(step: Step) -> str:
     def cell(at: tuple[int, int]) -> str:
         kind = ' class="blocked"' if blocked[at] else ' class="less"' if values[at] < 0 else ""
         share = abs(values[at]) / largest
-        return f'<td{kind} style="--share:{share:.2f}">{html.escape(written[at[0]][at[1]])}</td>'
+        return f'<td{kind} style="--share:{share:.2f}">{escape(written[at[0]][at[1]])}</td>'
 
     body = "".join(
-        f'<tr><th scope="row">{html.escape(label)}</th>'
+        f'<tr><th scope="row">{escape(label)}</th>'
         + "".join(cell((row, column)) for column in range(values.shape[1]))
         + "</tr>"
         for row, label in enumerate(rows)
     )
-    head = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in columns)
+    head = "".join(f'<th scope="col">{escape(label)}</th>' for label in columns)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(step.title)}">'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(step.title)}">'
         f'<table class="result" style="--hue:{hue}"><tr><td></td>{head}</tr>{body}</table></div>'
     )
 
 
-def _glossary(site: Site) -> str:
+def _glossary(site: RecordedSite) -> str:
     terms = "".join(_term(one, site) for one in TERMS)
     return (
         "<h1>Glossary</h1><p class='choice'><label for='words'>Search</label>"
@@ -263,46 +264,49 @@ def _glossary(site: Site) -> str:
     )
 
 
-def _term(term: Term, site: Site) -> str:
-    also = f" ({html.escape(', '.join(term.also))})" if term.also else ""
+def _term(term: Term, site: RecordedSite) -> str:
+    also = f" ({escape(', '.join(term.also))})" if term.also else ""
     leads = ""
     if term.example and "worked" in site.course.pages:
         title = {one.name: one.title for one in examples()}[term.example]
-        leads = f'<a href="{site.address("worked", at=term.example)}">By hand: {html.escape(title)} →</a>'
+        leads = (
+            f'<a href="{site.address("worked", at=term.example)}">By hand: {escape(title)} →</a>'
+        )
     return (
         f'<div class="term" id="glossary-{slug(term.name)}"><div class="picture">{picture(term)}</div>'
-        f"<p><b>{html.escape(term.name)}</b>{also}<br>{html.escape(term.meaning)}</p>"
+        f"<p><b>{escape(term.name)}</b>{also}<br>{escape(term.meaning)}</p>"
         f'<p class="leads">{leads}</p></div>'
     )
 
 
-def _lesson(site: Site) -> str:
+def _lesson(site: RecordedSite) -> str:
     course = site.course
     ends = list(accumulate(part.minutes for part in course.lesson))
+    minutes = sum(part.minutes for part in course.lesson)
     rows = "".join(
         f'<li><p class="minutes">{end - part.minutes}–{end} min</p><div>{_part(part, site)}</div></li>'
         for part, end in zip(course.lesson, ends, strict=True)
     )
     return (
-        f"<h1>A lesson of {ends[-1]} minutes</h1><p class='introduction'>Each part has something to look at, a "
-        f"question, and what is a good answer.</p><ol class='lesson'>{rows}</ol>"
+        f'<h1>A lesson of {minutes} minutes</h1><p class="introduction">Each part has something to look at, '
+        f'a question, and what is a good answer.</p><ol class="lesson">{rows}</ol>'
     )
 
 
-def _part(part: CoursePart, site: Site) -> str:
+def _part(part: CoursePart, site: RecordedSite) -> str:
     """A part of the lesson; its title is a link where the site has what it opens."""
-    address, title = _opens(part, site), html.escape(part.title)
+    address, title = _opens(part, site), escape(part.title)
     named = f'<a href="{address}">{title} →</a>' if address else title
-    look = f"<p><b>Look:</b> {html.escape(part.look)}</p>" if part.look else ""
-    ask = f"<p><b>Ask:</b> {html.escape(part.ask)}</p>" if part.ask else ""
+    look = f"<p><b>Look:</b> {escape(part.look)}</p>" if part.look else ""
+    ask = f"<p><b>Ask:</b> {escape(part.ask)}</p>" if part.ask else ""
     expect = ""
     if part.expect:
-        said = html.escape(part.expect)
+        said = escape(part.expect)
         expect = f"<details><summary>What to expect</summary><p>{said}</p></details>"
     return f"<h2>{named}</h2>{look}{ask}{expect}"
 
 
-def _opens(part: CoursePart, site: Site) -> str:
+def _opens(part: CoursePart, site: RecordedSite) -> str:
     """The address of what a part opens; "" where the site has it not."""
     if not part.page or part.page not in site.course.pages:
         return ""

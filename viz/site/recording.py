@@ -1,5 +1,5 @@
-"""A sentence as the site has it: its run, and the run with each switch turned, as the messages that the explorer
-draws from. They are those of the app, layer for layer.
+"""A sentence as the site has it: its run, and the run with each switch turned, as the messages that the
+explorer draws from. They are those of the app, layer for layer.
 
 A run is what the picture asks for (js/runs.js): `messageOf(text, intervention)` gives one from these records.
 """
@@ -45,8 +45,8 @@ class SiteSwitch:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A sentence with its runs. view: complete, with a head and a cell that exist. runs: by the switch that is
-    turned; UNCHANGED for none. shared: arrays that all runs of the model have, by name."""
+    """A sentence with its runs. view: complete, with a head and a cell that exist. runs: by the switch that
+    is turned; UNCHANGED for none. shared: arrays that all runs of the model have, by name."""
 
     name: str
     example: SentenceExample
@@ -59,7 +59,9 @@ class Recording:
 def slug(text: str, used: Sequence[str] = ()) -> str:
     """A name for files and links: letters of ASCII, digits and "-". Another one than those that are used."""
     made = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "sentence"
-    count = next(n for n in range(1, len(used) + 2) if (made if n == 1 else f"{made}-{n}") not in used)
+    count = next(
+        n for n in range(1, len(used) + 2) if (made if n == 1 else f"{made}-{n}") not in used
+    )
     return made if count == 1 else f"{made}-{count}"
 
 
@@ -85,8 +87,9 @@ def recording(
 ) -> Recording:
     """Runs a sentence unchanged and with each switch turned. A switch that the model refuses is left out.
 
-    examples: those of which some may speak of the same run; their words are shown beside their heads. Raises ValueError where the sentence cannot be
-    read, where the head or cell of the example is none of the run's, and where a run is too large.
+    examples: those of which some may speak of the same run; their words are shown beside their heads.
+    Raises ValueError where the sentence cannot be read, where the head or cell of the example is none of the
+    run's, and where a run is too large.
     """
     trace = model.trace(example.view.text)
     view = _complete(example.view, trace)
@@ -135,8 +138,8 @@ def _run(run: Run, name: str, view: View, spoken: Sequence[SentenceExample]) -> 
     messages = run.messages(checked=True)
     if not messages:
         raise ValueError(
-            f"“{view.text[:60]}” in {view.model} has too many numbers for a page of a site. Take a shorter text "
-            "or a smaller model."
+            f"“{view.text[:60]}” in {view.model} has too many numbers for a page of a site. "
+            "Take a shorter text or a smaller model."
         )
     said = claims(view, baseline or trace, trace, trace.intervention, spoken)
     layers = [_whole(one) for one in messages]
@@ -165,8 +168,8 @@ def _whole(message: Json) -> Json:
 
 
 def _outcome(run: Run) -> Json:
-    """The likeliest next tokens and the loss, with those of the unchanged run; of an encoder how far its vector
-    of the sentence has moved."""
+    """The likeliest next tokens and the loss, with those of the unchanged run; of an encoder how far its
+    vector of the sentence has moved."""
     trace, baseline, model = run.trace, run.baseline, run.model
     after = trace.prediction
     if after is None or model is None:

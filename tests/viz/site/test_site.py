@@ -1,4 +1,4 @@
-"""The site: its runs are the model's own, its pages ask for nothing, and what a course says is shown, not run."""
+"""The site: its runs are the model's own, its pages ask for nothing, what a course says is shown, not run."""
 
 import base64
 import gzip
@@ -294,7 +294,7 @@ def test_a_course_that_is_none_is_refused_with_a_sentence(
 def test_a_head_or_cell_that_a_sentence_has_not_is_refused() -> None:
     for wrong in ({"head": ["decoder.1.self", 8]}, {"cell": [40, 0]}, {"cell": [1, 40]}):
         course = course_of({"sentence": [{"text": "The cat sat", **wrong}]})
-        with pytest.raises(ValueError, match="has (head|query|key) 0 to"):
+        with pytest.raises(ValueError, match=r"has (head|query|key) 0 to"):
             dict(site_files(course))
 
 

@@ -55,8 +55,8 @@ def hero(
     opens: bool = False,
     ways: Mapping[str, str] = MappingProxyType({}),
 ) -> Hero:
-    """What the explorer shows beside a layer of a run. baseline: the unchanged run, where this one is changed.
-    The others: as `Hero` has them."""
+    """What the explorer shows beside a layer of a run. baseline: the unchanged run, where this one is
+    changed. The others: as `Hero` has them."""
     tokens = tuple(token_label(token.text) for token in trace.tokens)
     words = ", ".join(part.words for part in parts(trace.intervention, tokens))
     runs: dict[RunName, Trace | None] = {"before": baseline, "after": trace}
@@ -142,7 +142,7 @@ def _vectors(look: Look) -> None:
 
 
 def cosine(before: Trace, after: Trace) -> str:
-    """Of the vectors of the sentence in two runs of an encoder, the means of its last states; as it is printed."""
+    """Of the vectors of the sentence in two runs of an encoder, the means of its last states; as printed."""
     old, new = (run.residual["encoder"][-1].mean(0, dtype=np.float64) for run in (before, after))
     return signed(f"{float(old @ new / (np.linalg.norm(old) * np.linalg.norm(new))):.3f}")
 
