@@ -19,8 +19,6 @@ from typing import Any
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode, ValidationError, read
 
-from viz.explorer import bundle
-
 STATES = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
 FIGURE = "application/vnd.plotly.v1+json"
@@ -42,6 +40,8 @@ class OfflineExporter(HTMLExporter):
     export_from_notebook = "HTML, widgets alive offline"  # in JupyterLab's menu
 
     def __init__(self, **given: Any) -> None:
+        from viz.explorer import bundle  # the menu of exports does not wait for it
+
         program = bundle.alone("offline.js").encode()
         address = f"data:text/javascript;base64,{base64.b64encode(program).decode()}"
         own = dict.fromkeys(_FETCHED, "") | {"widget_renderer_url": address, "embed_images": True}

@@ -22,9 +22,9 @@ from viz.notation.numbers import fixed
 from viz.notebook.run import Run
 from viz.questions.claims import claims
 from viz.state.intervention_words import masks_for
-from viz.state.link import View
+from viz.state.link import Detail, View
 from viz.state.presets import SentenceExample
-from viz.views.home.outcome import LABEL, LISTED, cosine, hero
+from viz.views.home.outcome import DECIMALS, LABEL, LISTED, cosine, hero
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -144,7 +144,10 @@ def _run(run: Run, name: str, view: View, spoken: Sequence[SentenceExample]) -> 
     said = claims(view, baseline or trace, trace, trace.intervention, spoken)
     layers = [_whole(one) for one in messages]
     for message, place in zip(layers, run.places, strict=True):
-        message["hero"] = asdict(hero(trace.find(place), trace, baseline))
+        message["heroes"] = {
+            detail: asdict(hero(trace.find(place), trace, baseline, detail=detail))
+            for detail in DECIMALS
+        }
         message["claims"] = [asdict(claim) for claim in said]
     families = all_heads(trace, trace.intervention.ablated, has_maps=True)
     return {
@@ -153,7 +156,7 @@ def _run(run: Run, name: str, view: View, spoken: Sequence[SentenceExample]) -> 
         "heads": {"run": name, "docked": True, "families": families, "theme": THEME},
         "tokens": [[token_label(token.text), token.id] for token in trace.tokens],
         "targets": [[token_label(token.text), token.id] for token in trace.target_tokens],
-        "outcome": _outcome(run),
+        "outcome": {detail: _outcome(run, detail) for detail in DECIMALS},
     }
 
 
@@ -167,14 +170,14 @@ def _whole(message: Json) -> Json:
     return message | {"layer": layer | {"around": groups}, "stages": stages}
 
 
-def _outcome(run: Run) -> Json:
+def _outcome(run: Run, detail: Detail) -> Json:
     """The likeliest next tokens and the loss, with those of the unchanged run; of an encoder how far its
     vector of the sentence has moved."""
     trace, baseline, model = run.trace, run.baseline, run.model
     after = trace.prediction
     if after is None or model is None:
         return {"cosine": None if baseline is None else cosine(baseline, trace)}
-    beside = hero(trace.attention[-1], trace, baseline)
+    beside = hero(trace.attention[-1], trace, baseline, detail=detail)
     before = None if baseline is None else baseline.prediction
     likely = expectation((before or after).after(-1), after.after(-1), LISTED)
     tokens = [token_label(token.text, LABEL) for token in model.tokenizer.named(likely.ids)]

@@ -123,9 +123,9 @@ def test_what_stands_beside_a_run_is_of_that_run(site: Path, traces: dict[str, T
         logits = trace.prediction.after(-1).astype(np.float64)  # type: ignore[union-attr]
         shares = np.exp(logits - logits.max())
         shares /= shares.sum()
-        likeliest = max(row["after"] for row in run["outcome"]["rows"])
+        likeliest = max(row["after"] for row in run["outcome"]["full"]["rows"])
         assert likeliest == pytest.approx(shares.max(), rel=1e-5)
-        assert run["outcome"]["changed"] == bool(name)
+        assert run["outcome"]["full"]["changed"] == bool(name)
 
 
 def test_the_weights_that_all_sentences_share_are_the_models(site: Path) -> None:

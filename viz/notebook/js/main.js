@@ -74,7 +74,7 @@ class View {
       detail: (detail) => this.model.set("detail", detail),
     });
     this.picker.trigger = (name) => name === "opened" && this.askForMaps();
-    for (const name of [...REPORTED, "place", "detail", ...Object.keys(this.blocks)]) this.listen(name, () => this.showSoon());
+    for (const name of [...REPORTED, "place", ...Object.keys(this.blocks)]) this.listen(name, () => this.showSoon());
     this.listen("_heads", () => this.showHeads());
   }
 
@@ -124,8 +124,7 @@ class View {
     if (differ(selection, this.selection)) this.revision += 1;
     this.selection = selection;
     const run = model.get("_run");
-    const hero = message.hero && { ...message.hero, detail: model.get("detail") ?? message.hero.detail };
-    explorer.receive({ ...message, hero, run, mount: this.mount, assets: ASSETS, selection, revision: this.revision });
+    explorer.receive({ ...message, run, mount: this.mount, assets: ASSETS, selection, revision: this.revision });
   }
 
   read() {

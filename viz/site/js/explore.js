@@ -22,6 +22,7 @@ export class SentencePage {
 
   /** Opens what a link says: a sentence, what is chosen in it, and the switch that is turned. */
   async open(said) {
+    this.picture.choose(said.detail);
     const { sentences } = this.site.facts;
     const sentence = sentences.find(({ name }) => name === said.sentence) ?? sentences[0];
     const turned = sentence.switches.find(({ name }) => name === said.change)?.name ?? "";
@@ -73,6 +74,7 @@ function choiceOf({ layers }, choice, first) {
   };
 }
 
+/** The screen of the main job. */
 export class Explore extends SentencePage {
   constructor(page, site) {
     super(page, site);
@@ -83,9 +85,16 @@ export class Explore extends SentencePage {
 
   show(run, choice) {
     this.part("about").textContent = this.sentence.about;
-    this.part("next").replaceChildren(...outcomeOf(run));
     this.switches.show(this.sentence.switches, this.turned);
+    this.shown = run;
     this.picture.show(run, choice);
     this.tell(this.picture.choice);
+  }
+
+  /** Writes the address, and what comes of the run with as many decimals as the picture has. */
+  tell(choice) {
+    const { detail } = this.picture;
+    this.part("next").replaceChildren(...outcomeOf(this.shown, detail));
+    super.tell({ ...choice, detail: detail === "full" ? detail : "" });
   }
 }

@@ -24,9 +24,8 @@ class Site {
     this.follow();
   }
 
-  /** Opens what the address says, unless this page wrote it. */
+  /** Opens what the address says. */
   follow() {
-    if (this.written !== undefined && location.hash === this.written) return;
     const said = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
     const shown = this.pages.find(({ dataset }) => dataset.page === said.page) ?? this.pages[0];
     for (const page of this.pages) page.hidden = page !== shown;
@@ -55,7 +54,6 @@ class Site {
       return `#${new URLSearchParams([...named, ...said])}`;
     };
     history.replaceState(null, "", search(page));
-    this.written = location.hash;
     for (const link of document.querySelectorAll("nav a[data-to]")) {
       if (CARRIED.has(link.dataset.to)) link.hash = search(link.dataset.to);
     }

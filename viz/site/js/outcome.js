@@ -4,7 +4,9 @@ import { element, span } from "../../explorer/js/elements.js";
 
 const LOSS = "The mean of −ln p over the sentence's own tokens, in nats: 0 where each is certain.";
 
-export function outcomeOf({ outcome }) {
+/** `detail`: "simple" or "full". */
+export function outcomeOf(run, detail) {
+  const outcome = run.outcome[detail];
   if (!outcome.rows) return vectorOf(outcome);
   const { last, rows, changed, loss } = outcome;
   const caption = element("caption", {}, "Next after ", element("code", {}, last));

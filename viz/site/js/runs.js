@@ -43,7 +43,8 @@ export class RecordedRuns {
   }
 
   /** The run of a text: { run, layers, heads, tokens, targets, outcome }. `layers` are messages as
-   *  viz/explorer/message.py makes them, with `hero` and `claims`; `heads` what the picker of heads takes.
+   *  viz/explorer/message.py makes them, with `claims` and a hero for each detail (`heroes`); `heads` is what the picker
+   *  of heads takes.
    *  `intervention`: {} or one of those of the text's switches. Rejects where it was not recorded. */
   async messageOf(text, intervention, model) {
     const asked = JSON.stringify(intervention);

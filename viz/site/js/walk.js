@@ -25,7 +25,7 @@ export class Walk extends SentencePage {
   show(run, choice) {
     this.shown = run;
     this.part("tokens").replaceChildren(...listed("", run.tokens), ...listed("Translation", run.targets));
-    this.part("next").replaceChildren(...outcomeOf(run));
+    this.part("next").replaceChildren(...outcomeOf(run, "full"));
     this.picture.show(run, choice, this.sentence.title);
     this.tell(this.picture.choice);
     this.mark();
