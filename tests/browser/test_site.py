@@ -1,6 +1,7 @@
 """The site in a browser, from a disk and without a network: all that is chosen on its pages, and nothing
 asked of anybody."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -83,7 +84,7 @@ def test_heads_layers_stages_and_cells_are_chosen(open_site: Callable[..., Page]
     page.get_by_test_id("decoder.0.self-2").click()
     shows(page, head=2)
     expect(page.get_by_test_id("headline")).to_contain_text("·to")
-    assert "place=decoder.0.self&head=2" in page.url
+    expect(page).to_have_url(re.compile("place=decoder.0.self&head=2"))
     page.get_by_test_id("stage-scores").click()
     shows(page, stage="scores")
     figure = picture(page).get_by_test_id("figure")
@@ -92,11 +93,12 @@ def test_heads_layers_stages_and_cells_are_chosen(open_site: Callable[..., Page]
     shows(page, query=11, key=1)
     page.get_by_test_id("stage-weights").click()
     shows(page, stage="weights")
-    frame = page.locator(".marks rect").first.bounding_box()  # around the chosen row
-    assert frame is not None
-    cell = frame["height"]
-    page.mouse.click(frame["x"] + 4.5 * cell, frame["y"] + 1.5 * cell)
+    chosen = page.locator("[data-mark=cell]").bounding_box()
+    assert chosen is not None
+    side = chosen["width"]  # a little more than that of a cell
+    page.mouse.click(chosen["x"] + 3.4 * side, chosen["y"] + 1.4 * side)
     shows(page, query=12, key=4)
+    expect(page).to_have_url(re.compile("query=12&key=4"))  # a moment later
     page.reload()
     shows(page, head=2, stage="weights", query=12, key=4)
 
@@ -118,7 +120,7 @@ def test_each_switch_shows_its_recorded_run(open_site: Callable[..., Page]) -> N
         expect(page.locator(".switch[aria-checked=false]")).to_have_count(1)
     page.get_by_test_id("undo").click()
     expect(page.locator("p.outcome")).to_contain_text("Loss per token 4.25 nats")
-    assert "change" not in page.url
+    expect(page).not_to_have_url(re.compile("change="))
 
 
 def test_full_detail_has_the_check_and_another_sentence_another_model(
@@ -129,7 +131,7 @@ def test_full_detail_has_the_check_and_another_sentence_another_model(
     page.get_by_test_id("detail-full").click()
     expect(page.get_by_test_id("check")).to_contain_text("equals the model's own output")
     expect(page.locator("table.outcome td").nth(1)).to_have_text("0.980")
-    assert "detail=full" in page.url
+    expect(page).to_have_url(re.compile("detail=full"))
     expect(page.get_by_test_id("check")).to_contain_text("over the whole run")
     expect(page.get_by_test_id("formula").locator(".katex").first).to_be_visible()
     page.get_by_label("Sentence").select_option("words-that-change-places")

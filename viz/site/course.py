@@ -170,9 +170,10 @@ class _Table:
         return read
 
     def texts(self, entry: str) -> tuple[str, ...]:
-        def fits(value: object) -> bool:
-            listed = isinstance(value, list | tuple) and len(value) > 0
-            return listed and all(isinstance(one, str) for one in value)
+        def fits(value: Any) -> bool:
+            if not isinstance(value, list | tuple) or not value:
+                return False
+            return all(isinstance(one, str) for one in value)
 
         return tuple(self._read(entry, None, fits, "a list of texts"))
 
@@ -186,9 +187,10 @@ class _Table:
     def pair(
         self, entry: str, default: tuple[Any, Any], kinds: tuple[type, type]
     ) -> tuple[Any, Any]:
-        def fits(value: object) -> bool:
-            listed = isinstance(value, list | tuple) and len(value) == 2
-            return listed and all(type(one) is kind for one, kind in zip(value, kinds, strict=True))
+        def fits(value: Any) -> bool:
+            if not isinstance(value, list | tuple) or len(value) != 2:
+                return False
+            return all(type(one) is kind for one, kind in zip(value, kinds, strict=True))
 
         first, second = self._read(entry, default, fits, "a pair")
         return first, second
