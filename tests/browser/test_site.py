@@ -130,7 +130,7 @@ def test_full_detail_has_the_check_and_another_sentence_another_model(
     picture(page)
     page.get_by_test_id("detail-full").click()
     expect(page.get_by_test_id("check")).to_contain_text("equals the model's own output")
-    expect(page.locator("table.outcome td").nth(1)).to_have_text("0.980")
+    expect(page.locator("table.outcome td").nth(1)).to_have_text("0.977")
     expect(page).to_have_url(re.compile("detail=full"))
     expect(page.get_by_test_id("check")).to_contain_text("over the whole run")
     expect(page.get_by_test_id("formula").locator(".katex").first).to_be_visible()
