@@ -4,6 +4,7 @@
 # make unit     the tests that need no browser
 # make browser  the tests that drive a real Chromium
 # make wheel    build the wheel into dist/
+# make site     build the site without a server into build/site, and its lesson in one file beside it
 # make bench    measure speed, memory and page weight beside other tools (25 minutes on a quiet machine)
 # make screens  take pictures of every page into docs/screens
 # make accessibility  try every page with axe-core and write docs/accessibility.md
@@ -21,6 +22,7 @@
 # LOCK_OPTIONS  of make lock: --upgrade, or --upgrade-package NAME; without, each version stays that still fits
 # CHROMIUM      path of a Chromium or Chrome that is not on PATH
 # WORKERS       processes for the tests that need no browser; BROWSERS for the others
+# COURSE        of make site: a course.toml of your own
 # INPUTS        of make fuzz
 # PARTS         of make bench: recording, patching, score, many, profiling, engines, sessions, weight, notebook, installing, clicks, page_switch, long_texts, corpus, real_model, play, classroom, bounds, soak, cluster, cluster_soak; all if empty
 # SOAK_SECONDS  of the parts soak and cluster_soak (600)
@@ -28,7 +30,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test lint unit weights browser browser-cluster wheel wheel-check bench screens accessibility lock fuzz format bundle clean chromium npm
+.PHONY: run test lint unit weights browser browser-cluster wheel wheel-check site bench screens accessibility lock fuzz format bundle clean chromium npm
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -92,6 +94,11 @@ wheel: | $(BIN)/pip
 
 wheel-check: .venv/.installed-dev
 	$(BIN)/python -m tools.try_wheel $(PIP_OPTIONS)
+
+# COURSE: a course.toml of one's own. Ten seconds; the tests build it too (tests/viz/site).
+site: .venv/.installed-run
+	$(BIN)/python -m viz.command site build/site $(COURSE:%=--course %)
+	$(BIN)/python -m viz.command site build/lesson.html --lesson $(COURSE:%=--course %)
 
 # Numbers from a busy machine are printed, but docs/bench and the README keep the last quiet ones.
 bench: .venv/.installed-dev .venv-bench/.installed chromium

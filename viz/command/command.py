@@ -21,6 +21,7 @@ USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--n
        %(prog)s papers MODEL … [-o REPORT.md]
        %(prog)s check PICTURE …
        %(prog)s mcp [MODEL …]
+       %(prog)s site FOLDER [--course COURSE.toml] | site LESSON.html --lesson [--course COURSE.toml]
        %(prog)s --version | --help"""
 COMMANDS = {
     "open": "the app in the browser, with a model and a text, or a trace file; “open” may be left out",
@@ -28,6 +29,7 @@ COMMANDS = {
     "profile": "what each head of a model does over a whole corpus",
     "papers": "which results of papers hold in a model",
     "check": "whether the numbers of saved pictures are the model's own",
+    "site": "pages that need no server and no network, for a class or a link",
     "mcp": "the picture and the numbers in a chat with an assistant, which starts this command itself",
 }
 
@@ -48,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.exit(_check(_check_parser().parse_args(given[1:]).pictures))
         if given[:1] == ["mcp"]:
             _serve_chat(_chat_parser().parse_args(given[1:]).models)
+        if given[:1] == ["site"]:
+            _site(_site_parser().parse_args(given[1:]))
         elif given[:1] == ["record"]:
             _record(_record_parser().parse_args(given[1:]))
         else:
@@ -135,6 +139,22 @@ def _check(pictures: Sequence[Path]) -> int:
         print(f"{picture}: {verdict}")
         status = max(status, 0 if verdict.holds else 1)
     return status
+
+
+def _site_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        f"{program()} site",
+        description="Writes pages that need no server and no network: examples with their runs, their walk, "
+        "worked examples, a glossary and a lesson. index.html opens from a disk, or from any file server.",
+    )
+    parser.add_argument("target", type=Path, help="a folder; with --lesson a file")
+    parser.add_argument(
+        "--course", type=Path, help="title, sentences, models and pages of your own"
+    )
+    parser.add_argument(
+        "--lesson", action="store_true", help="one HTML file: the lesson, and what it opens"
+    )
+    return parser
 
 
 def _chat_parser() -> argparse.ArgumentParser:
@@ -259,6 +279,23 @@ def _record(options: argparse.Namespace) -> None:
         raise ValueError(f"{error.filename or options.output}: {error.strerror}.") from error
     for file in files:
         print(f"Wrote {file} ({bytes_text(file.stat().st_size)}).")
+
+
+def _site(options: argparse.Namespace) -> None:
+    from model.system.files import bytes_text
+    from viz.site.build import write_lesson, write_site
+    from viz.site.course import DEFAULT, read_course
+
+    def say(sentence: str) -> None:
+        tell(sentence, None)
+
+    course = read_course(options.course or DEFAULT)
+    if options.lesson:
+        size, opens = write_lesson(options.target, course, say), options.target
+    else:
+        written = write_site(options.target, course, say)
+        size, opens = sum(written.values()), options.target / "index.html"
+    print(f"Wrote {opens} ({bytes_text(size)} in all).")
 
 
 def _text(name: str) -> str:

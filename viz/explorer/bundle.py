@@ -5,22 +5,59 @@ also runs where nothing serves static files. Streamlit takes a string of one lin
 breaks lines.
 """
 
+import base64
+import re
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
 BUNDLED = FOLDER / "bundled"
+KATEX = FOLDER.parents[1] / "static" / "katex"
+_FONTS = re.compile(
+    r"KaTeX_(?:Main-(?:Regular|Bold)|Math-Italic|Size\d-Regular)"
+)  # of our formulas
+_FONT_RULE = re.compile(r"@font-face\{[^}]*url\(fonts/(KaTeX_[\w-]+)\.woff2\)[^}]*\}")
 
 
 def script() -> str:
     """The modules of js/ in one file. The default export of main.js is the component."""
-    return (BUNDLED / "explorer.js").read_text(encoding="utf-8")
+    return bundled("explorer.js")
 
 
 def style() -> str:
     """The style sheets of css/ in one file, in their order."""
-    return (BUNDLED / "explorer.css").read_text(encoding="utf-8")
+    return bundled("explorer.css")
 
 
 def skeleton() -> str:
     """The empty elements that the script fills."""
     return (FOLDER / "explorer.html").read_text(encoding="utf-8")
+
+
+def bundled(name: str) -> str:
+    """A script or style sheet that the bundler has made."""
+    return (BUNDLED / name).read_text(encoding="utf-8")
+
+
+def alone(name: str) -> str:
+    """A bundled script without exports, as one that leaves no name in its page."""
+    return f"(() => {{\n{bundled(name)}\n}})();\n"
+
+
+def katex() -> str:
+    """KaTeX's script, for a page that has no address of it."""
+    return (KATEX / "katex.min.js").read_text(encoding="utf-8")
+
+
+def katex_style() -> str:
+    """KaTeX's style sheet with the fonts of our formulas in it, for a page that fetches nothing."""
+    return _FONT_RULE.sub(_with_its_font, (KATEX / "katex.min.css").read_text(encoding="utf-8"))
+
+
+def _with_its_font(rule: re.Match[str]) -> str:
+    """The rule with the font in it; nothing for a font that no formula of ours uses."""
+    name = rule[1]
+    if not _FONTS.fullmatch(name):
+        return ""
+    font = base64.b64encode((KATEX / "fonts" / f"{name}.woff2").read_bytes()).decode()
+    source = f'src:url(data:font/woff2;base64,{font}) format("woff2")'
+    return re.sub(r"src:[^}]*", source, rule[0])

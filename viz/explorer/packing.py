@@ -2,7 +2,8 @@
 
 The block: the length of the words in four bytes, the words as JSON filled up to a multiple of four
 bytes, then the arrays one after the other. Among the words stands, for each array, its first byte, its
-length and its kind. A number that is not finite is refused: a browser would refuse the whole message.
+length and its kind. Equal arrays of a message stand in it once, as those of a baseline that several changed
+runs have. A number that is not finite is refused: a browser would refuse the whole message.
 """
 
 import json
@@ -19,18 +20,23 @@ _KINDS = {"<f4": "floats", "|u1": "bytes"}  # little-endian float32, and bytes
 def packed(message: Mapping[str, object]) -> bytes:
     """A message as a block of bytes that `unpacked` in js/message.js reads. Arrays may lie at any depth.
     Raises KeyError for an array of another type."""
-    blocks: list[bytes] = []
+    starts: dict[bytes, int] = {}  # by their bytes, in order
+    end = 0
 
     def described(array: object) -> Json:
+        nonlocal end
         if not isinstance(array, np.ndarray):
             raise TypeError(f"A message holds no {type(array).__name__}.")
-        start, content = sum(map(len, blocks)), array.tobytes()
-        blocks.extend([content, b"\0" * (-len(content) % _ALIGNED)])
-        return {"kind": _KINDS[array.dtype.str], "start": start, "count": array.size}
+        content = array.tobytes()
+        content += b"\0" * (-len(content) % _ALIGNED)
+        if content not in starts:
+            starts[content] = end
+            end += len(content)
+        return {"kind": _KINDS[array.dtype.str], "start": starts[content], "count": array.size}
 
     words = json.dumps(message, default=described, allow_nan=False).encode()
     words += b" " * (-len(words) % _ALIGNED)
-    return b"".join([struct.pack("<I", len(words)), words, *blocks])
+    return b"".join([struct.pack("<I", len(words)), words, *starts])
 
 
 def words(block: bytes) -> dict[str, object]:

@@ -1,9 +1,7 @@
 """What the browser needs once a page, whatever is shown: the explorer's script, style sheets and skeletons,
 and KaTeX with its fonts. All of it lies in this installation, so nothing is fetched."""
 
-import base64
 import hashlib
-import re
 from functools import cache
 from pathlib import Path
 
@@ -13,12 +11,7 @@ import traitlets
 from viz.explorer import bundle
 
 _ROOM = Path(__file__).parent
-_KATEX = _ROOM.parents[1] / "static" / "katex"
 _PICKER = _ROOM.parent / "shell" / "head_picker" / "picker.html"
-_FONTS = re.compile(
-    r"KaTeX_(?:Main-(?:Regular|Bold)|Math-Italic|Size\d-Regular)"
-)  # of our formulas
-_FONT_RULE = re.compile(r"@font-face\{[^}]*url\(fonts/(KaTeX_[\w-]+)\.woff2\)[^}]*\}")
 
 
 def loader() -> str:
@@ -30,15 +23,14 @@ def loader() -> str:
 def parts() -> dict[str, str]:
     """The library: texts by the names under which js/main.js knows them."""
     picker = _PICKER.read_text(encoding="utf-8")
-    katex = (_KATEX / "katex.min.css").read_text(encoding="utf-8")
     return {
-        "script": _bundled("notebook.js"),
+        "script": bundle.bundled("notebook.js"),
         "bar": f'<div class="work"><p class="about"></p>{picker}</div>',
-        "barStyle": _bundled("notebook.css"),
+        "barStyle": bundle.bundled("notebook.css"),
         "explorer": bundle.skeleton(),
         "explorerStyle": bundle.style(),
-        "katex": (_KATEX / "katex.min.js").read_text(encoding="utf-8"),
-        "katexStyle": _FONT_RULE.sub(_with_its_font, katex),
+        "katex": bundle.katex(),
+        "katexStyle": bundle.katex_style(),
     }
 
 
@@ -65,17 +57,3 @@ def library() -> Library:
 @cache
 def _shared() -> Library:
     return Library(parts=parts())
-
-
-def _bundled(name: str) -> str:
-    return (bundle.BUNDLED / name).read_text(encoding="utf-8")
-
-
-def _with_its_font(rule: re.Match[str]) -> str:
-    """The rule with the font in it; nothing for a font that no formula of ours uses."""
-    name = rule[1]
-    if not _FONTS.fullmatch(name):
-        return ""
-    font = base64.b64encode((_KATEX / "fonts" / f"{name}.woff2").read_bytes()).decode()
-    source = f'src:url(data:font/woff2;base64,{font}) format("woff2")'
-    return re.sub(r"src:[^}]*", source, rule[0])

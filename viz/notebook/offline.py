@@ -40,7 +40,9 @@ class OfflineExporter(HTMLExporter):
     export_from_notebook = "HTML, widgets alive offline"  # in JupyterLab's menu
 
     def __init__(self, **given: Any) -> None:
-        program = Path(__file__).with_name("offline.js").read_bytes()
+        from viz.explorer import bundle  # the menu of exports does not wait for it
+
+        program = bundle.alone("offline.js").encode()
         address = f"data:text/javascript;base64,{base64.b64encode(program).decode()}"
         own = dict.fromkeys(_FETCHED, "") | {"widget_renderer_url": address, "embed_images": True}
         super().__init__(**(own | given))

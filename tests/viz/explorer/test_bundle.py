@@ -14,6 +14,9 @@ OTHERS = (
     "viz/shell/keys",
     "viz/notebook",
     "viz/views/corpus/component",
+    "viz/views/home",
+    "viz/views/glossary",
+    "viz/site",
 )  # use its modules
 REPOSITORY = Path(__file__).resolve().parents[3]
 

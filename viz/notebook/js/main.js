@@ -16,14 +16,17 @@ const TALLEST = 560; // pixels of a picture: the window of a notebook says nothi
 const ASSETS = { plotly: null, katex: "", katexStyle: "" }; // nothing is fetched
 let mounts = 0;
 
-/** `parts`: script, style sheets and skeletons, as viz/notebook/library.py names them. Returns how to end it. */
-export function mount({ model, el, parts }) {
-  const view = new View(model, el, parts);
+/** `parts`: script, style sheets and skeletons, as viz/notebook/library.py names them. `bar`: where the choice of a
+ *  head stands, if not above the picture. Returns how to end it. */
+export function mount({ model, el, parts, bar = null }) {
+  const view = new View(model, el, parts, bar);
   return () => view.close();
 }
 
-function bytes({ buffer, byteOffset, byteLength }) {
-  return new Uint8Array(buffer, byteOffset, byteLength);
+/** What a trait holds: a packed message, or one that is unpacked already. */
+function messageIn(sent, known) {
+  if (!ArrayBuffer.isView(sent)) return sent;
+  return unpacked(new Uint8Array(sent.buffer, sent.byteOffset, sent.byteLength), known);
 }
 
 function differ(one, other) {
@@ -44,7 +47,7 @@ class View {
   revision = 0; // grows whenever others move the reader
   listened = [];
 
-  constructor(model, el, parts) {
+  constructor(model, el, parts, outside) {
     Object.assign(this, { model, mount: `notebook-${Date.now()}-${(mounts += 1)}` });
     provideKatex(parts.katex, parts.katexStyle);
     const bar = shaded(parts.bar, parts.barStyle);
@@ -53,6 +56,8 @@ class View {
     const attributes = { "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() };
     this.host = element("div", attributes, bar.host, picture.host);
     el.append(this.host);
+    outside?.replaceChildren(bar.host);
+    this.bar = bar.host;
     bar.root.querySelector(".about").textContent = model.get("_about");
     const channel = new EventTarget();
     this.explorer = new Explorer(picture.root, { channel, tallest: TALLEST });
@@ -66,6 +71,7 @@ class View {
       tell: (choice) => this.tell(choice),
       open: ({ name }) => this.open(name),
       check: () => this.model.send({ kind: "check" }),
+      detail: (detail) => this.model.set("detail", detail),
     });
     this.picker.trigger = (name) => name === "opened" && this.askForMaps();
     for (const name of [...REPORTED, "place", ...Object.keys(this.blocks)]) this.listen(name, () => this.showSoon());
@@ -79,14 +85,14 @@ class View {
 
   /** Takes over the notebook's colours, and shows what the traits say. */
   dress() {
-    this.heads ??= unpacked(bytes(this.model.get("_heads")));
-    this.theme.dress(this.heads.theme);
+    this.heads ??= messageIn(this.model.get("_heads"));
+    this.theme.dress(this.heads.theme, [this.bar]);
     this.showHeads();
     this.show();
   }
 
   showHeads() {
-    this.heads = unpacked(bytes(this.model.get("_heads")), this.heads);
+    this.heads = messageIn(this.model.get("_heads"), this.heads);
     const chosen = { place: this.model.get("place"), head: this.model.get("head") };
     this.picker.receive({ ...this.heads, chosen });
   }
@@ -124,7 +130,7 @@ class View {
   read() {
     for (const [name, { block }] of Object.entries(this.blocks)) {
       const sent = this.model.get(name);
-      if (sent !== block) this.blocks[name] = { block: sent, messages: unpacked(bytes(sent)).layers };
+      if (sent !== block) this.blocks[name] = { block: sent, messages: messageIn(sent).layers };
     }
   }
 
@@ -167,6 +173,7 @@ class View {
     this.theme.close();
     this.explorer.close();
     this.picker.close();
+    this.bar.remove();
     this.host.remove();
   }
 }

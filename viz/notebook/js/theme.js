@@ -74,8 +74,8 @@ export class Theme {
     return JSON.stringify(this.colours()) !== this.worn;
   }
 
-  /** Gives the host the colours. `quantities`: those of the pictures. */
-  dress({ quantities }) {
+  /** Gives the host, and what stands beside it, the colours. `quantities`: those of the pictures. */
+  dress({ quantities }, beside = []) {
     const colours = this.colours();
     this.worn = JSON.stringify(colours);
     const style = getComputedStyle(document.documentElement);
@@ -87,12 +87,15 @@ export class Theme {
       "background-color": background,
       "secondary-background-color": mixed(5),
       "border-color": mixed(16),
-      "primary-color": quantities.weight.ink[colours.isDark ? 1 : 0],
+      "primary-color":
+        style.getPropertyValue("--st-primary-color").trim() || quantities.weight.ink[colours.isDark ? 1 : 0],
       "code-font": code ? `${code}, monospace` : "ui-monospace, Menlo, Consolas, monospace",
       font: "system-ui, sans-serif",
     };
-    for (const [name, value] of Object.entries(named)) this.host.style.setProperty(`--st-${name}`, value);
-    this.host.style.colorScheme = colours.isDark ? "dark" : "light";
+    for (const { style } of [this.host, ...beside]) {
+      for (const [name, value] of Object.entries(named)) style.setProperty(`--st-${name}`, value);
+      style.colorScheme = colours.isDark ? "dark" : "light";
+    }
   }
 
   close() {

@@ -1,14 +1,17 @@
 """What comes of a run: how sure the model was of each token, the loss of the sentence, and the next token."""
 
 import html
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import streamlit as st
 
 from model.analysis.run_comparison import losses, rounding
 from model.analysis.tokens.prediction import expectation
+from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.explorer.message import Hero, RunName
 from viz.notation.labels import token_label
@@ -31,27 +34,49 @@ WAYS = {
 
 
 def hero_of(look: Look) -> Hero:
-    """What the explorer shows beside the layer of a run."""
-    tokens = tuple(token_label(token.text) for token in look.trace.tokens)
-    words = ", ".join(part.words for part in parts(look.request.intervention, tokens))
-    runs: dict[RunName, Trace | None] = {"before": look.baseline, "after": look.trace}
+    """What the explorer shows beside the layer of a run that a visitor looks at."""
+    view, first = current(), View()
+    return hero(
+        look.attention,
+        look.trace,
+        look.baseline,
+        detail=view.detail,
+        opens=view.text != first.text and (view.query, view.key) == (first.query, first.key),
+        ways=ways(view) if has_others() else {},
+    )
+
+
+def hero(
+    attention: Attention,
+    trace: Trace,
+    baseline: Trace | None,
+    *,
+    detail: Detail = "simple",
+    opens: bool = False,
+    ways: Mapping[str, str] = MappingProxyType({}),
+) -> Hero:
+    """What the explorer shows beside a layer of a run. baseline: the unchanged run, where this one is
+    changed. The others: as `Hero` has them."""
+    tokens = tuple(token_label(token.text) for token in trace.tokens)
+    words = ", ".join(part.words for part in parts(trace.intervention, tokens))
+    runs: dict[RunName, Trace | None] = {"before": baseline, "after": trace}
     lost = {name: None if run is None else _losses(run) for name, run in runs.items()}
     sure = {name: None if loss is None else _sureness(loss) for name, loss in lost.items()}
-    has_loss, view, first = lost["after"] is not None, current(), View()
+    has_loss = lost["after"] is not None
     error = max(rounding(run) for run in runs.values() if run is not None)
-    certain = max(error, 5 * 10.0 ** -(DECIMALS[view.detail] + 1))
+    certain = max(error, 5 * 10.0 ** -(DECIMALS[detail] + 1))
     mean = {
         name: None if loss is None else nats(loss.mean(), certain) for name, loss in lost.items()
     }
-    reads = look.attention.kind != "cross" and look.attention.place.stack == "decoder"
+    reads = attention.kind != "cross" and attention.place.stack == "decoder"
     return Hero(
         words[:1].upper() + words[1:],
         sure=sure if has_loss and reads else None,
         loss=mean if has_loss else None,
-        decimals=min(settled(error), DECIMALS[view.detail]),
-        opens=view.text != first.text and (view.query, view.key) == (first.query, first.key),
-        detail=view.detail,
-        ways=ways(view) if has_others() else {},
+        decimals=min(settled(error), DECIMALS[detail]),
+        opens=opens,
+        detail=detail,
+        ways=dict(ways),
     )
 
 
@@ -110,14 +135,16 @@ def _vectors(look: Look) -> None:
     if before is None:
         st.caption("This model predicts no next token. It makes one vector of the sentence.")
         return
-    old, new = (
-        run.residual["encoder"][-1].mean(0, dtype=np.float64) for run in (before, look.trace)
-    )
-    cosine = float(old @ new / (np.linalg.norm(old) * np.linalg.norm(new)))
     st.markdown(
-        f"**Vector of the sentence** cosine {signed(f'{cosine:.3f}')} with the one before",
+        f"**Vector of the sentence** cosine {cosine(before, look.trace)} with the one before",
         help="The mean of the last vectors of its tokens; 1 is the same direction.",
     )
+
+
+def cosine(before: Trace, after: Trace) -> str:
+    """Of the vectors of the sentence in two runs of an encoder, the means of its last states; as printed."""
+    old, new = (run.residual["encoder"][-1].mean(0, dtype=np.float64) for run in (before, after))
+    return signed(f"{float(old @ new / (np.linalg.norm(old) * np.linalg.norm(new))):.3f}")
 
 
 def _row(token: str, after: float, before: float | None, decimals: int) -> str:

@@ -1,0 +1,139 @@
+"""Builds a site: static pages that open from a disk, from a file server, or as one file. Nothing in them is
+fetched from elsewhere. Their scripts are the explorer's own, as notebooks have it; a page's data stand in
+classic scripts, because a page that lies on a disk may not read files in any other way."""
+
+import base64
+import gzip
+import html
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from model.loading.registry import load_model
+from viz.explorer import bundle
+from viz.explorer.packing import packed
+from viz.site.course import Course
+from viz.site.pages import RecordedSite, filled, json_of, navigation, page_of
+from viz.site.recording import Recording, recording, slug
+
+_PICKER = Path(__file__).parents[1] / "shell" / "head_picker" / "picker.html"
+
+Tell = Callable[[str], None]
+
+
+def silent(sentence: str) -> None:
+    """Tells nobody how far the building is."""
+
+
+def site_files(course: Course, tell: Tell = silent) -> Iterator[tuple[str, bytes]]:
+    """The files of a site, by their names in its folder. Raises ValueError where a sentence of the course
+    cannot be recorded."""
+    site = RecordedSite(course, tuple(_recordings(course, tell)), whole=False)
+    for name, content in _data(site.recordings).items():
+        take = f"attentionSite.take({json_of(name)}, {json_of(content)});\n"
+        yield f"data/{name}.js", take.encode()
+    yield "site.css", bundle.bundled("site.css").encode()
+    yield "site.js", script().encode()
+    yield "katex.js", bundle.katex().encode()
+    linked = '<script src="katex.js"></script><script src="site.js"></script>'
+    facts = f'<script type="application/json" id="site">{json_of(site.facts())}</script>'
+    for name, file in site.files.items():
+        style = '<link rel="stylesheet" href="site.css">'
+        yield file, _page(site, page_of(name, site), style, facts + linked)
+
+
+def one_file(course: Course, tell: Tell = silent) -> bytes:
+    """A site as one page. Raises as `site_files` does."""
+    site = RecordedSite(course, tuple(_recordings(course, tell)), whole=True)
+    data = "".join(
+        f'<script type="text/plain" id="data-{name}">{content}</script>'
+        for name, content in _data(site.recordings).items()
+    )
+    facts = f'<script type="application/json" id="site">{json_of(site.facts())}</script>'
+    scripts = "".join(f"<script>{_inline(text)}</script>" for text in (bundle.katex(), script()))
+    style = f"<style>{bundle.bundled('site.css')}</style>"
+    pages = "".join(page_of(name, site) for name in course.pages)
+    return _page(site, pages, style, data + facts + scripts)
+
+
+def write_site(folder: Path, course: Course, tell: Tell = silent) -> dict[str, int]:
+    """Writes a site into a folder, which is made if it is not there; returns the bytes of each file.
+
+    Raises ValueError as `site_files` does, before anything is written, and where a file cannot be written.
+    """
+    files = dict(site_files(course, tell))
+    for name, content in files.items():
+        _write(folder / name, content)
+    return {name: len(content) for name, content in files.items()}
+
+
+def write_lesson(file: Path, course: Course, tell: Tell = silent) -> int:
+    """Writes the lesson of a course, and what it opens, into one file; returns its bytes. Raises ValueError
+    as `write_site` does."""
+    content = one_file(course.alone, tell)
+    _write(file, content)
+    return len(content)
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    except OSError as error:
+        raise ValueError(f"{error.filename or file}: {error.strerror}.") from error
+
+
+def script() -> str:
+    """The script of all pages, after the skeletons and style sheets that it mounts."""
+    picker = _PICKER.read_text(encoding="utf-8")
+    parts = {
+        "bar": f'<div class="work"><p class="about"></p>{picker}</div>',
+        "docked": f'<p class="about" hidden></p>{picker}',
+        "barStyle": bundle.bundled("notebook.css"),
+        "explorer": bundle.skeleton(),
+        "explorerStyle": bundle.style(),
+        "katexStyle": bundle.katex_style(),
+    }
+    return f"globalThis.attentionSite = {{ parts: {json_of(parts)} }};\n{bundle.alone('site.js')}"
+
+
+def _recordings(course: Course, tell: Tell) -> Iterator[Recording]:
+    names: list[str] = []
+    opened, model = "", None  # one model at a time
+    for example in course.sentences:
+        tell(f"{example.view.model}: {example.view.text[:60]}")
+        names.append(slug(example.title, names))
+        if model is None or opened != example.view.model:
+            opened, model = example.view.model, load_model(example.view.model)
+        yield recording(example, model, names[-1], course.sentences)
+
+
+def _data(recordings: tuple[Recording, ...]) -> Mapping[str, str]:
+    """The runs of each sentence, and the weights of each model, as texts by their names."""
+    blocks = {f"run-{one.name}": packed({"runs": one.runs}) for one in recordings}
+    weights = {slug(one.view.model): one.shared for one in recordings}
+    blocks |= {f"weights-{name}": packed({"weights": shared}) for name, shared in weights.items()}
+    return {name: encoded(block) for name, block in blocks.items()}
+
+
+def encoded(block: bytes) -> str:
+    """A block of bytes as a page carries it: compressed, in base64. The same bytes give the same text."""
+    return base64.b64encode(gzip.compress(block, 6, mtime=0)).decode()
+
+
+def _inline(script_text: str) -> str:
+    """A script that stands in a page, where nothing in it may end it."""
+    return script_text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _page(site: RecordedSite, pages: str, style: str, scripts: str) -> bytes:
+    title = html.escape(site.course.title)
+    page = filled(
+        "page.html",
+        title=title,
+        style=style,
+        name=title,
+        nav=navigation(site),
+        pages=pages,
+        scripts=scripts,
+    )
+    return page.encode("utf-8", "replace")

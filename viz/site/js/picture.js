@@ -1,0 +1,77 @@
+// The explorer on a page of the site: the one of the app and of notebooks, on a run of `RecordedRuns`.
+
+import { mount } from "../../notebook/js/main.js";
+import { Model } from "../../notebook/js/model.js";
+
+const NONE = { layers: [] };
+export const CHOICE = ["place", "head", "stage", "query", "key"];
+
+export class RunPicture {
+  /** `el`: where it stands. `bar`: where all heads stand; null: behind a button above the picture. `told` hears of
+   *  what the reader chooses. */
+  constructor({ el, bar = null }, told) {
+    Object.assign(this, { el, bar, told, first: "simple" });
+  }
+
+  /** Shows a run. `choice`: what is chosen in it; null: what was chosen before. */
+  show(run, choice, about = "") {
+    const isHero = this.bar !== null;
+    this.run = run;
+    const state = {
+      ...choice,
+      _about: about,
+      _run: isHero ? run.run : `${run.run} step by step`,
+      _layers: this.layers,
+      _layer: NONE,
+      _heads: { ...run.heads, docked: isHero },
+    };
+    if (this.model) {
+      this.set(state);
+      return;
+    }
+    this.model = new Model(state);
+    this.model.on("change:detail", () => this.set({ _layers: this.layers }));
+    this.model.addEventListener("change", () => this.tell());
+    mount({ model: this.model, el: this.el, bar: this.bar, parts: partsOf(isHero) });
+  }
+
+  /** The run's messages, as large on the screen of the main job as the detail says. */
+  get layers() {
+    const hero = (heroes) => (this.bar ? heroes[this.detail] : undefined);
+    return { layers: this.run.layers.map((message) => ({ ...message, hero: hero(message.heroes) })) };
+  }
+
+  /** "simple" or "full". */
+  get detail() {
+    return this.model?.get("detail") ?? this.first;
+  }
+
+  /** Takes a detail that a link names. */
+  choose(detail) {
+    if (detail !== "full" && detail !== "simple") return;
+    this.first = detail;
+    this.model?.set("detail", detail);
+  }
+
+  set(state) {
+    for (const [name, value] of Object.entries(state)) this.model.set(name, value);
+  }
+
+  /** Tells of the choice once, though several parts of it change. */
+  tell() {
+    this.telling ??= Promise.resolve().then(() => {
+      this.telling = null;
+      this.told(this.choice);
+    });
+  }
+
+  get choice() {
+    return Object.fromEntries(CHOICE.map((name) => [name, this.model.get(name)]));
+  }
+}
+
+/** The skeletons and style sheets. Docked, the heads stand alone. */
+function partsOf(isDocked) {
+  const { parts } = globalThis.attentionSite;
+  return isDocked ? { ...parts, bar: parts.docked } : parts;
+}
