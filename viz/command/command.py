@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.exit(_check(_check_parser().parse_args(given[1:]).pictures))
         if given[:1] == ["mcp"]:
             _serve_chat(_chat_parser().parse_args(given[1:]).models)
-        if given[:1] == ["site"]:
+        elif given[:1] == ["site"]:
             _site(_site_parser().parse_args(given[1:]))
         elif given[:1] == ["record"]:
             _record(_record_parser().parse_args(given[1:]))
