@@ -21,7 +21,11 @@ ROOT = Path(__file__).resolve().parents[1]
 TREE = ("app.py", "model", "pages", "static", "viz")
 LEFT_OUT = {
     "model/profile/profiles",  # the wheel has no room for them
-    *("viz/explorer/js", "viz/explorer/css"),  # of which viz/explorer/bundled is made
+    # Of which viz/explorer/bundled is made:
+    *("viz/explorer/js", "viz/explorer/css", "viz/site/js", "viz/site/css"),
+    *("viz/site/model/js", "viz/shell/head_picker/picker.js", "viz/shell/head_picker/picker.css"),
+    *(f"viz/notebook/js/{name}.js" for name in ("katex", "main", "model", "offline", "theme")),
+    *("viz/views/training/player/player.js", "viz/views/training/player/player.css"),
 }
 # Streamlit looks for its settings beside the file that it starts.
 SETTINGS = {".streamlit/config.toml": f"{PACKAGE}/viz/server/.streamlit/config.toml"}
