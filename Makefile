@@ -149,7 +149,7 @@ bundle: node_modules/.installed
 	npm run --silent bundle -- --outdir=viz/explorer/bundled
 
 clean:
-	rm -rf .venv .venv-audit .venv-bench .venv-lock .venv-npm node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build .venv .venv-audit .venv-bench .venv-lock .venv-npm node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip's script is the last file a new environment gets, so it stands for the whole of it.

@@ -292,3 +292,13 @@ def test_a_title_says_all_that_the_mask_of_a_run_forbids(hidden: bool) -> None:
         assert titles[name].endswith(f"; {end}")
     whole = {one["name"]: one["title"] for one in made(record(6))["stages"]}
     assert whole["masked"].endswith("; upper right = the future, masked")
+
+
+def test_equal_arrays_of_a_message_stand_in_it_once() -> None:
+    one = np.arange(600, dtype="<f4")
+    block = packed({"first": one, "second": [one.copy()], "other": one + 1})
+    said = words(block)
+    (second,) = said["second"]  # type: ignore[misc]
+    assert second == said["first"]
+    assert said["other"]["start"] == one.nbytes  # type: ignore[call-overload, index]
+    assert 2 * one.nbytes < len(block) < 3 * one.nbytes
