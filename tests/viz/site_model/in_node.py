@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from model import Intervention, Model, load_model
 from model.run.tokenizers import GPT2_VOCABULARY
+from tests.folders import new_folder
 from viz.site.model.parts import parts
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -66,14 +66,9 @@ def loaded(name: str) -> Model:
 
 
 @cache
-def _temporary() -> TemporaryDirectory[str]:
-    return TemporaryDirectory(prefix="site-model-")  # until the tests end
-
-
-@cache
 def _folder() -> Path:
     """Where the bundled script lies, and the parts of each model once they are made."""
-    folder = Path(_temporary().name)
+    folder = new_folder("site-model")
     command = [
         REPOSITORY / "node_modules/.bin/esbuild",
         HERE / "node.js",
