@@ -19,8 +19,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.NumberInput_pb2 import NumberInput
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import app_session, memory_media_file_storage
-from streamlit.runtime.app_session import AppSession
-from streamlit.runtime.forward_msg_cache import populate_hash_if_needed
+from streamlit.runtime.app_session import AppSession, _populate_config_msg
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.fragment import MemoryFragmentStorage
 from streamlit.runtime.media_file_storage import MediaFileKind
@@ -254,13 +253,11 @@ class Listening(AppSession):
         self.heard.append(given[2] or given[1])
 
 
-def test_a_message_never_stands_for_one_that_the_browser_may_have_forgotten() -> None:
-    """A run that ends between a request and its answer makes the browser forget what the request named."""
-    message = ForwardMsg()
-    message.delta.new_element.markdown.body = "x" * 20_000_000
-    populate_hash_if_needed(message)
-    assert message.hash
-    assert not message.metadata.cacheable
+def test_the_browser_keeps_a_message_for_longer_than_requests_are_on_their_way() -> None:
+    """What a new session is told: the runs after which its browser forgets a message that was not used."""
+    told = ForwardMsg()
+    _populate_config_msg(told.new_session.config)
+    assert told.new_session.config.max_cached_message_age >= 10  # Streamlit's own: 2
 
 
 def test_the_end_of_a_run_is_heard_at_once_and_after_its_last_delta(
