@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,9 @@ class StrictEntry(BaseModel):
     """A part of the description: no unknown keys, no other types, no infinity."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+Entry = TypeVar("Entry", bound=StrictEntry)
 
 
 class TokenEntry(StrictEntry):
@@ -175,15 +178,20 @@ class Description(StrictEntry):
 
 def described(text: str) -> Description:
     """The description that a JSON text holds. Raises ValueError, in a clause, for anything else."""
+    found = validated(Description, text)
+    _check(found)
+    return found
+
+
+def validated(entry: type[Entry], text: str) -> Entry:
+    """The entry that a JSON text holds. Raises ValueError, in a clause, for anything else."""
     strict_json(text)
     try:
-        found = Description.model_validate_json(text)
+        return entry.model_validate_json(text)
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, wrong["loc"]))[:100]
         raise ValueError(f"what it says of “{where}” is not so: {wrong['msg']}") from error
-    _check(found)
-    return found
 
 
 def mask_value(written: str) -> float:

@@ -32,7 +32,7 @@ from model.trace.description import (
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord
 from model.trace.trace import Logits, Trace, Vocabulary
 
-__all__ = ["load_trace", "read_trace", "read_trace_of", "trace_file"]
+__all__ = ["load_trace", "read_arrays", "read_trace", "read_trace_of", "trace_file"]
 
 
 def load_trace(path: str | Path, *, most_bytes: int | None = None) -> Trace:
@@ -73,20 +73,23 @@ def read_trace_of(file: BinaryIO, size: int, most_bytes: int | None = None) -> T
         header = array_file.read_header(file, size, KEY)
         said = described(header.text)
         wanted = fitted(said, header.arrays)
-        arrays = _read_arrays(file, header, wanted)
+        arrays = read_arrays(file, header, wanted, "what is no number of a pass")
         arrays |= {name: arrays[other] for name, other in said.same.items()}
         return _trace(said, arrays)
     except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"This file does not hold a readable trace: {error}.") from error
 
 
-def _read_arrays(file: BinaryIO, header: Header, wanted: Wanted) -> dict[str, NDArray[Any]]:
-    """Every array of a file. Raises ValueError for numbers that it may not hold."""
+def read_arrays(
+    file: BinaryIO, header: Header, wanted: Wanted, otherwise: str
+) -> dict[str, NDArray[Any]]:
+    """Every array that is wanted of a file. Raises ValueError for numbers that it may not hold.
+    otherwise: what these are, in a clause."""
     arrays = {}
     for name, numbers in wanted.numbers.items():
         arrays[name] = array_file.read_array(file, header, name)
         if not all(holds(arrays[name], one) for one in numbers):
-            raise ValueError(f"the array {name} holds what is no number of a pass")
+            raise ValueError(f"the array {name} holds {otherwise}")
     return arrays
 
 

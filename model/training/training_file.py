@@ -11,7 +11,7 @@ from typing import Annotated, Any, BinaryIO, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from model.analysis.heads.ranking import STATISTICS, HeadTokens
 from model.nn.config import Stack
@@ -20,7 +20,6 @@ from model.system.files import ABSENT, bytes_text, open_file, whole_file
 from model.system.settings import MEGABYTE, settings
 from model.system.version import PRODUCT
 from model.trace import array_file
-from model.trace.array_file import strict_json
 from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.description import (
     Few,
@@ -31,9 +30,10 @@ from model.trace.description import (
     StrictEntry,
     TokenEntry,
     Wanted,
-    holds,
+    validated,
 )
 from model.trace.records import Attention, Token, largest
+from model.trace.trace_file import read_arrays
 from model.trace.unproven import NotShownError
 from model.training.checkpoints import (
     READ_AT_MOST,
@@ -324,12 +324,7 @@ def read_training(file: BinaryIO, size: int) -> RecordedTraining:
         header = array_file.read_header(file, size, KEY)
         said = _described(header.text)
         wanted = _fitted(said, Wanted(header.arrays, {}))
-        arrays = {}
-        for name, numbers in wanted.numbers.items():
-            arrays[name] = array_file.read_array(file, header, name)
-            if not all(holds(arrays[name], one) for one in numbers):
-                raise ValueError(f"the array {name} holds what nobody has measured")
-        return _recorded(said, arrays)
+        return _recorded(said, read_arrays(file, header, wanted, "what nobody has measured"))
     except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(
             f"This file does not hold a readable record of a training: {error}."
@@ -370,13 +365,7 @@ def _written(tokens: Sequence[Token]) -> list[dict[str, object]]:
 
 
 def _described(text: str) -> TrainingDescription:
-    strict_json(text)
-    try:
-        said = TrainingDescription.model_validate_json(text)
-    except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, wrong["loc"]))[:100]
-        raise ValueError(f"what it says of “{where}” is not so: {wrong['msg']}") from error
+    said = validated(TrainingDescription, text)
     longest = settings().longest_text
     for probe in said.probes:
         if len(probe.text) > longest:
