@@ -25,7 +25,7 @@ from model.trace.arrays import Array
 from model.trace.trace import Trace
 from viz.notation.formulas import StageName
 from viz.notation.numbers import counted, difference, number
-from viz.saving.offline_page import head_picture
+from viz.saving.offline_page import picture_of_runs
 from viz.state.link import View, from_link, to_link
 
 if TYPE_CHECKING:
@@ -206,20 +206,12 @@ def check(certificate: Certificate) -> PictureCheck:
 
 def _computed(certificate: Certificate, model: "Model", runs: list[Trace]) -> Mapping[str, Array]:
     """The picture's numbers, made from these runs, by run."""
-    from model.analysis.stream.around_heads import AroundHeads
-
-    layers = [run.find(certificate.place) for run in runs]
-    trace, attention = runs[0], layers[0]
+    attention = runs[0].find(certificate.place)
     if certificate.head >= attention.heads:
         raise ValueError(f"{certificate.place} has {attention.heads} heads.")
-    picture = head_picture(
-        attention,
-        layers[1] if len(layers) > 1 else None,
-        head=certificate.head,
-        stage=cast(StageName, certificate.stage),
-        around=[AroundHeads(model, run, layer) for run, layer in zip(runs, layers, strict=True)],
-        queries=[token.text for token in trace.queries_of(attention)],
-        keys=[token.text for token in trace.keys_of(attention)],
+    stage = cast(StageName, certificate.stage)
+    picture = picture_of_runs(
+        model, runs, place=certificate.place, head=certificate.head, stage=stage
     )
     if picture.stage.name != certificate.stage or picture.block != (1, 1):
         raise ValueError(

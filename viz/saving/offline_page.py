@@ -51,6 +51,7 @@ from viz.state.intervention_words import COUNTERFACTUAL, parts
 
 if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads
+    from model.run.model import Model
 
 UNCHANGED, BASELINE, CHANGED, DIFFERENCE = "unchanged", "baseline", "changed", "difference"
 BEFORE, AFTER = "before", "after"
@@ -152,6 +153,25 @@ def head_picture(
         rows=labels[known[stage].rows],
         columns=labels[known[stage].columns],
         block=block,
+    )
+
+
+def picture_of_runs(
+    model: "Model", runs: Sequence[Trace], *, place: str, head: int, stage: StageName
+) -> HeadPicture:
+    """`head_picture` of a layer of a run and, where there is a second one, of the unchanged run."""
+    from model.analysis.stream.around_heads import AroundHeads  # imports torch, as pages do late
+
+    layers = [run.find(place) for run in runs]
+    trace, attention = runs[0], layers[0]
+    return head_picture(
+        attention,
+        layers[1] if len(layers) > 1 else None,
+        head=head,
+        stage=stage,
+        queries=[token.text for token in trace.queries_of(attention)],
+        keys=[token.text for token in trace.keys_of(attention)],
+        around=[AroundHeads(model, run, layer) for run, layer in zip(runs, layers, strict=True)],
     )
 
 

@@ -25,21 +25,20 @@ from viz.notation.formulas import StageName
 from viz.saving.offline_page import (
     HeadPicture,
     ReportSubject,
-    head_picture,
     picture_csv,
     picture_figures,
+    picture_of_runs,
     report,
     standalone,
 )
 from viz.state.embedded import frame_line
 from viz.state.link import address, short_link
-from viz.state.look import labels_of, loaded, traced
+from viz.state.look import loaded, traced
 from viz.state.navigation import PAGES
 from viz.state.presets import example_claim, preset_of
 from viz.state.session import current
 
 if TYPE_CHECKING:
-    from model.analysis.stream.around_heads import AroundHeads
     from viz.state.look import Look
 
 _BYTES = "application/octet-stream"
@@ -80,25 +79,10 @@ class _Drawn:
         return trace, before[0] if before else None
 
     def _picture(self) -> HeadPicture:
-        trace, baseline = self._runs()
-        attention = trace.find(self.place)
-        queries, keys = labels_of(trace, attention)
-        return head_picture(
-            attention,
-            None if baseline is None else baseline.find(self.place),
-            head=self.head,
-            stage=cast(StageName, self.stage),
-            queries=queries,
-            keys=keys,
-            around=[self._around(run) for run in (trace, baseline) if run is not None],
-        )
-
-    def _around(self, trace: Trace) -> "AroundHeads":
-        from model.analysis.stream.around_heads import (
-            AroundHeads,
-        )  # imports torch, as pages do late
-
-        return AroundHeads(loaded(self.requests[0].model), trace, trace.find(self.place))
+        runs = [run for run in self._runs() if run is not None]
+        stage = cast(StageName, self.stage)
+        model = loaded(self.requests[0].model)
+        return picture_of_runs(model, runs, place=self.place, head=self.head, stage=stage)
 
 
 def save_view(seen: "Look") -> None:
