@@ -15,6 +15,13 @@ BARS = ".js-plotly-plot .barlayer .point path"
 MARKS = ".js-plotly-plot .scatterlayer .point"
 
 
+def wait_until_true(page: Page, expression: str) -> None:
+    """Waits in the page. Playwright's own way evaluates a text again, which the app's policy forbids."""
+    page.evaluate(
+        f"async () => {{ while (!({expression})) await new Promise(go => setTimeout(go, 50)) }}"
+    )
+
+
 def show(page: Page, name: str) -> None:
     """One of the options that stand side by side, or a view of the page in its list."""
     side_by_side = page.get_by_role("radio", name=name, exact=True)

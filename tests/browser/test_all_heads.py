@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import HANDLED, wait_until_settled
-from tests.browser.controls import each_shows
+from tests.browser.controls import each_shows, wait_until_true
 from tests.legible import assert_opens_on_its_picture
 
 TEXT = "cat dog mat hat cup cat dog mat hat cup cat"
@@ -40,7 +40,7 @@ NODES = "document.querySelectorAll('*').length"
 
 def click_head(page: Page, number: int, *, aside: int = 0) -> None:
     """Clicks the head of this number, counted layer by layer; aside: so many pixels off its middle."""
-    page.wait_for_function(f"({MIDDLE})(0) !== null")
+    wait_until_true(page, f"({MIDDLE})(0) !== null")
     wait_until_settled(page)
     before, place = None, page.evaluate(MIDDLE, number)
     while place != before:  # until the picture stands still
@@ -86,5 +86,5 @@ def test_a_grid_of_many_heads_on_a_long_text_is_a_light_page(
 ) -> None:
     page = open_page("/all_heads", model="minilm", text="the cat saw a dog " * 50)
     expect(page.get_by_text("the largest weight of a block of 8")).to_be_visible()
-    page.wait_for_function(f"({MIDDLE})(71) !== null")
+    wait_until_true(page, f"({MIDDLE})(71) !== null")
     assert page.evaluate(NODES) < 3000

@@ -95,3 +95,16 @@ def test_back_leads_through_the_page_that_opens_a_model_of_its_own(
     back_out_of(page, "/encoder_decoder")
     shows(page, "Tokens")
     expect(page.get_by_role("combobox", name="Model")).to_have_value(re.compile("House GPT"))
+
+
+def test_another_page_begins_at_its_top_even_where_the_page_before_it_keeps_its_height(
+    open_page: Callable[..., Page],
+) -> None:
+    """Streamlit leaves the old page in its place until the new one has come; its browser scrolls back only if
+    the page got shorter meanwhile."""
+    page = open_page("/glossary")
+    page.add_style_tag(content=".stMainBlockContainer { min-height: 9000px; }")
+    page.evaluate("document.querySelector('.stMain').scrollTop = 3000")
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Experiments").click()
+    page.wait_for_url("**/experiments**")
+    expect(page.get_by_test_id("stMain")).to_have_js_property("scrollTop", 0)

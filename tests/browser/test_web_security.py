@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.controls import wait_until_true
+
 WRITE_DOWN_VIOLATIONS = """() => {
   window.violations = [];
   document.addEventListener("securitypolicyviolation", (event) => window.violations.push(
@@ -28,7 +30,7 @@ def test_the_browser_itself_refuses_what_the_policy_forbids(
         }"""
     )
     expect(page.locator("iframe")).to_be_attached()
-    page.wait_for_function("window.violations.length >= 3")
+    wait_until_true(page, "window.violations.length >= 3")
     found = page.evaluate("window.violations.map((line) => line.split(':')[0])")
     assert {"img-src", "script-src-elem", "frame-src"} <= set(found)
     assert page.evaluate("window.ran") is None

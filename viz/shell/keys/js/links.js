@@ -61,6 +61,7 @@ export class Links {
     const [map, path] = DRAWN_ANEW.map((place) => document.querySelector(place));
     this.watch([map ?? document.querySelector(".stMain"), path, document.querySelector("title")]);
     document.querySelectorAll(MARKED).forEach(mark);
+    beginAtTheTop();
     if (map?.querySelector("a")) this.reveal(map);
     this.returnTheKeyboard();
     clearTimeout(this.settling);
@@ -128,6 +129,15 @@ export class Links {
       document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click(); // the menu lies over the page
     }
   }
+}
+
+/** Another page begins at its top, however far the one before was scrolled: what is still seen of that one keeps its
+ *  height otherwise. An address that names a place on the page leads there. */
+function beginAtTheTop() {
+  const { dataset } = document.documentElement; // outlives the component, which is mounted anew
+  const [before, main] = [dataset.page, document.querySelector(".stMain")];
+  dataset.page = location.pathname;
+  if (main && before && before !== location.pathname && !location.hash) main.scrollTop = 0;
 }
 
 /** The link of such a kind that something is done to, also within a component. */
