@@ -7,6 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.accessibility import GRAVE, both_themes, look
 from tests.browser.controls import close_heads, open_by_menu
+from tests.legible import STILL
 from viz.state.navigation import PAGES
 
 WIDTH_OF_A_PHONE = 390
@@ -77,6 +78,7 @@ def test_nothing_moves_where_motion_is_unwanted_and_a_phone_never_scrolls_sidewa
     page = fresh_page(viewport=screen, reduced_motion="reduce")
     for path in ("/", "/laboratory", "/training"):
         open_page(path, on=page)
+        page.evaluate(STILL)
         wide = page.get_by_test_id("stMain").evaluate("main => main.scrollWidth")
         assert wide <= WIDTH_OF_A_PHONE, path
     moving = page.evaluate(

@@ -95,7 +95,7 @@ def test_lifting_the_mask_moves_numbers_and_the_headline_says_what_happened(
         expect(lost).to_contain_text(f"{losses(run).mean():.2f}")
     page.get_by_role("button", name="Undo").click()
     expect(headline).not_to_contain_text("No mask")
-    assert "mask=" not in page.url
+    expect(page).not_to_have_url(re.compile("mask="))
 
 
 def test_before_after_and_difference_stand_in_the_same_pixels(
@@ -217,6 +217,7 @@ def test_on_a_phone_the_switches_are_a_bar_at_the_foot_of_the_window(
     ready(page)
     bar = page.locator(".st-key-hero-switches")
     page.get_by_test_id("figure").press("Enter")
+    expect(page.get_by_test_id("card")).to_be_visible()
     figure, card = (page.get_by_test_id(name).bounding_box() for name in ("figure", "card"))
     assert figure is not None
     assert card is not None

@@ -167,7 +167,7 @@ def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
     expect(page.get_by_text("L0H2: ·Hill → Tom", exact=True)).to_be_visible()
     expect(page.get_by_text("is the position of ·Hill")).to_be_visible()
     expect(page.get_by_test_id("head-picker")).to_contain_text("L0H2")
-    assert parse_qs(urlsplit(page.url).query)["place"] == ["decoder.0.self"]
+    page.wait_for_url("**place=decoder.0.self**")
     page.get_by_role("button", name="← L1H7").click()
     expect(page.get_by_text("16.99, is what L0H1 wrote at ·Tom")).to_be_visible()
     page.locator(".st-key-why-query-1").get_by_role("button", name="L0H1 →").click()

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.controls import show
+from tests.legible import STILL
 
 
 def step(page: Page) -> Locator:
@@ -114,6 +115,7 @@ def test_long_lines_and_wide_pictures_scroll_inside_the_page_of_a_phone(
     page = open_page("/worked_examples", on=phone, example=example, step=at)
     expect(page.locator(".js-plotly-plot .heatmaplayer image").first).to_be_attached()
     main = page.get_by_test_id("stMain")
+    page.evaluate(STILL)
     assert main.evaluate("node => node.scrollWidth <= node.clientWidth")
     for formula in page.locator(".katex-display").all():
         assert formula.bounding_box()["width"] <= 390
