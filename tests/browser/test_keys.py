@@ -224,7 +224,7 @@ def test_the_lecture_view_shows_the_picture_in_letters_for_a_class(
     page.get_by_test_id("lecture").click()
     expect(page.locator(".js-plotly-plot").first).to_be_in_viewport()
     expect(page.get_by_role("heading", name="Prediction")).to_be_hidden()
-    page.evaluate(STILL)
+    wait_until_settled(page)
     letters = page.locator(".stMain").evaluate(LETTERS)
     assert [text for size, text in letters if size < LEAST] == []
     chart = page.locator(".js-plotly-plot .main-svg").first.bounding_box()
