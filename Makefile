@@ -57,9 +57,9 @@ TYPED := app.py model pages viz
 run: .venv/.installed-run
 	$(BIN)/python -m viz.server
 
-# The types take one core: the unit tests have the other one meanwhile.
+# The types take one core: the unit tests have the other one meanwhile. Where there is no Chromium, it comes then.
 test:
-	$(MAKE) --no-print-directory --jobs=2 lint unit
+	$(MAKE) --no-print-directory --jobs=3 lint unit chromium
 	$(MAKE) --no-print-directory browser
 
 lint: .venv/.installed-dev

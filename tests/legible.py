@@ -39,7 +39,7 @@ VIEWS = f"{MAIN} [class*=st-key-choose-show]"
 IDEA = "The idea, in words"
 SWITCHES = f"{MAIN} [data-testid=stButtonGroup]"
 STEP = "[class*=st-key-stepper-] input[aria-label=Step]"
-PATIENCE = 5.0  # seconds until what is found counts
+PATIENCE = 20.0  # seconds until what is found counts
 MANY = 4  # choices of a kind, more than these, look alike: the longest and the last are enough
 STILL = """async () => {
     const main = document.querySelector("[data-testid=stMain]") ?? document.body;
@@ -49,7 +49,8 @@ STILL = """async () => {
     }).join(";");
     const drawn = (plot) => {
         const svg = plot.querySelector(".main-svg");
-        return svg !== null && Math.abs(svg.getBoundingClientRect().width - plot.clientWidth) < 2;
+        const wide = (one) => one.getBoundingClientRect().width;
+        return svg !== null && Math.abs(wide(svg) - wide(plot)) < 2;
     };
     const explored = (place) => {  // Streamlit keeps what a run has left out, unseen, until the next run
         const explorer = place.clientWidth ? place.shadowRoot?.querySelector(".explorer") : null;

@@ -62,7 +62,7 @@ def test_the_page_of_the_guide_has_ten_lines_and_runs(monkeypatch: pytest.Monkey
     )
     monkeypatch.setattr(navigation, "PAGES", (*navigation.PAGES, added))
     monkeypatch.setattr("viz.state.navigation.PAGES", (*navigation.PAGES,))
-    app = AppTest.from_string(source, default_timeout=60).run()
+    app = AppTest.from_string(source, default_timeout=120).run()
     assert not app.exception
     assert not app.error
     assert app.title[0].value == "One head"
@@ -97,7 +97,7 @@ def test_a_mask_needs_the_one_entry_of_the_guide(monkeypatch: pytest.MonkeyPatch
     assert [part.words for part in parts(windowed)] == ["window of two"]
     view = View(intervention=windowed)
     assert from_link(to_link(view)) == (view, ())
-    attention = AppTest.from_file(ROOT / "pages" / "attention.py", default_timeout=60)
+    attention = AppTest.from_file(ROOT / "pages" / "attention.py", default_timeout=120)
     attention.query_params.update({"model": "stories", "text": "Tom saw Anna", "mask": name})
     for app in (attention.run(), opened(mask=name)):
         assert not app.exception

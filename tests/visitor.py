@@ -24,7 +24,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 
 SPARED_AFTER = 2  # runs for which a message is remembered, as a browser does
-PATIENCE = 60  # seconds until a run counts as failed
+PATIENCE = 240  # seconds until a run counts as failed
 
 
 def _chosen(element: Radio | Selectbox) -> WidgetState:

@@ -44,13 +44,23 @@ NOTE_ANSWERS = """(() => {
         return send.apply(this, given);
     };
 })()"""
-# What a click asks for is sent by then: it has been handled, and what it changed has been drawn.
-HANDLED = """new Promise((done) => requestAnimationFrame(() =>
-    requestAnimationFrame(() => setTimeout(done, 50))))"""
-# The page's content policy forbids the evaluation by which Playwright's own waiting looks a second time.
-ANSWERED = """new Promise((done) => {
-    const look = () => (window.unanswered ? requestAnimationFrame(look) : done());
-    look();
+# The app is at rest, and stays so for some frames: between two runs it rests too, and what an answer says
+# is shown a moment after it has come. What never rests is named. The content policy forbids the evaluation
+# by which Playwright's own waiting looks a second time.
+AT_REST = """(quiet) => new Promise((done, fail) => {
+    const left = () => window.unanswered ? "the server has not answered"
+        : !document.querySelector(quiet) ? "the script runs"
+        : document.querySelector("[data-stale=true], [data-testid=stSkeleton]")?.outerHTML.slice(0, 200);
+    const until = performance.now() + 120_000;
+    let frames = 0;
+    const look = () => {
+        const what = left();
+        frames = what ? 0 : frames + 1;
+        if (frames === 5) done();
+        else if (performance.now() > until) fail(new Error(`The page does not rest: ${what}`));
+        else requestAnimationFrame(look);
+    };
+    setTimeout(look, 50);  // what a click asks for is sent by then
 })"""
 TERMINAL_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 SCREEN: dict[str, Any] = {
@@ -274,11 +284,7 @@ def wait_until_settled(page: Page) -> None:
     """
     page.locator(QUIET_APP).wait_for(state="attached")
     page.get_by_test_id("stElementContainer").first.wait_for(state="attached")
-    page.evaluate(HANDLED)
-    page.evaluate(ANSWERED)
-    page.locator(QUIET_APP).wait_for(state="attached")
-    page.locator("[data-stale=true]").first.wait_for(state="detached")
-    page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached")
+    page.evaluate(AT_REST, QUIET_APP)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.accessibility import GRAVE, both_themes, look
 from tests.browser.controls import close_heads, open_by_menu
+from tests.legible import STILL
 from viz.state.navigation import PAGES
 
 WIDTH_OF_A_PHONE = 390
@@ -71,12 +72,12 @@ def test_a_head_is_read_with_the_keyboard_alone(open_page: Callable[..., Page]) 
 
 
 def test_nothing_moves_where_motion_is_unwanted_and_a_phone_never_scrolls_sideways(
-    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+    page: Page, open_page: Callable[..., Page]
 ) -> None:
-    screen = {"width": WIDTH_OF_A_PHONE, "height": 844}
-    page = fresh_page(viewport=screen, reduced_motion="reduce")
+    page.set_viewport_size({"width": WIDTH_OF_A_PHONE, "height": 844})
     for path in ("/", "/laboratory", "/training"):
-        open_page(path, on=page)
+        open_page(path)
+        page.evaluate(STILL)
         wide = page.get_by_test_id("stMain").evaluate("main => main.scrollWidth")
         assert wide <= WIDTH_OF_A_PHONE, path
     moving = page.evaluate(

@@ -5,9 +5,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import HANDLED, wait_until_settled
+from tests.browser.conftest import wait_until_settled
 from tests.browser.controls import each_shows, wait_until_true
-from tests.legible import assert_opens_on_its_picture
+from tests.legible import STILL, assert_opens_on_its_picture
 
 TEXT = "cat dog mat hat cup cat dog mat hat cup cat"
 MIDDLE = """number => {
@@ -42,10 +42,8 @@ def click_head(page: Page, number: int, *, aside: int = 0) -> None:
     """Clicks the head of this number, counted layer by layer; aside: so many pixels off its middle."""
     wait_until_true(page, f"({MIDDLE})(0) !== null")
     wait_until_settled(page)
-    before, place = None, page.evaluate(MIDDLE, number)
-    while place != before:  # until the picture stands still
-        page.evaluate(HANDLED)
-        before, place = place, page.evaluate(MIDDLE, number)
+    page.evaluate(STILL)
+    place = page.evaluate(MIDDLE, number)
     page.mouse.click(place[0] + aside, place[1] + aside)
 
 

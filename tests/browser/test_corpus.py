@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.controls import show
-from tests.legible import LOWEST
+from tests.legible import LOWEST, STILL
 from tests.model.profile.synthetic import small_profile
 from viz.views.corpus.examples import BY_CHANCE
 
@@ -41,6 +41,7 @@ def test_a_click_opens_a_head_and_its_examples_lead_to_the_explorer_with_the_sam
     heads, title = part(page, "map"), page.get_by_test_id("examples-title")
     canvas = page.get_by_test_id("map-0")
     expect(heads).to_have_attribute("data-name", "L1H2")
+    page.evaluate(STILL)
     box = canvas.bounding_box()
     assert box is not None
     assert box["y"] <= LOWEST["wide"]

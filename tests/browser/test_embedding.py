@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
-from tests.browser.conftest import ANSWERED, QUIET_APP, wait_until_settled
+from tests.browser.conftest import AT_REST, QUIET_APP, wait_until_settled
 from tests.browser.explorer.stage import AFTER_THE_DELAY
 from tests.local_server import Answer, LocalServer, answering
 from tests.server import HEALTHY, serving
@@ -123,7 +123,7 @@ def test_the_line_to_copy_frames_the_view_where_heads_and_pages_are_switched_and
     expect(explorer).to_have_attribute("data-head", "2")
     page.keyboard.press("Escape")
     page.frames[1].evaluate(AFTER_THE_DELAY, "unanswered")  # the server is told of the head
-    page.frames[1].evaluate(ANSWERED)
+    page.frames[1].evaluate(AT_REST, QUIET_APP)
     app.get_by_role("link", name="Layer norm →").click()
     expect(app.get_by_role("combobox", name="Show")).to_be_attached()
     way_out = app.get_by_role("link", name="Open in the app")

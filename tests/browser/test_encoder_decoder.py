@@ -6,6 +6,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.browser.controls import show
+from tests.legible import STILL
 
 SENTENCE = 240  # pixels that the sentence has at least in the work bar
 LINES = """() => document.querySelector('.js-plotly-plot').data
@@ -30,6 +31,7 @@ def test_the_black_cat_becomes_le_chat_noir_and_its_lines_cross(
     page.keyboard.press("ArrowLeft")
     expect(new).to_have_text("noir")
     page.set_viewport_size({"width": 1024, "height": 768})
+    page.evaluate(STILL)
     box = page.get_by_role("textbox", name="Your sentence").bounding_box()
     assert box is not None
     assert box["width"] >= SENTENCE
@@ -38,6 +40,7 @@ def test_the_black_cat_becomes_le_chat_noir_and_its_lines_cross(
         page.get_by_text("“black cat” becomes “chat noir”: the reference lines cross")
     ).to_be_visible()
     expect(page.locator(".js-plotly-plot").filter(has_text="reference")).to_have_count(1)
+    page.evaluate(STILL)
     drawn = page.evaluate(LINES)
     assert [2, 1] in drawn
     assert [1, 2] in drawn

@@ -28,12 +28,11 @@ def unmask(page: Page) -> None:
 
 @pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
 def test_all_of_it_is_on_one_screen(
-    open_page: Callable[..., Page], fresh_page: Callable[..., Page], size: tuple[int, int]
+    page: Page, open_page: Callable[..., Page], size: tuple[int, int]
 ) -> None:
     width, height = size
-    page = fresh_page()
     page.set_viewport_size({"width": width, "height": height})
-    open_page("/", on=page)
+    open_page("/")
     ready(page)
     parts = {name: page.get_by_test_id(name) for name in PARTS}
     parts |= {
@@ -95,7 +94,7 @@ def test_lifting_the_mask_moves_numbers_and_the_headline_says_what_happened(
         expect(lost).to_contain_text(f"{losses(run).mean():.2f}")
     page.get_by_role("button", name="Undo").click()
     expect(headline).not_to_contain_text("No mask")
-    assert "mask=" not in page.url
+    expect(page).not_to_have_url(re.compile("mask="))
 
 
 def test_before_after_and_difference_stand_in_the_same_pixels(
@@ -159,17 +158,18 @@ def test_an_encoder_says_how_far_its_vector_moves(open_page: Callable[..., Page]
     assert len(arc_weights(page)) > 1
 
 
-@pytest.mark.parametrize("stage", ["query", "scores", "output"])
-def test_every_stage_keeps_the_map_where_it_is(open_page: Callable[..., Page], stage: str) -> None:
+def test_every_stage_keeps_the_map_where_it_is(open_page: Callable[..., Page]) -> None:
     page = open_page("/", detail="full")
     ready(page)
     before = page.get_by_test_id("figure").bounding_box()
-    page.get_by_test_id(f"stage-{stage}").click()
-    ready(page)
-    after = page.get_by_test_id("figure").bounding_box()
     assert before is not None
-    assert after is not None
-    assert (before["x"], before["y"]) == (after["x"], after["y"])
+    for stage in ("query", "scores", "output"):
+        page.get_by_test_id(f"stage-{stage}").click()
+        expect(page.get_by_test_id("explorer")).to_have_attribute("data-stage", stage)
+        ready(page)
+        after = page.get_by_test_id("figure").bounding_box()
+        assert after is not None
+        assert (before["x"], before["y"]) == (after["x"], after["y"]), stage
 
 
 @pytest.mark.parametrize("way", ["why?", "carries"])
@@ -211,12 +211,14 @@ def test_detail_is_in_the_address_and_comes_back_with_the_visitor(
 
 
 def test_on_a_phone_the_switches_are_a_bar_at_the_foot_of_the_window(
-    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+    page: Page, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page("/", on=fresh_page(viewport={"width": 390, "height": 844}))
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_page("/")
     ready(page)
     bar = page.locator(".st-key-hero-switches")
     page.get_by_test_id("figure").press("Enter")
+    expect(page.get_by_test_id("card")).to_be_visible()
     figure, card = (page.get_by_test_id(name).bounding_box() for name in ("figure", "card"))
     assert figure is not None
     assert card is not None

@@ -73,10 +73,9 @@ def test_hovering_never_travels(
     assert len(sent) == before
 
 
-def test_a_dark_page_has_a_dark_picture(
-    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
-) -> None:
-    page = open_page("/attention", on=fresh_page(color_scheme="dark"))
+def test_a_dark_page_has_a_dark_picture(page: Page, open_page: Callable[..., Page]) -> None:
+    page.emulate_media(color_scheme="dark")
+    open_page("/attention")
     found = page.get_by_test_id("explorer")
     expect(found).to_have_attribute("data-ready", "true")
     ground = found.locator(".figure > .plotly").evaluate("plot => plot.data[0].colorscale[0][1]")
@@ -125,20 +124,18 @@ def test_what_to_look_for_stands_there_while_the_examples_own_head_does(
     expect(look_for).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    "part",
-    [".stElementContainer", ".stExpander > details", ".stExpander > details > summary"],
-)
-def test_what_a_pass_makes_old_is_not_faded_frame_by_frame(explorer: Locator, part: str) -> None:
+def test_what_a_pass_makes_old_is_not_faded_frame_by_frame(explorer: Locator) -> None:
     page = explorer.page
     page.emulate_media(reduced_motion="no-preference")
-    seconds = page.locator(part).first.evaluate(
-        """(element) => {
-            element.style.transition = "opacity 1s ease-in 0.5s, border 1s";  // as Streamlit has it
-            return getComputedStyle(element).transitionDuration;
-        }"""
-    )
-    assert seconds == "0s"
+    details = ".stExpander > details"
+    for part in (".stElementContainer", details, f"{details} > summary"):
+        seconds = page.locator(part).first.evaluate(
+            """(element) => {
+                element.style.transition = "opacity 1s ease-in 0.5s, border 1s";  // as Streamlit has it
+                return getComputedStyle(element).transitionDuration;
+            }"""
+        )
+        assert seconds == "0s", part
 
 
 def test_the_whole_map_the_row_and_the_filled_formula_are_on_one_screen(
@@ -167,7 +164,7 @@ def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
     expect(page.get_by_text("L0H2: ·Hill → Tom", exact=True)).to_be_visible()
     expect(page.get_by_text("is the position of ·Hill")).to_be_visible()
     expect(page.get_by_test_id("head-picker")).to_contain_text("L0H2")
-    assert parse_qs(urlsplit(page.url).query)["place"] == ["decoder.0.self"]
+    page.wait_for_url("**place=decoder.0.self**")
     page.get_by_role("button", name="← L1H7").click()
     expect(page.get_by_text("16.99, is what L0H1 wrote at ·Tom")).to_be_visible()
     page.locator(".st-key-why-query-1").get_by_role("button", name="L0H1 →").click()

@@ -201,5 +201,5 @@ def test_a_server_that_starts_anew_shows_open_pages_the_same_view(
     conftest.wait_until_settled(page)  # the page runs once for itself when it is connected again
     box(page).press("Enter")
     expect(chips(page)).to_contain_text("river")
-    assert "scale=1.0" in page.url
+    page.wait_for_url("**scale=1.0**")
     troubles.clear()  # the browser logs every address that did not answer

@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from model.download.entries import fetched
 from model.download.wheel import cache_folder
 from model.loading.registry import models
+from tests.browser.conftest import wait_until_settled
 from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
 from tests.server import serving as served
@@ -49,6 +50,7 @@ def server(hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def offered(page: Page, name: str) -> Locator:
     """The button that brings a model, once the picker has looked it up."""
     box = page.get_by_label("Or enter any other hub id, a folder, or a trace file")
+    wait_until_settled(page)
     if not box.is_visible():
         page.get_by_text("Other models", exact=True).click()
     box.fill(name)

@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import wait_until_settled
 from tests.browser.controls import shown_view
 from tests.cases import each
+from tests.legible import STILL
 from tools.catalogue import FILE
 from viz.views.glossary.glossary import TERMS
 
@@ -185,13 +186,14 @@ def test_the_lecture_view_shows_the_picture_in_letters_for_a_class(
 ) -> None:
     page = listening(open_page("/attention"))
     expect(explorer(page)).to_have_attribute("data-ready", "true")
+    page.evaluate(STILL)
     whole = page.get_by_test_id("figure").bounding_box()
     page.keyboard.press("p")
     for left in ("stSidebar", "look", "panel", "sentence"):
         expect(page.get_by_test_id(left)).to_be_hidden()
     for shown in ("figure", "readout", "stages"):
         expect(page.get_by_test_id(shown)).to_be_in_viewport(ratio=0.99)
-    expect(explorer(page)).to_have_attribute("data-ready", "true")
+    page.evaluate(STILL)
     letters = page.locator(".stMain").evaluate(LETTERS)
     assert len(letters) > 20
     assert [text for size, text in letters if size < LEAST] == []
@@ -210,6 +212,7 @@ def test_the_lecture_view_shows_the_picture_in_letters_for_a_class(
     expect(page.get_by_test_id("readout")).to_contain_text("L0H6")
     x, y = larger["x"] + larger["width"] * 0.6, larger["y"] + larger["height"] * 0.9
     page.mouse.click(x, y)  # the cell under the pointer is the one that is chosen
+    page.evaluate(STILL)
     framed = page.locator("[data-mark=cell]").bounding_box()
     assert framed
     assert framed["x"] - 4 < x < framed["x"] + framed["width"] + 4
@@ -221,6 +224,7 @@ def test_the_lecture_view_shows_the_picture_in_letters_for_a_class(
     page.get_by_test_id("lecture").click()
     expect(page.locator(".js-plotly-plot").first).to_be_in_viewport()
     expect(page.get_by_role("heading", name="Prediction")).to_be_hidden()
+    wait_until_settled(page)
     letters = page.locator(".stMain").evaluate(LETTERS)
     assert [text for size, text in letters if size < LEAST] == []
     chart = page.locator(".js-plotly-plot .main-svg").first.bounding_box()

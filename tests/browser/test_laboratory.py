@@ -13,6 +13,7 @@ from model.trace.trace_file import read_trace
 from tests.browser import conftest
 from tests.browser.controls import MARKS, click_mark, more, pick_head, show
 from tests.csv_reading import read_matrix_csv
+from tests.legible import STILL
 
 TEXT = "Tom Hill saw a red ball"
 HOSTILE = "</script><script>window.acted=1</script> =1+1"
@@ -33,6 +34,7 @@ def test_an_intervention_is_shown_beside_the_baseline_listed_undone_and_linked(
     expect(page.get_by_text("Nothing is changed.")).to_be_visible()
     expect(page.locator(COMPARED)).to_have_count(0)
     expect(page.get_by_test_id("readout")).to_contain_text(", weight ")
+    page.evaluate(STILL)
     readout = page.locator(".explorer .readout").bounding_box()
     assert readout is not None
     assert readout["height"] < ONE_LINE  # with its button
@@ -40,6 +42,7 @@ def test_an_intervention_is_shown_beside_the_baseline_listed_undone_and_linked(
     expect(page.get_by_role("button", name="L0H1 off ✕")).to_be_visible()
     expect(page.locator(COMPARED)).to_be_visible()
     expect(page.get_by_text("counterfactual")).to_be_visible()
+    page.evaluate(STILL)
     strip = page.locator(".explorer .strip").bounding_box()
     assert strip is not None
     assert strip["y"] <= 250  # also below the row of effects
@@ -90,6 +93,7 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
         page.get_by_text(re.compile(r"Correlation with the exact map: .*over 32 cells"))
     ).to_be_visible()
     patches = page.locator("[class*='st-key-laboratory-patch-']")
+    page.evaluate(STILL)
     box = patches.locator(".js-plotly-plot").bounding_box()
     assert box is not None
     assert box["y"] <= 480  # also below the row of effects and the controls

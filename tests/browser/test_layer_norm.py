@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.controls import BARS, MARKS, choose, click_mark, each_shows
+from tests.legible import STILL
 
 TEXT = "the cat saw the dog"
 SAID = {
@@ -31,10 +32,10 @@ def test_a_bar_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
 
 @pytest.mark.parametrize(("width", "target"), [(1440, 24), (390, 44)])
 def test_behind_the_dots_code_and_table_are_made_when_opened_and_fit_the_screen(
-    open_page: Callable[..., Page], fresh_page: Callable[..., Page], width: int, target: int
+    page: Page, open_page: Callable[..., Page], width: int, target: int
 ) -> None:
-    screen = {"width": width, "height": 844}
-    page = open_page("/layer_norm", on=fresh_page(viewport=screen), model="stories", text=TEXT)
+    page.set_viewport_size({"width": width, "height": 844})
+    open_page("/layer_norm", model="stories", text=TEXT)
     dots = page.get_by_role("button", name="More: check, save, code, table", exact=True)
     box = dots.bounding_box()
     assert box is not None
@@ -49,6 +50,7 @@ def test_behind_the_dots_code_and_table_are_made_when_opened_and_fit_the_screen(
     assert saved.value.suggested_filename == "layer-norm-spread.html"
     expect(behind.get_by_test_id("stCode")).to_be_visible()
     expect(behind.get_by_test_id("stDataFrame")).to_be_attached()
+    page.evaluate(STILL)
     box = behind.bounding_box()
     assert box is not None
     assert box["x"] >= 0

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from model.worked import examples
 from tests.browser.controls import show
+from tests.browser.test_page_frame import assert_opens_plainly
 from tests.legible import LOWEST, PICTURE, STILL, WIDTHS, Walk, faults, walk
 from viz.state.navigation import PAGES, PageEntry
 
@@ -104,6 +105,7 @@ def test_every_view_of_a_page_can_be_read_and_its_picture_is_near_the_top(
     shows = (entry.reads or entry.has_beats) and entry.address not in NO_PICTURE
     on = Walk(page, opens_on=PICTURE if shows else WORDS)
     open_page(f"/{entry.address}")
+    assert_opens_plainly(page)
     walk(on, entry.title)
     assert on.told() == []
     assert on.tops.keys() == WIDTHS.keys()

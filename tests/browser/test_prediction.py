@@ -6,6 +6,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.browser.controls import more, plots, show
+from tests.legible import STILL
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 
@@ -54,6 +55,7 @@ def test_the_model_writes_on_step_by_step_with_the_keyboard_too(
     expect(new).to_have_text(re.compile("Hill"))
     expect(plots(page)).to_have_count(2)
     following = page.get_by_role("button", name="Next", exact=True)
+    page.evaluate(STILL)
     control, picture = following.bounding_box(), plots(page).first.bounding_box()
     assert control is not None
     assert picture is not None

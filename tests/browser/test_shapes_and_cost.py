@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import wait_until_settled
 from tests.browser.controls import choose, plots, show
 
 
 def open_sizes(page: Page) -> None:
     """Opens the box of sizes, which may be open still."""
+    wait_until_settled(page)
     if not page.get_by_role("spinbutton", name="Width").is_visible():
         page.get_by_role("button", name="Sizes", exact=True).click()
 
@@ -31,6 +33,7 @@ def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
     width.fill("1536")
     width.press("Enter")
     expect(plots(page).filter(has_text="equal at 11,179.0 tokens")).to_have_count(1)
+    page.wait_for_url("**-1536-**")
     copy = open_page(page.url, on=fresh_page())
     expect(plots(copy).filter(has_text="equal at 11,179.0 tokens")).to_have_count(1)
     open_sizes(copy)

@@ -24,14 +24,11 @@ def drop(page: Page, file: Path) -> None:
     page.locator('input[type="file"]').set_input_files(file)
 
 
-def test_a_file_opens_by_its_path_and_by_dropping_it(
-    fresh_page: Callable[..., Page], server: str, file: Path
-) -> None:
-    page = fresh_page()
-    page.goto(f"{server}/attention?model={file}")
+def test_a_file_opens_by_its_path_and_by_dropping_it(page: Page, file: Path) -> None:
+    page.goto(f"/attention?model={file}")
     expect(page.get_by_text(SAID)).to_be_visible()
     expect(page.get_by_role("textbox", name="Your sentence")).to_have_value("Tom saw a dog")
-    page.goto(f"{server}/attention")
+    page.goto("/attention")
     expect(page.get_by_role("textbox", name="Your sentence")).to_be_enabled()
     drop(page, file)
     expect(page.get_by_text("the file mine.safetensors")).to_be_visible()
@@ -40,15 +37,15 @@ def test_a_file_opens_by_its_path_and_by_dropping_it(
 
 
 def test_what_one_visitor_dropped_another_does_not_open_by_its_name(
-    fresh_page: Callable[..., Page], server: str, file: Path
+    page: Page, fresh_page: Callable[..., Page], file: Path
 ) -> None:
-    first, second = fresh_page(), fresh_page()
-    first.goto(f"{server}/attention")
-    expect(first.get_by_role("textbox", name="Your sentence")).to_be_enabled()
-    drop(first, file)
-    expect(first.get_by_text("the file mine.safetensors")).to_be_visible()
-    first.wait_for_url("**model=trace*")
-    second.goto(first.url)
+    second = fresh_page()
+    page.goto("/attention")
+    expect(page.get_by_role("textbox", name="Your sentence")).to_be_enabled()
+    drop(page, file)
+    expect(page.get_by_text("the file mine.safetensors")).to_be_visible()
+    page.wait_for_url("**model=trace*")
+    second.goto(page.url)
     expect(second.get_by_text("open the file again")).to_be_visible()
     expect(second.get_by_text(SAID)).to_have_count(0)
     second.locator('input[type="file"]').set_input_files(file)  # who has the file itself sees it
@@ -56,12 +53,11 @@ def test_what_one_visitor_dropped_another_does_not_open_by_its_name(
 
 
 def test_a_file_that_holds_no_trace_is_refused_where_it_was_dropped(
-    fresh_page: Callable[..., Page], server: str, tmp_path: Path
+    page: Page, tmp_path: Path
 ) -> None:
     wrong = tmp_path / "wrong.safetensors"
     wrong.write_bytes((2**40).to_bytes(8, "little") + b"{}")
-    page = fresh_page()
-    page.goto(f"{server}/attention")
+    page.goto("/attention")
     expect(page.get_by_role("textbox", name="Your sentence")).to_be_enabled()
     drop(page, wrong)
     expect(page.get_by_text("does not hold a readable trace")).to_be_visible()

@@ -12,6 +12,7 @@ from model.training.checkpoints import Archive, shipped_training_run
 from model.training.induction import short_recipe
 from model.training.training_record import TrainingRecord
 from tests.browser.controls import show
+from tests.legible import STILL
 from viz.views.training.choice import LIST
 
 SECONDS = 1000
@@ -175,6 +176,8 @@ def test_the_idea_by_hand_the_claims_and_a_recurrent_network_are_drawn(
 ) -> None:
     page = open_page("/training")
     page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
+    page.evaluate(STILL)
     menu = page.get_by_test_id("stExpandSidebarButton").bounding_box()
     heading = page.locator(".stations").bounding_box()
     assert menu is not None
@@ -199,6 +202,7 @@ def test_the_idea_by_hand_the_claims_and_a_recurrent_network_are_drawn(
     above = page.get_by_text("its band reaches from the lowest to the highest seed")
     names = page.locator(".js-plotly-plot .legend", has_text="8 layers, without")
     expect(names).to_be_visible()
+    page.evaluate(STILL)
     words, drawn = above.bounding_box(), names.bounding_box()
     assert words is not None
     assert drawn is not None

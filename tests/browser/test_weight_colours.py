@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests import chromium
 from tests.browser import known_weights
+from tests.browser.conftest import wait_until_settled
 from tests.browser.explorer.stage import ADDRESS, DARK, LIGHT, Stage, serve
 from tests.browser.known_weights import WEIGHTS
 from tests.legible import STILL
@@ -92,9 +93,11 @@ def test_streamlits_pictures_and_the_player(
 ) -> None:
     page = chromium.new_page(browser, color_scheme=theme, viewport={"width": 1000, "height": 1400})
     page.goto(drawn_by_streamlit)
+    wait_until_settled(page)
     for place in (".st-key-heatmap", ".st-key-grid"):
         picture = page.locator(f"{place} .js-plotly-plot")
         picture.locator(".heatmaplayer image").first.wait_for()
+        page.evaluate(STILL)
         hold(cells(picture.screenshot(), theme), theme, PAGES[theme])
     expect(page.get_by_test_id("player")).to_have_attribute("data-ready", "true")
     hold(cells(page.get_by_test_id("map").screenshot(), theme), theme, PAGES[theme])

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.controls import show
+from tests.legible import STILL
 
 
 def step(page: Page) -> Locator:
@@ -108,12 +109,13 @@ def test_a_teaching_page_leads_to_its_example(open_page: Callable[..., Page]) ->
     [("sequence-in-three-steps", 5), ("most-probable-word", 2), ("two-padding-masks", 5)],
 )
 def test_long_lines_and_wide_pictures_scroll_inside_the_page_of_a_phone(
-    open_page: Callable[..., Page], fresh_page: Callable[..., Page], example: str, at: int
+    page: Page, open_page: Callable[..., Page], example: str, at: int
 ) -> None:
-    phone = fresh_page(viewport={"width": 390, "height": 844})
-    page = open_page("/worked_examples", on=phone, example=example, step=at)
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_page("/worked_examples", example=example, step=at)
     expect(page.locator(".js-plotly-plot .heatmaplayer image").first).to_be_attached()
     main = page.get_by_test_id("stMain")
+    page.evaluate(STILL)
     assert main.evaluate("node => node.scrollWidth <= node.clientWidth")
     for formula in page.locator(".katex-display").all():
         assert formula.bounding_box()["width"] <= 390

@@ -29,7 +29,7 @@ def opened(fresh_engine: None) -> Callable[..., AppTest]:
     """Call it with a page and parameters of a link: the page, as a visitor finds it."""
 
     def open_(file: str, **parameters: str) -> AppTest:
-        app = AppTest.from_file(str(REPOSITORY / file), default_timeout=60)
+        app = AppTest.from_file(str(REPOSITORY / file), default_timeout=120)
         for name, value in {"text": TYPED, **parameters}.items():
             app.query_params[name] = value
         return app.run()

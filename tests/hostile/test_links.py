@@ -102,7 +102,7 @@ FILES = ("pages/home.py", "pages/laboratory.py", "pages/all_heads.py", "pages/po
 @each("kind", LINKS)
 def test_a_page_opens_on_any_link(kind: str) -> None:
     page = FILES[random.Random(kind).randrange(len(FILES))]
-    app = AppTest.from_file(str(REPOSITORY / page), default_timeout=60)
+    app = AppTest.from_file(str(REPOSITORY / page), default_timeout=120)
     for name, value in LINKS[kind].items():
         app.query_params[name] = value
     app.run()

@@ -12,7 +12,7 @@ TEXT = "Tom Hill saw a red ball"
 
 
 def linked(parameters: dict[str, str], page: AppTest | None = None) -> AppTest:
-    app = AppTest.from_file(str(PAGE), default_timeout=60) if page is None else page
+    app = AppTest.from_file(str(PAGE), default_timeout=120) if page is None else page
     for name, value in parameters.items():
         app.query_params[name] = value
     return app.run()

@@ -144,7 +144,7 @@ def test_a_sentence_of_the_list_and_a_made_up_one_open_with_their_own_french() -
 def test_whoever_comes_with_another_model_finds_the_translator_and_goes_on_with_the_own_text() -> (
     None
 ):
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
     app.query_params["model"] = "stories"
     app.query_params["text"] = "Anna King met Sam Gray"
     app.run()

@@ -172,9 +172,9 @@ def test_a_picture_that_forgets_the_bound_is_not_drawn(monkeypatch: pytest.Monke
 
         plot(go.Figure(go.Heatmap(z=np.zeros((1000, 1001), np.float32))), "large")
 
-    app = AppTest.from_function(page, default_timeout=60).run()
+    app = AppTest.from_function(page, default_timeout=120).run()
     assert not app.exception
     assert not app.get("plotly_chart")
     assert "5.3 MB" in app.info[0].value  # 1,000 · 1,001 numbers of 4 bytes, in base64
     monkeypatch.setattr("viz.elements.plot.LARGEST", 6_000_000)
-    assert AppTest.from_function(page, default_timeout=60).run().get("plotly_chart")
+    assert AppTest.from_function(page, default_timeout=120).run().get("plotly_chart")

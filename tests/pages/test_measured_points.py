@@ -29,7 +29,7 @@ def points_page() -> None:
 @each("model", sorted(models))
 def test_every_measured_point_is_traces(model: str) -> None:
     loaded = engine().model(model, lambda *news: None)
-    page = AppTest.from_function(points_page, default_timeout=60)
+    page = AppTest.from_function(points_page, default_timeout=120)
     app = linked({"model": model, "text": sentence(loaded)}, page)
     for point in POINTS:
         app.segmented_control(key="laboratory-point").set_value(point).run()
@@ -51,7 +51,7 @@ def assert_mask_values(app: AppTest) -> None:
 
 
 def test_sampled_points_answer_to_their_seed_and_their_scores() -> None:
-    app = linked({"text": TEXT}, AppTest.from_function(points_page, default_timeout=60))
+    app = linked({"text": TEXT}, AppTest.from_function(points_page, default_timeout=120))
     first = numbers(traces(app)[-1]["y"])
     app.number_input(key="laboratory-draw").set_value(9).run()
     assert not np.array_equal(first, numbers(traces(app)[-1]["y"]))
@@ -67,7 +67,7 @@ def test_sampled_points_answer_to_their_seed_and_their_scores() -> None:
 
 
 def test_windows_chunks_and_alibi_are_drawn_for_the_sentence_and_a_window_can_be_run() -> None:
-    app = linked({"text": TEXT}, AppTest.from_function(points_page, default_timeout=60))
+    app = linked({"text": TEXT}, AppTest.from_function(points_page, default_timeout=120))
     app.segmented_control(key="laboratory-point").set_value(DISTANCES).run()
     tokens = len(engine().model("stories", lambda *news: None).tokens(TEXT))
     for kind in ("Chunks", "ALiBi", "Window"):

@@ -25,7 +25,7 @@ def listed() -> None:
 def test_a_choice_stays_where_another_list_has_it(
     chosen: int, names: list[str], shown: str
 ) -> None:
-    app = AppTest.from_function(listed, default_timeout=60).run()
+    app = AppTest.from_function(listed, default_timeout=120).run()
     assert app.markdown[0].value == "b (2)"
     app.session_state["names"] = names
     app.session_state["token"] = chosen

@@ -19,7 +19,7 @@ from streamlit.proto.PageConfig_pb2 import PageConfig
 from bench import classroom
 from bench.pupil_answers import expected_answers
 from tests.server import Server, numbers, serving
-from tests.visitor import Visitor
+from tests.visitor import PATIENCE, Visitor
 
 pytestmark = pytest.mark.xdist_group("sessions")  # one worker, one server
 # The second pass of a hostile text: markup, an address, a format, a line break, controls.
@@ -172,7 +172,7 @@ async def lingering(server: Server, begun: Path) -> Visitor:
 async def asked(begun: Path, opening: asyncio.Task[object]) -> None:
     """Waits until the run that is asked for has begun its pass, then stops reading its answers."""
     before = begun.stat().st_size
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while begun.stat().st_size == before:
             await asyncio.sleep(0.05)
     assert not opening.done()
@@ -187,7 +187,7 @@ async def leave(one: Visitor) -> None:
 
 
 async def until(server: Server, name: str, wanted: float) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while (await asyncio.to_thread(numbers, server))[name] != wanted:
             await asyncio.sleep(0.05)
 

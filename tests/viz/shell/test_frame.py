@@ -48,7 +48,7 @@ def test_the_menu_is_of_app_py_from_the_first_link_into_a_fresh_server(tmp_path:
 
 
 def test_app_py_opens_every_page_in_one_frame() -> None:
-    app = AppTest.from_file(str(REPOSITORY / "app.py"), default_timeout=60).run()
+    app = AppTest.from_file(str(REPOSITORY / "app.py"), default_timeout=120).run()
     for page in PAGES:
         app.switch_page(page.file).run()
         assert not app.exception

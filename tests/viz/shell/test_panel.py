@@ -21,7 +21,7 @@ def page() -> None:
 
 
 def test_whole_numbers_have_no_decimals() -> None:
-    app = AppTest.from_function(page, default_timeout=60)
+    app = AppTest.from_function(page, default_timeout=120)
     app.session_state["more-one"] = True
     app.run()
     assert not app.exception
@@ -31,7 +31,7 @@ def test_whole_numbers_have_no_decimals() -> None:
 
 
 def test_what_is_closed_is_not_made_and_its_check_is_read_all_the_same() -> None:
-    app = AppTest.from_function(page, default_timeout=60).run()
+    app = AppTest.from_function(page, default_timeout=120).run()
     assert not app.exception
     assert not app.dataframe
     assert app.caption[0].value == "✓ largest difference 4e−7"

@@ -36,7 +36,7 @@ class Steps:
     def __call__(self, run: Passes[Ablations]) -> Iterator[Ablations]:
         self.begun += 1
         for done in (1, 2, 3):
-            assert self.go.acquire(timeout=20)
+            assert self.go.acquire(timeout=120)
             yield part(done)
 
 
@@ -45,7 +45,7 @@ def test_two_visitors_share_one_run_and_its_result_is_kept() -> None:
     one, other = runs.started(REQUEST, steps), runs.started(REQUEST, steps)
     assert one is other
     steps.go.release(3)
-    assert one.ended.wait(20)
+    assert one.ended.wait(120)
     assert one.complete
     assert runs.started(REQUEST, steps) is one
     assert steps.begun == 1
@@ -59,7 +59,7 @@ def test_a_run_that_nobody_looks_at_ends_with_what_it_found_and_may_start_anew(
     wait_for(lambda: steps.begun == 1)
     monkeypatch.setattr(Passes, "patience", -1.0)
     steps.go.release(1)
-    assert run.ended.wait(20)
+    assert run.ended.wait(120)
     assert not run.complete
     assert run.found is not None
     assert len(run.found.heads) == 1
@@ -67,7 +67,7 @@ def test_a_run_that_nobody_looks_at_ends_with_what_it_found_and_may_start_anew(
     again = runs.started(REQUEST, steps)
     assert again is not run
     steps.go.release(3)
-    assert again.ended.wait(20)
+    assert again.ended.wait(120)
     assert again.complete
 
 
@@ -76,8 +76,8 @@ def test_another_request_has_a_run_of_its_own() -> None:
     steps.go.release(6)
     one, other = runs.started(REQUEST, steps), runs.started(Request("stories", "a dog"), steps)
     assert one is not other
-    assert one.ended.wait(20)
-    assert other.ended.wait(20)
+    assert one.ended.wait(120)
+    assert other.ended.wait(120)
 
 
 def test_with_eight_runs_under_way_a_sentence_waits_for_one_pass_of_theirs(
@@ -149,5 +149,5 @@ def test_a_mistake_ends_the_run_and_is_known() -> None:
         raise RuntimeError("planted")
 
     run = PassesOf[Request, Passes[Ablations]](Passes).started(REQUEST, work)
-    assert run.ended.wait(20)
+    assert run.ended.wait(120)
     assert run.refusal == UNEXPECTED
