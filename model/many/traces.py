@@ -16,8 +16,9 @@ from model.nn.recorder import Recorder
 from model.run.protocols import check_intervention, check_length
 from model.run.tokenizers import clean
 from model.system.memory import enough_memory
-from model.trace.arrays import Array, arrays_of
+from model.trace.arrays import Array
 from model.trace.collect import row_of
+from model.trace.promised import arrays_of
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 from model.trace.unproven import require
@@ -208,14 +209,15 @@ class _Batches:
         rows, real = padded(model, [text.tokens for text in texts])
         ids = torch.cat([model.ids(row) for row in rows])
         # A decoder hides what comes later, padding too, so it runs as a single text does.
-        mask = real if model.config.shape == "encoder" and not real.all() else None
+        lengths = [len(text.tokens) for text in texts]
+        is_padded = min(lengths) < max(lengths)
+        mask = real if model.config.shape == "encoder" and is_padded else None
         with enough_memory(f"{len(texts)} texts of {ids.shape[1]:,} tokens in {model.name}"):
             recorder, ended = batched_pass(model, ids, mask, recorder)
-            for row, text in enumerate(texts):
-                length = len(text.tokens)
+            for row, (text, length) in enumerate(zip(texts, lengths, strict=True)):
                 own = row_of(recorder, row, (len(ids), ids.shape[1]), length)
                 result = ended[row : row + 1, :length].clone()
-                yield model.collected(own, result, text.tokens, text=clean(text.text))[0]
+                yield model.trace_of_pass(own, result, text.tokens, (), text=clean(text.text))
 
 
 def _are_alike(one: Trace, other: Trace, precision: torch.dtype) -> bool:

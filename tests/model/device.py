@@ -1,7 +1,7 @@
 """A device of the tests' own: its tensors have numbers, and whatever makes a pass wait for it is counted.
 
-PyTorch sees the device `meta`, which every computer has; behind each tensor lies one on the processor, on which
-each operation runs.
+PyTorch sees the device `meta`, which every computer has; behind each tensor lies one on the processor, on
+which each operation runs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,10 +113,8 @@ def _run(
     told = f"{name} {[tuple(one.shape) for one in (*there, *here)]}"
     if there and not stays:
         counted.copied.append(told)
-    if stays and any(one.ndim for one in here):
-        # Memory of the processor that is not waited for, or a list of indices.
-        if not named.get("non_blocking", False) and not _is_unwaited(operation, given):
-            counted.fed.append(told)
+    if stays and any(one.ndim for one in here) and not _is_unwaited(operation, given, named):
+        counted.fed.append(told)  # a list of indices is fed too
     if there and _waits(operation, name, given):
         counted.waited.append(told)
     if name == "copy_" and there and not isinstance(given[0], OnDevice):
@@ -133,10 +131,10 @@ def _run(
     )
 
 
-def _is_unwaited(operation: Any, given: Sequence[Any]) -> bool:
-    """Whether `non_blocking` is among the arguments that have no name."""
+def _is_unwaited(operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> bool:
+    """Whether a copy is asked for without waiting for it."""
     names = [one.name for one in operation._schema.arguments]
-    return dict(zip(names, given, strict=False)).get("non_blocking", False) is True
+    return bool((dict(zip(names, given, strict=False)) | dict(named)).get("non_blocking"))
 
 
 def _waits(operation: Any, name: str, given: Sequence[Any]) -> bool:
