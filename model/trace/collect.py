@@ -106,7 +106,9 @@ class PassArrays:
         if place not in self._kept:
             self._tensors.append(tensor)
             bring = partial(make, tensor.detach(), *how)
-            nbytes = math.prod(tensor.shape[1:]) * (1 if tensor.dtype == torch.bool else 4)
+            masks = tensor.dtype == torch.bool
+            axes = [*zip(tensor.shape, tensor.stride(), strict=True)][-2 if masks else 1 :]
+            nbytes = math.prod(size for size, step in axes if step) * (1 if masks else 4)
             on_cpu = tensor.device.type == "cpu"
             self._kept[place] = bring() if on_cpu else OnDevice(bring, nbytes=nbytes)
         return self._kept[place]

@@ -48,6 +48,10 @@ class Crossings:
     def all(self) -> list[str]:
         return [*self.copied, *self.fed, *self.waited]
 
+    def clear(self) -> None:
+        for some in (self.copied, self.fed, self.waited):
+            some.clear()
+
 
 class OnDevice(Tensor):
     """A tensor of the device."""
