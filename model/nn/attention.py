@@ -146,13 +146,16 @@ def _kept(weights: Tensor, intervention: Intervention, name: str) -> Tensor:
     return kept.to(weights, non_blocking=True)
 
 
-def in_blocks(call: AttentionCall, dropout: float) -> Tensor:
-    """What needs a number for each query and key, some queries at a time: for a long text they are many."""
+def in_blocks(call: AttentionCall, dropout: float, *, by_kernel: bool = True) -> Tensor:
+    """What needs a number for each query and key, some queries at a time: for a long text they are many.
+    by_kernel: whether the kernel computes what it can."""
     batch, heads, queries, _ = call.query.shape
     rows = max(BLOCK // (batch * heads * call.key.shape[-2]), 1)
     blocks = [call] if queries <= rows else _blocks(call, rows)
     outputs = [
-        explicit(one, UNCHANGED, dropout)[0] if one.needs_steps else fused(one, dropout)
+        fused(one, dropout)
+        if by_kernel and not one.needs_steps
+        else explicit(one, UNCHANGED, dropout)[0]
         for one in blocks
     ]
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, -2)

@@ -283,7 +283,7 @@ class Model:
         recorder.through = from_other_run(self, recorder, tokens, target_tokens)
         with recording(recorder), torch.inference_mode():
             ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
-        return self.trace_of_pass(recorder, ended, tokens, target_tokens, text=text), ended
+        return trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text), ended
 
     def collected(
         self,
@@ -304,45 +304,8 @@ class Model:
         >>> model.collected(recorder, ended, tokens)[0].find("decoder.1.self").sizes
         (8, 3, 3)
         """
-        trace = self.trace_of_pass(recorder, ended, tokens, target_tokens, text=text)
+        trace = trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text)
         return trace, array_of(ended)
-
-    def trace_of_pass(
-        self,
-        recorder: Recorder,
-        ended: Tensor,
-        tokens: tuple[Token, ...],
-        target_tokens: tuple[Token, ...],
-        *,
-        text: str,
-    ) -> Trace:
-        """The same without what the pass ended with: nothing of a pass on a GPU is copied for it."""
-        with recording(recorder), torch.inference_mode():
-            angles = self.module.embedding.angles(len(tokens), self.device)
-        arrays, matrix, prediction = PassArrays(), self.module.output_matrix, None
-        if self.config.shape != "encoder":
-            prediction = (
-                deferred_logits(ended, matrix)
-                if recorder.deferred and matrix is not None
-                else recorded_logits(ended, arrays)
-            )
-        trace = trace_of(
-            recorder,
-            model=self.name,
-            text=text,
-            tokens=tokens,
-            target_tokens=target_tokens,
-            angles=angles,
-            prediction=prediction,
-            device=ended.device,
-            unproven=self.unproven,
-            arrays=arrays,
-            config=self.config,
-            vocabulary=None if prediction is None else self._vocabulary(prediction.vocabulary),
-            precision=self.precision,
-        )
-        self._on_device.add(arrays.promises, settings().trace_megabytes * MEGABYTE)
-        return trace
 
     def _vocabulary(self, logits: int) -> Vocabulary:
         """The tokens that logits stand for. Some models have logits that stand for none."""
@@ -479,3 +442,42 @@ class Model:
         target_tokens = self.target_tokenizer.named([start, *ids])
         check_length(len(target_tokens), self.config.n_ctx, self.name)
         return target_tokens
+
+
+def trace_of_pass(
+    model: "Model",
+    recorder: Recorder,
+    ended: Tensor,
+    tokens: tuple[Token, ...],
+    target_tokens: tuple[Token, ...] = (),
+    *,
+    text: str,
+) -> Trace:
+    """The trace of a pass that is over, as `Model.collected` gives it. What lies on a GPU stays there until it
+    is read."""
+    with recording(recorder), torch.inference_mode():
+        angles = model.module.embedding.angles(len(tokens), model.device)
+    arrays, matrix, prediction = PassArrays(), model.module.output_matrix, None
+    if model.config.shape != "encoder":
+        prediction = (
+            deferred_logits(ended, matrix)
+            if recorder.deferred and matrix is not None
+            else recorded_logits(ended, arrays)
+        )
+    trace = trace_of(
+        recorder,
+        model=model.name,
+        text=text,
+        tokens=tokens,
+        target_tokens=target_tokens,
+        angles=angles,
+        prediction=prediction,
+        device=ended.device,
+        unproven=model.unproven,
+        arrays=arrays,
+        config=model.config,
+        vocabulary=None if prediction is None else model._vocabulary(prediction.vocabulary),
+        precision=model.precision,
+    )
+    model._on_device.add(arrays.promises, settings().trace_megabytes * MEGABYTE)
+    return trace

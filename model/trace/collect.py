@@ -1,7 +1,7 @@
 """From the tensors of a pass to the plain arrays of a Trace."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from model.nn.attention import in_blocks
 from model.nn.config import Projection, Reasons, TransformerConfig
 from model.nn.intervention import WeightSet
 from model.nn.places import Kind
@@ -64,10 +65,34 @@ def words_of(device: torch.device, precision: torch.dtype = torch.float32) -> st
 
 
 class OnDevice(Promise[Any]):
-    """What lies on the device of a pass. It travels to another process as its arrays."""
+    """What `make` gives for a tensor on the device of a pass. To another process it travels as that."""
+
+    def __init__(self, make: Callable[..., Any], tensor: Tensor, *how: object) -> None:
+        masks = tensor.dtype == torch.bool
+        axes = [*zip(tensor.shape, tensor.stride(), strict=True)][-2 if masks else 1 :]
+        numbers = math.prod(size for size, step in axes if step)
+        super().__init__(partial(make, tensor, *how), nbytes=numbers * (1 if masks else 4))
+        self.tensor: Tensor | None = tensor  # until it is read
+
+    def read(self) -> Any:
+        read, self.tensor = super().read(), None
+        return read
 
     def __reduce__(self) -> tuple[Any, ...]:
         return fulfilled, (self.read(),)
+
+
+class VectorsOnDevice(Promise[tuple[Array, ...]]):
+    """Queries, keys and values there."""
+
+    def __init__(self, parts: Sequence[OnDevice], shapes: tuple[tuple[int, ...], ...]) -> None:
+        super().__init__(lambda: (), shapes, sum(one.nbytes for one in parts))
+        self.parts = parts
+
+    def read(self) -> tuple[Array, ...]:
+        return tuple(one.read() for one in self.parts)
+
+    __reduce__ = OnDevice.__reduce__
 
 
 class _Alike:
@@ -105,12 +130,8 @@ class PassArrays:
         place = tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, make, how
         if place not in self._kept:
             self._tensors.append(tensor)
-            bring = partial(make, tensor.detach(), *how)
-            masks = tensor.dtype == torch.bool
-            axes = [*zip(tensor.shape, tensor.stride(), strict=True)][-2 if masks else 1 :]
-            nbytes = math.prod(size for size, step in axes if step) * (1 if masks else 4)
-            on_cpu = tensor.device.type == "cpu"
-            self._kept[place] = bring() if on_cpu else OnDevice(bring, nbytes=nbytes)
+            made = make if tensor.device.type == "cpu" else partial(OnDevice, make)
+            self._kept[place] = made(tensor.detach(), *how)
         return self._kept[place]
 
     def cells(self, tensor: Tensor, make: Callable[..., Any], *how: object) -> Any:
@@ -118,14 +139,12 @@ class PassArrays:
         take gigabytes."""
         return self.of(tensor, self._alike.first, make, *how)
 
-    def together(self, *tensors: Tensor) -> Any:
-        """Several arrays, or one promise of them all."""
+    def vectors(self, *tensors: Tensor) -> Any:
+        """Queries, keys and values, or one promise of them all."""
         made = tuple(map(self.of, tensors))
-        if not any(isinstance(one, OnDevice) for one in made):
-            return made
+        on_device = any(isinstance(one, OnDevice) for one in made)
         shapes = tuple(tuple(one.shape[1:]) for one in tensors)
-        nbytes = sum(one.nbytes for one in made)
-        return OnDevice(lambda: tuple(map(fulfilled, made)), shapes, nbytes)
+        return VectorsOnDevice(made, shapes) if on_device else made
 
     def states(self, tensors: Iterable[Tensor]) -> Any:
         """States of the stream."""
@@ -139,6 +158,36 @@ class PassArrays:
         return PromisedArrays(made) if on_device else made
 
 
+class AttentionOnDevice(Attention):
+    """A sub-layer whose check runs where its tensors lie, as long as none of them was read."""
+
+    def check(self) -> float:
+        call = None if self.steps or self.weights_set else self._tensors()
+        if call is None:
+            return super().check()
+        with torch.inference_mode():
+            again = in_blocks(call, 0.0, by_kernel=False)
+            return float((again - call.output).abs().max())
+
+    def _tensors(self) -> AttentionTensors | None:
+        """What it was computed from, in single precision; None where some of it was read."""
+        fields = vars(self)
+        if not isinstance(fields["vectors"], VectorsOnDevice):
+            return None
+        query, key, value = fields["vectors"].parts
+        promised = {"query": query, "key": key, "value": value, "output": fields["output"]}
+        promised |= {"mask": fields["own_mask"], "bias": fields["bias"], "sinks": fields["sinks"]}
+        found: dict[str, Any] = {}
+        for name, one in promised.items():
+            found[name] = tensor = getattr(one, "tensor", None)
+            if one is not None and tensor is None:
+                return None
+            if tensor is not None and tensor.dtype != torch.bool:
+                found[name] = tensor.float() if name != "sinks" else tensor[0].float()
+        more = {name: fields[name] for name in ("place", "scale", "cap", "window", "look_ahead")}
+        return AttentionTensors(**found, **more, mask_value=self.mask_value, steps={})
+
+
 def attention_record(
     tensors: AttentionTensors,
     ablated: tuple[int, ...],
@@ -150,8 +199,8 @@ def attention_record(
     queries and keys stand in two texts. arrays: of the other sub-layers."""
     arrays = arrays or PassArrays()
     place, crosses = tensors.place, tensors.place.kind == "cross"
-    mask = tensors.mask
-    return Attention(
+    mask, on_cpu = tensors.mask, tensors.query.device.type == "cpu"
+    return (Attention if on_cpu else AttentionOnDevice)(
         place=place,
         heads=tensors.query.shape[1],
         scale=tensors.scale,
@@ -159,7 +208,7 @@ def attention_record(
         output=arrays.of(tensors.output),
         ablated=ablated,
         weights_set=weights_set,
-        vectors=arrays.together(tensors.query, tensors.key, tensors.value),
+        vectors=arrays.vectors(tensors.query, tensors.key, tensors.value),
         own_mask=None if mask is None else arrays.cells(mask, _mask_of, place.kind),
         look_ahead=tensors.look_ahead,
         steps=arrays.named(tensors.steps),

@@ -15,7 +15,7 @@ import torch
 from model import Intervention, Model, Trace, load_model, models
 from model.nn.patches import Patch, PatchPart
 from model.nn.recorder import AttentionCall, Recorder, recording
-from model.run.model import from_other_run
+from model.run.model import from_other_run, trace_of_pass
 from model.trace.collect import words_of
 from tests.cases import each
 from tests.model import hub_models as families
@@ -111,7 +111,7 @@ def pass_there(name: str, recorder: Recorder) -> tuple[Trace, torch.Tensor, Cros
         with recording(recorder), torch.inference_mode():
             ended = model.module(*ids)
             recorder.refusals = []  # asked when the pass is over
-        trace = model.trace_of_pass(recorder, ended, tokens, read, text=text)
+        trace = trace_of_pass(model, recorder, ended, tokens, read, text=text)
     return trace, ended, crossings
 
 
