@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -13,17 +13,16 @@ from model.analysis.padded_batch import batched_pass, padded
 from model.analysis.stream.steering import Steering
 from model.nn.intervention import MASKS, UNCHANGED, Intervention
 from model.nn.recorder import Recorder
+from model.run.model import Model, trace_of_pass
 from model.run.protocols import check_intervention, check_length
 from model.run.tokenizers import clean
 from model.system.memory import enough_memory
-from model.trace.arrays import Array, arrays_of
+from model.trace.arrays import Array
 from model.trace.collect import row_of
+from model.trace.promised import arrays_of
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 from model.trace.unproven import require
-
-if TYPE_CHECKING:
-    from model.run.model import Model
 
 ALIKE = 1e-4  # of the largest number of an array: single precision sums in another order
 ROUNDINGS = 8  # of the numbers of half precision
@@ -32,7 +31,7 @@ Record = Literal["attention", "full"]
 
 
 def trace_all(
-    model: "Model",
+    model: Model,
     texts: Iterable[str],
     *,
     intervention: Intervention = UNCHANGED,
@@ -72,7 +71,7 @@ def trace_all(
 
 
 def traces(
-    model: "Model",
+    model: Model,
     texts: Iterable[str],
     change: PassChange,
     batch: int | None = None,
@@ -89,7 +88,7 @@ def traces(
     return _together(model, texts, change, 1 if alone else batch, record)
 
 
-def _check_steering(model: "Model", steering: Steering) -> None:
+def _check_steering(model: Model, steering: Steering) -> None:
     """Raises ValueError where a model cannot be steered so."""
     require(model.name, "stream", model.unproven)
     if model.config.shape == "encoder-decoder":
@@ -103,7 +102,7 @@ def _check_steering(model: "Model", steering: Steering) -> None:
         )
 
 
-def _may_be_padded(model: "Model", change: PassChange) -> bool:
+def _may_be_padded(model: Model, change: PassChange) -> bool:
     """Whether no token of a text reads the padding after it, and texts may be of several lengths."""
     layers = model.module.attentions()
     hides = model.config.shape == "encoder" or all(one.place.kind == "causal" for one in layers)
@@ -125,7 +124,7 @@ class _ReadText:
 
 
 def _one_by_one(
-    model: "Model", texts: Iterable[str], intervention: Intervention, record: Record
+    model: Model, texts: Iterable[str], intervention: Intervention, record: Record
 ) -> Iterator[Trace]:
     for number, text in enumerate(texts):
         try:
@@ -140,7 +139,7 @@ def _note(number: int, text: object) -> str:
 
 
 def _together(
-    model: "Model", texts: Iterable[str], change: PassChange, batch: int | None, record: Record
+    model: Model, texts: Iterable[str], change: PassChange, batch: int | None, record: Record
 ) -> Iterator[Trace]:
     passes = _Batches(model, change, record)
     logits = 0 if model.config.shape == "encoder" else model.config.d_vocab
@@ -156,7 +155,7 @@ def _together(
         yield from passes.traces(waiting)
 
 
-def _read(model: "Model", texts: Iterable[str], change: PassChange) -> Iterator[_ReadText]:
+def _read(model: Model, texts: Iterable[str], change: PassChange) -> Iterator[_ReadText]:
     """The texts as tokens. Raises ValueError as `Model.trace` does."""
     model.require_run()
     for number, text in enumerate(texts):
@@ -176,7 +175,7 @@ class _Batches:
     several lengths: some models of the library read how long the batch is (MPT) or a token's neighbour
     (MobileBERT)."""
 
-    def __init__(self, model: "Model", change: PassChange, record: Record) -> None:
+    def __init__(self, model: Model, change: PassChange, record: Record) -> None:
         self.model, self.change, self.record = model, change, record
         self.pads: bool | None = None  # None: not tried yet
 
@@ -208,14 +207,15 @@ class _Batches:
         rows, real = padded(model, [text.tokens for text in texts])
         ids = torch.cat([model.ids(row) for row in rows])
         # A decoder hides what comes later, padding too, so it runs as a single text does.
-        mask = real if model.config.shape == "encoder" and not real.all() else None
+        lengths = [len(text.tokens) for text in texts]
+        is_padded = min(lengths) < max(lengths)
+        mask = real if model.config.shape == "encoder" and is_padded else None
         with enough_memory(f"{len(texts)} texts of {ids.shape[1]:,} tokens in {model.name}"):
             recorder, ended = batched_pass(model, ids, mask, recorder)
-            for row, text in enumerate(texts):
-                length = len(text.tokens)
+            for row, (text, length) in enumerate(zip(texts, lengths, strict=True)):
                 own = row_of(recorder, row, (len(ids), ids.shape[1]), length)
                 result = ended[row : row + 1, :length].clone()
-                yield model.collected(own, result, text.tokens, text=clean(text.text))[0]
+                yield trace_of_pass(model, own, result, text.tokens, text=clean(text.text))
 
 
 def _are_alike(one: Trace, other: Trace, precision: torch.dtype) -> bool:

@@ -37,7 +37,8 @@ def with_weights_set(
     for head, query in sorted({cell[:2] for cell in cells}):
         of_row = {key: weight for h, q, key, weight in cells if (h, q) == (head, query)}
         row = weights[..., head, query, :]  # a view
-        row[..., list(of_row)] = 0.0
+        for key in of_row:
+            row[..., key] = 0.0
         others = row.sum(-1, keepdim=True)
         left = max(1.0 - sum(of_row.values()), 0.0)
         row *= torch.where(others > 0, left / torch.where(others > 0, others, 1.0), 0.0)
@@ -47,13 +48,16 @@ def with_weights_set(
 
 
 def refuse_masked(cells: Sequence[WeightSet], mask: Tensor | None, name: str) -> None:
-    """Raises ValueError for a weight above 0 on a key that the mask hides."""
+    """Refuses a weight above 0 on a key that the mask hides."""
+    if mask is None:
+        return
+    allowed = mask.reshape(-1, *mask.shape[-2:])
     for head, query, key, weight in cells:
-        allowed = None if mask is None else mask.reshape(-1, *mask.shape[-2:])
-        if allowed is not None and weight and not allowed[head % len(allowed), query, key]:
-            raise ValueError(
+        if weight:
+            current().refuse(
+                ~allowed[head % len(allowed), query, key],
                 f"The weight of query {query} on key {key} in {name} cannot be set to {weight:g}: the "
-                "mask hides that key."
+                "mask hides that key.",
             )
 
 
@@ -66,7 +70,7 @@ BLOCK = 2**22  # scores that are in memory at once, where the kernel keeps none
 def look_ahead_mask(
     query: Float[Tensor, "*head query width"], key: Float[Tensor, "*key_head key width"]
 ) -> Bool[Tensor, "query key"]:
-    return causal_mask(query.shape[-2], key.shape[-2]).to(query.device)
+    return causal_mask(query.shape[-2], key.shape[-2], query.device)
 
 
 def _mask(call: AttentionCall) -> Tensor | None:
@@ -138,16 +142,20 @@ def _kept(weights: Tensor, intervention: Intervention, name: str) -> Tensor:
     all texts of a batch alike."""
     seed = zlib.crc32(f"{intervention.seed}:{name}".encode())
     draws = torch.rand(weights.shape[1:], generator=torch.Generator().manual_seed(seed))
-    return ((draws >= intervention.dropout) / (1 - intervention.dropout)).to(weights)
+    kept = (draws >= intervention.dropout) / (1 - intervention.dropout)
+    return kept.to(weights, non_blocking=True)
 
 
-def in_blocks(call: AttentionCall, dropout: float) -> Tensor:
-    """What needs a number for each query and key, some queries at a time: for a long text they are many."""
+def in_blocks(call: AttentionCall, dropout: float, *, by_kernel: bool = True) -> Tensor:
+    """What needs a number for each query and key, some queries at a time: for a long text they are many.
+    by_kernel: whether the kernel computes what it can."""
     batch, heads, queries, _ = call.query.shape
     rows = max(BLOCK // (batch * heads * call.key.shape[-2]), 1)
     blocks = [call] if queries <= rows else _blocks(call, rows)
     outputs = [
-        explicit(one, UNCHANGED, dropout)[0] if one.needs_steps else fused(one, dropout)
+        fused(one, dropout)
+        if by_kernel and not one.needs_steps
+        else explicit(one, UNCHANGED, dropout)[0]
         for one in blocks
     ]
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, -2)
@@ -286,7 +294,8 @@ def _without_ablated(output: Tensor, recorder: Recorder, name: str) -> Tensor:
     heads = recorder.intervention.ablated_heads(name)
     if heads:
         output = output.clone()
-        output[:, list(heads)] = 0.0
+        for head in heads:
+            output[:, head] = 0.0
     kept = recorder.kept_heads.get(name)
     return output if kept is None else output * kept[:, :, None, None].to(output)
 

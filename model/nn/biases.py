@@ -54,7 +54,7 @@ class AlibiBias(nn.Module):
 
     def forward(self, length: int, device: torch.device) -> Tensor:
         """(H, T, T)."""
-        slopes = torch.tensor(self.slopes, device=device)
+        slopes = torch.tensor(self.slopes).to(device, non_blocking=True)
         return -slopes[:, None, None] * distances(length, length, device).abs()
 
 

@@ -116,7 +116,7 @@ class Embedding(nn.Module):
         if self.positions is not None:
             table = self.positions.weight[:length]
         elif self.config.adds_positions:
-            table = sinusoids(length, self.config.d_model).to(device)
+            table = sinusoids(length, self.config.d_model).to(device, non_blocking=True)
         else:
             return None
         return table if current().intervention.positions else torch.zeros_like(table)
@@ -126,7 +126,8 @@ class Embedding(nn.Module):
         without them."""
         if not self.config.turns_positions:
             return None
-        angles = rotary_angles(length, self.config.head_width, self.config.rotary_base).to(device)
+        width, base = self.config.head_width, self.config.rotary_base
+        angles = rotary_angles(length, width, base).to(device, non_blocking=True)
         return angles if current().intervention.positions else torch.zeros_like(angles)
 
 

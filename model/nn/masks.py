@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
 
-def causal_mask(queries: int, keys: int | None = None) -> Bool[Tensor, "query key"]:
+def causal_mask(
+    queries: int, keys: int | None = None, device: torch.device | None = None
+) -> Bool[Tensor, "query key"]:
     """Look-ahead mask, (query, key): True at and below the diagonal. With more keys than queries the first
     keys are those of tokens read before."""
     keys = keys or queries
-    return torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
 def padding_mask(real: Bool[Tensor, "batch token"]) -> Bool[Tensor, "batch 1 1 token"]:
@@ -25,7 +27,9 @@ def padding_mask(real: Bool[Tensor, "batch token"]) -> Bool[Tensor, "batch 1 1 t
     return real[:, None, None, :]
 
 
-def window_mask(queries: int, keys: int, width: int, *, causal: bool) -> Bool[Tensor, "query key"]:
+def window_mask(
+    queries: int, keys: int, width: int, *, causal: bool, device: torch.device | None = None
+) -> Bool[Tensor, "query key"]:
     """Sliding window, (query, key): True at the `width` keys that a query reads, itself included.
 
     Causal: itself and the last keys before it. Else as many keys before it as after it, so that an even
@@ -34,7 +38,8 @@ def window_mask(queries: int, keys: int, width: int, *, causal: bool) -> Bool[Te
     width = min(width, 2 * (queries + keys))  # a wider one reads no more
     aside = (width - 1) // 2
     before, after = (width - 1, 0) if causal else (aside, aside)
-    return torch.ones(queries, keys, dtype=torch.bool).tril_(after).triu_(-before)
+    whole = torch.ones(queries, keys, dtype=torch.bool, device=device)
+    return whole.tril_(after).triu_(-before)
 
 
 def windowed(
@@ -66,7 +71,7 @@ def windowed(
     queries, keys = query.shape[-2], key.shape[-2]
     if queries == 1 < keys <= window:
         return mask
-    near = window_mask(keys, keys, window, causal=causal)[-queries:].to(query.device)
+    near = window_mask(keys, keys, window, causal=causal, device=query.device)[-queries:]
     return near if mask is None else mask & near
 
 
@@ -113,5 +118,5 @@ def changed_mask(
     for at, to in intervention.blocked:
         if at < queries and to < keys:
             allowed[at, to] = False
-    allowed = allowed.to(query.device)
+    allowed = allowed.to(query.device, non_blocking=True)
     return allowed if own is None else own & allowed

@@ -146,6 +146,7 @@ class Recorder:
     summands: dict[Stack, dict[str, Tensor]] = field(default_factory=dict)
     tables: dict[Stack, dict[str, TableRows]] = field(default_factory=dict)  # of a deferred pass
     unfinished: dict[str, Tensor] = field(default_factory=dict)  # of a sub-layer still running
+    refusals: list[tuple[Tensor, str]] = field(default_factory=list)  # why, where it turns out true
 
     @property
     def keeps(self) -> bool:
@@ -183,6 +184,10 @@ class Recorder:
         self.turns[part] = count + 1
         return count % of
 
+    def refuse(self, wrong: Tensor, why: str) -> None:
+        """Refuses the pass where this turns out true, once it is over: to ask a GPU now is to wait for it."""
+        self.refusals.append((wrong, why))
+
     def stream(self, stack: Stack, state: Tensor) -> Tensor:
         """Keeps one state of the residual stream and returns it. Raises where the pass is over its
         limits."""
@@ -196,8 +201,12 @@ class Recorder:
         numbers that were set by hand. name: of the layer's first attention sub-layer."""
         read = _with_numbers(self.through("stream", name, state), self.intervention.stream_in(name))
         states = self.streams.get(stack)
-        if read is not state and states and _are_equal(states[-1], state):
-            states[-1] = read
+        if read is not state and states:
+            last = states[-1]
+            if last.data_ptr() == state.data_ptr():
+                states[-1] = read
+            elif last.shape == state.shape:  # DeBERTa multiplies its embedding by the mask
+                states[-1] = torch.where((last == state).all(), read, last)
         return read
 
 
@@ -209,11 +218,6 @@ def _with_numbers(state: Tensor, numbers: tuple[tuple[int, int, float], ...]) ->
     for token, dimension, value in numbers:
         changed[..., token, dimension] = value
     return changed
-
-
-def _are_equal(one: Tensor, other: Tensor) -> bool:
-    """Whether two states are one, or a copy of each other (DeBERTa multiplies its embedding by the mask)."""
-    return one.data_ptr() == other.data_ptr() or (not one.is_meta and torch.equal(one, other))
 
 
 _SILENT = Recorder()
@@ -228,7 +232,7 @@ def current() -> Recorder:
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[Recorder]:
     """Runs the body with this recorder, in this thread or task only. Raises ValueError where nobody puts in
-    the parts of another run that its intervention asks for."""
+    the parts of another run that its intervention asks for, and at the end for what the pass has refused."""
     if recorder.intervention.patch is not None and recorder.through is unchanged:
         raise ValueError("Parts of another sentence are put in by `Model.trace` alone.")
     token = _current.set(recorder)
@@ -236,3 +240,7 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
         yield recorder
     finally:
         _current.reset(token)
+    for wrong, why in recorder.refusals:
+        if wrong:
+            raise ValueError(why)
+    recorder.refusals.clear()

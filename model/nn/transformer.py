@@ -108,7 +108,7 @@ class Transformer(nn.Module):
         if padding is not None and memory is not None:
             memory_mask = padding_mask(padding)
         elif padding is not None:
-            mask = padding_mask(padding) & causal_mask(ids.shape[-1]).to(ids.device)
+            mask = padding_mask(padding) & causal_mask(ids.shape[-1], device=ids.device)
         cache = current().cache
         first = 0 if cache is None else cache.read
         x = self.decoder(

@@ -27,10 +27,19 @@ from model.run.protocols import (
 from model.run.tokenizers import Tokenizer, clean
 from model.system.elsewhere import asked
 from model.system.memory import enough_memory, into_memory
+from model.system.settings import MEGABYTE, settings
 from model.trace.arrays import Array
-from model.trace.collect import array_of, deferred_logits, numbers_of, trace_of
+from model.trace.collect import (
+    PassArrays,
+    array_of,
+    deferred_logits,
+    numbers_of,
+    recorded_logits,
+    trace_of,
+)
+from model.trace.promised import Room
 from model.trace.records import Attention, Token
-from model.trace.trace import Logits, Trace, Vocabulary
+from model.trace.trace import Trace, Vocabulary
 from model.trace.unproven import require
 
 
@@ -131,6 +140,7 @@ class Model:
             into_memory(self.module.parameters())
         self.tokenizer = tokenizer
         self.target_tokenizer = target_tokenizer or tokenizer  # of the decoder's own text
+        self._on_device = Room()  # what its latest passes have left there
 
     @property
     def config(self) -> TransformerConfig:
@@ -222,7 +232,7 @@ class Model:
         check_intervention(intervention, self.name, self.module, (len(tokens), len(target_tokens)))
         logits = len(target_tokens or tokens) * self.config.d_vocab
         with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
-            trace, _ = self.passed(
+            trace, _ = self._passed(
                 tokens,
                 target_tokens,
                 intervention,
@@ -246,11 +256,34 @@ class Model:
     ) -> tuple[Trace, Array]:
         """One pass over given tokens: its trace, and what the pass ends with, (token, …): logits, or the
         final states of an encoder and of a pass whose logits are deferred."""
+        trace, ended = self._passed(
+            tokens,
+            target_tokens,
+            intervention,
+            record=record,
+            explicit=explicit,
+            deferred=deferred,
+            text=text,
+        )
+        return trace, array_of(ended)
+
+    def _passed(
+        self,
+        tokens: tuple[Token, ...],
+        target_tokens: tuple[Token, ...],
+        intervention: Intervention,
+        *,
+        record: Literal["attention", "full"],
+        explicit: bool,
+        deferred: bool,
+        text: str,
+    ) -> tuple[Trace, Tensor]:
+        """The same, with what the pass ends with where the model is."""
         recorder = Recorder(intervention, record, explicit, self.config.source, deferred)
         recorder.through = from_other_run(self, recorder, tokens, target_tokens)
         with recording(recorder), torch.inference_mode():
             ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
-        return self.collected(recorder, ended, tokens, target_tokens, text=text)
+        return trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text), ended
 
     def collected(
         self,
@@ -271,30 +304,8 @@ class Model:
         >>> model.collected(recorder, ended, tokens)[0].find("decoder.1.self").sizes
         (8, 3, 3)
         """
-        with recording(recorder), torch.inference_mode():
-            angles = self.module.embedding.angles(len(tokens), self.device)
-        result, matrix, prediction = array_of(ended), self.module.output_matrix, None
-        if self.config.shape != "encoder":
-            prediction = (
-                deferred_logits(ended, matrix)
-                if recorder.deferred and matrix is not None
-                else Logits.of(result)
-            )
-        trace = trace_of(
-            recorder,
-            model=self.name,
-            text=text,
-            tokens=tokens,
-            target_tokens=target_tokens,
-            angles=angles,
-            prediction=prediction,
-            device=ended.device,
-            unproven=self.unproven,
-            config=self.config,
-            vocabulary=None if prediction is None else self._vocabulary(prediction.vocabulary),
-            precision=self.precision,
-        )
-        return trace, result
+        trace = trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text)
+        return trace, array_of(ended)
 
     def _vocabulary(self, logits: int) -> Vocabulary:
         """The tokens that logits stand for. Some models have logits that stand for none."""
@@ -384,7 +395,8 @@ class Model:
 
     def ids(self, tokens: Sequence[Token]) -> torch.Tensor:
         """(1, token): what the module is fed."""
-        return torch.tensor([[token.id for token in tokens]], device=self.device)
+        ids = torch.tensor([[token.id for token in tokens]])
+        return ids.to(self.device, non_blocking=True)
 
     @asked
     def begun(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
@@ -430,3 +442,42 @@ class Model:
         target_tokens = self.target_tokenizer.named([start, *ids])
         check_length(len(target_tokens), self.config.n_ctx, self.name)
         return target_tokens
+
+
+def trace_of_pass(
+    model: "Model",
+    recorder: Recorder,
+    ended: Tensor,
+    tokens: tuple[Token, ...],
+    target_tokens: tuple[Token, ...] = (),
+    *,
+    text: str,
+) -> Trace:
+    """The trace of a pass that is over, as `Model.collected` gives it. What lies on a GPU stays there until it
+    is read."""
+    with recording(recorder), torch.inference_mode():
+        angles = model.module.embedding.angles(len(tokens), model.device)
+    arrays, matrix, prediction = PassArrays(), model.module.output_matrix, None
+    if model.config.shape != "encoder":
+        prediction = (
+            deferred_logits(ended, matrix)
+            if recorder.deferred and matrix is not None
+            else recorded_logits(ended, arrays)
+        )
+    trace = trace_of(
+        recorder,
+        model=model.name,
+        text=text,
+        tokens=tokens,
+        target_tokens=target_tokens,
+        angles=angles,
+        prediction=prediction,
+        device=ended.device,
+        unproven=model.unproven,
+        arrays=arrays,
+        config=model.config,
+        vocabulary=None if prediction is None else model._vocabulary(prediction.vocabulary),
+        precision=model.precision,
+    )
+    model._on_device.add(arrays.promises, settings().trace_megabytes * MEGABYTE)
+    return trace

@@ -2,8 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence, ValuesView
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, get_args, get_origin
 
 import numpy as np
@@ -18,14 +17,6 @@ F = TypeVar("F", np.float32, np.float64)
 def holds_arrays(kind: object) -> bool:
     """Whether a field of this type is an array, or holds some: `Array | None`, `Mapping[str, Array]`."""
     return get_origin(kind) is np.ndarray or any(map(holds_arrays, get_args(kind)))
-
-
-def arrays_of(record: Any) -> Iterator[NDArray[Any]]:
-    """The arrays in the fields of a record, and in their tuples and mappings."""
-    for value in (vars(record)[one.name] for one in fields(record)):
-        several = value.values() if isinstance(value, Mapping) else value
-        members = several if isinstance(several, tuple | ValuesView) else (several,)
-        yield from (one for one in members if isinstance(one, np.ndarray))
 
 
 def softmax(scores: NDArray[F], axis: int = -1) -> NDArray[F]:

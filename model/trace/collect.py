@@ -1,13 +1,17 @@
 """From the tensors of a pass to the plain arrays of a Trace."""
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from model.nn.attention import in_blocks
 from model.nn.config import Projection, Reasons, TransformerConfig
 from model.nn.intervention import WeightSet
 from model.nn.places import Kind
@@ -22,6 +26,7 @@ from model.nn.recorder import (
 from model.nn.stages import STAGES
 from model.system.memory import enough_memory, make_room
 from model.trace.arrays import Array, BoolArray, read_only
+from model.trace.promised import Promise, PromisedArrays, PromisedStates, fulfilled
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
 from model.trace.trace import DeferredArrays, Logits, Trace, Vocabulary
 
@@ -59,63 +64,177 @@ def words_of(device: torch.device, precision: torch.dtype = torch.float32) -> st
     )
 
 
+class OnDevice(Promise[Any]):
+    """What `make` gives for a tensor on the device of a pass. To another process it travels as that."""
+
+    def __init__(self, make: Callable[..., Any], tensor: Tensor, *how: object) -> None:
+        masks = tensor.dtype == torch.bool
+        axes = [*zip(tensor.shape, tensor.stride(), strict=True)][-2 if masks else 1 :]
+        numbers = math.prod(size for size, step in axes if step)
+        super().__init__(partial(make, tensor, *how), nbytes=numbers * (1 if masks else 4))
+        self.tensor: Tensor | None = tensor  # until it is read
+
+    def read(self) -> Any:
+        read, self.tensor = super().read(), None
+        return read
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return fulfilled, (self.read(),)
+
+
+class VectorsOnDevice(Promise[tuple[Array, ...]]):
+    """Queries, keys and values there."""
+
+    def __init__(self, parts: Sequence[OnDevice], shapes: tuple[tuple[int, ...], ...]) -> None:
+        super().__init__(lambda: (), shapes, sum(one.nbytes for one in parts))
+        self.parts = parts
+
+    def read(self) -> tuple[Array, ...]:
+        return tuple(one.read() for one in self.parts)
+
+    __reduce__ = OnDevice.__reduce__
+
+
+class _Alike:
+    """Arrays that differ from each other."""
+
+    def __init__(self) -> None:
+        self._arrays: list[Any] = []
+
+    def first(self, tensor: Tensor, make: Callable[..., Any], *how: object) -> Any:
+        """What `make` gives for a tensor, or the first array that is equal to it."""
+        made = make(tensor, *how)
+        known = (one for one in self._arrays if made is not None and np.array_equal(one, made))
+        same = next(known, None)
+        if same is None and made is not None:
+            self._arrays.append(made)
+        return made if same is None else same
+
+
+class PassArrays:
+    """The arrays of one pass, each once: a norm's input is a state of the stream, and layers share a mask.
+    Those of tensors that are not on the CPU are promised, for to copy one is to wait for the device."""
+
+    def __init__(self) -> None:
+        self._kept: dict[object, Any] = {}  # by a tensor's place in memory
+        self._tensors: list[Tensor] = []  # so that none takes another's place
+        self._alike = _Alike()  # masks and biases
+
+    @property
+    def promises(self) -> tuple[OnDevice, ...]:
+        """What lies on the device."""
+        return tuple(one for one in self._kept.values() if isinstance(one, OnDevice))
+
+    def of(self, tensor: Tensor, make: Callable[..., Any] = array_of, *how: object) -> Any:
+        """What `make` gives for a tensor with a batch axis, or the promise of it."""
+        place = tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, make, how
+        if place not in self._kept:
+            self._tensors.append(tensor)
+            made = make if tensor.device.type == "cpu" else partial(OnDevice, make)
+            self._kept[place] = made(tensor.detach(), *how)
+        return self._kept[place]
+
+    def cells(self, tensor: Tensor, make: Callable[..., Any], *how: object) -> Any:
+        """The same of a mask or a bias. Equal ones are kept once: those of all layers of a long text could
+        take gigabytes."""
+        return self.of(tensor, self._alike.first, make, *how)
+
+    def vectors(self, *tensors: Tensor) -> Any:
+        """Queries, keys and values, or one promise of them all."""
+        made = tuple(map(self.of, tensors))
+        on_device = any(isinstance(one, OnDevice) for one in made)
+        shapes = tuple(tuple(one.shape[1:]) for one in tensors)
+        return VectorsOnDevice(made, shapes) if on_device else made
+
+    def states(self, tensors: Iterable[Tensor]) -> Any:
+        """States of the stream."""
+        made = tuple(map(self.of, tensors))
+        return PromisedStates(made) if any(isinstance(one, OnDevice) for one in made) else made
+
+    def named(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Array]:
+        """Arrays by name."""
+        made = {name: self.of(one) for name, one in tensors.items()}
+        on_device = any(isinstance(one, OnDevice) for one in made.values())
+        return PromisedArrays(made) if on_device else made
+
+
+class AttentionOnDevice(Attention):
+    """A sub-layer whose check runs where its tensors lie, as long as none of them was read."""
+
+    def check(self) -> float:
+        call = None if self.steps or self.weights_set else self._tensors()
+        if call is None:
+            return super().check()
+        with torch.inference_mode():
+            again = in_blocks(call, 0.0, by_kernel=False)
+            return float((again - call.output).abs().max())
+
+    def _tensors(self) -> AttentionTensors | None:
+        """What it was computed from, in single precision; None where some of it was read."""
+        fields = vars(self)
+        if not isinstance(fields["vectors"], VectorsOnDevice):
+            return None
+        query, key, value = fields["vectors"].parts
+        promised = {"query": query, "key": key, "value": value, "output": fields["output"]}
+        promised |= {"mask": fields["own_mask"], "bias": fields["bias"], "sinks": fields["sinks"]}
+        found: dict[str, Any] = {}
+        for name, one in promised.items():
+            found[name] = tensor = getattr(one, "tensor", None)
+            if one is not None and tensor is None:
+                return None
+            if tensor is not None and tensor.dtype != torch.bool:
+                found[name] = tensor.float() if name != "sinks" else tensor[0].float()
+        more = {name: fields[name] for name in ("place", "scale", "cap", "window", "look_ahead")}
+        return AttentionTensors(**found, **more, mask_value=self.mask_value, steps={})
+
+
 def attention_record(
     tensors: AttentionTensors,
     ablated: tuple[int, ...],
     projection: Projection,
     weights_set: tuple[WeightSet, ...] = (),
-    biases: dict[object, Array | None] | None = None,
+    arrays: PassArrays | None = None,
 ) -> Attention:
     """One sub-layer's tensors as a record of plain arrays. Cross-attention is never rotary, for its
-    queries and keys stand in two texts. biases: those of other sub-layers, for what has the same tensor."""
+    queries and keys stand in two texts. arrays: of the other sub-layers."""
+    arrays = arrays or PassArrays()
     place, crosses = tensors.place, tensors.place.kind == "cross"
-    return Attention(
+    mask, on_cpu = tensors.mask, tensors.query.device.type == "cpu"
+    return (Attention if on_cpu else AttentionOnDevice)(
         place=place,
         heads=tensors.query.shape[1],
         scale=tensors.scale,
         mask_value=tensors.mask_value,
-        output=array_of(tensors.output),
+        output=arrays.of(tensors.output),
         ablated=ablated,
         weights_set=weights_set,
-        vectors=(array_of(tensors.query), array_of(tensors.key), array_of(tensors.value)),
-        own_mask=None if tensors.mask is None else _mask_of(tensors.mask, place.kind),
+        vectors=arrays.vectors(tensors.query, tensors.key, tensors.value),
+        own_mask=None if mask is None else arrays.cells(mask, _mask_of, place.kind),
         look_ahead=tensors.look_ahead,
-        steps={name: array_of(step) for name, step in tensors.steps.items()},
+        steps=arrays.named(tensors.steps),
         projection=replace(projection, turned=False) if crosses else projection,
         window=tensors.window,
-        **{
-            stage.field: _need(stage.of(tensors), {} if biases is None else biases)
-            for stage in STAGES
-        },
+        **{stage.field: _need(stage.of(tensors), arrays) for stage in STAGES},
     )
 
 
-def _attention_records(recorder: Recorder, projection: Projection) -> Iterator[Attention]:
-    """Every attention sub-layer of a pass; a bias that several share is kept once."""
-    biases: dict[object, Array | None] = {}
+def _attention_records(
+    recorder: Recorder, projection: Projection, arrays: PassArrays
+) -> Iterator[Attention]:
+    """Every attention sub-layer of a pass."""
     for tensors in recorder.attention:
         name, intervention = tensors.place.name, recorder.intervention
         ablated, cells = intervention.ablated_heads(name), intervention.weights_in(name)
-        yield attention_record(tensors, ablated, projection, cells, biases)
+        yield attention_record(tensors, ablated, projection, cells, arrays)
 
 
-def _need(value: Tensor | float | None, biases: dict[object, Array | None]) -> Any:
-    """What a stage needs, as it is kept. biases: the arrays of four axes that are kept already."""
+def _need(value: Tensor | float | None, arrays: PassArrays) -> Any:
+    """What a stage needs, as it is kept."""
     if not isinstance(value, Tensor):
         return value
-    return array_of(value.detach().clone()[None]) if value.ndim == 1 else _known_bias(value, biases)
-
-
-def _known_bias(bias: Tensor, known: dict[object, Array | None]) -> Array | None:
-    """`_bias_of`, equal ones kept once: the layers of a stack share one. All of a pass are alive here, so
-    that a place in memory tells tensors apart."""
-    tensor = (bias.data_ptr(), bias.device, bias.shape, bias.stride(), bias.dtype)
-    if tensor not in known:
-        if (made := _bias_of(bias)) is not None:
-            others = (one for one in known.values() if one is not None)
-            made = next((one for one in others if np.array_equal(one, made)), made)
-        known[tensor] = made
-    return known[tensor]
+    if value.ndim == 1:
+        return arrays.of(value.detach().clone()[None])
+    return arrays.cells(value, _bias_of)
 
 
 def _bias_of(bias: Tensor) -> Array | None:
@@ -127,22 +246,6 @@ def _bias_of(bias: Tensor) -> Array | None:
     return array if array.any() else None
 
 
-def _with_one_mask(records: Iterable[Attention]) -> tuple[Attention, ...]:
-    """The records, equal masks kept once: those of all layers of a long text could take gigabytes."""
-    kept: list[Attention] = []
-    masks: list[BoolArray] = []
-    for record in records:
-        mask = record.own_mask
-        if mask is not None:
-            known = next((one for one in masks if np.array_equal(one, mask)), None)
-            if known is None:
-                masks.append(mask)
-            else:
-                record = replace(record, own_mask=known)
-        kept.append(record)
-    return tuple(kept)
-
-
 def _mask_of(mask: Tensor, kind: Kind) -> BoolArray | None:
     """(query, key): without the axes over which the mask broadcasts. None where it hides nothing, except from
     a layer that hides the future: of a single token it has none to hide."""
@@ -150,33 +253,38 @@ def _mask_of(mask: Tensor, kind: Kind) -> BoolArray | None:
     return None if kind != "causal" and own.all() else read_only(own.copy())
 
 
-def norm_record(tensors: NormTensors) -> NormRecord:
+def norm_record(tensors: NormTensors, arrays: PassArrays | None = None) -> NormRecord:
     """One norm's tensors as a record of plain arrays; gamma and beta are copied, for training may
     change them."""
+    arrays = arrays or PassArrays()
     gamma = tensors.gamma.detach().clone()
     beta = torch.zeros_like(gamma) if tensors.beta is None else tensors.beta.detach().clone()
     return NormRecord(
         name=tensors.name,
         kind=tensors.kind,
-        input=array_of(tensors.input),
-        mean=array_of(tensors.mean)[:, 0],
-        inverse_deviation=array_of(tensors.inverse_deviation)[:, 0],
+        input=arrays.of(tensors.input),
+        mean=arrays.of(tensors.mean[..., 0]),
+        inverse_deviation=arrays.of(tensors.inverse_deviation[..., 0]),
         epsilon=tensors.epsilon,
-        gamma=array_of(gamma[None]),
-        beta=array_of(beta[None]),
-        recorded=None if tensors.output is None else array_of(tensors.output),
+        gamma=arrays.of(gamma[None]),
+        beta=arrays.of(beta[None]),
+        recorded=None if tensors.output is None else arrays.of(tensors.output),
     )
 
 
-def feed_forward_record(tensors: FeedForwardTensors) -> FeedForwardRecord:
-    hidden = None if tensors.hidden is None else array_of(tensors.hidden)
-    return FeedForwardRecord(tensors.name, array_of(tensors.before), hidden, tensors.activation)
+def _feed_forward_record(tensors: FeedForwardTensors, arrays: PassArrays) -> FeedForwardRecord:
+    hidden = None if tensors.hidden is None else arrays.of(tensors.hidden)
+    return FeedForwardRecord(tensors.name, arrays.of(tensors.before), hidden, tensors.activation)
 
 
-def experts_record(tensors: ExpertTensors) -> ExpertsRecord:
-    chosen = read_only(tensors.chosen.cpu().numpy())
-    logits, weights = (array_of(values[None]) for values in (tensors.logits, tensors.weights))
-    return ExpertsRecord(tensors.name, logits, weights, chosen)
+def _experts_record(tensors: ExpertTensors, arrays: PassArrays) -> ExpertsRecord:
+    logits, weights = (arrays.of(one[None]) for one in (tensors.logits, tensors.weights))
+    return ExpertsRecord(tensors.name, logits, weights, arrays.of(tensors.chosen[None], _numbers))
+
+
+def _numbers(chosen: Tensor) -> NDArray[np.int64]:
+    numbers: NDArray[np.int64] = read_only(chosen[0].cpu().numpy())
+    return numbers
 
 
 def deferred_logits(normed: Tensor, matrix: Tensor) -> Logits:
@@ -193,6 +301,12 @@ def deferred_logits(normed: Tensor, matrix: Tensor) -> Logits:
     return Logits((len(states), vocabulary), compute)
 
 
+def recorded_logits(logits: Tensor, arrays: PassArrays) -> Logits:
+    """Logits (1, T, V) that a pass ended with."""
+    kept, (_, tokens, vocabulary) = arrays.of(logits), logits.shape
+    return Logits((tokens, vocabulary), lambda rows: fulfilled(kept)[rows])
+
+
 def deferred_summand(rows: TableRows) -> Callable[[], Array]:
     """(token, d_model): a summand of the embedding, to be read from the model's table. Asked for once
     the table was changed it raises ValueError."""
@@ -200,7 +314,7 @@ def deferred_summand(rows: TableRows) -> Callable[[], Array]:
 
     def compute() -> Array:
         with torch.inference_mode():
-            return _summand(replace(rows, table=table()).made())
+            return array_of(_batched(replace(rows, table=table()).made()))
 
     return compute
 
@@ -323,6 +437,7 @@ def trace_of(
     unproven: Reasons,
     config: TransformerConfig,
     vocabulary: Vocabulary | None = None,
+    arrays: PassArrays,
     precision: torch.dtype = torch.float32,
 ) -> Trace:
     """All that a recorder collected, as a Trace."""
@@ -334,29 +449,29 @@ def trace_of(
         intervention=intervention,
         tokens=tokens,
         target_tokens=target_tokens,
-        attention=_with_one_mask(_attention_records(recorder, projection)),
-        norms=tuple(map(norm_record, recorder.norms)),
-        residual={stack: tuple(map(array_of, one)) for stack, one in recorder.streams.items()},
+        attention=tuple(_attention_records(recorder, projection, arrays)),
+        norms=tuple(norm_record(one, arrays) for one in recorder.norms),
+        residual={stack: arrays.states(of) for stack, of in recorder.streams.items()},
         summands={
-            stack: {name: _summand(summand) for name, summand in parts.items()}
+            stack: arrays.named({name: _batched(summand) for name, summand in parts.items()})
             for stack, parts in recorder.summands.items()
         }
         | {
             stack: DeferredArrays({name: deferred_summand(rows) for name, rows in tables.items()})
             for stack, tables in recorder.tables.items()
         },
-        angles=None if angles is None else array_of(angles[None]),
-        feed_forward=tuple(map(feed_forward_record, recorder.feed_forward)),
+        angles=None if angles is None else arrays.of(angles[None]),
+        feed_forward=tuple(_feed_forward_record(one, arrays) for one in recorder.feed_forward),
         prediction=prediction,
         device=words_of(device, precision),
-        experts=tuple(map(experts_record, recorder.experts)),
-        written={name: array_of(one) for name, one in recorder.written.items()},
+        experts=tuple(_experts_record(one, arrays) for one in recorder.experts),
+        written=arrays.named(recorder.written),
         unproven=dict(unproven),
         config=config,
         vocabulary=vocabulary,
     )
 
 
-def _summand(summand: Tensor) -> Array:
-    """(token, d_model). Without a batch axis it is a part of a table, and copied."""
-    return array_of(summand if summand.ndim == 3 else summand[None].clone())
+def _batched(summand: Tensor) -> Tensor:
+    """(B, token, d_model). Without a batch axis it is a part of a table, and copied."""
+    return summand if summand.ndim == 3 else summand[None].clone()

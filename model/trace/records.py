@@ -20,6 +20,7 @@ from model.nn.places import Kind, Place
 from model.nn.stages import CAP, SCORE_STAGES
 from model.system import deadline
 from model.trace.arrays import Array, BoolArray, read_only, softmax
+from model.trace.promised import promising, shapes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,7 @@ def _row_set(row: Array, given: dict[int, float]) -> Array:
     return changed.astype(np.float32)
 
 
+@promising
 @dataclass(frozen=True, eq=False)
 class ExpertsRecord:
     """The router of one feed-forward (Shazeer et al. 2017). Experts count from 0."""
@@ -183,6 +185,7 @@ class Token:
     span: tuple[int, int] | None = field(default=None, compare=False)
 
 
+@promising
 @dataclass(frozen=True, eq=False)
 class Attention:
     """One attention sub-layer of one pass. Row = query, column = key, rows of weights sum to 1, or to
@@ -259,7 +262,8 @@ class Attention:
     @property
     def sizes(self) -> tuple[int, int, int]:
         """How many heads, queries and keys."""
-        return self.heads, self.vectors[0].shape[1], self.vectors[1].shape[1]
+        query, key, _ = shapes_of(self, "vectors")
+        return self.heads, query[1], key[1]
 
     @property
     def query(self) -> Array:
@@ -443,6 +447,7 @@ class Attention:
         return grouped if groups == 1 else read_only(np.repeat(grouped, groups, axis=0))
 
 
+@promising
 @dataclass(frozen=True, eq=False)
 class NormRecord:
     """One norm of one pass, per token. The statistics are the kernel's own: biased, epsilon inside
@@ -513,6 +518,7 @@ class NormRecord:
         return mean, 1 / np.sqrt(size + self.epsilon)
 
 
+@promising
 @dataclass(frozen=True, eq=False)
 class FeedForwardRecord:
     """The hidden layer of one feed-forward.

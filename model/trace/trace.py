@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import Intervention
-from model.trace.arrays import Array, BoolArray, arrays_of, read_only
+from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.description import save_trace
 from model.trace.given import WITHOUT_MODEL, GivenTokens, attention_given, of_length, texts_of
+from model.trace.promised import memory_of, promising
 from model.trace.records import (
     Attention,
     ExpertsRecord,
@@ -184,6 +185,7 @@ _REFUSING: dict[str, type[UnprovenStates] | type[UnprovenRecords]] = {
 }
 
 
+@promising
 @dataclass(frozen=True, eq=False)
 class Trace:
     """One pass of one model over one text. Holds no model and no tokenizer; safe to share.
@@ -344,18 +346,14 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Bytes of the recorded arrays, each counted once, and of all logits, computed yet or not."""
-        arrays: list[NDArray[Any]] = [*self.written.values()]
-        arrays += [] if self.angles is None else [self.angles]
-        for states in proven_states(self.residual).values():
-            arrays += states
-        for parts in proven_states(self.summands).values():
-            arrays += [] if isinstance(parts, DeferredArrays) else parts.values()
-        feeds = proven(self.feed_forward)
-        for record in (*self.attention, *proven(self.norms), *feeds, *self.experts):
-            arrays += arrays_of(record)
-        addresses = {array.__array_interface__["data"][0]: array.nbytes for array in arrays}
+        summands = proven_states(self.summands).values()
+        arrays = (
+            *(self.attention, proven(self.norms), proven(self.feed_forward), self.experts),
+            *(proven_states(self.residual), self.written, vars(self)["angles"]),
+            tuple(one for one in summands if not isinstance(one, DeferredArrays)),
+        )
         others = (self.prediction, self.vocabulary)
-        return sum(addresses.values()) + sum(one.nbytes for one in others if one is not None)
+        return sum(dict(memory_of(arrays)).values()) + sum(one.nbytes for one in others if one)
 
     def tokens_of(self, stack: Stack) -> tuple[Token, ...]:
         """The tokens that a stack reads."""

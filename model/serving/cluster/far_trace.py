@@ -12,6 +12,7 @@ from model.serving.engine import Request
 from model.system.elsewhere import Elsewhere
 from model.trace.arrays import Array, holds_arrays
 from model.trace.blocks import of_query
+from model.trace.promised import Promise, shapes_of
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
 from model.trace.trace import DeferredArrays, Logits, Trace, Vocabulary
 from model.trace.unproven import proven, proven_states
@@ -85,32 +86,9 @@ class FarTrace(Trace, Elsewhere):
         return float(self.source_.read("check"))
 
 
-class PromisedField:
-    """A field of a record that may be a promise: it travels when it is first read, and is then kept."""
-
-    def __set_name__(self, kind: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, record: Any, _: type) -> Any:
-        value = vars(record)[self._name]
-        if isinstance(value, partial):
-            value = vars(record)[self._name] = value()
-        return value
-
-    def __set__(self, record: Any, value: Any) -> None:
-        vars(record)[self._name] = value
-
-
 class FarRecord(Elsewhere):
     """A record of a trace there. Its fields are those of its kind; arrays among them are promised, but those
-    that are small, `at_once`."""
-
-    def __init_subclass__(cls, at_once: Container[str] = ()) -> None:
-        kind: Any = cls
-        for one in fields(kind):
-            if holds_arrays(one.type) and one.name not in at_once:
-                setattr(cls, one.name, promise := PromisedField())
-                promise.__set_name__(cls, one.name)
+    that are small."""
 
     source_: TraceSource
     path: FieldPath
@@ -128,15 +106,9 @@ class FarRecord(Elsewhere):
         return float(self.source_.read(*self.path, "check")) if known is None else known
 
 
-class FarAttention(FarRecord, Attention, at_once=("sinks",)):
-    sizes_: tuple[int, int, int]
-
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        return self.sizes_
-
+class FarAttention(FarRecord, Attention):
     def at_query(self, query: int) -> Attention | None:
-        if len(self.path) > 2 or not isinstance(vars(self)["vectors"], partial):
+        if len(self.path) > 2 or not isinstance(vars(self)["vectors"], Promise):
             return None
         row: Attention = self.source_.read(*self.path, "query", query)
         return row
@@ -162,6 +134,12 @@ KINDS: Mapping[str, type[Any]] = {
     "experts": FarExperts,
 }
 CHECKED = ("attention", "norms")
+SMALL_FIELDS = {"sinks"}  # they travel with their record
+
+
+def promised_fields(kind: str) -> set[str]:
+    """The fields whose arrays stay there, of the records in a field of a trace."""
+    return {one.name for one in fields(KINDS[kind]) if holds_arrays(one.type)} - SMALL_FIELDS
 
 
 @dataclass(frozen=True)
@@ -186,9 +164,9 @@ def outline(trace: Trace, request: Request) -> dict[str, Any]:
     """The fields of a `FarTrace`: those of a trace, with promises in place of its large arrays."""
     source, whole = TraceSource(request), trace.nbytes <= SMALL
     given = {one.name: getattr(trace, one.name) for one in fields(Trace)}
-    for kind, far in KINDS.items():
+    for kind in KINDS:
         records = proven(given[kind])
-        promised = () if whole else vars(far)
+        promised = () if whole else promised_fields(kind)
         given[kind] = tuple(_far(one, source, (kind, n), promised) for n, one in enumerate(records))
         if whole and kind in CHECKED:
             for one, record in zip(given[kind], records, strict=True):
@@ -228,7 +206,7 @@ def at(trace: Trace, path: FieldPath, request: Request) -> Any:
             record = record_at(trace, path[:-1])
             if name == "check":
                 return record.check()
-            if isinstance(vars(KINDS[kind]).get(name), PromisedField):
+            if name in promised_fields(kind):
                 return getattr(record, name)
         case ("residual", ("encoder" | "decoder") as stack, int(state)):
             return trace.residual[stack][state]
@@ -255,14 +233,13 @@ def record_at(trace: Trace, path: FieldPath) -> Any:
 def _far(record: Any, source: TraceSource, path: FieldPath, promised: Container[str]) -> FarRecord:
     """A record of a trace as it travels."""
     kind = KINDS[path[0]]
-    given = {one.name: getattr(record, one.name) for one in fields(record)}
+    given = {one.name: vars(record)[one.name] for one in fields(record)}
     for name, value in given.items():
         if name in promised and _holds(value):
-            given[name] = partial(source.read, *path, name)
+            shapes = shapes_of(record, name) if name == "vectors" else ()
+            given[name] = Promise(partial(source.read, *path, name), shapes)
     made: FarRecord = kind(**given)
     vars(made).update(source_=source, path=path)
-    if isinstance(record, Attention):
-        vars(made).update(sizes_=record.sizes)
     return made
 
 
@@ -275,6 +252,8 @@ def _row(record: Attention, source: TraceSource, path: FieldPath) -> FarRecord:
 
 def _holds(value: Any) -> bool:
     """Whether a field has numbers."""
+    if isinstance(value, Promise):
+        return True
     return value.size > 0 if isinstance(value, np.ndarray) else bool(value)
 
 
