@@ -206,7 +206,7 @@ def test_the_numbers_of_a_saved_picture_are_those_of_the_model(
         "/attention", text="Anna saw Tom and the cat", place="decoder.2.self", head=3, **change
     )
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-painted", "true")
-    for ending in ("png", "svg"):
+    for ending in ("png", "svg", "pdf"):
         with page.expect_download() as download:
             page.get_by_test_id(f"save-{ending}").click()
         certificate = certificate_in(download.value.path().read_bytes())

@@ -92,7 +92,7 @@ def save_view(seen: "Look") -> None:
         return
     with box:
         st.caption(
-            "The buttons beside the picture save it alone, as PNG or SVG, with its numbers inside: "
+            "The buttons beside the picture save it alone, as PNG, SVG or PDF, with its numbers inside: "
             "`attention-lens check FILE` computes them again."
         )
         # What is saved is what was drawn: a file is made later, outside of the session.

@@ -58,6 +58,19 @@ def svg(text: str) -> bytes:
     return f'<svg><metadata id="{KEY}">{html.escape(text)}</metadata><rect/></svg>'.encode()
 
 
+def pdf(text: str, packs: bool = False) -> bytes:
+    """A PDF with this text attached, as the browser writes it or as a program that packs it does."""
+    content = zlib.compress(text.encode()) if packs else text.encode()
+    about = "/Filter /FlateDecode " if packs else ""
+    said = f"6 0 obj\n<< /Type /EmbeddedFile {about}/Length {len(content)} >>\nstream\n".encode()
+    other = b"5 0 obj\n<< /Length 4 >>\nstream\nq  Q\nendstream\nendobj\n"
+    return b"%PDF-1.7\n" + other + said + content + b"\nendstream\nendobj\n%%EOF\n"
+
+
+def packed_pdf(text: str) -> bytes:
+    return pdf(text, packs=True)
+
+
 def packed(values: Array) -> str:
     return base64.b64encode(values.astype("<f4").tobytes()).decode()
 
@@ -100,7 +113,7 @@ def sized(rows: int, columns: int, numbers: str) -> str:
     )
 
 
-@each("write", [png, svg])
+@each("write", [png, svg, pdf, packed_pdf])
 @each("intervention", CHANGES)
 def test_the_models_own_numbers_hold(write: object, intervention: Intervention) -> None:
     said = said_of(intervention)

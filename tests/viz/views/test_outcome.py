@@ -1,5 +1,6 @@
 """What comes of a run, beside the map: against PyTorch's cross-entropy and softmax."""
 
+import html
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -68,7 +69,8 @@ def test_a_translators_next_tokens_are_of_the_language_that_it_writes(
     outcome(look, hero(trace.attention[0], trace, None))  # type: ignore[arg-type]
     rows = re.findall(r'scope="row">([^<]*)<', drawn[0])
     likely = trace.require_prediction().after(-1).argsort()[::-1][: len(rows)]
-    assert rows == [token_label(written.words[id_], LABEL) for id_ in likely]
+    expected = [token_label(written.words[id_], LABEL) for id_ in likely]
+    assert [html.unescape(row) for row in rows] == expected
 
 
 def test_how_sure_the_model_was_of_each_token(monkeypatch: pytest.MonkeyPatch) -> None:

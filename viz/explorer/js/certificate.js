@@ -2,6 +2,7 @@
 // `attention-lens check` (viz/saving/certificate.py) makes them again.
 
 import { isHidden } from "./paint.js";
+import { pdfOf } from "./pdf.js";
 
 const KEY = "attention-lens";
 const MOST = 2 ** 16; // cells of a panel; of more, every n-th row and column
@@ -48,6 +49,11 @@ export function certified(address, certificate) {
   const text = JSON.stringify(certificate);
   if (address.startsWith(PNG)) return PNG + base64(inPng(bytesIn(address.slice(PNG.length)), text));
   return SVG + encodeURIComponent(inSvg(decodeURIComponent(address.slice(SVG.length)), text));
+}
+
+/** The parts of a PDF of a picture, its certificate attached. address: of an SVG. */
+export function certifiedPdf(address, certificate) {
+  return pdfOf(address, `${KEY}.json`, certificate ? JSON.stringify(certificate) : null);
 }
 
 /** An image of PNG with a chunk of international text (PNG, third edition, 11.3.3.4) before its end. */

@@ -240,7 +240,7 @@ export class Picture {
 
   /** Buttons that save the picture and its numbers. */
   drawSaves(renderer) {
-    const buttons = ["png", "svg", "csv"].map((format) => {
+    const buttons = ["png", "svg", "pdf", "csv"].map((format) => {
       const label = `Save ${format === "csv" ? "the numbers" : "the picture"} as ${format}`;
       const made = () => this.save(format, renderer);
       return button(`save-${format}`, made, { "aria-label": label }, format.toUpperCase());

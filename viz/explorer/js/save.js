@@ -1,6 +1,6 @@
-// The shown picture as a file: PNG or SVG with title and colour scale, and its numbers as CSV.
+// The shown picture as a file: PNG, SVG or PDF with title and colour scale, and its numbers as CSV.
 
-import { certificateOf, certified } from "./certificate.js";
+import { certificateOf, certified, certifiedPdf } from "./certificate.js";
 import { element, shape } from "./elements.js";
 import { beyondInWords, scaleEnd } from "./numbers.js";
 import { context2d, FONT, hatch, isHidden, paintedCells, paintFigure, tickLabels } from "./paint.js";
@@ -15,23 +15,26 @@ const DENSITY = 2; // pixels of the PNG for each CSS pixel
 
 /** Makes a file and lets the browser download it. `name` has no extension. `run`, `view`: what its certificate says
  *  beside its numbers; a picture of no run that can be made again has none. */
-export async function save(format, name, { figure, palette, renderer, Plotly, run, view }) {
-  const makers = {
-    csv: () => addressOf(csvOf(figure), "text/csv;charset=utf-8"),
-    plotly: () => plotlyImage(Plotly, format, figure, palette),
-    canvas: () => (format === "svg" ? svgImage : canvasImage)(figure, palette),
-  };
-  const made = await makers[format === "csv" ? "csv" : renderer]();
-  const isCertified = run && format !== "csv";
-  const href = isCertified ? certified(made, certificateOf(run, view, figure)) : made;
+export async function save(format, name, drawn) {
+  const href = await addressIn(format, drawn);
   const link = element("a", { href, download: `${name}.${format}`, hidden: true });
   document.body.append(link); // VS Code hears of a click there
   link.click();
   link.remove();
 }
 
-function addressOf(text, type) {
-  const address = URL.createObjectURL(new Blob([text], { type }));
+async function addressIn(format, { figure, palette, renderer, Plotly, run, view }) {
+  if (format === "csv") return addressOf([csvOf(figure)], "text/csv;charset=utf-8");
+  const image = format === "pdf" ? "svg" : format; // of which the page is made
+  const ours = image === "svg" ? svgImage : canvasImage;
+  const made = await (renderer === "plotly" ? plotlyImage(Plotly, image, figure, palette) : ours(figure, palette));
+  const certificate = run && certificateOf(run, view, figure);
+  if (format === "pdf") return addressOf(await certifiedPdf(made, certificate), "application/pdf");
+  return certificate ? certified(made, certificate) : made;
+}
+
+function addressOf(parts, type) {
+  const address = URL.createObjectURL(new Blob(parts, { type }));
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
   return address;
 }
