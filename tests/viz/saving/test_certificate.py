@@ -21,6 +21,7 @@ from tests.cases import each
 from viz.command.command import main
 from viz.saving.certificate import KEY, certificate_in, check, run_facts
 from viz.saving.offline_page import head_picture
+from viz.saving.save import code_to_scan
 
 TEXT = "Anna saw the cat and the dog saw Anna"
 CHANGES = [
@@ -239,3 +240,13 @@ def test_the_command_says_of_each_picture_whether_its_numbers_hold(
     heard = capsys.readouterr().err
     assert "no certificate" in heard
     assert "No such file" in heard
+
+
+def test_a_code_to_scan_is_the_links_own_and_a_link_too_long_for_one_has_none() -> None:
+    rows = code_to_scan("http://127.0.0.1:8501/attention?head=3")
+    assert rows is not None
+    assert {len(row) for row in rows} == {len(rows)}
+    finder = ["1111111", "1000001", "1011101", "1011101", "1011101", "1000001", "1111111"]
+    assert [row[:7] for row in rows[:7]] == finder  # ISO 18004, 5.3.2
+    assert rows != code_to_scan("http://127.0.0.1:8501/attention?head=4")
+    assert code_to_scan("http://127.0.0.1:8501/attention?text=" + "a" * 3_000) is None

@@ -8,10 +8,11 @@ const KEY = "attention-lens";
 const MOST = 2 ** 16; // cells of a panel; of more, every n-th row and column
 const END_OF_PNG = 12; // bytes of its last chunk
 const PNG = "data:image/png;base64,";
-const SVG = "data:image/svg+xml,";
+export const SVG = "data:image/svg+xml,";
 
-/** What is said of a figure in its file. `run`: model, weights and link of the run, from Python. */
-export function certificateOf(run, view, { panels, runs }) {
+/** What is said of a figure in its file. `run`: model, weights and link of the run, from Python; the code to scan is
+ *  drawn, not said. */
+export function certificateOf({ scan, ...run }, view, { panels, runs }) {
   const { rows, columns } = panels[0];
   const step = Math.ceil(Math.sqrt(Math.max(1, (rows * columns) / MOST)));
   return {

@@ -54,13 +54,7 @@ function bytes(text) {
 
 /** Its size in pixels, and red, green and blue of each. */
 async function pixelsOf(address) {
-  const image = new Image();
-  image.src = address;
-  await image.decode();
-  const [width, height] = [image.naturalWidth, image.naturalHeight].map((size) => Math.round(size * DENSITY));
-  const canvas = Object.assign(document.createElement("canvas"), { width, height });
-  const context = canvas.getContext("2d");
-  context.drawImage(image, 0, 0, width, height);
+  const { width, height, context } = await rasterOf(address, DENSITY);
   const { data } = context.getImageData(0, 0, width, height);
   const pixels = new Uint8Array(width * height * 3);
   for (let from = 0, to = 0; from < data.length; from += 4) {
@@ -69,6 +63,18 @@ async function pixelsOf(address) {
     pixels[to++] = data[from + 2];
   }
   return { width, height, pixels };
+}
+
+/** The canvas on which an image is drawn with so many pixels for each CSS pixel. */
+export async function rasterOf(address, density) {
+  const image = new Image();
+  image.src = address;
+  await image.decode();
+  const [width, height] = [image.naturalWidth, image.naturalHeight].map((size) => Math.round(size * density));
+  const canvas = Object.assign(document.createElement("canvas"), { width, height });
+  const context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0, width, height);
+  return { canvas, context, width, height };
 }
 
 async function deflated(content) {

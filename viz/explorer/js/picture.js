@@ -118,6 +118,7 @@ export class Picture {
     const { parts, root, figure, view } = this;
     root.dataset.painted = "false";
     root.dataset.renderer = view.byPlotly ? "plotly" : "canvas";
+    root.dataset.scan = view.certificate?.run?.scan?.length ?? 0;
     if (view.byPlotly) {
       const stillMeant = () => figure === this.figure;
       drawPlotly(this.plotly, parts.plotly, figure, view.palette).then(
