@@ -75,7 +75,7 @@ def _measured(
     numbers = [np.array(found[side][-1]["numbers"]) for side in ("ours", "theirs")]
     apart = float(np.abs(numbers[0] - numbers[1]).max())
     if not apart <= LARGEST:
-        raise ValueError(f"The numbers of both lie {apart:.2g} apart.")
+        raise ValueError(f"The numbers of both lie {apart:.2g} apart: {jobs['theirs']['script']}")
     row: dict[str, object] = {"numbers": len(numbers[0]), "apart": apart}
     for what in ("seconds", "processor_s"):
         row[what] = {side: median([one[what] for one in runs[1:]]) for side, runs in found.items()}

@@ -1,9 +1,7 @@
-"""A shipped model as the files of a GPT-2 of Hugging Face's library, which TransformerLens loads.
+"""A shipped model as the files of a GPT-2 of Hugging Face's library, which TransformerLens loads."""
 
-The tokenizer splits as GPT-2's does, or at spaces, and looks each piece up: enough for texts whose pieces are
-tokens, which the comparison checks.
-"""
-
+from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -13,7 +11,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from model import Model
-from model.run.tokenizers import WordTokenizer
+from model.run.tokenizers import GPT2Subset, WordTokenizer, gpt2
 
 _ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new"}
 
@@ -77,15 +75,36 @@ def _weights(model: Model) -> dict[str, Tensor]:
 def _tokenizer(model: Model) -> PreTrainedTokenizerFast:
     own = model.tokenizer
     if isinstance(own, WordTokenizer):
-        vocabulary = {word: id_ for id_, word in enumerate(own.words)}
-        normalizer, split = normalizers.Lowercase(), pre_tokenizers.WhitespaceSplit()
+        words = {word: id_ for id_, word in enumerate(own.words)}
+        made = Tokenizer(models.WordLevel(words, unk_token=own.words[0]))
+        made.normalizer = normalizers.Lowercase()
+        made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     else:
-        letters = bytes_to_unicode()
-        spelled = ("".join(map(letters.get, own.raw(id_))) for id_ in range(own.size))
-        vocabulary = {word: id_ for id_, word in enumerate(spelled)}
-        normalizer, split = None, pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made = Tokenizer(models.WordLevel(vocabulary, unk_token=next(iter(vocabulary))))
-    made.pre_tokenizer = split
-    if normalizer is not None:
-        made.normalizer = normalizer
+        assert isinstance(own, GPT2Subset)
+        made = Tokenizer(_merging(own))
+        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return PreTrainedTokenizerFast(tokenizer_object=made)
+
+
+def _merging(own: GPT2Subset) -> models.BPE:
+    """GPT-2's merges with the ids of the kept tokens. Tokens that are not kept get ids beyond the model's, at
+    which a pass would fail."""
+    raws = [gpt2().decode_single_token_bytes(full) for full in range(gpt2().n_vocab - 1)]
+    ranks = {raw: rank for rank, raw in enumerate(raws)}
+    letters = bytes_to_unicode()
+    words = {raw: "".join(letters[byte] for byte in raw) for raw in raws}
+    compact = {full: id_ for id_, full in enumerate(own.kept)}
+    vocabulary = {words[raw]: compact.get(rank, own.size + rank) for raw, rank in ranks.items()}
+    pairs = (_last_pair(raw, ranks) for raw in raws if len(raw) > 1)
+    return models.BPE(vocab=vocabulary, merges=[(words[a], words[b]) for a, b in pairs])
+
+
+def _last_pair(raw: bytes, ranks: Mapping[bytes, int]) -> tuple[bytes, bytes]:
+    """The two tokens that a token is merged from: the pair of lowest rank first, down to two."""
+    parts = [bytes([byte]) for byte in raw]
+    while len(parts) > 2:
+        joined = [a + b for a, b in pairwise(parts)]
+        at = min(range(len(joined)), key=lambda n: ranks.get(joined[n], len(ranks)))
+        parts[at : at + 2] = [joined[at]]
+    first, second = parts
+    return first, second
