@@ -38,19 +38,20 @@ def measure(scratch: Path, short: bool) -> dict[str, object]:
     ZipFile(scratch / build_wheel(str(scratch))).extractall(packages)
     _save_models(models)
     rows = []
-    ours = worker(sys.executable, PYTHONPATH=str(packages))
-    theirs = worker(str(OTHERS.absolute()))
-    with ours as first, theirs as second:
+    with (
+        worker(sys.executable, PYTHONPATH=str(packages)) as first,
+        worker(str(OTHERS.absolute())) as second,
+    ):
         sides = {"ours": first, "theirs": second}
-        for at, (task, script) in enumerate(zip(_tasks(), guide_scripts(), strict=True)):
-            title, source = script
-            files = {"ours": scratch / f"{at}.py", "theirs": _theirs(task["script"])}
+        scripts = zip(_tasks(), guide_scripts(), counterparts(), strict=True)
+        for at, (task, (title, source), theirs) in enumerate(scripts):
+            files = {"ours": scratch / f"{at}.py", "theirs": theirs}
             files["ours"].write_text(source, encoding="utf-8")
             jobs = {side: {"script": str(files[side]), "numbers": task[side]} for side in sides}
             row: dict[str, object] = {"task": title} | _measured(
                 sides, jobs, scratch / f"runs-{at}", models, 1 if short else TIMES
             )
-            row["lines"] = {side: lines_of(file) for side, file in files.items()}
+            row["lines"] = {side: lines_of(file.read_text("utf-8")) for side, file in files.items()}
             rows.append(row)
             print(row, flush=True)
     return {"rows": rows}
@@ -89,21 +90,21 @@ def guide_scripts() -> list[tuple[str, str]]:
     )
 
 
-def lines_of(script: Path) -> int:
+def lines_of(source: str) -> int:
     """Those of code: no empty ones, and none that are comments only."""
-    lines = (line.strip() for line in script.read_text(encoding="utf-8").splitlines())
+    lines = (line.strip() for line in source.splitlines())
     return sum(1 for line in lines if line and not line.startswith("#"))
 
 
+def counterparts() -> list[Path]:
+    """The script with TransformerLens of each of them."""
+    return [HERE / "by_transformer_lens" / f"{task['script']}.py" for task in _tasks()]
+
+
 def _tasks() -> list[dict[str, str]]:
-    tasks: list[dict[str, str]] = tomllib.loads((HERE / "tasks.toml").read_text(encoding="utf-8"))[
-        "task"
-    ]
+    written = (HERE / "tasks.toml").read_text(encoding="utf-8")
+    tasks: list[dict[str, str]] = tomllib.loads(written)["task"]
     return tasks
-
-
-def _theirs(name: str) -> Path:
-    return HERE / "by_transformer_lens" / f"{name}.py"
 
 
 @contextmanager
