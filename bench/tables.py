@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from textwrap import fill
 
-from bench import cluster, cluster_soak, corpus, page_switch, soak, training
+from bench import cluster, cluster_soak, corpus, page_switch, research, soak, training
 from bench.cells import Measured, megabytes, ms, seconds, table, times
 from bench.profiling_tables import PROFILING
 from bench.titles import TITLES
@@ -304,6 +304,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "score": score,
     "patching": patching,
     "many": many,
+    "research": research.tabled,
     **PROFILING,
     "sessions": sessions,
     "weight": weight,

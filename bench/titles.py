@@ -7,6 +7,7 @@ TITLES = {
     "score": "One score split into its parts",
     "patching": "The map of head patches",
     "many": "Many prompts in one table",
+    "research": "Eight tasks of a study, beside TransformerLens",
     "profiling": "What a profile over a corpus costs",
     "engines": "Profiles by several workers, in processes and on Ray",
     "sessions": "Many visitors: heads and masks switched without a pause",
@@ -91,6 +92,13 @@ NOTES = {
         "Of each head of each prompt the weight between two words and the entropy, and of each prompt the "
         "difference of two logits; beside a loop of `Model.trace` and `Attention.weights`. Memory is the "
         "peak of the whole process; the table has a row for each head of each prompt."
+    ),
+    "research": (
+        "The scripts of [From a question to a figure](../research.md), and [the same with TransformerLens "
+        "and Plotly](../../bench/research/by_transformer_lens), which load the same weights: from the "
+        "loading of the model to the files that are written, imports left out. Lines of code, all by one "
+        "formatter. The profile over a corpus adds up much more than the column that is compared. The eighth "
+        "task is one whole run in both. Compared is every number from which a script takes what it prints."
     ),
     "profiling": (
         "A random model of GPT-2's size, windows of 256 tokens, one thread a process; plain passes and "

@@ -4,11 +4,11 @@ The names below are the public ones. Those that need torch are imported at first
 page can be drawn before torch has started.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from model.loading.registry import load_model, models
 from model.nn.intervention import Intervention
+from model.system.later import later
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 from model.trace.trace_file import load_trace
@@ -29,15 +29,4 @@ __all__ = [
     "models",
 ]
 
-
-_LATER = {"Model": "model.run.model", "TextTooLongError": "model.run.protocols"}
-
-
-def __getattr__(name: str) -> object:
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = later(__name__, {"Model": "run.model", "TextTooLongError": "run.protocols"})

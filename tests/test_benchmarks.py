@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import readme
+from bench import readme, research
 from bench.cells import Measured
 from bench.quantiles import median, p90
 from tests.cases import each
@@ -60,6 +60,19 @@ def test_every_file_names_a_quiet_machine_by_its_kind(file: Path) -> None:
     machine = json.loads(file.read_text(encoding="utf-8"))["machine"]
     assert all(machine[field] for field in MACHINE)
     assert machine["load_before"] <= QUIET or file.stem in COUNTED
+
+
+def test_other_tools_counts_the_lines_of_both_sides_of_the_research_guide() -> None:
+    pairs = zip(research.guide_scripts(), research.counterparts(), strict=True)
+    lines = [
+        (research.lines_of(ours), research.lines_of(theirs.read_text(encoding="utf-8")))
+        for (_, ours), theirs in pairs
+    ]
+    ours, theirs = (
+        sum(counts) for counts in zip(*lines[:-1], strict=True)
+    )  # the last is ours alone
+    guide = " ".join((readme.ROOT / "docs" / "other-tools.md").read_text(encoding="utf-8").split())
+    assert f"{theirs} lines of code there, {ours} here" in guide
 
 
 def test_another_number_in_a_file_is_another_table(tmp_path: Path) -> None:

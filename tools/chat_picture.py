@@ -22,7 +22,6 @@ def take(browser: Browser) -> bytes:
     try:
         return compact(page.screenshot(animations="disabled"))
     finally:
-        page.close()
         chat.close()
 
 

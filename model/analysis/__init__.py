@@ -3,8 +3,9 @@
 The names below are the public ones. They need torch, and are imported at first use.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from model.system.later import later
 
 if TYPE_CHECKING:
     from model.analysis.attribution.patching import patch_map
@@ -23,22 +24,15 @@ __all__ = [
     "score_parts",
 ]
 
-_LATER = {
-    "edge_values": "attribution.score_parts",
-    "first_difference": "differences",
-    "largest_numbers": "stream.stream",
-    "patch_map": "attribution.patching",
-    "precision_by_layer": "differences",
-    "scan": "findings",
-    "score_parts": "attribution.score_parts",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _LATER:
-        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = later(
+    __name__,
+    {
+        "edge_values": "attribution.score_parts",
+        "first_difference": "differences",
+        "largest_numbers": "stream.stream",
+        "patch_map": "attribution.patching",
+        "precision_by_layer": "differences",
+        "scan": "findings",
+        "score_parts": "attribution.score_parts",
+    },
+)

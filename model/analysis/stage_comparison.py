@@ -80,6 +80,14 @@ class _Walk:
                     f"{one.name} has {_counted(one.sizes)} in the first run and {_counted(other.sizes)} in "
                     "the second: they cannot be laid side by side."
                 )
+        for stack in self.a.stacks:
+            states = [proven_states(one.residual).get(stack) for one in (self.a, self.b)]
+            widths = [of[0].shape[1] for of in states if of]
+            if len({*widths}) > 1:
+                raise ValueError(
+                    f"The {stack}'s vectors have {widths[0]} numbers in the first run and {widths[1]} in the "
+                    "second: they cannot be laid side by side."
+                )
 
     @property
     def epsilon(self) -> float:

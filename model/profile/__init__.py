@@ -10,11 +10,9 @@ The names below are the public ones. They need pyarrow, which comes with the ext
 at first use.
 """
 
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from model.system.extras import needed_by
+from model.system.later import later
 
 if TYPE_CHECKING:
     from model.profile.corpus_profile import Profile, open_profile
@@ -23,22 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Profile", "labelled", "open_profile", "profile", "search"]
 
-_LATER = {
-    "Profile": "corpus_profile",
-    "labelled": "searching",
-    "open_profile": "corpus_profile",
-    "profile": "run",
-    "search": "searching",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _LATER:
-        with needed_by(name):
-            return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    """Without the public names where they cannot be imported: `help` reads each of the others."""
-    return sorted({*globals(), *(__all__ if find_spec("pyarrow") else ())})
+__getattr__, __dir__ = later(
+    __name__,
+    {
+        "Profile": "corpus_profile",
+        "labelled": "searching",
+        "open_profile": "corpus_profile",
+        "profile": "run",
+        "search": "searching",
+    },
+    needs="pyarrow",
+)

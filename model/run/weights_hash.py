@@ -18,13 +18,18 @@ def weights_hash(model: "Model") -> str:
     return _hash_of(model, step_to=None)
 
 
-@asked
 def fingerprint(model: "Model") -> str:
     """SHA-256 of the names, the shapes and 64 numbers of each weight, evenly spaced.
 
-    It is there at once, also of a model of gigabytes. A change of a few other numbers it does not see.
+    It is there at once, also of a model of gigabytes; a model elsewhere is asked once. A change of a few other
+    numbers it does not see.
     """
     return _fingerprints.of(model)
+
+
+@asked
+def _sampled_hash(model: "Model") -> str:
+    return _hash_of(model, step_to=_SAMPLE)
 
 
 class _Fingerprints:
@@ -35,7 +40,7 @@ class _Fingerprints:
 
     def of(self, model: "Model") -> str:
         if model.module not in self._known:
-            self._known[model.module] = _hash_of(model, step_to=_SAMPLE)
+            self._known[model.module] = _sampled_hash(model)
         return self._known[model.module]
 
 

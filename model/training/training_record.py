@@ -222,6 +222,8 @@ class TrainingRecord:
             _: Any, trainer: Any, pl_module: nn.Module, outputs: Any, batch: Any, batch_idx: int
         ) -> None:
             loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+            if loss is not None and pl_module.automatic_optimization:
+                loss = loss * trainer.accumulate_grad_batches  # Lightning has divided it
             if trainer.is_global_zero:
                 self.step(pl_module, trainer.global_step, loss=loss)
 

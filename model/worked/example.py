@@ -29,6 +29,8 @@ from model.worked.inputs import (
 )
 from model.worked.notes import Printed, printed_steps
 
+_ROUNDING = 32 * float(np.finfo(np.float64).eps)  # of a sum of some products, as a share
+
 __all__ = [
     "Array64",
     "Example",
@@ -252,13 +254,24 @@ class Sheet:
         return result
 
     def difference(self, first: Array64, second: Array64, title: str, *axes: AxisNames) -> None:
-        """One result minus another: all zeros where two ways agree (up to the rounding of float64)."""
-        result = self.step(title, r"\text{first} - \text{second}", first - second, *axes)
-        self.largest_difference(result)
+        """One result minus another."""
+        self.step(
+            title,
+            r"\text{first} - \text{second}",
+            without_rounding(first - second, first, second),
+            *axes,
+        )
+        self.largest_difference()
 
-    def largest_difference(self, result: Array64) -> None:
-        """The numbers of a step that subtracts."""
-        self.numbers(r"\max |\text{difference}| = @", np.abs(result).max())
+    def largest_difference(self) -> None:
+        """The numbers of the step written last, which subtracts."""
+        self.numbers(r"\max |\text{difference}| = @", np.abs(self.steps[-1].result).max())
+
+
+def without_rounding(result: ArrayLike, *terms: Array64) -> Array64:
+    """A sum of terms; 0 where it is no more than the rounding of float64 leaves."""
+    largest = max(float(np.abs(one).max()) for one in terms)
+    return np.where(np.abs(result) <= _ROUNDING * largest, 0.0, result)
 
 
 ExampleRecipe = Callable[..., None]  # takes a sheet, and the inputs by name

@@ -8,7 +8,16 @@ from numpy.typing import ArrayLike
 
 from model.arithmetic import activations, attention, learning, sizes
 from model.worked import latex
-from model.worked.example import Array64, Input, Sheet, given, numbered, whole, worked
+from model.worked.example import (
+    Array64,
+    Input,
+    Sheet,
+    given,
+    numbered,
+    whole,
+    without_rounding,
+    worked,
+)
 from model.worked.layers import seeded
 from model.worked.notes import GPT, MATRICES, PAPER, TWO_LAYERS
 
@@ -269,8 +278,8 @@ def four_classes_agree(
     between = np.array([[np.abs(one - other).max() for other in outputs] for one in outputs])
     title = "Largest difference between any two"
     formula = r"\max |z^{(\text{one})} - z^{(\text{other})}|"
-    sheet.step(title, formula, between, _LETTERS, _LETTERS)
-    sheet.numbers(r"\max = @", between.max())
+    sheet.step(title, formula, without_rounding(between, *outputs), _LETTERS, _LETTERS)
+    sheet.numbers(r"\max = @", sheet.steps[-1].result.max())
     sheet.remark(
         "With the same weights and zero biases all four compute the same function; "
         "biases move (c) and (d) away from (a) and (b)."

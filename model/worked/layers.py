@@ -4,7 +4,16 @@ import numpy as np
 
 from model.arithmetic import activations, learning, normalization, sizes
 from model.worked import latex
-from model.worked.example import Array64, Input, Sheet, given, numbered, whole, worked
+from model.worked.example import (
+    Array64,
+    Input,
+    Sheet,
+    given,
+    numbered,
+    whole,
+    without_rounding,
+    worked,
+)
 from model.worked.notes import MATRICES
 
 _X = given("x", "x", [2, 4, 6, 8], "dim")
@@ -127,7 +136,7 @@ def where_the_norm_stands(sheet: Sheet, x: Array64, matrix: Array64) -> None:
     sheet.numbers("@", final)
     sheet.remark("A pre-LN stack therefore ends with one more norm.")
     rows = {"post-LN output": post, "pre-LN output": pre, "after the final norm": final}
-    table = np.array([[row.mean(), row.var()] for row in rows.values()])
+    table = np.array([[without_rounding(row.mean(), row), row.var()] for row in rows.values()])
     sheet.step("Mean and variance", r"\mu,\ \sigma^2", table, tuple(rows), ("mean", "variance"))
     sheet.numbers(r"\text{post-LN: } @", table[0])
 
@@ -248,7 +257,7 @@ def gelu(sheet: Sheet, points: Array64) -> None:
     sheet.remark("GPT-2 was trained with this approximation.")
     off = tanh - exact
     sheet.step("Tanh form minus exact", r"\text{tanh form} - x\,\Phi(x)", off, columns)
-    sheet.largest_difference(off)
+    sheet.largest_difference()
     slope = sheet.step("Slope", _SLOPE, activations.gelu_slope(points), columns)
     sheet.numbers(r"\mathrm{GELU'}(@) = @", first, slope[0])
     sheet.remark("Below 0 the slope is not 0, except at the minimum.")

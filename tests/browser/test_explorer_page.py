@@ -1,6 +1,7 @@
 """The explorer inside the app: its files are served, its choice travels, hovering does not."""
 
 import re
+import struct
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
@@ -19,6 +20,7 @@ from tests.browser.explorer.stage import AFTER_THE_DELAY
 from tests.browser.test_all_heads import click_head
 from tests.legible import assert_opens_on_its_picture
 from viz.saving.certificate import certificate_in, check
+from viz.saving.save import code_to_scan
 
 
 @pytest.fixture
@@ -195,6 +197,40 @@ def test_the_parts_of_a_layer_are_one_cell_until_it_is_opened_in_a_changed_model
     expect(names).to_have_count(6)
 
 
+def test_a_saved_picture_has_the_code_to_scan_of_its_view_where_it_is_asked_for(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/attention", text="Anna saw Tom and the cat", place="decoder.2.self", head=3)
+    explorer = page.get_by_test_id("explorer")
+    expect(explorer).to_have_attribute("data-painted", "true")
+
+    def saved(ending: str) -> bytes:
+        with page.expect_download() as download:
+            page.get_by_test_id(f"save-{ending}").click()
+        return download.value.path().read_bytes()
+
+    plain = {ending: saved(ending) for ending in ("png", "svg")}
+    assert b"code-to-scan" not in plain["svg"]
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_text("With a code to scan").click()
+    link = page.get_by_test_id("stCode").first.inner_text()
+    rows = code_to_scan(link)
+    assert rows is not None
+    page.keyboard.press("Escape")
+    expect(explorer).to_have_attribute("data-scan", str(len(rows)))
+    files = {ending: saved(ending) for ending in ("png", "svg", "pdf")}
+    drawn = re.search(r'class="code-to-scan"[^>]* d="([^"]*)"', files["svg"].decode())
+    assert drawn
+    dark = {tuple(map(int, cell)) for cell in re.findall(r"M(\d+) (\d+)h", drawn[1])}
+    assert dark == {
+        (x, y) for y, row in enumerate(rows) for x, cell in enumerate(row) if cell == "1"
+    }
+    heights = [struct.unpack(">I", file[20:24])[0] for file in (plain["png"], files["png"])]
+    assert heights[1] > heights[0] + 2 * len(rows)
+    for file in files.values():
+        assert check(certificate_in(file)).holds
+
+
 @pytest.mark.parametrize("change", [{}, {"mask": "none"}, {"stage": "norm"}])
 def test_the_numbers_of_a_saved_picture_are_those_of_the_model(
     open_page: Callable[..., Page], change: dict[str, str]
@@ -203,7 +239,7 @@ def test_the_numbers_of_a_saved_picture_are_those_of_the_model(
         "/attention", text="Anna saw Tom and the cat", place="decoder.2.self", head=3, **change
     )
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-painted", "true")
-    for ending in ("png", "svg"):
+    for ending in ("png", "svg", "pdf"):
         with page.expect_download() as download:
             page.get_by_test_id(f"save-{ending}").click()
         certificate = certificate_in(download.value.path().read_bytes())

@@ -9,6 +9,7 @@ import numpy as np
 
 from model.download.entries import is_on_disk
 from model.loading.registry import hub_models, models, silent
+from model.nn.intervention import Intervention
 from model.serving.engine import Engine, Request
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -92,6 +93,38 @@ class Remark:
     check: float
 
 
+@dataclass(frozen=True)
+class RunDifference:
+    """The first stage at which two runs differ beyond rounding, at the cell where they lie furthest apart.
+
+    head: None where the stage is of all. row, column: the query and the key of scores and weights, the token
+    and the dimension of vectors. rounding: how far two equal computations may lie apart there. cause: what
+    explains the difference, found by trying; None where nothing that was tried does."""
+
+    sentence: str
+    stage: str
+    place: str
+    head: int | None
+    row: int
+    column: int
+    first: float
+    second: float
+    difference: float
+    rounding: float
+    cause: str | None
+
+
+@dataclass(frozen=True)
+class TwoRuns:
+    """Two runs of one text, stage by stage. first_difference: None where all stages agree to rounding.
+    check: how far the recomputed outputs of both runs are from the recorded ones, at most."""
+
+    model: str
+    other_model: str
+    first_difference: RunDifference | None
+    check: float
+
+
 def on_this_computer() -> dict[str, str]:
     """The listed models whose files are here: their names, as they are asked for and as they are loaded."""
     listed = ((name, models.found(name)) for name in (*models, *hub_models))
@@ -108,7 +141,9 @@ class Answers:
         self.models = dict(models)
         self._engine = engine or Engine()
 
-    def run(self, model: str, text: str) -> "tuple[Model, Trace]":
+    def run(
+        self, model: str, text: str, intervention: Intervention | None = None
+    ) -> "tuple[Model, Trace]":
         """A model, and its pass over a text. Raises ValueError for a model that may not be asked for, for a
         text of more than LONGEST_TEXT characters, and as `Engine.trace`."""
         if model not in self.models:
@@ -120,7 +155,8 @@ class Answers:
                 f"The text has {len(text):,} characters; at most {LONGEST_TEXT:,} are read."
             )
         name = self.models[model]
-        trace = self._engine.trace(Request(name, text), lambda place: None)
+        request = Request(name, text, intervention=intervention or Intervention())
+        trace = self._engine.trace(request, lambda place: None)
         return self._engine.model(name, silent), trace
 
     def weights(
@@ -177,6 +213,39 @@ class Answers:
             total=rounded(split.total),
             recorded=rounded(split.recorded),
             check=rounded(abs(split.total - split.recorded)),
+        )
+
+    def difference(self, text: str, models: tuple[str, str], intervention: Intervention) -> TwoRuns:
+        """Where the run of the second model under an intervention leaves that of the first one, unchanged.
+        Raises ValueError as `run` and `model.analysis.first_difference`, and where both runs are the same."""
+        from model.analysis import first_difference  # imports torch
+
+        first, second = models
+        if first == second and not intervention.changes:
+            raise ValueError("Both runs are the same. Name another model, or change one of them.")
+        run, trace = self.run(first, text)
+        _, other = self.run(second, text, intervention)
+        with self._engine.turn(lambda place: None):
+            found = first_difference(trace, other, model=run)
+        return TwoRuns(
+            model=first,
+            other_model=second,
+            first_difference=None
+            if found is None
+            else RunDifference(
+                sentence=found.sentence,
+                stage=found.stage,
+                place=found.place,
+                head=found.head,
+                row=found.cell[0],
+                column=found.cell[1],
+                first=rounded(found.first),
+                second=rounded(found.second),
+                difference=rounded(found.difference),
+                rounding=rounded(found.rounding),
+                cause=found.cause,
+            ),
+            check=rounded(max(trace.check(), other.check())),
         )
 
     def stands_out(self, model: str, text: str) -> tuple[Remark, ...]:

@@ -19,8 +19,17 @@ from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from model.nn.intervention import LARGEST_SCALE, Intervention, MaskChoice
 from model.run.tokenizers import clean
-from viz.chat.answers import LONGEST_TEXT, Answers, Remark, RowOfWeights, SplitScore, rounded
+from viz.chat.answers import (
+    LONGEST_TEXT,
+    Answers,
+    Remark,
+    RowOfWeights,
+    SplitScore,
+    TwoRuns,
+    rounded,
+)
 from viz.notebook.run import Run
 from viz.notebook.widget import AttentionExplorer, explorer
 
@@ -34,9 +43,9 @@ INSTRUCTIONS = """\
 Looks inside a transformer that runs on this computer.
 open_attention shows a picture in which the reader chooses a cell; anywidget_state reads what is chosen.
 what_stands_out says which heads, tokens and numbers of a text are remarkable, attention_weights what a token
-attends to, score_parts why. Layers, heads and tokens are counted from 0: L1H7 is head 7 of the layer
-decoder.1.self. Every number is the model's own. Quote its `check` beside it: how far a second computation
-differs. Models: {models}."""
+attends to, score_parts why, first_difference where two runs of a text part. Layers, heads and tokens are
+counted from 0: L1H7 is head 7 of the layer decoder.1.self. Every number is the model's own. Quote its `check`
+beside it: how far a second computation differs. Models: {models}."""
 
 ModelArgument = Annotated[str, Field(description="name of a model of this server", max_length=200)]
 TextArgument = Annotated[
@@ -64,6 +73,28 @@ KeyArgument = Annotated[
 LargestKeyArgument = Annotated[
     WholeNumber | None,
     Field(description="position of the token that is looked at; without: the largest weight's"),
+]
+
+
+MaskArgument = Annotated[
+    MaskChoice, Field(description="of the second run; none: the future is visible")
+]
+ScaleArgument = Annotated[
+    float | None,
+    Field(
+        description="factor on the scores of the second run, 1 for not scaled; without: the model's own",
+        ge=-LARGEST_SCALE,
+        le=LARGEST_SCALE,
+    ),
+]
+PositionsArgument = Annotated[bool, Field(description="false: the second run is told no positions")]
+LeftOutArgument = Annotated[
+    str | None,
+    Field(
+        description="head that is zero in the second run: its layer and number, such as decoder.1.self.7",
+        pattern=r"^.+\.\d{1,4}$",
+        max_length=100,
+    ),
 ]
 
 
@@ -191,9 +222,33 @@ def questions(server: AnyWidgetMCP, answers: Answers, first: str) -> None:
         it differs. It runs the model once for each head, so it takes longer than the other questions."""
         return answers.stands_out(model, text)
 
+    def first_difference(
+        text: TextArgument,
+        model: ModelArgument = first,
+        other_model: ModelArgument | None = None,
+        mask: MaskArgument = "model",
+        scale: ScaleArgument = None,
+        positions: PositionsArgument = True,
+        without_head: LeftOutArgument = None,
+    ) -> TwoRuns:
+        """Where two runs of a text part: the first stage, in the order of execution, that differs beyond
+        rounding, with both numbers, how far rounding alone may move them, and the cause if one that was tried
+        explains it. The first run is the model's own; the second is changed as the arguments say, or of
+        another model with as many layers, heads and tokens. The check is how far the recomputed outputs of
+        both runs are from those that the models computed, at most."""
+        layer, _, head = (without_head or "").rpartition(".")
+        change = Intervention(
+            mask=mask,
+            scale=scale,
+            positions=positions,
+            ablated=frozenset({(layer, int(head))}) if without_head else frozenset(),
+        )
+        return answers.difference(text, (model, other_model or model), change)
+
     for question, title in (
         (attention_weights, "Attention weights"),
         (score_parts, "Why this score?"),
+        (first_difference, "Where do two runs part?"),
         (what_stands_out, "What stands out?"),
     ):
         server.add_tool(question, title=title, description=getdoc(question), annotations=READS)

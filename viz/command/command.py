@@ -118,7 +118,7 @@ def _check_parser() -> argparse.ArgumentParser:
         f"{program()} check",
         description="Runs the model of saved pictures again, and says whether their numbers hold.",
     )
-    parser.add_argument("pictures", nargs="+", type=Path, metavar="PICTURE", help="PNG or SVG")
+    parser.add_argument("pictures", nargs="+", type=Path, metavar="PICTURE", help="PNG, SVG or PDF")
     return parser
 
 

@@ -22,8 +22,12 @@ NAMED = 3  # of several equal ones
 
 
 def number(value: float) -> str:
-    """A single number: 3 as "3", 0.5 as "0.5000"."""
-    return _written(value, whole=_is_whole(value))
+    """A single number: 3 as "3", 0.5 as "0.5000", and with more decimals where it would look whole without:
+    0.99995."""
+    size = abs(value)
+    if size >= _LARGEST or (value < 0 and size >= 1e6) or 0 < size < _SMALLEST:
+        return power_of_ten(value)
+    return signed(f"{value:,.{_decimals(value)}f}")
 
 
 def settled(error: float, most: int = DECIMALS) -> int:
@@ -113,30 +117,19 @@ def counted(count: int, what: str) -> str:
 
 
 def numbers(values: NDArray[np.float64]) -> list[list[str]]:
-    """values (row, column), or fewer axes, as rows of text; without decimals only if all are whole.
-
-    A number gets more than four decimals if it would look whole without: 0.99995.
-    """
-    table = np.atleast_2d(values)
-    whole = all(_is_whole(value) for value in table.ravel())
-    return [[_written(float(value), whole=whole) for value in row] for row in table]
+    """values (row, column), or fewer axes, as rows of text, each as `number` writes it."""
+    return [[number(float(value)) for value in row] for row in np.atleast_2d(values)]
 
 
 def _is_whole(value: float) -> bool:
     return abs(value - round(value)) < _ROUNDING
 
 
-def _written(value: float, *, whole: bool) -> str:
-    size = abs(value)
-    if size >= _LARGEST or (value < 0 and size >= 1e6) or 0 < size < _SMALLEST:
-        return power_of_ten(value)
-    return signed(f"{value:,.{0 if whole else _decimals(value)}f}")
-
-
 def _decimals(value: float) -> int:
-    """Four, or more if the number would look whole although it is not."""
+    if _is_whole(value):
+        return 0
     for decimals in range(DECIMALS, _MOST_DECIMALS + 1):
-        if _is_whole(value) or round(value, decimals) != round(value):
+        if round(value, decimals) != round(value):
             return decimals
     return DECIMALS
 

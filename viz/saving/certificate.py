@@ -1,7 +1,7 @@
 """A saved picture's certificate: what its numbers were made from, and the numbers, inside the file.
 
-The browser writes it into each PNG and SVG of a head (viz/explorer/js/certificate.js). `check` runs the model
-again and says whether the numbers hold.
+The browser writes it into each PNG, SVG and PDF of a head (viz/explorer/js/certificate.js). `check` runs the
+model again and says whether the numbers hold.
 """
 
 import base64
@@ -35,6 +35,8 @@ KEY = "attention-lens"
 LARGEST = 64 * 2**20  # bytes of a picture
 MOST = 2**17  # numbers of a panel: the browser writes half as many
 _PNG = b"\x89PNG\r\n\x1a\n"
+_PDF = b"%PDF-"
+_ATTACHED = re.compile(rb"<<([^<>]*/EmbeddedFile\b[^<>]*)>>\s*stream\r?\n")
 _METADATA = re.compile(rf'<metadata id="{KEY}">([^<]*)</metadata>')
 _NAMED = 3  # numbers that do not hold
 
@@ -116,15 +118,18 @@ class PictureCheck:
 
 
 def certificate_in(file: bytes) -> Certificate:
-    """The certificate of a PNG or SVG. Raises ValueError, with a sentence, where there is none that can be
-    read."""
+    """The certificate of a PNG, SVG or PDF. Raises ValueError, with a sentence, where there is none that can
+    be read."""
     if len(file) > LARGEST:
         raise ValueError(f"The picture has more than {LARGEST / 2**20:.0f} MB.")
-    written = _in_png(file) if file.startswith(_PNG) else _in_svg(file)
+    kinds = {_PNG: _in_png, _PDF: _in_pdf}
+    written = next((find for begins, find in kinds.items() if file.startswith(begins)), _in_svg)(
+        file
+    )
     if written is None:
         raise ValueError(
-            "This file has no certificate. The PNG and SVG files that are saved beside the picture of a head "
-            "have one."
+            "This file has no certificate. The PNG, SVG and PDF files that are saved beside the picture of a "
+            "head have one."
         )
     try:
         return _read(json.loads(written, parse_constant=_refuse))
@@ -151,6 +156,20 @@ def _chunks(file: bytes) -> Iterator[tuple[bytes, bytes]]:
         if struct.unpack_from(">I", file, end)[0] == zlib.crc32(file[at + 4 : end]):
             yield file[at + 4 : at + 8], file[at + 8 : end]
         at = end + 4
+
+
+def _in_pdf(file: bytes) -> str | None:
+    """The first file attached to a PDF that names this app, as the browser writes it or packed since."""
+    for found in _ATTACHED.finditer(file):
+        content = file[found.end() : file.find(b"endstream", found.end())]
+        if b"/FlateDecode" in found[1]:
+            try:
+                content = zlib.decompressobj().decompress(content, LARGEST)
+            except zlib.error:
+                continue
+        if KEY.encode() in content:
+            return content.decode(errors="replace")
+    return None
 
 
 def _in_svg(file: bytes) -> str | None:

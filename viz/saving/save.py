@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urljoin, urlsplit
 
 import plotly.graph_objects as go
+import segno
 import streamlit as st
 
 from model.loading.registry import models
@@ -22,6 +23,7 @@ from model.trace.blocks import block_of
 from model.trace.trace import Trace
 from model.trace.trace_file import trace_file
 from viz.notation.formulas import StageName
+from viz.saving.certificate import run_facts
 from viz.saving.offline_page import (
     HeadPicture,
     ReportSubject,
@@ -39,10 +41,15 @@ from viz.state.presets import example_claim, preset_of
 from viz.state.session import current
 
 if TYPE_CHECKING:
+    from model.run.model import Model
     from viz.state.look import Look
 
 _BYTES = "application/octet-stream"
 _CSV, _TRACE = "Its numbers (CSV)", "The whole trace (safetensors)"
+_SCAN, _SCANS = (
+    "save-scan",
+    "saves-code-to-scan",
+)  # the switch, and what stays when its box is closed
 _LARGEST = 256 * MEGABYTE  # of a trace that is made into a file while a visitor waits
 
 
@@ -92,8 +99,14 @@ def save_view(seen: "Look") -> None:
         return
     with box:
         st.caption(
-            "The buttons beside the picture save it alone, as PNG or SVG, with its numbers inside: "
+            "The buttons beside the picture save it alone, as PNG, SVG or PDF, with its numbers inside: "
             "`attention-lens check FILE` computes them again."
+        )
+        st.toggle(
+            "With a code to scan, which opens this view",
+            value=st.session_state.get(_SCANS, False),
+            key=_SCAN,
+            on_change=_keep_scanned,
         )
         # What is saved is what was drawn: a file is made later, outside of the session.
         stage, link, said = current().stage, link_of_view(), _look_for(seen)
@@ -118,6 +131,28 @@ def save_view(seen: "Look") -> None:
             st.caption("This view in a frame of another page:")
             line = frame_line(page_address(), short_link(current())[0], _title())
             st.code(line, language="html", wrap_lines=True)
+
+
+def picture_facts(request: Request, model: "Model") -> dict[str, object] | None:
+    """What a saved picture says of its run (`run_facts`), and the code to scan under it, where one is
+    asked for."""
+    facts = run_facts(request, model)
+    if facts is None or not st.session_state.get(_SCANS):
+        return facts
+    return facts | {"scan": code_to_scan(link_of_view())}
+
+
+def code_to_scan(link: str) -> list[str] | None:
+    """The rows of a QR code (ISO 18004), "1" for a dark cell. None for a link that is too long for one."""
+    try:
+        made = segno.make(link, error="m", micro=False)
+    except segno.DataOverflowError:
+        return None
+    return ["".join(map(str, row)) for row in made.matrix]
+
+
+def _keep_scanned() -> None:
+    st.session_state[_SCANS] = st.session_state[_SCAN]
 
 
 def _too_large(seen: "Look") -> dict[str, str]:

@@ -21,8 +21,7 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import kinds_of_layers, modules_of
 from viz.questions.claims import claims
-from viz.saving.certificate import run_facts
-from viz.saving.save import save_view
+from viz.saving.save import picture_facts, save_view
 from viz.shell import controls, model_picker
 from viz.shell.frame import beats as beats
 from viz.shell.frame import frame
@@ -271,7 +270,7 @@ def explored(seen: Look, *, layers: bool = False, hero: Hero | None = None) -> N
         origin=origin(seen.model, seen.trace, seen.attention),
         around=[AroundHeads(seen.model, run, run.find(seen.place)) for run in runs],
         hero=hero,
-        certificate=run_facts(seen.request, seen.model),
+        certificate=picture_facts(seen.request, seen.model),
     )
     change_view(current().at(chosen))
     write_link()

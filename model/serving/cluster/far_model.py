@@ -38,7 +38,7 @@ class FarLayer(NamedTuple):
         raise ValueError("W_O lies on the cluster.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FarModule:
     """What is known of the network that runs there."""
 

@@ -72,6 +72,7 @@ class Chat:
         return told
 
     def close(self) -> None:
+        self.page.close()
         self._ending.close()
 
     def _serve(self, route: Route) -> None:

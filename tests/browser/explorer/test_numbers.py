@@ -218,13 +218,15 @@ def test_the_picture_and_its_numbers_can_be_saved(stage: Stage) -> None:
     attention = record(6)
     stage.send(attention, Selection(1, "weights", 3, 1))
     files = {}
-    for ending in ("png", "svg", "csv"):
+    for ending in ("png", "svg", "pdf", "csv"):
         with stage.page.expect_download() as download:
             stage.part(f"save-{ending}").click()
         assert download.value.suggested_filename == f"attention-L2H1-weights.{ending}"
         files[ending] = download.value.path().read_bytes()
     assert files["png"].startswith(b"\x89PNG")
     assert b"Weights of L2H1" in files["svg"]
+    assert files["pdf"].startswith(b"%PDF-")
+    assert b"/EmbeddedFile" not in files["pdf"]  # of no run that can be made again
     lines = files["csv"].decode().splitlines()
     assert lines[0].startswith('"query \\ key","0 The","1 ·cat"')
     last = [float(cell) for cell in lines[6].split(",")[1:]]

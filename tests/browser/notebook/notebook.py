@@ -69,6 +69,9 @@ class Notebook:
         page.goto(ADDRESS)
         page.add_script_tag(content=SCRIPT)
 
+    def close(self) -> None:
+        self.page.close()
+
     def _serve(self, route: Route, colours: tuple[str, str]) -> None:
         is_page = route.request.url.removesuffix("/") == ADDRESS
         if is_page:

@@ -264,3 +264,9 @@ def test_runs_that_cannot_be_laid_side_by_side_are_refused() -> None:
         first_difference(run(loaded("gpt")), longer)
     with pytest.raises(ValueError, match="2 and 3 attention layers"):
         first_difference(run(loaded("gpt")), hub_models.traced(hub_models.loaded("gpt2")))
+    own = loaded("gpt")
+    module = Transformer(replace(own.config, d_model=2 * own.config.d_model)).eval()
+    with pytest.raises(
+        ValueError, match="vectors have 24 numbers in the first run and 48 in the second"
+    ):
+        first_difference(run(own), run(Model(own.name, module, own.tokenizer, own.device)))

@@ -353,11 +353,13 @@ def test_lightning_calls_it_by_its_documented_hooks(
     callback = record.for_lightning()
     assert isinstance(callback, inner.Callback)
     torch.manual_seed(0)
-    module, lightning = Reader(), SimpleNamespace(global_step=0, is_global_zero=True)
+    module = Reader()
+    module.automatic_optimization = True
+    lightning = SimpleNamespace(global_step=0, is_global_zero=True, accumulate_grad_batches=2)
     callback.on_train_start(lightning, module)
     for step in range(1, 5):
         lightning.global_step = step
-        outputs = {"loss": torch.tensor(float(step))}
+        outputs = {"loss": torch.tensor(step / 2)}  # divided by the batches that it adds up
         callback.on_train_batch_end(lightning, module, outputs, None, step - 1)
     found = load_training(path)
     assert found.steps == (0, 2, 4)
@@ -365,9 +367,15 @@ def test_lightning_calls_it_by_its_documented_hooks(
     lightning.global_step = 5
     callback.on_train_end(lightning, module)
     assert load_training(path).steps == (0, 2, 4, 5)
+    module.automatic_optimization, lightning.global_step = (
+        False,
+        7,
+    )  # of its own steps nothing is divided
+    callback.on_train_batch_end(lightning, module, {"loss": torch.tensor(9.0)}, None, 6)
+    assert load_training(path).losses[-1] == (7, 9.0)
     lightning.is_global_zero, lightning.global_step = False, 9
     callback.on_train_batch_end(lightning, module, outputs, None, 8)
-    assert load_training(path).steps == (0, 2, 4, 5)
+    assert load_training(path).steps == (0, 2, 4, 5, 7)
 
 
 def test_what_is_written_comes_back_bit_for_bit(tmp_path: Path) -> None:

@@ -5,19 +5,23 @@ import os
 import re
 import sys
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+import torch
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult, TextContent
 
-from model import Model, Trace, load_model
-from model.analysis import scan, score_parts
+from model import Intervention, Model, Trace, load_model
+from model.analysis import first_difference, scan, score_parts
 from model.loading.shipped import ASSETS
+from model.nn.transformer import Transformer
 from tests.cases import each
+from tools.training.publishing import save_asset
 from viz.chat import server as chat
 from viz.chat.answers import LONGEST_TEXT, MOST_KEYS, MOST_PARTS, Answers, on_this_computer, rounded
 from viz.chat.server import ChatServer
@@ -26,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[3]
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 PLACE, HEAD, QUERY, KEY = "decoder.1.self", 7, 12, 1
 MODELS = {name: name for name in ("house-gpt", "translate-en-fr")}
+PAIR = {"text": "the black cat sleeps", "other_model": "translate-en-fr"}
 CELL = {"text": TEXT, "layer": PLACE, "head": HEAD, "query": QUERY}
 Call = Callable[..., Awaitable[CallToolResult]]
 
@@ -80,7 +85,7 @@ def test_an_assistant_sees_the_tools_that_only_read(answers: Answers) -> None:
             for tool in tools
             if "model" in ((tool.meta or {}).get("ui") or {}).get("visibility", ["model"])
         }
-        asked = {"attention_weights", "score_parts", "what_stands_out"}
+        asked = {"attention_weights", "first_difference", "score_parts", "what_stands_out"}
         assert for_it.keys() == {"open_attention", "anywidget_state", *asked}
         for name, tool in for_it.items():
             assert tool.annotations is not None
@@ -159,6 +164,58 @@ def test_what_stands_out_are_the_findings_of_the_scan(
     assert all(one["check"] < 1e-3 for one in remarks)
 
 
+@each(
+    ("given", "change"),
+    [
+        ({"scale": 1}, Intervention(scale=1.0)),
+        ({"mask": "none"}, Intervention(mask="none")),
+        ({"positions": False}, Intervention(positions=False)),
+        ({"without_head": f"{PLACE}.{HEAD}"}, Intervention(ablated={(PLACE, HEAD)})),
+    ],
+)
+def test_a_changed_run_parts_from_the_models_own_where_the_change_begins(
+    given: dict[str, object],
+    change: Intervention,
+    answers: Answers,
+    model: Model,
+    trace: Trace,
+) -> None:
+    answer = called(answers, "first_difference", text=TEXT, **given)
+    changed = model.trace(TEXT, intervention=change)
+    expected = first_difference(trace, changed, model=model)
+    assert expected is not None
+    found = answer["first_difference"]
+    names = ("stage", "place", "head", "cause", "sentence")
+    assert {name: found[name] for name in names} == {
+        name: getattr(expected, name) for name in names
+    }
+    assert (found["row"], found["column"]) == expected.cell
+    for name in ("first", "second", "difference", "rounding"):
+        assert found[name] == rounded(getattr(expected, name))
+    assert found["difference"] > found["rounding"]
+    assert answer["check"] == rounded(max(trace.check(), changed.check())) < 1e-4
+
+
+def test_two_models_agree_at_every_stage_or_part_where_their_weights_do(tmp_path: Path) -> None:
+    module = deepcopy(load_model("stories").module)
+    assert isinstance(module, Transformer)
+    with torch.no_grad():
+        for numbers in module.decoder.blocks[0].self_attention.key.parameters():
+            numbers.mul_(2)
+    tokenizer = load_model("stories").tokenizer
+    save_asset(tmp_path / "louder", module, tokenizer, card={"title": "Stories, louder"})  # type: ignore[arg-type]
+    folders = {"louder": str(tmp_path / "louder"), "twin": str(ASSETS / "stories")}
+    answers = Answers({"stories": "stories", **folders})
+    ask = {"text": "Tom saw Anna", "model": "stories"}
+    alike = called(answers, "first_difference", **ask, other_model="twin")
+    assert alike["first_difference"] is None
+    assert alike["check"] < 1e-4
+    found = called(answers, "first_difference", **ask, other_model="louder")["first_difference"]
+    assert (found["stage"], found["place"]) == ("key", "decoder.0.self")
+    assert found["second"] == pytest.approx(2 * found["first"], rel=1e-4)
+    assert found["cause"] == "they are multiplied by 2"
+
+
 def test_a_scan_that_takes_too_long_is_ended_in_a_sentence(
     answers: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +259,22 @@ HOSTILE: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("half", "open_attention", {"text": TEXT, "head": 0.5}, "head: Input should be a valid int"),
     ("a list", "open_attention", {"text": TEXT, "query": [1]}, "query: Input should be a valid"),
     ("not shown", "open_attention", {"text": TEXT, "head": 8}, "has head 0 to 7, not 8."),
+    ("two alike", "first_difference", {"text": TEXT}, "Name another model, or change one of them."),
+    ("no pair", "first_difference", PAIR, "cannot be laid side by side."),
+    ("no other", "first_difference", {"text": TEXT, "other_model": "/etc"}, "no model '/etc' in"),
+    ("no mask", "first_difference", {"text": TEXT, "mask": "<script>"}, "mask: Input should be"),
+    ("endless", "first_difference", {"text": TEXT, "scale": "inf"}, "scale: Input should be"),
+    ("no number", "first_difference", {"text": TEXT, "scale": "nan"}, "scale"),
+    ("tiny", "first_difference", {"text": TEXT, "scale": 1e-300}, "scale is 1e-300; it must be 0"),
+    ("no name", "first_difference", {"text": TEXT, "without_head": "7"}, "without_head: String"),
+    ("digits", "first_difference", {"text": TEXT, "without_head": "a.³"}, "without_head: String"),
+    (
+        "not left out",
+        "first_difference",
+        {"text": TEXT, "without_head": f"{PLACE}.8"},
+        "heads 0 to 7",
+    ),
+    ("no such", "first_difference", {"text": TEXT, "without_head": "<b>.1"}, "no attention"),
     ("no state", "anywidget_state", {"state_id": "0" * 32}, "Widget state is unavailable."),
     ("no tool", "delete_everything", {}, "Unknown tool: delete_everything"),
 )

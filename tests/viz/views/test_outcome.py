@@ -1,7 +1,9 @@
 """What comes of a run, beside the map: against PyTorch's cross-entropy and softmax."""
 
+import html
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
@@ -10,10 +12,12 @@ import torch
 from streamlit.testing.v1 import AppTest
 from torch.nn.functional import cross_entropy
 
-from model import Intervention, load_model
+from model import Intervention, Model, load_model
+from model.run.tokenizers import WordTokenizer
 from tests.pages.reading import visit
+from viz.notation.labels import token_label
 from viz.state.link import View, from_link
-from viz.views.home.outcome import ways
+from viz.views.home.outcome import LABEL, hero, outcome, ways
 
 UNMASKED = Intervention(mask="none")
 
@@ -45,6 +49,28 @@ def test_the_losses_and_probabilities_are_pytorchs(
         assert f"{float(torch.softmax(logits[-1].double(), -1).max()):.{decimals}f}" in words
     was, now = (f"{loss:.{decimals}f}" for loss in losses)
     assert f"{was} → {now}" in words
+
+
+def test_a_translators_next_tokens_are_of_the_language_that_it_writes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = load_model("translate-en-fr")
+    source = model.tokenizer
+    assert isinstance(source, WordTokenizer)
+    ends = {"start": source.words[source.start or 0], "end": source.words[source.end or 0]}
+    written = WordTokenizer(
+        [word if word in ends.values() else f"fr-{word}" for word in source.words], **ends
+    )
+    pair = Model(model.name, model.module, source, model.device, target_tokenizer=written)
+    trace = model.trace("the black cat sleeps")
+    look = SimpleNamespace(trace=trace, baseline=None, model=pair)
+    drawn: list[str] = []
+    monkeypatch.setattr("viz.views.home.outcome.st.html", drawn.append)
+    outcome(look, hero(trace.attention[0], trace, None))  # type: ignore[arg-type]
+    rows = re.findall(r'scope="row">([^<]*)<', drawn[0])
+    likely = trace.require_prediction().after(-1).argsort()[::-1][: len(rows)]
+    expected = [token_label(written.words[id_], LABEL) for id_ in likely]
+    assert [html.unescape(row) for row in rows] == expected
 
 
 def test_how_sure_the_model_was_of_each_token(monkeypatch: pytest.MonkeyPatch) -> None:

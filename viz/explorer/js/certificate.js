@@ -2,15 +2,17 @@
 // `attention-lens check` (viz/saving/certificate.py) makes them again.
 
 import { isHidden } from "./paint.js";
+import { pdfOf } from "./pdf.js";
 
 const KEY = "attention-lens";
 const MOST = 2 ** 16; // cells of a panel; of more, every n-th row and column
 const END_OF_PNG = 12; // bytes of its last chunk
 const PNG = "data:image/png;base64,";
-const SVG = "data:image/svg+xml,";
+export const SVG = "data:image/svg+xml,";
 
-/** What is said of a figure in its file. `run`: model, weights and link of the run, from Python. */
-export function certificateOf(run, view, { panels, runs }) {
+/** What is said of a figure in its file. `run`: model, weights and link of the run, from Python; the code to scan is
+ *  drawn, not said. */
+export function certificateOf({ scan, ...run }, view, { panels, runs }) {
   const { rows, columns } = panels[0];
   const step = Math.ceil(Math.sqrt(Math.max(1, (rows * columns) / MOST)));
   return {
@@ -48,6 +50,11 @@ export function certified(address, certificate) {
   const text = JSON.stringify(certificate);
   if (address.startsWith(PNG)) return PNG + base64(inPng(bytesIn(address.slice(PNG.length)), text));
   return SVG + encodeURIComponent(inSvg(decodeURIComponent(address.slice(SVG.length)), text));
+}
+
+/** The parts of a PDF of a picture, its certificate attached. address: of an SVG. */
+export function certifiedPdf(address, certificate) {
+  return pdfOf(address, `${KEY}.json`, certificate ? JSON.stringify(certificate) : null);
 }
 
 /** An image of PNG with a chunk of international text (PNG, third edition, 11.3.3.4) before its end. */

@@ -164,14 +164,15 @@ export class Drawing {
     const [derived, before] = this.runs();
     const byPlotly = picture.plotly && !isLong && !explorer.quick;
     const run = received.hero && !this.isSplit ? state.run : null;
-    const facts = [derived, before, palette, stage, window, span, run, available, tallest, byPlotly];
+    const { certificate: saved } = received;
+    const facts = [derived, before, palette, stage, window, span, run, available, tallest, byPlotly, saved?.scan];
     if (this.drawn.differs("picture", ...facts)) {
       const room = { available, tallest };
       const title = stage.title.replaceAll("{head}", headName);
       const of = { stage, layer, baseline, derived, before, labels, window, span, run, head: state.head };
       const header = received.hero && !this.isSplit ? HEADER : 0;
       const file = `attention-${headName.replaceAll(" ", "-")}-${stage.name}`;
-      const certificate = { run: received.certificate, view: { place: layer.name, head: state.head, stage: stage.name } };
+      const certificate = { run: saved, view: { place: layer.name, head: state.head, stage: stage.name } };
       const view = { stage, labels, palette, file, isLong, byPlotly, span, certificate };
       const figure = figureOf({ ...of, room, title, header });
       if (received.hero) this.fadeTo(figure, derived);

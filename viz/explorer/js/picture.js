@@ -118,6 +118,7 @@ export class Picture {
     const { parts, root, figure, view } = this;
     root.dataset.painted = "false";
     root.dataset.renderer = view.byPlotly ? "plotly" : "canvas";
+    root.dataset.scan = view.certificate?.run?.scan?.length ?? 0;
     if (view.byPlotly) {
       const stillMeant = () => figure === this.figure;
       drawPlotly(this.plotly, parts.plotly, figure, view.palette).then(
@@ -240,7 +241,7 @@ export class Picture {
 
   /** Buttons that save the picture and its numbers. */
   drawSaves(renderer) {
-    const buttons = ["png", "svg", "csv"].map((format) => {
+    const buttons = ["png", "svg", "pdf", "csv"].map((format) => {
       const label = `Save ${format === "csv" ? "the numbers" : "the picture"} as ${format}`;
       const made = () => this.save(format, renderer);
       return button(`save-${format}`, made, { "aria-label": label }, format.toUpperCase());

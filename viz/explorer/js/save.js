@@ -1,9 +1,10 @@
-// The shown picture as a file: PNG or SVG with title and colour scale, and its numbers as CSV.
+// The shown picture as a file: PNG, SVG or PDF with title and colour scale, and its numbers as CSV.
 
-import { certificateOf, certified } from "./certificate.js";
+import { certificateOf, certified, certifiedPdf, SVG } from "./certificate.js";
 import { element, shape } from "./elements.js";
 import { beyondInWords, scaleEnd } from "./numbers.js";
 import { context2d, FONT, hatch, isHidden, paintedCells, paintFigure, tickLabels } from "./paint.js";
+import { rasterOf } from "./pdf.js";
 import { plotlyFigure } from "./plotly.js";
 import { axisLabel, columnName } from "./table.js";
 
@@ -12,26 +13,53 @@ const TITLE = "600 14px sans-serif";
 const TITLE_LINE = 18;
 const NOTE = "13px sans-serif";
 const DENSITY = 2; // pixels of the PNG for each CSS pixel
+const [CELL, BORDER] = [3, 4]; // pixels of a cell of a code to scan, and cells around it (ISO 18004, 5.3.8)
 
 /** Makes a file and lets the browser download it. `name` has no extension. `run`, `view`: what its certificate says
  *  beside its numbers; a picture of no run that can be made again has none. */
-export async function save(format, name, { figure, palette, renderer, Plotly, run, view }) {
-  const makers = {
-    csv: () => addressOf(csvOf(figure), "text/csv;charset=utf-8"),
-    plotly: () => plotlyImage(Plotly, format, figure, palette),
-    canvas: () => (format === "svg" ? svgImage : canvasImage)(figure, palette),
-  };
-  const made = await makers[format === "csv" ? "csv" : renderer]();
-  const isCertified = run && format !== "csv";
-  const href = isCertified ? certified(made, certificateOf(run, view, figure)) : made;
+export async function save(format, name, drawn) {
+  const href = await addressIn(format, drawn);
   const link = element("a", { href, download: `${name}.${format}`, hidden: true });
   document.body.append(link); // VS Code hears of a click there
   link.click();
   link.remove();
 }
 
-function addressOf(text, type) {
-  const address = URL.createObjectURL(new Blob([text], { type }));
+async function addressIn(format, { figure, palette, renderer, Plotly, run, view }) {
+  if (format === "csv") return addressOf([csvOf(figure)], "text/csv;charset=utf-8");
+  const scan = run?.scan;
+  const image = format === "pdf" || scan ? "svg" : format; // of which the others are made
+  const ours = image === "svg" ? svgImage : canvasImage;
+  const drawn = await (renderer === "plotly" ? plotlyImage(Plotly, image, figure, palette) : ours(figure, palette));
+  const whole = scan ? withCode(drawn, scan) : drawn;
+  const certificate = run && certificateOf(run, view, figure);
+  if (format === "pdf") return addressOf(await certifiedPdf(whole, certificate), "application/pdf");
+  const made = format === "png" && scan ? (await rasterOf(whole, DENSITY)).canvas.toDataURL("image/png") : whole;
+  return certificate ? certified(made, certificate) : made;
+}
+
+/** A drawing with a code to scan under it, dark on white in both themes. address: of an SVG. rows: "1" is dark. */
+function withCode(address, rows) {
+  const inner = new DOMParser().parseFromString(decodeURIComponent(address.slice(SVG.length)), "image/svg+xml");
+  const drawn = inner.documentElement;
+  const [width, height] = ["width", "height"].map((name) => Number.parseFloat(drawn.getAttribute(name)));
+  const side = CELL * (rows.length + 2 * BORDER);
+  const dark = rows.flatMap((row, y) => [...row].map((cell, x) => (cell === "1" ? `M${x} ${y}h1v1h-1z` : "")));
+  const transform = `translate(${CELL * BORDER} ${height + CELL * BORDER}) scale(${CELL})`;
+  const code = { transform, d: dark.join(""), fill: "#000", "shape-rendering": "crispEdges" };
+  const size = { width: Math.max(width, side), height: height + side };
+  const whole = shape(
+    "svg",
+    { ...size, viewBox: `0 0 ${size.width} ${size.height}` },
+    shape("rect", { width: "100%", height: "100%", fill: "#fff" }),
+    document.importNode(drawn, true),
+    shape("path", { class: "code-to-scan", ...code }),
+  );
+  return SVG + encodeURIComponent(new XMLSerializer().serializeToString(whole));
+}
+
+function addressOf(parts, type) {
+  const address = URL.createObjectURL(new Blob(parts, { type }));
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
   return address;
 }

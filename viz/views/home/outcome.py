@@ -112,7 +112,7 @@ def outcome(look: Look, hero: Hero) -> None:
         _vectors(look)
         return
     likely = expectation((before or after).after(-1), after.after(-1), LISTED)
-    tokens = [token.text for token in look.model.tokenizer.named(likely.ids)]
+    tokens = [token.text for token in look.model.target_tokenizer.named(likely.ids)]
     rows = "".join(
         _row(token, after, before if look.baseline else None, hero.decimals)
         for token, before, after in zip(tokens, likely.before, likely.after, strict=True)

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from model import load_model
+from model.loading.registry import silent
+from model.run.weights_hash import fingerprint
 from model.serving.cluster.cluster_engine import ClusterEngine
+from model.serving.cluster.far_model import FarModel
 from model.serving.engine import CacheLookup, Event, Loaded, Passed, Request
 from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.pages.reading import control, visit
@@ -73,3 +76,13 @@ def test_a_pass_is_counted_once_in_the_app(monkeypatch: pytest.MonkeyPatch) -> N
         trace.require_prediction().after(-1)
     assert [type(one) for one in events] == [Loaded, CacheLookup, Passed, CacheLookup]
     assert [one.hit for one in events if isinstance(one, CacheLookup)] == [False, True]
+
+
+def test_the_fingerprint_of_a_model_is_asked_once(
+    asked: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = engine_beside(Here(), monkeypatch).model("house-gpt", silent)
+    assert isinstance(model, FarModel)
+    known = {fingerprint(model) for _ in range(2)}
+    assert known == {fingerprint(load_model("house-gpt"))}
+    assert sum(count for name, count in asked.items() if "weights_hash" in name) == 1
