@@ -1,21 +1,20 @@
 """Everything computed: models that run, and the traces they leave behind.
 
-The names below are the public ones. Those that need torch are imported at first use, so that a
-page can be drawn before torch has started.
+The names below are the public ones. Each is imported at first use, so that a page can be drawn before torch
+has started.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from model.loading.registry import load_model, models
-from model.nn.intervention import Intervention
-from model.trace.records import Attention, Token
-from model.trace.trace import Trace
-from model.trace.trace_file import load_trace
-
 if TYPE_CHECKING:
+    from model.loading.registry import load_model, models
+    from model.nn.intervention import Intervention
     from model.run.model import Model
     from model.run.protocols import TextTooLongError
+    from model.trace.records import Attention, Token
+    from model.trace.trace import Trace
+    from model.trace.trace_file import load_trace
 
 __all__ = [
     "Attention",
@@ -30,7 +29,17 @@ __all__ = [
 ]
 
 
-_LATER = {"Model": "model.run.model", "TextTooLongError": "model.run.protocols"}
+_LATER = {
+    "Attention": "model.trace.records",
+    "Intervention": "model.nn.intervention",
+    "Model": "model.run.model",
+    "TextTooLongError": "model.run.protocols",
+    "Token": "model.trace.records",
+    "Trace": "model.trace.trace",
+    "load_model": "model.loading.registry",
+    "load_trace": "model.trace.trace_file",
+    "models": "model.loading.registry",
+}
 
 
 def __getattr__(name: str) -> object:
