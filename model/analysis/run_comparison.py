@@ -5,9 +5,12 @@ Both are traces of the same tokens. Nothing is run here: every number comes from
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from threading import Lock
 from typing import NamedTuple
+from weakref import ref
 
 import numpy as np
+from cachetools import LRUCache, cached
 
 from model.analysis.heads.statistics import entropy, head_weights
 from model.analysis.tokens.prediction import (
@@ -24,6 +27,8 @@ from model.trace.precision import epsilon
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 
+_KEPT = 4_000_000  # bytes of losses that are remembered
+_RUNS = 256  # whose rounding is remembered
 _TOGETHER = 64  # rows of logits that are read at once: all of them can take gigabytes
 
 
@@ -69,6 +74,7 @@ def predicted(trace: Trace) -> tuple[Token, ...]:
     return trace.tokens_of("decoder")[1:]
 
 
+@cached(LRUCache(_KEPT, getsizeof=lambda found: 1000 + found.nbytes), key=ref, lock=Lock())
 @asked
 def losses(trace: Trace) -> Wide:
     """(token - 1,): -ln p of each token that follows, in nats (cross-entropy). Raises ValueError for an
@@ -80,6 +86,7 @@ def losses(trace: Trace) -> Wide:
         these = following[first : first + _TOGETHER]
         logs = log_probabilities(prediction.rows(first, first + len(these)))
         found[first : first + len(these)] = -logs[np.arange(len(these)), these]
+    found.flags.writeable = False
     return found
 
 
@@ -99,6 +106,7 @@ def rounding(trace: Trace, logits: Array | None = None) -> float:
     return rounding_of_weights(trace) * float(np.abs(logits).max())
 
 
+@cached(LRUCache(_RUNS), key=ref, lock=Lock())
 def rounding_of_weights(trace: Trace) -> float:
     """How far rounding to the precision of a run may move a weight of it, as `rounding` says."""
     return epsilon(trace) * sum(max(1.0, _largest_score(one)) for one in trace.attention)

@@ -21,7 +21,7 @@ from model.trace.trace import Trace
 if TYPE_CHECKING:
     from model.run.model import Model
 
-_KEPT = 64  # layers
+_KEPT = 256  # layers: of a class, each with its own sentence and two runs of it
 _CHECKED = 32  # tokens: the maps are the same for each
 _REFUSED = "How this model makes its queries, keys and values cannot be written as code: {}."
 

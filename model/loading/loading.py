@@ -10,8 +10,8 @@ from model.download.wheel import Progress
 from model.hub.claims import check_claims
 from model.hub.library import missing_library
 from model.loading.bert import load_bert
+from model.loading.random_weights import load_untrained
 from model.loading.shipped import ASSETS, DamagedError, load_asset
-from model.loading.untrained import load_untrained
 from model.run.model import Model
 from model.run.protocols import cannot_be_shown
 from model.run.recorded import RecordedModel

@@ -6,12 +6,12 @@ Associations in GPT". Axes: R rows of a batch; H heads, T tokens, D width of a h
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal, get_args
 
 from model.nn.places import Place
+
+if TYPE_CHECKING:  # pages are drawn first
+    from torch import Tensor
 
 PatchKind = Literal["head", "weights", "stream", "feed_forward"]
 PatchPart = tuple[PatchKind, str, int]  # a kind, a sub-layer's name, and a head or a token of it
@@ -19,7 +19,7 @@ SiteKind = Literal["query", "key", "value", "bias", "output", "stream", "before"
 Site = tuple[SiteKind, str]  # and a sub-layer's name
 Where = tuple[int | None, int | None]  # a head and a token; None: all
 Through = Callable[
-    [SiteKind, str, Tensor], Tensor
+    [SiteKind, str, "Tensor"], "Tensor"
 ]  # what passes a site, and what goes on from there
 PATCH_KINDS: tuple[PatchKind, ...] = get_args(PatchKind)
 OF_HEADS: frozenset[str] = frozenset({"head", "weights"})
@@ -85,10 +85,10 @@ def _part(part: object) -> PatchPart:
     )
 
 
-def keeping(kept: dict[Site, Tensor], sites: Collection[Site]) -> Through:
+def keeping(kept: dict[Site, "Tensor"], sites: Collection[Site]) -> Through:
     """Keeps what passes these sites, and lets it go on unchanged."""
 
-    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
+    def through(kind: SiteKind, name: str, x: "Tensor") -> "Tensor":
         if (kind, name) in sites:
             kept[kind, name] = x
         return x
@@ -96,19 +96,21 @@ def keeping(kept: dict[Site, Tensor], sites: Collection[Site]) -> Through:
     return through
 
 
-def putting(kept: Mapping[Site, Tensor], rows: Sequence[Mapping[Site, Iterable[Where]]]) -> Through:
+def putting(
+    kept: Mapping[Site, "Tensor"], rows: Sequence[Mapping[Site, Iterable[Where]]]
+) -> Through:
     """Puts what was kept into each row of a batch, at that row's places. kept: of one row for all, or of as
     many rows. Sub-layers whose heads share keys and values get a copy for each head where any is put in."""
     parted = {name for row in rows for kind, name in row if kind in ("query", "key", "value")}
 
-    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
+    def through(kind: SiteKind, name: str, x: "Tensor") -> "Tensor":
         if kind in ("key", "value") and name in parted:
             x = for_each_head(x, kept["query", name].shape[1])
         if not any((kind, name) in row for row in rows):
             return x
         given = kept[kind, name]
         if kind == "bias":
-            if x.is_cpu and torch.equal(given, x):
+            if x.is_cpu and given.equal(x):
                 return x  # one of positions alone, which both runs have
             shape = (-1, *kept["query", name].shape[1:3], -1)
             given, x = given.expand(shape), x.expand(shape).expand(len(rows), -1, -1, -1)
@@ -131,7 +133,7 @@ def putting(kept: Mapping[Site, Tensor], rows: Sequence[Mapping[Site, Iterable[W
 def one_after_another(*steps: Through) -> Through:
     """What the first gives goes through the second, and so on."""
 
-    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
+    def through(kind: SiteKind, name: str, x: "Tensor") -> "Tensor":
         for step in steps:
             x = step(kind, name, x)
         return x
@@ -139,12 +141,12 @@ def one_after_another(*steps: Through) -> Through:
     return through
 
 
-def for_each_head(x: Tensor, heads: int) -> Tensor:
+def for_each_head(x: "Tensor", heads: int) -> "Tensor":
     """(R, H or fewer, T, D) with the vectors that heads share repeated for each."""
     return x if x.shape[1] == heads else x.repeat_interleave(heads // x.shape[1], 1)
 
 
-def unchanged(kind: SiteKind, name: str, x: Tensor) -> Tensor:
+def unchanged(kind: SiteKind, name: str, x: "Tensor") -> "Tensor":
     """What passes goes on."""
     return x
 

@@ -23,7 +23,6 @@ from cachetools import LRUCache
 from model.download.wheel import Progress
 from model.loading.registry import hub_models, load_model, models, silent, untrained_models
 from model.nn.intervention import Intervention
-from model.run.protocols import check_record, check_shown
 from model.system import allocator, deadline
 from model.system.fair_queue import FairQueue, KeyLocks, nothing
 from model.system.memory import enough_memory
@@ -239,6 +238,8 @@ def run_of_dropped(file: BytesIO, size: int, most_bytes: int) -> Trace:
 
 def _shown(trace: Trace) -> Trace:
     """The same run. Raises ValueError where a layer reads more tokens than a page shows."""
+    from model.run.protocols import check_shown  # imports torch: pages are drawn first
+
     check_shown(max(size for one in trace.attention for size in one.sizes[1:]))
     return trace
 
@@ -429,6 +430,8 @@ class Engine:
                 model = model.translating(*request.languages)
             asked = time.perf_counter()
             with self._refusals(request.model):
+                from model.run.protocols import check_record, check_shown  # torch is there by now
+
                 length = len(model.tokens(request.text)) + len(request.continued)
                 check_shown(length)
                 dropout = request.intervention.dropout > 0

@@ -87,7 +87,7 @@ class Around:
     shapes: Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Origin:
     """What code needs beside the record of a layer: the intervention, how queries, keys and values are made,
     and the stages around the heads. refusal: why vectors cannot be said, as a sentence."""

@@ -4,11 +4,12 @@ import gc
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from model.system import allocator
+
+if TYPE_CHECKING:  # pages are drawn first
+    from torch import Tensor
 
 _NO_MEMORY = (  # what PyTorch and the libraries below it say; only CUDA has a class of its own
     "can't allocate memory",
@@ -46,19 +47,23 @@ def enough_memory(what: str) -> Iterator[None]:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an exception says that memory ran out, on the processor or on CUDA."""
+    import torch
+
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and any(text in str(error) for text in _NO_MEMORY)
 
 
 def _give_back() -> None:
+    import torch
+
     gc.collect()
     allocator.give_back()
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
 
 
-def into_memory(weights: Iterable[Tensor]) -> None:
+def into_memory(weights: Iterable["Tensor"]) -> None:
     """Copies into memory the weights that are still mapped to their file.
 
     safetensors maps weights, and the system reads them from the disk when they are first used. If the file

@@ -129,7 +129,7 @@ def test_a_head_that_is_switched_off_is_struck_through_and_says_its_loss(
 ) -> None:
     page = open_page("/", detail="full")
     ready(page)
-    page.get_by_text("Head L1H7").click()
+    page.get_by_text("The chosen head").click()
     expect(page.get_by_test_id("headline")).to_contain_text("L1H7 off")
     expect(
         page.get_by_test_id("heads").get_by_role("gridcell", name=re.compile("L1H7.*zero"))

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from model.analysis.stream.deep_stack import DeepStack, gradient_sizes
 from model.analysis.stream.feed_forward import bends, strongest
-from model.analysis.stream.stream import DeepStack, contributions, gradient_sizes, lengths
+from model.analysis.stream.stream import contributions, lengths
 from model.loading.registry import models
 from model.trace.trace import Trace
 from tests.cases import each

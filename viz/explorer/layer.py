@@ -187,13 +187,13 @@ def _magnitude(array: Array) -> float:
 
 
 @cached(
-    LRUCache(KEPT, getsizeof=_layer_bytes),
+    LRUCache(KEPT, getsizeof=lambda group: _layer_bytes(group[1])),
     key=lambda attention, name, group: (ref(attention), name),
     lock=Lock(),
 )
-def group_arrays(attention: Attention, name: str, group: Group) -> Json:
-    """The arrays of a group of stages around the heads of a layer, by name."""
-    return {array: floats(values) for array, values in group.arrays().items()}
+def group_arrays(attention: Attention, name: str, group: Group) -> tuple[Json, Json]:
+    """The facts of a group of stages around the heads of a layer, and its arrays by name."""
+    return group.facts(), {array: floats(values) for array, values in group.arrays().items()}
 
 
 def floats(array: Array) -> Array:

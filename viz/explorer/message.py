@@ -16,7 +16,7 @@ import numpy as np
 
 from model.nn.places import Place
 from model.nn.stages import STAGES
-from model.snippets import LATER, LaterStage, Origin, code_of
+from model.snippets import LATER, LaterStage, Origin
 from model.system.files import bytes_text
 from model.trace.arrays import Array
 from model.trace.records import Attention
@@ -200,7 +200,7 @@ def payload(
         "keys": labels(keys),
         "stages": [vars(stage) for stage in shown],
         "formulas": {name: vars(formula) for name, formula in steps.items()},
-        "code": code_json(code_of(attention, origin, later=later)),
+        "code": code_json(attention, origin, later),
         "theme": _THEME,
         "check": check if check is not None and math.isfinite(check) else None,
         "checked": check is not None,
@@ -308,12 +308,9 @@ def _group(
 ) -> dict[str, object]:
     """What stands around the heads of a layer, with its arrays where they are sent. It goes with the numbers
     of the layer, and is known by their name."""
-    return {
-        "part": f"{layer['digest']} {name}",
-        "held": False,
-        "facts": group.facts() if sent else None,
-        "numbers": group_arrays(attention, name, group) if sent else None,
-    }
+    facts, numbers = group_arrays(attention, name, group) if sent else (None, None)
+    part = f"{layer['digest']} {name}"
+    return {"part": part, "held": False, "facts": facts, "numbers": numbers}
 
 
 def parts(message: Json) -> tuple[str, ...]:

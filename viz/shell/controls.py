@@ -8,7 +8,7 @@ import streamlit as st
 
 from model.loading.registry import models
 from model.nn.intervention import MASKS, Intervention
-from model.nn.places import Place, head_label
+from model.nn.places import Place
 from model.serving.engine import Request, opens_file
 from model.trace.blocks import of_query
 from model.trace.records import Token
@@ -237,17 +237,15 @@ def choose_parts(look: "Look") -> None:
         if current().detail == "simple" and not (intervention.changes or can_undo()):
             return
     _choose_scaling()
-    head = (look.place, look.head)
-    st.toggle(
-        f"Head {head_label(head)}",
-        **switch(
-            "hero-head",
-            head not in intervention.ablated,
-            lambda on: intervene(
-                ablated=intervention.ablated - {head} if on else intervention.ablated | {head}
-            ),
-        ),
-    )
+    is_on = (look.place, look.head) not in intervention.ablated
+    st.toggle("The chosen head", **switch("hero-head", is_on, _switch_head))
+
+
+def _switch_head(on: bool) -> None:
+    """Of the head that is chosen now: it may be another one than when the switch was drawn."""
+    view = current()
+    head, ablated = {(view.place, view.head)}, view.intervention.ablated
+    intervene(ablated=ablated - head if on else ablated | head)
 
 
 def say_changed() -> None:

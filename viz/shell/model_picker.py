@@ -20,7 +20,6 @@ from model.download.entries import fetched, folder_of, is_on_disk, is_unpacked, 
 from model.download.hub import Listing, UnreachableError, arrived, listed
 from model.download.hub_folder import Packed
 from model.download.wheel import Progress
-from model.loading.bert import word_pieces
 from model.loading.registry import (
     OWN_BERT,
     RECORDED_RUN,
@@ -445,6 +444,8 @@ def _knows(name: str, text: str) -> bool:
     if entry is None or entry.reads_all:
         return entry is not None
     if name == OWN_BERT:
+        from model.loading.bert import word_pieces  # torch: pages are drawn first
+
         pieces = word_pieces()
         return pieces is not None and not pieces.new_words(text)
     try:

@@ -8,7 +8,6 @@ import numpy as np
 import streamlit as st
 
 from model.nn.intervention import Intervention
-from model.run.recorded import RecordedModel
 from model.serving.engine import opens_file
 from model.system import deadline
 from model.system.settings import settings
@@ -62,6 +61,8 @@ def show_as_recorded(model: "Model") -> bool:
 def say_recorded(model: "Model") -> None:
     """Says that the open model is a recorded run, and where its numbers are not those of its own vectors.
     Raises PassTooLongError where a file has more to compute than a pass may take."""
+    from model.run.recorded import RecordedModel  # torch: pages are drawn first
+
     if not isinstance(model, RecordedModel):
         return
     file = called(model.address) or model.address.rpartition("/")[2]

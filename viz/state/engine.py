@@ -9,7 +9,6 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from model.serving.cluster.cluster_engine import ClusterEngine
 from model.serving.engine import Engine, Event
 from model.system.settings import listens_on, settings, settings_come_from
 from viz.state.locality import settings_of_this_run
@@ -42,9 +41,15 @@ def _made() -> Engine:
         "make_way": page_runs.let_pass,
     }
     address = settings().cluster
-    made = Engine(**how) if address is None else ClusterEngine(address, **how)
+    made = Engine(**how) if address is None else _on_machines(address, how)
     metrics.watch(made)
     return made
+
+
+def _on_machines(address: str, how: dict[str, Any]) -> Engine:
+    from model.serving.cluster.cluster_engine import ClusterEngine  # torch: pages are drawn first
+
+    return ClusterEngine(address, **how)
 
 
 def visitor() -> str | None:

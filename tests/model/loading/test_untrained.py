@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from model import Model, Trace, load_model, models
 from model.code import checked_difference, listing
 from model.code.script import printed
+from model.loading.random_weights import with_random_weights
 from model.loading.registry import may_be_linked, untrained, untrained_models
 from model.loading.untrained import (
     OF_THE_NOTES,
     UNTRAINED,
     UNTRAINED_BY_NAME,
     untrained_bytes,
-    with_random_weights,
 )
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer

@@ -12,7 +12,8 @@ from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.t5.modeling_t5 import T5Attention
 
 from model import Intervention, Model, load_model
-from model.loading.untrained import UNTRAINED_BY_NAME, with_random_weights
+from model.loading.random_weights import with_random_weights
+from model.loading.untrained import UNTRAINED_BY_NAME
 from model.nn.biases import alibi_slopes, distance_buckets
 from model.nn.config import TransformerConfig
 from tests.cases import each

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from model.analysis.run_comparison import losses, row_statistics
-from model.analysis.stream.stream import DeepStack, gradient_sizes
+from model.analysis.stream.deep_stack import DeepStack, gradient_sizes
 from model.nn.intervention import Intervention
 from model.trace.trace import Trace
 from model.training.claims import CLAIMS, SEEDS, Claim, curves, shipped_runs

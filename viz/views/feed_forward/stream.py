@@ -22,7 +22,7 @@ from viz.state.look import Look
 from viz.views.feed_forward import formulas
 
 if TYPE_CHECKING:
-    from model.analysis.stream.stream import Norms
+    from model.analysis.stream.deep_stack import Norms
 
 BARS, EVERY = "Sub-layers", "Every token"
 
@@ -120,7 +120,7 @@ _NORMS_DO: dict["Norms", str] = {
 
 def gradient_view(_: Look) -> Panel:
     """The gradient through a deep random stack of our own blocks, measured when it is asked for."""
-    from model.analysis.stream.stream import (  # torch: the page is drawn first
+    from model.analysis.stream.deep_stack import (  # torch: the page is drawn first
         DEEPEST,
         DeepStack,
         gradient_sizes,

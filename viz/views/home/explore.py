@@ -12,13 +12,16 @@ from viz.notation.markdown import plain
 from viz.shell import page
 from viz.shell.controls import choose_parts, say_changed, undo_button
 from viz.shell.downloads import entry_to_fetch, fetch_behind, fetching
+from viz.shell.frame import frame
 from viz.shell.head_picker import docked_heads
 from viz.shell.model_picker import open_entry
+from viz.shell.request import still_asked
+from viz.state.link import Detail
 from viz.state.locality import visitor_is_local
 from viz.state.look import Look
-from viz.state.navigation import page_link
-from viz.state.session import carried_link, current
-from viz.views.home.outcome import STYLE, hero_of, outcome
+from viz.state.navigation import html_link
+from viz.state.session import current
+from viz.views.home.outcome import hero_of, outcome
 
 
 @st.fragment
@@ -26,7 +29,6 @@ from viz.views.home.outcome import STYLE, hero_of, outcome
 def explore(look: Look) -> None:
     """The map of the chosen head with its tokens and arcs; beside it what the model expects next, three
     switches, and all heads. A switch leaves the rest of the page alone."""
-    st.html(STYLE)
     left, right = st.columns([5, 2], gap="medium")
     with right:
         expected = st.container(gap="xxsmall", key="outcome")
@@ -35,22 +37,41 @@ def explore(look: Look) -> None:
                 st.markdown("**What if …**", width="content")
                 undo_button()
             choose_parts(look)
-            carried = carried_link()
-            page_link("pages/laboratory.py", "More changes →", **carried)
-            stands_out = carried | {"show": "What stands out?"}
-            page_link("pages/all_heads.py", "What stands out in this text? →", **stands_out)
+            st.html(_onward())
         heads = st.container(key="hero-heads")
     switched = page.switched(look)
     if switched is None:
         return
-    hero = hero_of(switched)
+    shows_head = bool(switched.request.intervention.ablated)  # whether its switch is on
+    frame().head = (look.place, look.head) if shows_head else None
     with expected:
-        outcome(switched, hero)
+        outcome(switched, hero_of(switched))
     with heads:
         docked_heads(switched.request)
     with left:
-        page.explored(switched, layers=True, hero=hero)
+        _picture(switched, current().detail)
         say_changed()
+
+
+@st.fragment
+@error_boundary()
+def _picture(look: Look, detail: Detail) -> None:
+    """The map. A click in it leaves alone what stands beside it: the map of all heads follows in the browser.
+    Only another detail, and another head where some are switched off, draw the page anew."""
+    if not still_asked(look) or current().detail != detail:
+        st.rerun()
+    page.explored(look, layers=True, hero=hero_of(look))
+    frame().follow_head()
+
+
+def _onward() -> str:
+    """Links that say no cell, so that they need not be drawn anew with each: each opens the session's own."""
+    stands_out = {"show": "What stands out?"}
+    links = (
+        html_link("pages/laboratory.py", "More changes →"),
+        html_link("pages/all_heads.py", "What stands out in this text? →", stands_out),
+    )
+    return "".join(f'<p class="onward">{link}</p>' for link in links)
 
 
 SECONDS = 1.0  # between two looks at the download

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from model.analysis.stream.stream import DEEPEST, DeepStack, gradient_sizes, passed
+from model.analysis.stream.deep_stack import DEEPEST, DeepStack, gradient_sizes, passed
 from model.nn.config import TransformerConfig
 from model.nn.layers import Block
 from tests.cases import each

@@ -114,9 +114,9 @@ export class Links {
     if (!link) return;
     if (!link.matches("[data-page]")) {
       link.href = `${location.pathname}?${said((name) => !FRAMED.includes(name))}`;
-    } else if (!staysHere(event) && (!link.search || "carries" in link.dataset)) {
-      link.search = this.carried();
-      link.dataset.carries = "";
+    } else if (!staysHere(event) && ("own" in link.dataset || saysNoView(link))) {
+      link.dataset.own ??= link.search;
+      link.search = new URLSearchParams({ ...parameters(this.carried()), ...parameters(link.dataset.own) });
     }
   }
 
@@ -124,7 +124,7 @@ export class Links {
     const link = linkOf(event, "a[data-page]");
     if (!link || !staysHere(event)) return;
     event.preventDefault();
-    this.go("carries" in link.dataset ? link.pathname : link.href);
+    this.go("own" in link.dataset ? link.pathname + link.dataset.own : link.href);
     if (innerWidth <= PHONE && link.closest("[data-testid=stSidebar]")) {
       document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click(); // the menu lies over the page
     }
@@ -143,6 +143,15 @@ function beginAtTheTop() {
 /** The link of such a kind that something is done to, also within a component. */
 function linkOf(event, kind) {
   return event.composedPath()[0].closest?.(kind);
+}
+
+/** Whether a link says at most which part of its page is shown. */
+function saysNoView(link) {
+  return Object.keys(parameters(link.search)).every((name) => name === "show");
+}
+
+function parameters(search) {
+  return Object.fromEntries(new URLSearchParams(search));
 }
 
 /** What the address says of the parameters whose names are wanted. */
