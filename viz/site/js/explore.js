@@ -1,5 +1,6 @@
 // Explore: a head on a sentence, what comes next, the switches, and all heads.
 
+import { Drawn } from "../../explorer/js/elements.js";
 import { headSwitches, together } from "./changes.js";
 import { CHOICE, RunPicture } from "./picture.js";
 import { outcomeOf } from "./outcome.js";
@@ -121,6 +122,8 @@ function choiceOf({ layers }, choice, first) {
 
 /** The screen of the main job. */
 export class Explore extends SentencePage {
+  drawn = new Drawn();
+
   constructor(page, site) {
     super(page, site);
     const parts = { el: this.part("picture"), bar: this.part("heads") };
@@ -151,7 +154,7 @@ export class Explore extends SentencePage {
     const { model, about, switches } = this.sentence;
     const { where } = this.shown;
     this.part("about").textContent = [about, where && `The pass ran on ${where}.`].filter(Boolean).join(" ");
-    this.part("next").replaceChildren(...outcomeOf(this.shown, detail));
+    if (this.drawn.differs("next", this.shown, detail)) this.part("next").replaceChildren(...outcomeOf(this.shown, detail));
     const chosen = this.switchesIn(this.sentence, [`${choice.place}-${choice.head}`]);
     const offered = new Map([...switches, ...this.turned, ...chosen].map((one) => [one.name, one]));
     this.switches.show([...offered.values()], this.turned, this.site.runs.runsHere(model));

@@ -1,10 +1,12 @@
 // The switches of a sentence.
 
-import { button, element, span } from "../../explorer/js/elements.js";
+import { button, Drawn, element, span } from "../../explorer/js/elements.js";
 
 const TRAINED = "The model was not trained with";
 
 export class Switches {
+  drawn = new Drawn();
+
   /** `turn` takes the switch that is turned; null: all go back. */
   constructor(holder, turn) {
     Object.assign(this, { holder, turn });
@@ -12,6 +14,7 @@ export class Switches {
 
   /** `turned`: those of the switches that are. `areTogether`: whether several may be. */
   show(switches, turned, areTogether) {
+    if (!this.drawn.differs("all", JSON.stringify([switches, turned, areTogether]))) return;
     const made = switches.map((one) => {
       const { name, label, on } = one;
       const isOn = on === !turned.some((other) => other.name === name);
