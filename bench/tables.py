@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from textwrap import fill
 
-from bench import cluster, cluster_soak, corpus, page_switch, soak, training
+from bench import cluster, cluster_soak, corpus, page_switch, site, soak, training
 from bench.cells import Measured, megabytes, ms, seconds, table, times
 from bench.profiling_tables import PROFILING
 from bench.titles import TITLES
@@ -315,6 +315,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "corpus": corpus.tabled,
     "real_model": real_model,
     "play": play,
+    "site": site.tabled,
     "classroom": classroom,
     "bounds": bounds,
     "soak": soak.tabled,

@@ -1,5 +1,5 @@
-"""Any sentence on a page of the site, in Chromium and in Firefox: the reader's own browser runs the model, from
-a disk as from a file server, and its numbers are PyTorch's."""
+"""Any sentence on a page of the site, in Chromium and in Firefox: the reader's own browser runs the model,
+from a disk as from a file server, and its numbers are PyTorch's."""
 
 import json
 import random
@@ -117,7 +117,7 @@ READ = """async ([texts, model]) => {
     const rows = [...document.querySelectorAll(".next tr")];
     const { query, key, head } = explorer().dataset;
     read.push({
-      rows: rows.map((row) => [row.querySelector("th").textContent, row.querySelector(".now:not(i)").textContent]),
+      rows: rows.map((row) => ["th", ".now:not(i)"].map((part) => row.querySelector(part).textContent)),
       loss: document.querySelector("p.outcome b").textContent,
       cell: [shown().get("place"), Number(head), Number(query), Number(key)],
       weight: /weight\\s*([\\d.]+)/.exec(explorer().querySelector("[data-testid=readout]").textContent)[1],

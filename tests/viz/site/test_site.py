@@ -332,6 +332,9 @@ def test_the_command_writes_a_course_and_refuses_a_file_that_is_none(
     main(["site", str(tmp_path / "out"), "--course", str(course)])
     assert "index.html" in capsys.readouterr().out
     assert b"Softmax" in (tmp_path / "out" / "index.html").read_bytes()
+    with pytest.raises(SystemExit):
+        main(["site", str(tmp_path / "out"), "--course", str(course), "--in-browser", "minilm"])
+    assert "These models run in a browser" in capsys.readouterr().err
     course.write_text("title = ")
     with pytest.raises(SystemExit) as end:
         main(["site", str(tmp_path / "out"), "--course", str(course)])
