@@ -1,5 +1,5 @@
-"""The site without a server: how soon a cold page shows its first picture and answers a sentence that is typed, on a
-slow computer and a slow line, and what a switch takes once the model is there.
+"""The site without a server: how soon a cold page shows its first picture and answers a sentence that is
+typed, on a slow computer and a slow line, and what a switch takes once the model is there.
 
 A phone is stood in for by Chromium's own brakes: the processor four times slower, 10 Mbit/s. Beside each time
 stands what the page's own thread spent on it: on a busy machine it waits.

@@ -77,9 +77,9 @@ NOTES = {
         "card. A late frame came more than 25 ms after the one before."
     ),
     "site": (
-        "A cold page over 10 Mbit/s with a processor four times slower: its first picture, then the answer to the "
-        "first sentence that is typed, for which the model is read. Then a switch of the mask at full speed. In "
-        "brackets: the page's own thread on a processor."
+        "A cold page over 10 Mbit/s with a processor four times slower: its first picture, then the answer "
+        "to the first sentence that is typed, for which the model is read. Then a switch of the mask at full "
+        "speed. In brackets: the page's own thread on a processor."
     ),
     "recording": (
         "Random weights of GPT-2's size (124M). Ratios are to the same library's plain pass; memory is "

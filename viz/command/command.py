@@ -10,8 +10,8 @@ import os
 import sys
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
 from contextlib import suppress
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 

@@ -42,7 +42,7 @@ export class SentencePage {
     const sentence = this.own(text, model);
     const turned = this.switchesIn(sentence, this.turned.map(({ name }) => name));
     const { place, head, stage } = this.picture.choice;
-    await this.run(sentence, turned, { place, head, stage, query: null });
+    await this.run(sentence, turned, choiceIn({}, { place, head, stage }));
   }
 
   /** A sentence of the reader's; the site's own where it is one of them. */

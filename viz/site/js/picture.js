@@ -68,7 +68,7 @@ export class RunPicture {
   }
 
   get choice() {
-    return Object.fromEntries(CHOICE.map((name) => [name, this.model.get(name)]));
+    return Object.fromEntries(CHOICE.map((name) => [name, this.model?.get(name)]));
   }
 }
 

@@ -31,7 +31,7 @@ export function headsOf(model, run) {
 
 /** The largest |recomputed − recorded| of a run over attention outputs and norms: weights · V of each head from its
  *  queries, keys and values, and each norm from its input and its statistics. Computed once. */
-export function checkOf(model, run) {
+function checkOf(model, run) {
   const ofLayers = () => run.layers.map((_, number) => drawn(model, run, number).gap);
   return (run.check ??= Math.max(...ofLayers(), ...run.norms.map((norm) => gapOfNorm(model, norm))));
 }

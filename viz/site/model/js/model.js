@@ -6,7 +6,7 @@
 // a pass took 250 ms (two cores of a Xeon, shared with other work).
 
 import { magnitude } from "../../../explorer/js/numbers.js";
-import { checkOf, headsOf, messageOf } from "./message.js";
+import { headsOf, messageOf } from "./message.js";
 import { outcomesOf } from "./outcome.js";
 import { checkChanges, checkConfig, pass, UNCHANGED } from "./pass.js";
 import { ranksOf, Refusal, tokenizerOf } from "./tokenizers.js";
@@ -81,12 +81,8 @@ export function openModel(parts, vocabulary = null) {
     idsOf,
     /** Everything that a pass leaves behind (js/pass.js). */
     run: (text, changes = {}) => runOf(text, withOwn(changes)),
-    /** What the explorer draws one layer from, beside the unchanged run where something is changed. layer: its
-     *  number. changes: as `UNCHANGED` of js/pass.js has them. Raises a Refusal. */
-    messageOf(text, changes = {}, layer = 0) {
-      return messageOf(model, runOf(text, withOwn(changes)), baselineOf(text, changes), layer);
-    },
-    /** What a page draws from, as viz/site/recording.py records it. Raises a Refusal. */
+    /** What a page draws from, as viz/site/recording.py records it. changes: as `UNCHANGED` of js/pass.js has them.
+     *  Raises a Refusal. */
     recordingOf(text, changes = {}) {
       const [run, baseline] = [runOf(text, withOwn(changes)), baselineOf(text, changes)];
       const { heroes, outcome } = outcomesOf(model, run, baseline);
@@ -100,7 +96,6 @@ export function openModel(parts, vocabulary = null) {
       const tokens = run.ids.map((id, n) => [full[n], id]);
       return { run: run.name, layers, heads: headsOf(model, run), tokens, targets: [], outcome, where };
     },
-    check: (text, changes = {}) => checkOf(model, runOf(text, withOwn(changes))),
     gapToPyTorch,
   };
 }
