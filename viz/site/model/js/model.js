@@ -12,8 +12,6 @@ import { checkChanges, checkConfig, pass, UNCHANGED } from "./pass.js";
 import { ranksOf, Refusal, tokenizerOf } from "./tokenizers.js";
 import { weightsOf } from "./weights.js";
 
-export { Refusal };
-
 const KEPT = 6; // runs
 const NOTHING = /^[\p{White_Space}\x1c-\x1f]*$/u;
 let models = 0;
