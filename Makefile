@@ -2,7 +2,7 @@
 # make test     formatting, lint, types, unit tests and browser tests: all that must hold
 # make lint     formatting, lint and types only
 # make unit     the tests that need no browser
-# make browser  the tests that drive a real Chromium
+# make browser  the tests that drive a real Chromium, and a Firefox
 # make wheel    build the wheel into dist/
 # make site     build the site without a server into build/site, and its lesson in one file beside it
 # make bench    measure speed, memory and page weight beside other tools (25 minutes on a quiet machine)
@@ -20,17 +20,17 @@
 #
 # PIP_OPTIONS   passed to pip, for instance another index with a smaller or a CUDA build of torch
 # LOCK_OPTIONS  of make lock: --upgrade, or --upgrade-package NAME; without, each version stays that still fits
-# CHROMIUM      path of a Chromium or Chrome that is not on PATH
+# CHROMIUM, FIREFOX   paths of a Chromium or Chrome, and of a Firefox, that are not on PATH
 # WORKERS       processes for the tests that need no browser; BROWSERS for the others
 # COURSE        of make site: a course.toml of your own
 # INPUTS        of make fuzz
-# PARTS         of make bench: recording, training, patching, score, many, research, profiling, engines, sessions, weight, notebook, installing, clicks, page_switch, long_texts, corpus, real_model, play, classroom, bounds, soak, cluster, cluster_soak; all if empty
+# PARTS         of make bench: recording, training, patching, score, many, research, profiling, engines, sessions, weight, notebook, installing, clicks, page_switch, long_texts, corpus, real_model, play, site, classroom, bounds, soak, cluster, cluster_soak; all if empty
 # SOAK_SECONDS  of the parts soak and cluster_soak (600)
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test lint unit weights browser browser-cluster wheel wheel-check site bench screens accessibility lock fuzz format bundle clean chromium npm
+.PHONY: run test lint unit weights browser browser-cluster wheel wheel-check site bench screens accessibility lock fuzz format bundle clean chromium firefox npm
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -77,12 +77,12 @@ unit: weights node_modules/.installed
 		$(BIN)/python -m pytest $$part -n $(WORKERS) --dist loadgroup || failed=1; \
 	done; exit $$failed
 
-browser: weights chromium
+browser: weights chromium firefox node_modules/.installed
 	$(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
 
 # The same tests, where the models lie on a cluster of two machines, both on this computer.
 browser-cluster: export OMP_NUM_THREADS = 1
-browser-cluster: weights chromium
+browser-cluster: weights chromium firefox node_modules/.installed
 	$(BIN)/python -m tools.on_cluster $(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
 
 weights: .venv/.installed-dev
@@ -214,5 +214,17 @@ chromium:
 	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core </dev/null; \
 	else \
 	    echo "The browser tests need Chromium or Chrome. Install one, or set CHROMIUM to its path." >&2; \
+	    exit 1; \
+	fi
+
+firefox:
+	@if [ -n "$$FIREFOX" ] || command -v firefox-esr firefox >/dev/null; then \
+	    exit 0; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing Firefox for the tests of the site."; \
+	    apt-get update -q && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends firefox-esr </dev/null; \
+	else \
+	    echo "The tests of the site need Firefox. Install it, or set FIREFOX to its path." >&2; \
 	    exit 1; \
 	fi

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from textwrap import fill
 
-from bench import cluster, cluster_soak, corpus, page_switch, research, soak, training
+from bench import cluster, cluster_soak, corpus, page_switch, research, site, soak, training
 from bench.cells import Measured, megabytes, ms, seconds, table, times
 from bench.profiling_tables import PROFILING
 from bench.titles import TITLES
@@ -316,6 +316,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "corpus": corpus.tabled,
     "real_model": real_model,
     "play": play,
+    "site": site.tabled,
     "classroom": classroom,
     "bounds": bounds,
     "soak": soak.tabled,

@@ -20,6 +20,7 @@ TITLES = {
     "corpus": "Heads over a corpus: from a click to a head's card",
     "real_model": "The first picture with a real language model",
     "play": "One row becomes weights, played",
+    "site": "The site without a server",
     "classroom": "A class at work",
     "bounds": "Memory beside its bounds",
     "soak": "A class beside hostile sessions",
@@ -75,6 +76,11 @@ NOTES = {
     "play": (
         "All six beats of a row, from the click to their end, in a headless Chromium without a graphics "
         "card. A late frame came more than 25 ms after the one before."
+    ),
+    "site": (
+        "A cold page over 10 Mbit/s with a processor four times slower: its first picture, then the answer "
+        "to the first sentence that is typed, for which the model is read. Then a switch of the mask at full "
+        "speed. In brackets: the page's own thread on a processor."
     ),
     "recording": (
         "Random weights of GPT-2's size (124M). Ratios are to the same library's plain pass; memory is "

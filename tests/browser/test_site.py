@@ -134,7 +134,7 @@ def test_full_detail_has_the_check_and_another_sentence_another_model(
     expect(page).to_have_url(re.compile("detail=full"))
     expect(page.get_by_test_id("check")).to_contain_text("over the whole run")
     expect(page.get_by_test_id("formula").locator(".katex").first).to_be_visible()
-    page.get_by_label("Sentence").select_option("words-that-change-places")
+    page.get_by_label("Example").select_option("words-that-change-places")
     expect(page.get_by_test_id("headline")).to_contain_text("cat")
     expect(page.locator("p.about.quiet")).to_contain_text("Translator")
     shows(page, query=1, key=2)

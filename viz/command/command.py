@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -21,7 +22,7 @@ USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--n
        %(prog)s papers MODEL … [-o REPORT.md]
        %(prog)s check PICTURE …
        %(prog)s mcp [MODEL …]
-       %(prog)s site FOLDER [--course COURSE.toml] | site LESSON.html --lesson [--course COURSE.toml]
+       %(prog)s site FOLDER [--course COURSE.toml] [--in-browser MODEL …] | site LESSON.html --lesson …
        %(prog)s --version | --help"""
 COMMANDS = {
     "open": "the app in the browser, with a model and a text, or a trace file; “open” may be left out",
@@ -150,6 +151,12 @@ def _site_parser() -> argparse.ArgumentParser:
     parser.add_argument("target", type=Path, help="a folder; with --lesson a file")
     parser.add_argument(
         "--course", type=Path, help="title, sentences, models and pages of your own"
+    )
+    parser.add_argument(
+        "--in-browser",
+        nargs="*",
+        metavar="MODEL",
+        help="instead of the course's: read any sentence there",
     )
     parser.add_argument(
         "--lesson", action="store_true", help="one HTML file: the lesson, and what it opens"
@@ -290,6 +297,8 @@ def _site(options: argparse.Namespace) -> None:
         tell(sentence, None)
 
     course = read_course(options.course or DEFAULT)
+    if options.in_browser is not None:
+        course = replace(course, in_browser=tuple(options.in_browser))
     if options.lesson:
         size, opens = write_lesson(options.target, course, say), options.target
     else:

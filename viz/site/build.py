@@ -12,8 +12,9 @@ from model.loading.registry import load_model
 from viz.explorer import bundle
 from viz.explorer.packing import packed
 from viz.site.course import Course
+from viz.site.model.parts import has_gpt2s_tokens, vocabulary
 from viz.site.pages import RecordedSite, filled, json_of, navigation, page_of
-from viz.site.recording import Recording, recording, slug
+from viz.site.recording import Recording, recording, site_model, slug
 
 _PICKER = Path(__file__).parents[1] / "shell" / "head_picker" / "picker.html"
 
@@ -27,8 +28,8 @@ def silent(sentence: str) -> None:
 def site_files(course: Course, tell: Tell = silent) -> Iterator[tuple[str, bytes]]:
     """The files of a site, by their names in its folder. Raises ValueError where a sentence of the course
     cannot be recorded."""
-    site = RecordedSite(course, tuple(_recordings(course, tell)), whole=False)
-    for name, content in _data(site.recordings).items():
+    site = _site(course, tell, whole=False)
+    for name, content in _data(site).items():
         take = f"attentionSite.take({json_of(name)}, {json_of(content)});\n"
         yield f"data/{name}.js", take.encode()
     yield "site.css", bundle.bundled("site.css").encode()
@@ -43,10 +44,10 @@ def site_files(course: Course, tell: Tell = silent) -> Iterator[tuple[str, bytes
 
 def one_file(course: Course, tell: Tell = silent) -> bytes:
     """A site as one page. Raises as `site_files` does."""
-    site = RecordedSite(course, tuple(_recordings(course, tell)), whole=True)
+    site = _site(course, tell, whole=True)
     data = "".join(
         f'<script type="text/plain" id="data-{name}">{content}</script>'
-        for name, content in _data(site.recordings).items()
+        for name, content in _data(site).items()
     )
     facts = f'<script type="application/json" id="site">{json_of(site.facts())}</script>'
     scripts = "".join(f"<script>{_inline(text)}</script>" for text in (bundle.katex(), script()))
@@ -96,6 +97,14 @@ def script() -> str:
     return f"globalThis.attentionSite = {{ parts: {json_of(parts)} }};\n{bundle.alone('site.js')}"
 
 
+def _site(course: Course, tell: Tell, *, whole: bool) -> RecordedSite:
+    """Runs the sentences of a course, and takes the models that its pages can run."""
+    recordings = tuple(_recordings(course, tell))
+    shown = course.in_browser if {"explore", "walk"} & {*course.pages} else ()
+    taken = tuple(site_model(load_model(name)) for name in shown)
+    return RecordedSite(course, recordings, taken, whole)
+
+
 def _recordings(course: Course, tell: Tell) -> Iterator[Recording]:
     names: list[str] = []
     opened, model = "", None  # one model at a time
@@ -107,11 +116,15 @@ def _recordings(course: Course, tell: Tell) -> Iterator[Recording]:
         yield recording(example, model, names[-1], course.sentences)
 
 
-def _data(recordings: tuple[Recording, ...]) -> Mapping[str, str]:
-    """The runs of each sentence, and the weights of each model, as texts by their names."""
-    blocks = {f"run-{one.name}": packed({"runs": one.runs}) for one in recordings}
-    weights = {slug(one.view.model): one.shared for one in recordings}
+def _data(site: RecordedSite) -> Mapping[str, str]:
+    """The runs of each sentence, the weights that those of a model share, and the models that run in the
+    browser, as texts by their names."""
+    blocks = {f"run-{one.name}": packed({"runs": one.runs}) for one in site.recordings}
+    weights = {slug(one.view.model): one.shared for one in site.recordings}
     blocks |= {f"weights-{name}": packed({"weights": shared}) for name, shared in weights.items()}
+    blocks |= {f"model-{slug(one.name)}": packed(one.parts) for one in site.models}
+    if any(has_gpt2s_tokens(one.name) for one in site.models):
+        blocks["vocabulary"] = packed(vocabulary())
     return {name: encoded(block) for name, block in blocks.items()}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from viz.explorer.selection import STAGES
+from viz.site.model.parts import MODELS
 from viz.state.link import TEXT_LIMIT, View
 from viz.state.presets import EXAMPLES, SentenceExample
 
@@ -45,6 +46,7 @@ class Course:
     pages: tuple[PageName, ...]
     sentences: tuple[SentenceExample, ...]
     lesson: tuple[CoursePart, ...]
+    in_browser: tuple[str, ...] = ()  # models that run there, for sentences of the reader's own
 
     def __post_init__(self) -> None:
         """Raises ValueError where there is nothing to show, or too much."""
@@ -52,6 +54,9 @@ class Course:
             raise ValueError("No example has one of the course's models: add a [[sentence]].")
         if len(self.sentences) > _SENTENCES:
             raise ValueError(f"A site has at most {_SENTENCES} sentences.")
+        if unknown := [name for name in self.in_browser if name not in MODELS]:
+            known = ", ".join(MODELS)
+            raise ValueError(f"These models run in a browser: {known}; not {unknown[0][:80]!r}.")
 
     @property
     def alone(self) -> "Course":
@@ -94,6 +99,7 @@ def course_of(content: Mapping[str, Any]) -> Course:
         tuple(name for name in PAGES if name in names),
         sentences,
         tuple(parts),
+        table.texts("in_browser", least=0),
     )
     table.end()
     return made
@@ -169,9 +175,9 @@ class _Table:
         read: str = self._read(entry, "", fits, f"one of {', '.join(names)}")
         return read
 
-    def texts(self, entry: str) -> tuple[str, ...]:
+    def texts(self, entry: str, least: int = 1) -> tuple[str, ...]:
         def fits(value: Any) -> bool:
-            if not isinstance(value, list | tuple) or not value:
+            if not isinstance(value, list | tuple) or len(value) < least:
                 return False
             return all(isinstance(one, str) for one in value)
 

@@ -20,7 +20,8 @@ from viz.figures.cells import labels
 from viz.notation.numbers import numbers
 from viz.notation.theme import MASKED, QUANTITIES
 from viz.site.course import Course, CoursePart, PageName
-from viz.site.recording import Recording, slug
+from viz.site.model.parts import has_gpt2s_tokens
+from viz.site.recording import Recording, SiteModel, SiteSwitch, slug
 from viz.views.glossary.glossary import TERMS, Term
 from viz.views.glossary.miniatures import picture
 from viz.views.worked.by_hand import PRINTED, printed_table
@@ -45,10 +46,11 @@ TITLES: Mapping[PageName, str] = {
 
 @dataclass(frozen=True)
 class RecordedSite:
-    """What pages are made of. whole: whether they all stand in one file."""
+    """What pages are made of. models: those that run in the browser. whole: whether all stand in one file."""
 
     course: Course
     recordings: tuple[Recording, ...]
+    models: tuple[SiteModel, ...]
     whole: bool
 
     @property
@@ -67,7 +69,10 @@ class RecordedSite:
 
     def facts(self) -> Json:
         """What the pages' script knows before it reads any data."""
-        return {"sentences": [_facts(one) for one in self.recordings]}
+        return {
+            "sentences": [_facts(one) for one in self.recordings],
+            "models": {one.name: _facts_of_model(one) for one in self.models},
+        }
 
 
 def navigation(site: RecordedSite) -> str:
@@ -117,15 +122,29 @@ def _facts(one: Recording) -> Json:
         "key": view.key,
         "data": f"run-{one.name}",
         "weights": f"weights-{slug(view.model)}",
-        "switches": [
-            {
-                "name": switch.name,
-                "label": switch.label,
-                "on": switch.on,
-                "intervention": changes(switch.intervention),
-            }
-            for switch in one.switches
-        ],
+        "switches": [_facts_of_switch(switch) for switch in one.switches],
+    }
+
+
+def _facts_of_model(one: SiteModel) -> Json:
+    (family,) = one.families
+    return {
+        "title": models.short_title(one.name),
+        "about": _model_line(one.name),
+        "layers": family["layers"],
+        "heads": family["heads"],
+        "data": f"model-{slug(one.name)}",
+        "vocabulary": ["vocabulary"] if has_gpt2s_tokens(one.name) else [],
+        "switches": [_facts_of_switch(switch) for switch in one.switches],
+    }
+
+
+def _facts_of_switch(switch: SiteSwitch) -> Json:
+    return {
+        "name": switch.name,
+        "label": switch.label,
+        "on": switch.on,
+        "intervention": changes(switch.intervention),
     }
 
 
@@ -147,12 +166,12 @@ def _model_line(name: str) -> str:
     """A model in a line."""
     found = models.found(name)
     if found is None or not found.good_for:
-        return models.short_title(name)
+        return f"{models.short_title(name)}."
     return f"{found.short_title} is good for {found.good_for}"
 
 
 def _choice(site: RecordedSite, page: PageName) -> str:
-    """The list of sentences, by model."""
+    """The list of sentences, by model; before it the box for one of the reader's own."""
     groups = "".join(
         f'<optgroup label="{escape(models.short_title(model))}">'
         + "".join(
@@ -163,9 +182,27 @@ def _choice(site: RecordedSite, page: PageName) -> str:
         for model, listed in groupby(site.recordings, lambda one: one.view.model)
     )
     return (
-        f'<div class="choice"><label for="sentences-{page}">Sentence</label>'
-        f'<select id="sentences-{page}" class="sentences">{groups}</select></div>'
-        '<p class="notice" role="alert" hidden></p>'
+        f'<div class="choice">{_own_sentence(site, page)}<label for="sentences-{page}">Example</label>'
+        f'<select id="sentences-{page}" class="sentences"><option value="" hidden>your own</option>{groups}'
+        '</select></div><p class="notice" role="alert" hidden></p>'
+    )
+
+
+def _own_sentence(site: RecordedSite, page: PageName) -> str:
+    """A box and the models that can read what is typed there; those that were only recorded are named."""
+    if not site.models:
+        return ""
+    here = [one.name for one in site.models]
+    recorded = dict.fromkeys(one.view.model for one in site.recordings)
+    options = "".join(
+        f'<option value="{escape(name)}"{"" if name in here else " disabled"}>'
+        f"{escape(models.short_title(name))}</option>"
+        for name in dict.fromkeys([*here, *recorded])
+    )
+    return (
+        f'<form class="own"><label for="text-{page}">Sentence</label>'
+        f'<input id="text-{page}" type="text" autocomplete="off" spellcheck="false" enterkeyhint="go">'
+        f'<select aria-label="Model">{options}</select></form>'
     )
 
 

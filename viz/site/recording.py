@@ -1,7 +1,7 @@
 """A sentence as the site has it: its run, and the run with each switch turned, as the messages that the
 explorer draws from. They are those of the app, layer for layer.
 
-A run is what the picture asks for (js/runs.js): `messageOf(text, intervention)` gives one from these records.
+A run is what the picture asks for (js/runs.js): `messageOf` gives one from these records, or computes it.
 """
 
 import re
@@ -21,6 +21,7 @@ from viz.notation.labels import token_label
 from viz.notation.numbers import fixed
 from viz.notebook.run import Run
 from viz.questions.claims import claims
+from viz.site.model.parts import parts
 from viz.state.intervention_words import masks_for
 from viz.state.link import Detail, View
 from viz.state.presets import SentenceExample
@@ -54,6 +55,23 @@ class Recording:
     switches: tuple[SiteSwitch, ...]
     runs: dict[str, Json]
     shared: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class SiteModel:
+    """A model that runs in the browser. parts: as `viz.site.model.parts` makes them."""
+
+    name: str
+    switches: tuple[SiteSwitch, ...]
+    families: Sequence[Json]
+    parts: Json
+
+
+def site_model(model: "Model") -> SiteModel:
+    """What a site has of a model that runs in the browser. Raises ValueError for one that does not."""
+    made = parts(model)
+    heads: Any = made["heads"]
+    return SiteModel(model.name, tuple(switches(model)), heads["families"], made)
 
 
 def slug(text: str, used: Sequence[str] = ()) -> str:
@@ -99,7 +117,7 @@ def recording(
         for one in examples
         if one.look_for and (one.view.text, one.view.model) == named
     ]
-    runs = {UNCHANGED: _run(Run(trace, None, model), name, view, spoken)}
+    runs = {UNCHANGED: recorded_run(Run(trace, None, model), name, view, spoken)}
     offered = []
     for switch in switches(model, example.without):
         try:
@@ -108,7 +126,7 @@ def recording(
             continue
         offered.append(switch)
         run = Run(changed, trace, model)
-        runs[switch.name] = _run(run, f"{name} {switch.name}", view, spoken)
+        runs[switch.name] = recorded_run(run, f"{name} {switch.name}", view, spoken)
     shared = _take_shared(runs[UNCHANGED])
     return Recording(name, replace(example, view=view), view, tuple(offered), runs, shared)
 
@@ -132,8 +150,9 @@ def _complete(view: View, trace: Trace) -> View:
     return replace(named, key=int(row.argmax()) if view.key < 0 else view.key)
 
 
-def _run(run: Run, name: str, view: View, spoken: Sequence[SentenceExample]) -> Json:
-    """All that a picture and what stands beside it are drawn from."""
+def recorded_run(run: Run, name: str, view: View, spoken: Sequence[SentenceExample]) -> Json:
+    """All that a picture and what stands beside it are drawn from. spoken: examples whose words are shown.
+    Raises ValueError for a run that is too large."""
     trace, baseline = run.trace, run.baseline
     messages = run.messages(checked=True)
     if not messages:

@@ -19,6 +19,7 @@ from viz.command.command import main
 from viz.explorer.packing import words
 from viz.site.build import one_file, site_files, write_lesson, write_site
 from viz.site.course import Course, course_of, read_course
+from viz.site.model.parts import MODELS
 
 NAME = "A repeated name"
 INTERVENTIONS = {
@@ -28,12 +29,18 @@ INTERVENTIONS = {
     "positions": Intervention(positions=False),
 }
 HOSTILE = "</script><script>alert(1)</script><!--<script> \" onload='alert(2)' & é"
-LARGEST_PAGE, LARGEST_SITE = 1_500_000, 15_000_000  # bytes, a page without the data of sentences
+LARGEST_PAGE, LARGEST_SITE = (
+    1_500_000,
+    15_000_000,
+)  # bytes, without the data of sentences; without models
+LARGEST_WITH_MODELS = 45_000_000
 KINDS = {"floats": "<f4", "bytes": "u1"}
 
 
 def with_sentences(course: Course, *titles: str) -> Course:
-    return replace(course, sentences=tuple(x for x in course.sentences if x.title in titles))
+    """The sentences alone: no model runs in the browser."""
+    chosen = tuple(x for x in course.sentences if x.title in titles)
+    return replace(course, sentences=chosen, in_browser=())
 
 
 @pytest.fixture(scope="module")
@@ -180,8 +187,11 @@ def test_a_page_is_light_without_the_data_of_sentences(site: Path) -> None:
 
 def test_the_whole_site_fits_and_the_shipped_lesson_opens_all_that_it_names() -> None:
     course = read_course()
-    files = dict(site_files(course))
-    assert sum(map(len, files.values())) <= LARGEST_SITE
+    files = dict(site_files(replace(course, in_browser=MODELS)))
+    models = {f"data/model-{name}.js" for name in MODELS} | {"data/vocabulary.js"}
+    assert models <= files.keys()
+    assert sum(len(one) for name, one in files.items() if name not in models) <= LARGEST_SITE
+    assert sum(map(len, files.values())) <= LARGEST_WITH_MODELS
     assert sum(part.minutes for part in course.lesson) == 90
     lesson = Elements(files["lesson.html"].decode()).found
     opened = [one["href"] for tag, one in lesson if tag == "a" and "data-to" not in one]
@@ -197,6 +207,20 @@ def test_the_whole_site_fits_and_the_shipped_lesson_opens_all_that_it_names() ->
         if one.get("id")
     }
     assert {f"{part.page}-{part.at}" for part in course.lesson if part.at} <= ids
+
+
+def test_a_page_has_a_box_only_where_a_model_runs_in_the_browser(site: Path) -> None:
+    assert b'class="own"' not in (site / "index.html").read_bytes()
+    course = course_of(
+        {"sentence": [{"text": "m t k", "model": "induction"}], "in_browser": ["induction"]}
+    )
+    files = dict(site_files(course))
+    assert "data/model-induction.js" in files
+    assert "data/vocabulary.js" not in files, "it has a list of words of its own"
+    for name in ("index.html", "walk.html"):
+        assert b'class="own"' in files[name]
+        assert b"wasm-unsafe-eval" in files[name]
+    assert b'class="own"' not in files["glossary.html"]
 
 
 def test_what_the_shipped_lesson_says_of_heads_is_so() -> None:
@@ -248,7 +272,7 @@ def test_one_file_holds_the_same_data_as_a_folder(site: Path, tmp_path: Path) ->
         (text,) = re.findall(rf'id="data-{name}">([^<]*)<', page)
         assert text in (site / "data" / f"{name}.js").read_text(encoding="utf-8")
     elements = Elements(page).found
-    assert not [tag for tag, _ in elements if tag == "link"]
+    assert not [one for tag, one in elements if tag == "link" and one["rel"] != "icon"]
     sources = [one["src"] or "" for tag, one in elements if "src" in one and tag != "img"]
     assert sources == []
     first = re.search(r'<main data-page="(\w+)"', page)
@@ -274,6 +298,8 @@ def test_a_sentence_without_a_head_opens_on_its_last_tokens_largest_weight() -> 
         ({"titel": "x"}, "no entry 'titel'"),
         ({"title": 3}, "'title' is not a text"),
         ({"pages": ["home"]}, "not 'home'"),
+        ({"in_browser": ["minilm"]}, "not 'minilm'"),
+        ({"in_browser": "stories"}, "'in_browser' is not a list"),
         ({"pages": []}, "'pages' is not a list"),
         ({"models": ["minilm-of-nobody"]}, "add a \\[\\[sentence\\]\\]"),
         ({"sentence": [{"title": "x"}]}, "needs 'text'"),
@@ -306,6 +332,9 @@ def test_the_command_writes_a_course_and_refuses_a_file_that_is_none(
     main(["site", str(tmp_path / "out"), "--course", str(course)])
     assert "index.html" in capsys.readouterr().out
     assert b"Softmax" in (tmp_path / "out" / "index.html").read_bytes()
+    with pytest.raises(SystemExit):
+        main(["site", str(tmp_path / "out"), "--course", str(course), "--in-browser", "minilm"])
+    assert "These models run in a browser" in capsys.readouterr().err
     course.write_text("title = ")
     with pytest.raises(SystemExit) as end:
         main(["site", str(tmp_path / "out"), "--course", str(course)])

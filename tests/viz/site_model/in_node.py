@@ -10,53 +10,46 @@ from typing import Any
 
 import numpy as np
 
-from model import Intervention, Model, load_model
-from model.run.tokenizers import GPT2_VOCABULARY
+from model import Intervention, Model, Trace, load_model
 from tests.folders import new_folder
-from viz.site.model.parts import parts
+from viz.explorer.packing import packed
+from viz.site.model.parts import parts, vocabulary
+from viz.site.pages import changes
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent
-CHANGES: dict[str, tuple[dict[str, object], Intervention]] = {
-    "nothing": ({}, Intervention()),
-    "no mask": ({"mask": "none"}, Intervention(mask="none")),
-    "no scaling": ({"scale": 1}, Intervention(scale=1.0)),
-    "no positions": ({"positions": False}, Intervention(positions=False)),
-    "heads": (
-        {"ablated": [[0, 1], [1, 0], [1, 3]]},
-        Intervention(
-            ablated=frozenset({("decoder.0.self", 1), ("decoder.1.self", 0), ("decoder.1.self", 3)})
-        ),
+CHANGES = {
+    "nothing": Intervention(),
+    "no mask": Intervention(mask="none"),
+    "no scaling": Intervention(scale=1.0),
+    "no positions": Intervention(positions=False),
+    "heads": Intervention(
+        ablated=frozenset({("decoder.0.self", 1), ("decoder.1.self", 0), ("decoder.1.self", 3)})
     ),
-    "all": (
-        {"mask": "none", "scale": 1, "positions": False, "ablated": [[0, 2]]},
-        Intervention(
-            scale=1.0, mask="none", positions=False, ablated=frozenset({("decoder.0.self", 2)})
-        ),
+    "all": Intervention(
+        scale=1.0, mask="none", positions=False, ablated=frozenset({("decoder.0.self", 2)})
     ),
 }
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked of a model: the arrays of runs, ids, messages and outcomes."""
+    """What is asked of a model: the arrays of runs, ids, and what a page draws from."""
 
     runs: Sequence[tuple[str, str]] = ()  # text, and a key of CHANGES
     encoded: Sequence[str] = ()  # by the tokenizer, of any length
     ids: Sequence[str] = ()  # by the model
-    messages: Sequence[tuple[str, str, int]] = ()  # with the layer
-    outcomes: Sequence[tuple[str, str]] = ()
+    recordings: Sequence[tuple[str, str]] = ()
 
     def written(self) -> dict[str, object]:
         def run(text: str, change: str) -> dict[str, object]:
-            return {"text": text, "changes": CHANGES[change][0]}
+            return {"text": text, "changes": changes(CHANGES[change])}
 
         return {
             "runs": [run(*one) for one in self.runs],
             "encoded": list(self.encoded),
             "ids": list(self.ids),
-            "messages": [run(text, change) | {"layer": n} for text, change, n in self.messages],
-            "outcomes": [run(*one) for one in self.outcomes],
+            "recordings": [run(*one) for one in self.recordings],
         }
 
 
@@ -77,30 +70,39 @@ def _folder() -> Path:
     ]
     command += ["--format=esm", f"--outfile={folder / 'node.mjs'}", "--log-level=warning"]
     subprocess.run(command, check=True, timeout=60)
+    (folder / "vocabulary.bin").write_bytes(packed(vocabulary()))
     return folder
 
 
 @cache
 def _parts(name: str) -> Path:
-    file = _folder() / f"{name}.json"
-    file.write_text(json.dumps(parts(loaded(name))))
+    file = _folder() / f"{name}.bin"
+    file.write_bytes(packed(parts(loaded(name))))
     return file
 
 
 def in_node(name: str, job: Job) -> dict[str, Any]:
-    """What the model answers. Arrays of runs are by path; those of messages are {"array": numbers}."""
+    """What the model answers, its arrays as numpy's; those of runs are by path."""
     folder, file = _folder(), _parts(name)
     arrays, asked = folder / "arrays.bin", folder / "job.json"
-    places = {"parts": str(file), "vocabulary": str(GPT2_VOCABULARY), "arrays": str(arrays)}
-    asked.write_text(json.dumps(job.written() | places))
+    places = {"parts": str(file), "vocabulary": str(folder / "vocabulary.bin")}
+    asked.write_text(json.dumps(job.written() | places | {"arrays": str(arrays)}))
     node = ["node", str(folder / "node.mjs"), str(asked)]
     got = subprocess.run(node, capture_output=True, text=True, check=False, timeout=400)
-    assert got.returncode == 0, got.stderr
-    answer: dict[str, Any] = json.loads(got.stdout)
-    numbers, start = np.fromfile(arrays, "<f4"), 0
-    for n, run in enumerate(answer["runs"]):
-        answer["runs"][n] = {}
-        for path, count in run:
-            answer["runs"][n][path] = numbers[start : start + count]
-            start += count
+    assert got.returncode == 0, got.stderr[-2000:]
+    content = arrays.read_bytes()
+
+    def read(part: dict[str, Any]) -> Any:
+        if part.keys() != {"array"}:
+            return part
+        start, count, kind = part["array"]
+        return np.frombuffer(content, kind, count, start)
+
+    answer: dict[str, Any] = json.loads(got.stdout, object_hook=read)
     return answer
+
+
+@cache
+def traced(name: str, text: str, change: str = "nothing") -> Trace:
+    """PyTorch's run of a text."""
+    return loaded(name).trace(text, intervention=CHANGES[change])

@@ -5,12 +5,12 @@ import random
 import numpy as np
 import pytest
 
-from model.analysis.run_comparison import losses, rounding
+from model.analysis.run_comparison import rounding
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from tests.hostile.attacks import SHORT
 from tests.hostile.words import ORDINARY
-from tests.viz.site_model.in_node import CHANGES, Job, in_node, loaded
+from tests.viz.site_model.in_node import CHANGES, Job, in_node, traced
 from viz.site.model.parts import MODELS, probe_of
 
 _GIVEN = ("Tom Hill saw a red ball. Anna gave the ball to Tom", "a", *SHORT[:4])
@@ -45,13 +45,12 @@ def expected(trace: Trace) -> dict[str, tuple[Array, Array]]:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_recorded_array_is_pytorchs_with_and_without_each_switch(name: str) -> None:
-    model = loaded(name)
     asked = [(text, change) for text in sentences(name) for change in CHANGES]
     assert len(asked) == 20 * len(CHANGES)
     largest: dict[str, float] = {}  # difference, of logits by change
     last: set[bytes] = set()  # logits of the last sentence
     for (text, change), got in zip(asked, in_node(name, Job(runs=asked))["runs"], strict=True):
-        trace = model.trace(text, intervention=CHANGES[change][1])
+        trace = traced(name, text, change)
         for path, (array, source) in expected(trace).items():
             gap, allowed = float(np.abs(got[path] - array.ravel()).max()), rounding(trace, source)
             assert gap <= allowed, f"{path} of {text!r}, {change}: {gap:.2g}, not {allowed:.2g}"
@@ -64,26 +63,7 @@ def test_every_recorded_array_is_pytorchs_with_and_without_each_switch(name: str
     assert len(last) == len(CHANGES), "a switch changes nothing"
 
 
-@pytest.mark.parametrize("name", ["stories", "induction"])
-def test_loss_and_next_token_are_those_of_the_trace(name: str) -> None:
-    model, text = loaded(name), sentences(name)[-1]
-    asked = [(text, "nothing"), (text, "no mask")]
-    answer = in_node(name, Job(outcomes=asked))
-    for (_, change), got in zip(asked, answer["outcomes"], strict=True):
-        trace = model.trace(text, intervention=CHANGES[change][1])
-        allowed = rounding(trace)
-        assert got["loss"] == pytest.approx(losses(trace).mean(), abs=allowed)
-        assert got["sure"][0] is None
-        np.testing.assert_allclose(got["sure"][1:], np.exp(-losses(trace)), atol=allowed)
-        assert trace.logits is not None
-        last = trace.logits[-1].astype(np.float64)
-        shares = np.exp(last - last.max()) / np.exp(last - last.max()).sum()
-        for token in got["next"]:
-            assert token["text"] == model.tokenizer.named([token["id"]])[0].text
-            assert token["probability"] == pytest.approx(shares[token["id"]], abs=allowed)
-        chosen = [shares[token["id"]] for token in got["next"]]
-        np.testing.assert_allclose(chosen, np.sort(shares)[::-1][: len(chosen)], atol=allowed)
-    probe = model.trace(probe_of(name))
-    assert 0 < answer["probe"] <= rounding(probe), (
-        "how far the browser says that it is from PyTorch"
-    )
+@pytest.mark.parametrize("name", MODELS)
+def test_a_browser_says_how_far_it_is_from_pytorch(name: str) -> None:
+    probe = traced(name, probe_of(name))
+    assert 0 < in_node(name, Job())["probe"] <= rounding(probe)

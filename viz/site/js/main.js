@@ -5,7 +5,7 @@ import { once, styled } from "../../explorer/js/libraries.js";
 import { Explore } from "./explore.js";
 import { drawFormulas } from "./formulas.js";
 import { Glossary } from "./glossary.js";
-import { RecordedRuns } from "./runs.js";
+import { Runs } from "./runs.js";
 import { Walk } from "./walk.js";
 
 const KINDS = { explore: Explore, walk: Walk, glossary: Glossary };
@@ -17,7 +17,7 @@ class Site {
 
   constructor(facts) {
     this.facts = facts;
-    this.runs = new RecordedRuns(facts.sentences);
+    this.runs = new Runs(facts);
     this.pages = [...document.querySelectorAll("main[data-page]")];
     addEventListener("hashchange", () => this.follow());
     document.querySelector(".theme").onclick = () => this.turnTheme();

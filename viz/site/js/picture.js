@@ -1,4 +1,4 @@
-// The explorer on a page of the site: the one of the app and of notebooks, on a run of `RecordedRuns`.
+// The explorer on a page of the site: the one of the app and of notebooks, on a run of `Runs`.
 
 import { mount } from "../../notebook/js/main.js";
 import { Model } from "../../notebook/js/model.js";
@@ -13,12 +13,14 @@ export class RunPicture {
     Object.assign(this, { el, bar, told, first: "simple" });
   }
 
-  /** Shows a run. `choice`: what is chosen in it; null: what was chosen before. */
+  /** Shows a run. `choice`: what is chosen in it, and whether it `opens` on the largest weight of the last token;
+   *  null: what was chosen before. */
   show(run, choice, about = "") {
     const isHero = this.bar !== null;
-    this.run = run;
+    const { opens = false, ...chosen } = choice ?? {};
+    Object.assign(this, { run, opens });
     const state = {
-      ...choice,
+      ...chosen,
       _about: about,
       _run: isHero ? run.run : `${run.run} step by step`,
       _layers: this.layers,
@@ -37,7 +39,7 @@ export class RunPicture {
 
   /** The run's messages, as large on the screen of the main job as the detail says. */
   get layers() {
-    const hero = (heroes) => (this.bar ? heroes[this.detail] : undefined);
+    const hero = (heroes) => (this.bar ? { ...heroes[this.detail], opens: this.opens } : undefined);
     return { layers: this.run.layers.map((message) => ({ ...message, hero: hero(message.heroes) })) };
   }
 
@@ -66,7 +68,7 @@ export class RunPicture {
   }
 
   get choice() {
-    return Object.fromEntries(CHOICE.map((name) => [name, this.model.get(name)]));
+    return Object.fromEntries(CHOICE.map((name) => [name, this.model?.get(name)]));
   }
 }
 

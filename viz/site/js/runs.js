@@ -1,10 +1,11 @@
 // Runs: what a picture and all beside it are drawn from.
 //
-// A page asks for one by `messageOf(text, intervention, model)`. Here runs are recorded (viz/site/recording.py);
-// what computes one in the browser can stand in their place.
+// A page asks for one by `messageOf(text, intervention, model)`. It was recorded (viz/site/recording.py), or a model on
+// the site computes it here; that model is read when it is first needed.
 
 import { element } from "../../explorer/js/elements.js";
 import { unpacked } from "../../explorer/js/message.js";
+import { openModel } from "../model/js/model.js";
 
 const KEPT = 4; // blocks of data: sentences, and weights of models
 const taken = new Map(); // by name: what takes a text that a script brings
@@ -34,18 +35,20 @@ async function blockOf(name) {
   return unpacked(new Uint8Array(await new Response(whole).arrayBuffer()));
 }
 
-export class RecordedRuns {
+export class Runs {
   blocks = new Map();
+  opened = new Map(); // models, by name
 
-  /** `sentences`: as the page names them, each with its switches. */
-  constructor(sentences) {
-    this.sentences = sentences;
+  /** `sentences`: as the page names them, each with its switches. `models`: those that run here, by name. */
+  constructor({ sentences, models }) {
+    Object.assign(this, { sentences, models });
   }
 
   /** The run of a text: { run, layers, heads, tokens, targets, outcome }. `layers` are messages as
    *  viz/explorer/message.py makes them, with `claims` and a hero for each detail (`heroes`); `heads` is what the picker
-   *  of heads takes.
-   *  `intervention`: {} or one of those of the text's switches. Rejects where it was not recorded. */
+   *  of heads takes. One that was computed here says `where`.
+   *  `intervention`: {} or what is changed, as viz/site/pages.py writes it. Rejects, with a sentence for the reader,
+   *  where the text cannot be read, and where neither was it recorded nor does its model run here. */
   async messageOf(text, intervention, model) {
     const asked = JSON.stringify(intervention);
     for (const sentence of this.sentences.filter((one) => one.text === text && one.model === model)) {
@@ -54,7 +57,26 @@ export class RecordedRuns {
       const [{ runs }, { weights }] = await Promise.all([this.block(sentence.data), this.block(sentence.weights)]);
       return withWeights(runs[turned?.name ?? ""], weights);
     }
-    throw new Error("This run was not recorded.");
+    if (!this.runsHere(model)) throw new Error("This run was not recorded, and its model is not on this site.");
+    return (await this.modelOf(model)).recordingOf(text, intervention);
+  }
+
+  runsHere(model) {
+    return model in this.models;
+  }
+
+  isRead(model) {
+    return this.opened.has(model);
+  }
+
+  /** A model that runs here. It stays when it has been read. */
+  modelOf(name) {
+    const { data, vocabulary } = this.models[name];
+    const read = () => Promise.all([data, ...vocabulary].map(blockOf)).then(([parts, ranks]) => openModel(parts, ranks));
+    const model = this.opened.get(name) ?? read();
+    this.opened.set(name, model);
+    model.catch(() => this.opened.delete(name));
+    return model;
   }
 
   /** A block of data, of which the last few are kept. */

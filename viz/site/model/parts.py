@@ -1,50 +1,50 @@
-"""What a browser gets of a shipped model: scripts, for a page opened from a disk may load nothing else.
-
-A model's script calls `attentionModel(name, parts)`, that of GPT-2's tokens `attentionVocabulary(ranks)`. The
-page defines both before. House GPT's script has 15.1 MB, that of Stories 1.6, of Induction 0.3, of the tokens
-0.9.
-"""
+"""What a browser gets of a shipped model, as messages that `viz.explorer.packing` packs."""
 
 import json
-from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from model.loading.shipped import ASSETS, TOKENIZER, WEIGHTS, is_packed, unpacked
+from model.nn.intervention import Intervention
 from model.run.tokenizers import GPT2_VOCABULARY
+from viz.explorer.heads import THEME, all_heads
 from viz.explorer.layer import floats
 from viz.explorer.message import labels
 from viz.explorer.packing import Json
 from viz.site.model.words import words
+from viz.state.intervention_words import parts as said_of
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
 MODELS = ("house-gpt", "stories", "induction")  # decoders, which js/pass.js computes
+CHANGES = {  # which js/pass.js makes beside heads left out, in the order in which they are named
+    "scale": Intervention(scale=1.0),
+    "mask": Intervention(mask="none"),
+    "positions": Intervention(positions=False),
+}
 _PROBES = {"induction": "a b c d a b c"}
 _PROBE = "the cat saw a dog"  # what all others read
 
 
-def script(model: "Model") -> str:
-    """One model as a script. Raises ValueError for a model that is not one of `MODELS`."""
-    return f"attentionModel({_literal(model.name)}, {_literal(parts(model))});\n"
+def has_gpt2s_tokens(name: str) -> bool:
+    """Whether a browser needs `vocabulary` beside the parts of a shipped model."""
+    kind: str = json.loads((ASSETS / name / TOKENIZER).read_bytes())["kind"]
+    return kind != "words"
 
 
-def vocabulary_script() -> str:
-    """GPT-2's tokens with their ranks as a script. Models with GPT-2's tokens need it beside their own."""
-    return f"attentionVocabulary({_literal(GPT2_VOCABULARY.read_text(encoding='ascii'))});\n"
-
-
-def _literal(value: object) -> str:
-    """A value as JavaScript, which may also stand in a page: it ends no script."""
-    return json.dumps(value).replace("<", "\\u003c")
+def vocabulary() -> Json:
+    """GPT-2's tokens with their ranks, as tiktoken writes them."""
+    return {"ranks": GPT2_VOCABULARY.read_text(encoding="ascii")}
 
 
 def parts(model: "Model") -> Json:
     """What `openModel` of js/model.js takes.
 
-    The config and the weights (base64 of the file's bytes), the tokenizer and how its tokens are written, the
-    words of the messages, and a probe: a text, and the logits of its last token as PyTorch has them (base64
-    of little-endian float32).
+    The config and the weights (the bytes of the file, numbers of 16 bits), the tokenizer and how its tokens
+    are written, the words of the messages and of what is changed, all heads for the picker, and a probe: a
+    text, and the logits of its last token as PyTorch has them (float32).
 
     Raises ValueError for a model that is not one of `MODELS`.
     """
@@ -53,22 +53,19 @@ def parts(model: "Model") -> Json:
     folder = ASSETS / model.name
     file = folder / WEIGHTS
     weights = unpacked(file, file) if is_packed(file) else file.read_bytes()
-    probe = probe_of(model.name)
-    prediction = model.trace(probe).prediction
-    if prediction is None:
+    trace = model.trace(probe_of(model.name))
+    if trace.prediction is None:
         raise ValueError(f"{model.name} has no logits.")
-    config = json.loads((folder / "config.json").read_bytes())
     return {
         "name": model.name,
-        "config": config,
-        "weights": b64encode(weights).decode(),
+        "config": json.loads((folder / "config.json").read_bytes()),
+        "weights": np.frombuffer(weights, np.uint8),
         "tokenizer": json.loads((folder / TOKENIZER).read_bytes()),
         "labels": _written(model),
         "words": words(model),
-        "probe": {
-            "text": probe,
-            "logits": b64encode(floats(prediction.after(-1)).tobytes()).decode(),
-        },
+        "said": {name: said.words for name, change in CHANGES.items() for said in said_of(change)},
+        "heads": {"families": all_heads(trace, has_maps=False), "theme": THEME},
+        "probe": {"text": trace.text, "logits": floats(trace.prediction.after(-1))},
     }
 
 

@@ -79,8 +79,6 @@ function unsigned(number) {
   return number < 128 ? [number] : [(number & 127) | 128, ...unsigned(number >> 7)];
 }
 
-const compiled = new WebAssembly.Module(code());
-
 /** Memory for numbers: `parts`, a Float32Array for each of the sizes, and `linear`, which multiplies with them.
  *  longest: numbers of the largest input and of the largest output. Raises a RangeError where there is not so much
  *  memory. */
@@ -89,7 +87,7 @@ export function kernel(sizes, longest) {
   const all = [longest, longest, ...sizes];
   const bytes = all.reduce((sum, size) => sum + room(size), 0);
   const memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / PAGE) });
-  const { products } = new WebAssembly.Instance(compiled, { own: { memory } }).exports;
+  const { products } = new WebAssembly.Instance(new WebAssembly.Module(code()), { own: { memory } }).exports;
   let start = 0;
   const [input, output, ...parts] = all.map((size) => {
     const part = new Float32Array(memory.buffer, start, size);

@@ -5,13 +5,12 @@
 // message 15 ms; a sentence can be typed 1.2 s after the page is opened from the disk. With the products in plain loops
 // a pass took 250 ms (two cores of a Xeon, shared with other work).
 
-import { logProbabilities } from "./arithmetic.js";
-import { checkOf, messageOf } from "./message.js";
+import { magnitude } from "../../../explorer/js/numbers.js";
+import { headsOf, messageOf } from "./message.js";
+import { outcomesOf } from "./outcome.js";
 import { checkChanges, checkConfig, pass, UNCHANGED } from "./pass.js";
 import { ranksOf, Refusal, tokenizerOf } from "./tokenizers.js";
-import { bytesOf, weightsOf } from "./weights.js";
-
-export { Refusal };
+import { weightsOf } from "./weights.js";
 
 const KEPT = 6; // runs
 const NOTHING = /^[\p{White_Space}\x1c-\x1f]*$/u;
@@ -20,17 +19,17 @@ let models = 0;
 /**
  * A model, ready to read sentences.
  *
- * parts: what `parts` of viz/site/model/parts.py makes. vocabulary: GPT-2's tokens as `vocabulary_script` there has
- * them, for a model with GPT-2's tokens. Raises an Error for a model that this code does not compute.
+ * parts, vocabulary: what `parts` and `vocabulary` of viz/site/model/parts.py make; a model without GPT-2's tokens
+ * needs no vocabulary. Raises an Error for a model that this code does not compute.
  */
 export function openModel(parts, vocabulary = null) {
   checkConfig(parts.config);
-  const ranks = vocabulary === null ? null : ranksOf(vocabulary);
-  const { config, words, labels } = parts;
+  const ranks = vocabulary && ranksOf(vocabulary.ranks);
+  const { config, words, labels, heads, said } = parts;
   const longest = 4 * Math.ceil(config.n_ctx / 4) * Math.max(config.d_model, config.d_mlp, config.d_vocab);
   const model = {
-    ...{ config, words, labels },
-    ...weightsOf(bytesOf(parts.weights), longest),
+    ...{ config, words, labels, heads, said },
+    ...weightsOf(parts.weights, longest),
     tokenizer: tokenizerOf(parts.tokenizer, ranks),
   };
   const runs = new Map();
@@ -66,42 +65,35 @@ export function openModel(parts, vocabulary = null) {
   }
   const isChanged = (changes) => JSON.stringify(withOwn(changes)) !== JSON.stringify(UNCHANGED);
 
+  const baselineOf = (text, changes) => (isChanged(changes) ? runOf(text, UNCHANGED) : null);
+
+  /** How far the logits of the probe's last token are from PyTorch's, at most. */
+  function gapToPyTorch() {
+    const { text, logits } = parts.probe;
+    const last = runOf(text, UNCHANGED).logits.slice(-logits.length);
+    return Math.max(...last.map((logit, n) => Math.abs(logit - logits[n])));
+  }
+  let where = null; // the pass ran, and how near to PyTorch
+
   return {
-    /** The layers to choose from: name, label, title. */
-    layers: words.base.layers,
     idsOf,
     /** Everything that a pass leaves behind (js/pass.js). */
     run: (text, changes = {}) => runOf(text, withOwn(changes)),
-    /** What the explorer draws one layer from, beside the unchanged run where something is changed. layer: its
-     *  number. changes: as `UNCHANGED` of js/pass.js has them. Raises a Refusal. */
-    messageOf(text, changes = {}, layer = 0) {
-      const baseline = isChanged(changes) ? runOf(text, UNCHANGED) : null;
-      return messageOf(model, runOf(text, withOwn(changes)), baseline, layer);
+    /** What a page draws from, as viz/site/recording.py records it. changes: as `UNCHANGED` of js/pass.js has them.
+     *  Raises a Refusal. */
+    recordingOf(text, changes = {}) {
+      const [run, baseline] = [runOf(text, withOwn(changes)), baselineOf(text, changes)];
+      const { heroes, outcome } = outcomesOf(model, run, baseline);
+      where ??= `this device, in the browser; there the logits of “${parts.probe.text}” are within ${magnitude(gapToPyTorch())} of PyTorch's`;
+      const layers = run.layers.map((_, number) => {
+        const message = messageOf(model, run, baseline, number);
+        const [first, ...others] = message.stages;
+        return { ...message, stages: [{ ...first, step: "" }, ...others], heroes, claims: [], device: where };
+      });
+      const { full } = layers[0].queries;
+      const tokens = run.ids.map((id, n) => [full[n], id]);
+      return { run: run.name, layers, heads: headsOf(model, run), tokens, targets: [], outcome, where };
     },
-    /** What comes of a run: how probable each token was (null for the first), their mean −ln p in nats (null for one
-     *  token), and the most probable next tokens, as { id, text, probability }. */
-    outcomeOf(text, changes = {}, count = 5) {
-      return outcome(model, runOf(text, withOwn(changes)), count);
-    },
-    check: (text, changes = {}) => checkOf(model, runOf(text, withOwn(changes))),
-    /** How far the logits of the probe's last token are from PyTorch's, at most. */
-    gapToPyTorch() {
-      const { text, logits } = parts.probe;
-      const expected = new Float32Array(bytesOf(logits).buffer);
-      const last = runOf(text, UNCHANGED).logits.slice(-expected.length);
-      return Math.max(...last.map((logit, n) => Math.abs(logit - expected[n])));
-    },
-  };
-}
-
-function outcome({ config, labels }, { ids, logits }, count) {
-  const rows = ids.map((_, n) => logProbabilities(logits.subarray(n * config.d_vocab, (n + 1) * config.d_vocab)));
-  const logs = ids.slice(1).map((id, n) => rows[n][id]);
-  const last = rows.at(-1);
-  const likely = Array.from(last.keys()).sort((a, b) => last[b] - last[a] || a - b).slice(0, count);
-  return {
-    sure: [null, ...logs.map(Math.exp)],
-    loss: logs.length ? -logs.reduce((sum, log) => sum + log, 0) / logs.length : null,
-    next: likely.map((id) => ({ id, text: labels.text[id], probability: Math.exp(last[id]) })),
+    gapToPyTorch,
   };
 }

@@ -3,8 +3,8 @@
 import { ACTIVATIONS, attend, layerNorm, sum } from "./arithmetic.js";
 
 /** What is changed in a pass, in the words of an `Intervention`: the mask is the model's own or "none", the factor on
- *  the scores the model's own (null) or 1, the positions are added or zero, the heads in `ablated` ([layer, head])
- *  write zeros. */
+ *  the scores the model's own (null) or 1, the positions are added or zero, the heads in `ablated` (["decoder.1.self",
+ *  7]) write zeros. */
 export const UNCHANGED = { mask: "model", scale: null, positions: true, ablated: [] };
 
 /**
@@ -50,14 +50,15 @@ function attention({ config, tensors, linear }, x, layer, changes) {
   const [query, key, value] = ["query", "key", "value"].map((name) => headsOf(map(x, name), width, heads));
   const scale = changes.scale ?? 1 / Math.sqrt(each);
   const reads = changes.mask === "none" ? () => rows : (row) => row + 1;
-  const ablated = changes.ablated.filter(([where]) => where === layer).map(([, head]) => head).sort((a, b) => a - b);
+  const place = `decoder.${layer}.self`;
+  const ablated = changes.ablated.filter(([where]) => where === place).map(([, head]) => head).sort((a, b) => a - b);
   const [output, joined] = [new Float32Array(x.length), new Float32Array(x.length)];
   for (let head = 0; head < heads; head++) {
     const of = (array) => array.subarray(head * rows * each, (head + 1) * rows * each);
     of(output).set(attend(of(query), of(key), of(value), each, scale, reads));
     if (!ablated.includes(head)) putBeside(joined, of(output), head, each, width);
   }
-  return { query, key, value, output, joined, ablated, written: map(joined, "output") };
+  return { heads, query, key, value, output, joined, ablated, written: map(joined, "output") };
 }
 
 function feedForward({ config, tensors, linear }, x, layer) {

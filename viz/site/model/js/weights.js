@@ -31,11 +31,3 @@ export function weightsOf(bytes, longest) {
   });
   return { tensors: Object.fromEntries(tensors), linear };
 }
-
-/** Bytes that are written in base64. */
-export function bytesOf(base64) {
-  const letters = atob(base64);
-  const bytes = new Uint8Array(letters.length);
-  for (let n = 0; n < bytes.length; n++) bytes[n] = letters.charCodeAt(n);
-  return bytes;
-}

@@ -1,5 +1,10 @@
 // The words of a message, which Python has written for each case (viz/site/model/words.py).
 
+import { sentenceCase } from "../../../explorer/js/elements.js";
+import { UNCHANGED } from "./pass.js";
+
+const LISTED = 4; // heads of a layer that are named one by one
+
 /** The words about one layer of a run: a message without its numbers. */
 export function wordsOf({ base, changes }, run, layer) {
   const [name, tokens] = [caseOf(base, run, layer), run.ids.length];
@@ -55,4 +60,17 @@ function wordNumbers(tokens) {
     if (at && !goesOn) number += 1;
     return number;
   });
+}
+
+/** What is changed, in words (viz/state/intervention_words.py). */
+export function changeInWords({ said, heads: { families: [{ layers }] } }, { ablated, ...changes }) {
+  const named = Object.keys(said).filter((name) => changes[name] !== UNCHANGED[name]).map((name) => said[name]);
+  const words = [...named, ...layers.flatMap((layer) => headsInWords(layer, ablated))].join(", ");
+  return words && sentenceCase(words);
+}
+
+function headsInWords({ name, label }, ablated) {
+  const heads = ablated.filter(([place]) => place === name).map(([, head]) => head);
+  if (heads.length > LISTED) return [`${heads.length} heads of ${label} off`];
+  return heads.sort((a, b) => a - b).map((head) => `${label}H${head} off`);
 }
