@@ -57,9 +57,9 @@ TYPED := app.py model pages viz
 run: .venv/.installed-run
 	$(BIN)/python -m viz.server
 
-# The types take one core: the unit tests have the other one meanwhile. Where there is no Chromium, it comes then.
+# The types take one core: the unit tests have the other one meanwhile. Browsers that are missing come then.
 test:
-	$(MAKE) --no-print-directory --jobs=3 lint unit chromium
+	$(MAKE) --no-print-directory --jobs=3 lint unit firefox
 	$(MAKE) --no-print-directory browser
 
 lint: .venv/.installed-dev
@@ -77,12 +77,12 @@ unit: weights node_modules/.installed
 		$(BIN)/python -m pytest $$part -n $(WORKERS) --dist loadgroup || failed=1; \
 	done; exit $$failed
 
-browser: weights chromium firefox node_modules/.installed
+browser: weights firefox node_modules/.installed
 	$(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
 
 # The same tests, where the models lie on a cluster of two machines, both on this computer.
 browser-cluster: export OMP_NUM_THREADS = 1
-browser-cluster: weights chromium firefox node_modules/.installed
+browser-cluster: weights firefox node_modules/.installed
 	$(BIN)/python -m tools.on_cluster $(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
 
 weights: .venv/.installed-dev
@@ -217,7 +217,7 @@ chromium:
 	    exit 1; \
 	fi
 
-firefox:
+firefox: chromium # one after the other: both come from the same packages
 	@if [ -n "$$FIREFOX" ] || command -v firefox-esr firefox >/dev/null; then \
 	    exit 0; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
