@@ -110,6 +110,8 @@ async def tend_memory() -> None:
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
+    # Before anybody comes: a page imports it too, and two threads can wait for each other for ever.
+    importlib.import_module("torch")
     sys.setswitchinterval(SECONDS_OF_A_THREAD)
     allocator.reuse()
     mend_streamlit()
