@@ -453,7 +453,7 @@ def trace_of_pass(
     *,
     text: str,
 ) -> Trace:
-    """The trace of a pass that is over, as `Model.collected` gives it. What lies on a GPU stays there until it
+    """The trace of a pass that is over, as `Model.collected` has it: what lies on a GPU stays there until it
     is read."""
     with recording(recorder), torch.inference_mode():
         angles = model.module.embedding.angles(len(tokens), model.device)

@@ -107,9 +107,8 @@ def pass_there(name: str, recorder: Recorder) -> tuple[Trace, torch.Tensor, Cros
     crossings.clear()
     with device(crossings):
         recorder.through = from_other_run(model, recorder, tokens, read)
-        ids = [*map(model.ids, filter(None, (tokens, read)))]
         with recording(recorder), torch.inference_mode():
-            ended = model.module(*ids)
+            ended = model.module(*map(model.ids, filter(None, (tokens, read))))
             recorder.refusals = []  # asked when the pass is over
         trace = trace_of_pass(model, recorder, ended, tokens, read, text=text)
     return trace, ended, crossings

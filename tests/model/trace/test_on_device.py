@@ -10,6 +10,7 @@ from weakref import ref
 
 import numpy as np
 import pytest
+import torch
 
 from model import Intervention, Model, Trace
 from model.many import trace_all
@@ -83,7 +84,8 @@ def test_the_check_of_attention_runs_there(name: str) -> None:
     assert not crossings.copied
     assert len(crossings.waited) == len(gaps)
     assert max(gaps) < 1e-5
-    vars(there.attention[0])["output"].tensor.behind[0, 1, 2] += 0.5
+    with torch.inference_mode():
+        vars(there.attention[0])["output"].tensor.behind[0, 1, 2] += 0.5
     assert there.attention[0].check() == pytest.approx(0.5, abs=1e-4)
     assert not crossings.copied
     there.attention[0].weights(0)
