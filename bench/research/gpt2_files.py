@@ -1,7 +1,5 @@
 """A shipped model as the files of a GPT-2 of Hugging Face's library, which TransformerLens loads."""
 
-from collections.abc import Mapping
-from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -11,7 +9,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from model import Model
-from model.run.tokenizers import GPT2Subset, WordTokenizer, gpt2
+from model.run.tokenizers import GPT2Subset, WordTokenizer
 
 _ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new"}
 
@@ -81,30 +79,15 @@ def _tokenizer(model: Model) -> PreTrainedTokenizerFast:
         made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     else:
         assert isinstance(own, GPT2Subset)
-        made = Tokenizer(_merging(own))
+        made = Tokenizer(_pieces(own))
         made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return PreTrainedTokenizerFast(tokenizer_object=made)
 
 
-def _merging(own: GPT2Subset) -> models.BPE:
-    """GPT-2's merges with the ids of the kept tokens. Tokens that are not kept get ids beyond the model's, at
-    which a pass would fail."""
-    raws = [gpt2().decode_single_token_bytes(full) for full in range(gpt2().n_vocab - 1)]
-    ranks = {raw: rank for rank, raw in enumerate(raws)}
+def _pieces(own: GPT2Subset) -> models.BPE:
+    """A piece that is a kept token is that token; any other is spelled in bytes."""
     letters = bytes_to_unicode()
-    words = {raw: "".join(letters[byte] for byte in raw) for raw in raws}
-    compact = {full: id_ for id_, full in enumerate(own.kept)}
-    vocabulary = {words[raw]: compact.get(rank, own.size + rank) for raw, rank in ranks.items()}
-    pairs = (_last_pair(raw, ranks) for raw in raws if len(raw) > 1)
-    return models.BPE(vocab=vocabulary, merges=[(words[a], words[b]) for a, b in pairs])
-
-
-def _last_pair(raw: bytes, ranks: Mapping[bytes, int]) -> tuple[bytes, bytes]:
-    """The two tokens that a token is merged from: the pair of lowest rank first, down to two."""
-    parts = [bytes([byte]) for byte in raw]
-    while len(parts) > 2:
-        joined = [a + b for a, b in pairwise(parts)]
-        at = min(range(len(joined)), key=lambda n: ranks.get(joined[n], len(ranks)))
-        parts[at : at + 2] = [joined[at]]
-    first, second = parts
-    return first, second
+    words = ("".join(letters[byte] for byte in own.raw(id_)) for id_ in range(own.size))
+    return models.BPE(
+        vocab={word: id_ for id_, word in enumerate(words)}, merges=[], ignore_merges=True
+    )

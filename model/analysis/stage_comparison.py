@@ -22,6 +22,7 @@ from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 from model.trace.unproven import proven, proven_states
 
+_APART = "they cannot be laid side by side."
 _TOGETHER = 64  # rows of logits that are compared at once
 
 
@@ -68,26 +69,22 @@ class _Walk:
     drifts: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        counts = [len(trace.attention) for trace in (self.a, self.b)]
-        if counts[0] != counts[1]:
-            raise ValueError(
-                f"The two runs have {counts[0]} and {counts[1]} attention layers: they cannot be laid side "
-                "by side."
-            )
+        first, second = (len(trace.attention) for trace in (self.a, self.b))
+        if first != second:
+            words = f"The two runs have {first} and {second} attention layers"
+            raise ValueError(f"{words}: {_APART}")
         for one, other in zip(self.a.attention, self.b.attention, strict=True):
             if one.sizes != other.sizes:
                 raise ValueError(
                     f"{one.name} has {_counted(one.sizes)} in the first run and {_counted(other.sizes)} in "
-                    "the second: they cannot be laid side by side."
+                    f"the second: {_APART}"
                 )
         for stack in self.a.stacks:
             states = [proven_states(one.residual).get(stack) for one in (self.a, self.b)]
             widths = [of[0].shape[1] for of in states if of]
             if len({*widths}) > 1:
-                raise ValueError(
-                    f"The {stack}'s vectors have {widths[0]} numbers in the first run and {widths[1]} in the "
-                    "second: they cannot be laid side by side."
-                )
+                words = f"The {stack}'s vectors have {widths[0]} numbers in the first run"
+                raise ValueError(f"{words} and {widths[1]} in the second: {_APART}")
 
     @property
     def epsilon(self) -> float:
@@ -223,10 +220,8 @@ class _Walk:
                 continue
             first, second = getattr(one, stage), getattr(other, stage)
             if first.shape != second.shape:
-                raise ValueError(
-                    f"A {stage} of {place} has {first.shape[-1]} numbers in the first run and "
-                    f"{second.shape[-1]} in the second: they cannot be laid side by side."
-                )
+                words = f"A {stage} of {place} has {first.shape[-1]} numbers in the first run"
+                raise ValueError(f"{words} and {second.shape[-1]} in the second: {_APART}")
             read = (
                 self._known(("stream", "encoder"))
                 if one.kind == "cross" and stage != "query"
