@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page
 
-MILLISECONDS_TO_APPEAR = 120_000  # a machine shared with others may be slow; the laws are the same
+MILLISECONDS_TO_APPEAR = 240_000  # a machine shared with others may be slow; the laws are the same
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
     "--no-sandbox",
