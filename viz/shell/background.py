@@ -140,6 +140,8 @@ def _run_or_offer(
     page_runs.give_up()
     if not run.ended.wait(AT_FIRST):
         _under_way(run, key, offer, draw)
+        if run.complete:  # meanwhile: what was under way would stand beside the result
+            st.rerun()
     if run.refusal:
         st.error(plain(run.refusal))
     return run

@@ -1,7 +1,7 @@
 import pandas as pd
 from transformer_lens import TransformerBridge
 
-names = [("Tom", "Hill"), ("Anna", "Reed"), ("Sam", "Hill"), ("Lily", "Reed")]
+names = [("Tom", "Hill"), ("Anna", "Reed"), ("Sam", "Hill"), ("Mary", "Reed")]
 text = "{} {} saw a red ball. Ben gave the ball to {}"
 model = TransformerBridge.boot_transformers("house-gpt")
 model.cfg.default_prepend_bos = False
