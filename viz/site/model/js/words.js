@@ -33,7 +33,7 @@ function changed(words, parts) {
   const copy = structuredClone(words);
   for (const [path, value] of parts) {
     const last = path.at(-1);
-    path.slice(0, -1).reduce((part, name) => part[name], copy)[last] = value;
+    path.slice(0, -1).reduce((part, name) => part[name], copy)[last] = structuredClone(value); // later ones go into it
   }
   return copy;
 }
