@@ -103,7 +103,7 @@ def _visited(page: Page, address: str, model: str, times: int) -> dict[str, obje
     session.send("Network.emulateNetworkConditions", line)
     session.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
     page.goto(address)
-    page.wait_for_function("window.pictured")
+    page.evaluate("until(() => window.pictured)")  # what Playwright waits with, the page forbids
     picture: float = page.evaluate("window.pictured")
     spent_on_picture = _spent(session)
     typed: float = page.evaluate(TYPE, ["the cat saw", model])

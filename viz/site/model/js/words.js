@@ -7,17 +7,21 @@ const LISTED = 4; // heads of a layer that are named one by one
 
 /** The words about one layer of a run: a message without its numbers. */
 export function wordsOf({ base, changes }, run, layer) {
-  const [name, tokens] = [caseOf(base, run, layer), run.ids.length];
-  const long = filled(changed(base, changes[name]), "@tokens@", String(tokens));
-  const short = changed(long, changes[`${name} ${tokens}`]);
-  return filled(short, "@heads@", `[${run.layers[layer].ablated.join(", ")}]`);
+  const heads = `[${run.layers[layer].ablated.join(", ")}]`;
+  const words = JSON.stringify(changed(base, partsOf({ base, changes }, run, layer)));
+  return JSON.parse(words.replaceAll("@tokens@", String(run.ids.length)).replaceAll("@heads@", heads));
 }
 
 /** What the words say of the layer itself, where no number of tokens stands. */
-export function factsOf({ base, changes }, run, layer) {
+export function factsOf(words, run, layer) {
+  const ofLayer = partsOf(words, run, layer).filter(([[part]]) => part === "layer");
+  return changed({ layer: words.base.layer }, ofLayer).layer;
+}
+
+/** What differs from the base in a case, and in one of a text so short. */
+function partsOf({ base, changes }, run, layer) {
   const name = caseOf(base, run, layer);
-  const ofLayer = [name, `${name} ${run.ids.length}`].flatMap((one) => changes[one] ?? []);
-  return changed({ layer: base.layer }, ofLayer.filter(([[part]]) => part === "layer")).layer;
+  return [name, `${name} ${run.ids.length}`].flatMap((one) => changes[one] ?? []);
 }
 
 function caseOf({ layers }, { changes, layers: ran }, layer) {
@@ -25,17 +29,13 @@ function caseOf({ layers }, { changes, layers: ran }, layer) {
   return [layers[layer].name, ...Object.keys(ways).filter((way) => ways[way])].join(" ");
 }
 
-function changed(words, parts = []) {
+function changed(words, parts) {
   const copy = structuredClone(words);
   for (const [path, value] of parts) {
     const last = path.at(-1);
-    path.slice(0, -1).reduce((part, name) => part[name], copy)[last] = value;
+    path.slice(0, -1).reduce((part, name) => part[name], copy)[last] = structuredClone(value); // later ones go into it
   }
   return copy;
-}
-
-function filled(words, slot, text) {
-  return JSON.parse(JSON.stringify(words).replaceAll(slot, text));
 }
 
 /** The tokens of a text as they are written beside a picture, and the number of each token's word
