@@ -21,7 +21,7 @@ def weights_hash(model: "Model") -> str:
 def fingerprint(model: "Model") -> str:
     """SHA-256 of the names, the shapes and 64 numbers of each weight, evenly spaced.
 
-    It is there at once, also of a model of gigabytes; a model elsewhere is asked once. A change of a few other
+    It is there at once, also of a model of gigabytes; a model elsewhere is asked once. A change of other
     numbers it does not see.
     """
     return _fingerprints.of(model)
