@@ -97,7 +97,7 @@ def padded(
     (pad,) = model.tokenizer.named([_pad(model)])
     rows = [tokens + (pad,) * (longest - len(tokens)) for tokens in texts]
     real = [[at < len(tokens) for at in range(longest)] for tokens in texts]
-    return rows, torch.tensor(real, device=model.device)
+    return rows, torch.tensor(real).to(model.device, non_blocking=True)
 
 
 def _pad(model: "Model") -> int:

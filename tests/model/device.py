@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -100,6 +101,18 @@ class _Made(TorchDispatchMode):
         return _run(operation, given, named or {}, self.crossings)
 
 
+class _Written(TorchFunctionMode):
+    """Tensors that are made there of Python's numbers: PyTorch makes those without an operation."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, given: Sequence[Any] = (), named: Any = None
+    ) -> Any:
+        named = named or {}
+        if function is torch.tensor and named.get("device") == DEVICE:
+            return function(*given, **(named | {"device": CPU})).to(DEVICE)
+        return function(*given, **named)
+
+
 def _run(
     operation: Any,
     given: Sequence[Any],
@@ -125,6 +138,8 @@ def _run(
         counted.copied.append(told)
         stays = False
     plain = tree_map(lambda one: _behind(one), (tuple(given), dict(named)))
+    if name == "histc":  # of experts' numbers; on the processor of floats alone
+        plain = tree_map(lambda one: one.float() if isinstance(one, Tensor) else one, plain)
     made = operation(*plain[0], **plain[1])
     if name.endswith("_") and not name.startswith("_") and isinstance(given[0], Tensor):
         return given[0]
@@ -181,7 +196,7 @@ def moved(model: Model, crossings: Crossings) -> Model:
 @contextmanager
 def device(crossings: Crossings) -> Iterator[None]:
     """Within it tensors are made on the device and come to it."""
-    with _Made(crossings):
+    with _Made(crossings), _Written():
         yield
 
 

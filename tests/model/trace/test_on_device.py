@@ -80,13 +80,15 @@ def test_equal_masks_are_kept_once() -> None:
 @each("name", ["gpt", "llama", "bert", "translator", "all-stages"])
 def test_the_check_of_attention_runs_there(name: str) -> None:
     there, _, _, crossings = runs(name)
-    gaps = [one.check() for one in there.attention]
+    with device(crossings):
+        gaps = [one.check() for one in there.attention]
     assert not crossings.copied
     assert len(crossings.waited) == len(gaps)
     assert max(gaps) < 1e-5
     with torch.inference_mode():
         vars(there.attention[0])["output"].tensor.behind[0, 1, 2] += 0.5
-    assert there.attention[0].check() == pytest.approx(0.5, abs=1e-4)
+    with device(crossings):
+        assert there.attention[0].check() == pytest.approx(0.5, abs=1e-4)
     assert not crossings.copied
     there.attention[0].weights(0)
     assert there.attention[0].check() == pytest.approx(0.5, abs=1e-4)  # here, with what was read
