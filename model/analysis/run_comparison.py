@@ -74,7 +74,11 @@ def predicted(trace: Trace) -> tuple[Token, ...]:
     return trace.tokens_of("decoder")[1:]
 
 
-@cached(LRUCache(_KEPT, getsizeof=lambda found: 1000 + found.nbytes), key=ref, lock=Lock())
+@cached(
+    LRUCache(_KEPT, getsizeof=lambda found: 1000 + found.nbytes),
+    key=lambda trace: ref(trace),
+    lock=Lock(),
+)
 @asked
 def losses(trace: Trace) -> Wide:
     """(token - 1,): -ln p of each token that follows, in nats (cross-entropy). Raises ValueError for an
@@ -106,7 +110,7 @@ def rounding(trace: Trace, logits: Array | None = None) -> float:
     return rounding_of_weights(trace) * float(np.abs(logits).max())
 
 
-@cached(LRUCache(_RUNS), key=ref, lock=Lock())
+@cached(LRUCache(_RUNS), key=lambda trace: ref(trace), lock=Lock())
 def rounding_of_weights(trace: Trace) -> float:
     """How far rounding to the precision of a run may move a weight of it, as `rounding` says."""
     return epsilon(trace) * sum(max(1.0, _largest_score(one)) for one in trace.attention)

@@ -102,7 +102,7 @@ def test_without_memory_the_run_ends_and_no_window_counts_as_done(
         raise MemoryError
 
     name = saved(tmp_path / "m", 0)
-    monkeypatch.setattr(Model, "passed", full)
+    monkeypatch.setattr(Transformer, "forward", full)
     with pytest.raises(OutOfMemoryError):
         profile(name, corpus)
 
