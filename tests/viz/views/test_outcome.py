@@ -97,14 +97,14 @@ def test_the_first_switch_stands_alone_until_it_is_used() -> None:
     app = visit("home")
     assert toggles(app) == ["Hide"]
     app.toggle[0].set_value(False).run()
-    assert toggles(app) == ["Hide", "Divide", "Head"]
+    assert toggles(app) == ["Hide", "Divide", "The"]
     next(one for one in app.button if "Undo" in one.label).click().run()
-    assert toggles(app) == ["Hide", "Divide", "Head"]
+    assert toggles(app) == ["Hide", "Divide", "The"]
 
 
 @pytest.mark.parametrize("link", [{"scale": "1.0"}, {"detail": "full"}])
 def test_a_link_has_every_switch_that_it_asks_for(link: dict[str, str]) -> None:
-    assert toggles(visit("home", **link)) == ["Hide", "Divide", "Head"]
+    assert toggles(visit("home", **link)) == ["Hide", "Divide", "The"]
 
 
 def test_an_example_keeps_the_readers_detail() -> None:

@@ -35,7 +35,7 @@ def test_under_an_erratum_stands_the_number_of_the_arithmetic() -> None:
     step = Step(
         "x", "x", np.array([0.5, 2.0]), columns=("a", "b"), notes=Printed(".5 3", SOURCE, "")
     )
-    assert '<td class="erratum"><s>3</s><span>2.0000</span></td>' in printed_table(step)
+    assert '<td class="erratum"><s>3</s><span>2</span></td>' in printed_table(step)
 
 
 def test_under_an_erratum_stand_as_many_digits_as_the_notes_print() -> None:
