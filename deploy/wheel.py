@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TREE = ("app.py", "model", "pages", "static", "viz")
 LEFT_OUT = {
     "model/profile/profiles",  # the wheel has no room for them
+    # No formula has letters of these fonts:
+    *(f"static/katex/fonts/KaTeX_Fraktur-{weight}.woff2" for weight in ("Bold", "Regular")),
     # Of which viz/explorer/bundled is made:
     *("viz/explorer/js", "viz/explorer/css", "viz/site/js", "viz/site/css"),
     *("viz/site/model/js", "viz/shell/head_picker/picker.js", "viz/shell/head_picker/picker.css"),

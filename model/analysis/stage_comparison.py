@@ -71,8 +71,7 @@ class _Walk:
     def __post_init__(self) -> None:
         first, second = (len(trace.attention) for trace in (self.a, self.b))
         if first != second:
-            words = f"The two runs have {first} and {second} attention layers"
-            raise ValueError(f"{words}: {_APART}")
+            raise ValueError(f"The two runs have {first} and {second} attention layers: {_APART}")
         for one, other in zip(self.a.attention, self.b.attention, strict=True):
             if one.sizes != other.sizes:
                 raise ValueError(
@@ -83,8 +82,10 @@ class _Walk:
             states = [proven_states(one.residual).get(stack) for one in (self.a, self.b)]
             widths = [of[0].shape[1] for of in states if of]
             if len({*widths}) > 1:
-                words = f"The {stack}'s vectors have {widths[0]} numbers in the first run"
-                raise ValueError(f"{words} and {widths[1]} in the second: {_APART}")
+                raise ValueError(
+                    f"The {stack}'s vectors have {widths[0]} numbers in the first run and {widths[1]} in "
+                    f"the second: {_APART}"
+                )
 
     @property
     def epsilon(self) -> float:
@@ -220,8 +221,9 @@ class _Walk:
                 continue
             first, second = getattr(one, stage), getattr(other, stage)
             if first.shape != second.shape:
-                words = f"A {stage} of {place} has {first.shape[-1]} numbers in the first run"
-                raise ValueError(f"{words} and {second.shape[-1]} in the second: {_APART}")
+                n, m = first.shape[-1], second.shape[-1]
+                words = f"A {stage} of {place} has {n} numbers in the first run, not {m}: {_APART}"
+                raise ValueError(words)
             read = (
                 self._known(("stream", "encoder"))
                 if one.kind == "cross" and stage != "query"
