@@ -253,14 +253,16 @@ class Sheet:
         self.numbers(r"z_{\text{@}} = @ = @", queries[row], " + ".join(terms), result[row])
         return result
 
-    def difference(self, first: Array64, second: Array64, title: str, *axes: AxisNames) -> None:
+    def difference(
+        self,
+        first: Array64,
+        second: Array64,
+        title: str,
+        *axes: AxisNames,
+        formula: str = r"\text{first} - \text{second}",
+    ) -> None:
         """One result minus another."""
-        self.step(
-            title,
-            r"\text{first} - \text{second}",
-            without_rounding(first - second, first, second),
-            *axes,
-        )
+        self.step(title, formula, without_rounding(first - second, first, second), *axes)
         self.largest_difference()
 
     def largest_difference(self) -> None:

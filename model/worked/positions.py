@@ -7,7 +7,7 @@ import numpy as np
 from model.arithmetic import attention, learning
 from model.arithmetic import positions as arithmetic
 from model.worked import latex
-from model.worked.example import Array64, Sheet, given, whole, without_rounding, worked
+from model.worked.example import Array64, Sheet, given, whole, worked
 
 _TOKENS = ("The", "Cat", "Sat")
 _VECTORS = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1, 1.1, 1.2]]
@@ -116,13 +116,8 @@ def shift_is_a_rotation(sheet: Sheet, position: float, shift: float, rate: float
     formula = r"\begin{bmatrix} \sin(a + b) \\ \cos(a + b) \end{bmatrix}"
     sheet.step("The pair at the shifted position", formula, there, names)
     sheet.numbers("a + b = @", angle + turn)
-    sheet.step(
-        "Difference",
-        r"\text{rotated} - \text{shifted}",
-        without_rounding(moved - there, moved, there),
-        names,
-    )
-    sheet.largest_difference()
+    formula = r"\text{rotated} - \text{shifted}"
+    sheet.difference(moved, there, "Difference", names, formula=formula)
     sheet.remark("A pair of sine and cosine makes every shift a rotation.")
 
 

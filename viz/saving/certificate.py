@@ -122,10 +122,12 @@ def certificate_in(file: bytes) -> Certificate:
     be read."""
     if len(file) > LARGEST:
         raise ValueError(f"The picture has more than {LARGEST / 2**20:.0f} MB.")
-    kinds = {_PNG: _in_png, _PDF: _in_pdf}
-    written = next((find for begins, find in kinds.items() if file.startswith(begins)), _in_svg)(
-        file
-    )
+    if file.startswith(_PNG):
+        written = _in_png(file)
+    elif file.startswith(_PDF):
+        written = _in_pdf(file)
+    else:
+        written = _in_svg(file)
     if written is None:
         raise ValueError(
             "This file has no certificate. The PNG, SVG and PDF files that are saved beside the picture of a "

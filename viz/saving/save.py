@@ -46,10 +46,7 @@ if TYPE_CHECKING:
 
 _BYTES = "application/octet-stream"
 _CSV, _TRACE = "Its numbers (CSV)", "The whole trace (safetensors)"
-_SCAN, _SCANS = (
-    "save-scan",
-    "saves-code-to-scan",
-)  # the switch, and what stays when its box is closed
+_SCAN, _SCANS = "save-scan", "saves-code-to-scan"  # the switch; what stays when its box is closed
 _LARGEST = 256 * MEGABYTE  # of a trace that is made into a file while a visitor waits
 
 
