@@ -29,7 +29,19 @@ const SHOWN = "main:not([hidden])";
 /** Waits for what is visible on the page, or in a shadow root of it. */
 const find = (selector) => page.waitForSelector(`${SHOWN} ${selector}, ${SHOWN} >>> ${selector}`, { visible: true });
 const button = (testid) => find(`[data-testid="${testid}"]`);
-const click = async (testid) => (await button(testid)).click();
+
+/** Clicks a button. It may be drawn anew between the look and the click. */
+function click(testid) {
+  return until(async () => {
+    const found = await button(testid);
+    return found.click().then(() => true, isGone);
+  }, testid);
+}
+
+function isGone(error) {
+  if (/Node is|no such (node|element)|stale/.test(error.message)) return false;
+  throw error;
+}
 
 /** Waits until the explorer has drawn, and shows these facts. */
 function shows(facts) {
@@ -37,10 +49,11 @@ function shows(facts) {
   return find(`[data-testid=explorer]${wanted.join("")}`);
 }
 
-/** Waits until the page says something. */
-async function says(selector, words) {
-  const holder = await find(selector);
-  await until(() => holder.evaluate((element, text) => element.textContent.includes(text), words), words);
+/** Waits until the page says something. Each look is at what stands there now: letters that come slowly are read, and
+ *  drawn, in several steps. */
+function says(selector, words) {
+  const isSaid = (element, text) => element.textContent.includes(text);
+  return until(async () => (await find(selector)).evaluate(isSaid, words), words);
 }
 
 /** Waits until the address says something, or no longer says it. */
