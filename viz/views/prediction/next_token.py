@@ -50,6 +50,7 @@ _DEFAULTS = {
     "prediction-top-k": UNCHANGED.top_k,
     "prediction-top-p": UNCHANGED.top_p,
 }
+WHOLE = "%g"  # of a number that a link may fill: with “inf” in it, a box of ints would end the page
 
 
 def sampling_controls(vocabulary: int) -> tuple[Sampling, DeltaGenerator]:
@@ -68,9 +69,10 @@ def sampling_controls(vocabulary: int) -> tuple[Sampling, DeltaGenerator]:
     with more:
         count = st.number_input(
             "Top-k: number of tokens to keep",
-            1,
+            1.0,
             value=None,
-            step=1,
+            step=1.0,
+            format=WHOLE,
             placeholder="all",
             key="prediction-top-k",
             bind="query-params",
