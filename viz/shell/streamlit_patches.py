@@ -26,6 +26,7 @@ from viz.state.shares import page_runs
 from viz.state.way_back import way_back
 
 TOGETHER = 0.005  # seconds for which what a run draws is collected before it is sent
+COLLECTED = (ScriptRunnerEvent.SCRIPT_STARTED, ScriptRunnerEvent.ENQUEUE_FORWARD_MSG)
 
 
 def mend_streamlit() -> None:
@@ -171,7 +172,7 @@ def _take_event(
 ) -> None:
     handle = session._handle_scriptrunner_event_on_event_loop
     callback = partial(handle, sender, event, forward_msg, **more)
-    say(session, callback, after=TOGETHER if event is ScriptRunnerEvent.ENQUEUE_FORWARD_MSG else 0)
+    say(session, callback, after=TOGETHER if event in COLLECTED else 0)
 
 
 def say(session: AppSession, callback: Callable[[], None], *, after: float = 0) -> None:

@@ -258,12 +258,16 @@ def test_the_end_of_a_run_is_heard_at_once_and_after_its_last_delta(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streamlit_patches, "TOGETHER", 3600)
-    end = ScriptRunnerEvent.SCRIPT_STOPPED_WITH_SUCCESS
+    start, end = (
+        ScriptRunnerEvent.SCRIPT_STARTED,
+        ScriptRunnerEvent.SCRIPT_STOPPED_WITH_SUCCESS,
+    )
 
     async def listen() -> Listening:
         session = Listening(asyncio.get_running_loop())
 
         def run() -> None:
+            session._on_scriptrunner_event(None, start)
             for number in range(1, 101):
                 delta = cast("ForwardMsg", number)
                 session._on_scriptrunner_event(
@@ -277,7 +281,7 @@ def test_the_end_of_a_run_is_heard_at_once_and_after_its_last_delta(
         return session
 
     session = asyncio.run(listen())
-    assert session.heard == [*range(1, 101), end]
+    assert session.heard == [start, *range(1, 101), end]
     assert session.wakings == 2
 
 
