@@ -104,10 +104,15 @@ def rounding(trace: Trace, logits: Array | None = None) -> float:
     """
     if trace.prediction is None:
         return 0.0
-    if logits is None:
-        rows = trace.prediction.shape[0]
-        logits = trace.prediction.rows(max(0, rows - _TOGETHER), rows)
-    return rounding_of_weights(trace) * float(np.abs(logits).max())
+    largest = _largest_last_logit(trace) if logits is None else float(np.abs(logits).max())
+    return rounding_of_weights(trace) * largest
+
+
+@cached(LRUCache(_RUNS), key=lambda trace: ref(trace), lock=Lock())
+def _largest_last_logit(trace: Trace) -> float:
+    prediction = trace.require_prediction()
+    rows = prediction.shape[0]
+    return float(np.abs(prediction.rows(max(0, rows - _TOGETHER), rows)).max())
 
 
 @cached(LRUCache(_RUNS), key=lambda trace: ref(trace), lock=Lock())

@@ -26,6 +26,7 @@ VIEWS = (
     "A shorter cache",
     "Which tokens made it?",
 )
+DRAWN = "a token drawn at random"
 
 
 def opened(view: str = "The next token", **parameters: str) -> AppTest:
@@ -96,12 +97,13 @@ def test_a_link_reopens_the_view_with_its_choices() -> None:
     assert len(bars(app)) == 2
 
 
-@each("written", ["abc", "-1", "99", "nan", ""])
+@each("written", ["abc", "-1", "99", "nan", "", "inf", "-inf", "1e999"])
 def test_a_choice_of_a_link_that_cannot_be_is_left_out(written: str) -> None:
     names = ("temperature", "top-k", "top-p", "seed", "view", "how")
     app = opened(**{f"prediction-{name}": written for name in names if name != "top-k"})
     assert len(bars(app)) == 1
-    app = opened(**{"prediction-top-k": written})
+    opened(**{"prediction-top-k": written})
+    opened("Token by token", **{"prediction-how": DRAWN, "prediction-seed": written})
 
 
 def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:
@@ -131,7 +133,7 @@ def test_steps_go_forward_and_back_and_write_what_the_model_writes() -> None:
 
 def test_another_seed_writes_another_text() -> None:
     app = opened("Token by token")
-    control(app, "At each step, take").set_value("a token drawn at random").run()
+    control(app, "At each step, take").set_value(DRAWN).run()
     control(app, "Temperature").set_value(2.5).run()
     control(app, "Step").set_value(6).run()
     texts = set()

@@ -22,7 +22,7 @@ import tiktoken
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest
 
-from model import Model, Trace
+from model import Model, Token, Trace
 from model.run.tokenizers import gpt2_ids
 from model.serving.cluster import far_trace
 from model.serving.engine import Engine
@@ -31,8 +31,9 @@ from tests.model.tiny import loaded
 from tests.pages.reading import control, said, visit, walk
 from tests.server import numbers, serving
 from tests.visitor import Visitor
-from viz.shell import background
+from viz.shell import background, page
 from viz.state.engine import engine, forget_engine
+from viz.state.look import Look
 from viz.state.navigation import PAGES, PageEntry
 
 HOSTS = Here()  # their models are loaded once
@@ -208,6 +209,28 @@ def test_a_view_of_a_changed_run_asks_twice_and_holds_nothing(file: str, asked: 
 def test_the_pass_reads_the_tokens_that_the_page_has_read(mask: str, asked: Asked) -> None:
     opened("attention", text="Tom saw a red ball", mask=mask)
     assert asked.cuts == {"Tom saw a red ball": 1}
+
+
+def test_a_switch_reads_the_tokens_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    cutting, switching = Model.tokens, page.switched
+    cuts, meanwhile = list[str](), list[int]()
+
+    def cut(model: Model, text: str) -> tuple[Token, ...]:
+        cuts.append(text)
+        return cutting(model, text)
+
+    def switched(look: Look) -> Look | None:
+        before = len(cuts)
+        changed = switching(look)
+        meanwhile.append(len(cuts) - before)
+        return changed
+
+    monkeypatch.setattr(Model, "tokens", cut)
+    monkeypatch.setattr(page, "switched", switched)
+    for name in ("home", "attention"):
+        visit(name, **HOUSE, **CHANGED)
+    assert cuts
+    assert meanwhile == [0, 0]
 
 
 def test_a_row_of_questions_passes_each_intervention_once(asked: Asked) -> None:

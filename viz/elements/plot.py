@@ -104,6 +104,18 @@ def plot(
         )
 
 
+def scrolling_plot(figure: go.Figure, key: str) -> None:
+    """A figure that is no narrower than its own width: where there is less room, it scrolls."""
+    scrolls = f"scrolls-{_NO_NAME.sub('-', key)}"
+    with st.container(key=scrolls):
+        # In the lecture view Streamlit measures the place on the screen, where everything is larger.
+        rules(
+            f".st-key-{scrolls} {{ overflow-x: auto }} .st-key-{scrolls} > div:has(.js-plotly-plot) "
+            f"{{ min-width: calc({figure.layout.width or 0}px / var(--larger, 1)) }}"
+        )
+        plot(figure, key)
+
+
 def _bytes(part: object) -> int:
     """About the bytes of a part of a figure as JSON; arrays of numbers are written as base64."""
     if isinstance(part, dict):

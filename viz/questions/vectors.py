@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from model.analysis.stream.positions import summed
+from model.analysis.stream.stream import summed
 from model.trace.unproven import UnprovenError
 from viz.notation.names import listed, state_names
 from viz.notation.numbers import counted

@@ -33,6 +33,7 @@ from viz.shell.downloads import entry_to_fetch, fetch_behind, prepare
 from viz.shell.streamlit_patches import mend_streamlit
 from viz.state.engine import engine
 from viz.state.presets import FIRST
+from viz.state.shares import page_runs
 from viz.telemetry import logs
 from viz.telemetry.metrics import Counting, metrics
 
@@ -65,7 +66,9 @@ def _plotly() -> bytes:
 
 def preload() -> None:
     """Sends for the model that the owner wants fetched, loads all that visitors would wait for, and then that
-    model. One comes after the other: two threads that import one library can wait for each other for ever."""
+    model. One comes after the other: two threads that import one library can wait for each other for ever. So
+    a page waits for torch before it imports anything (viz/shell/frame.py)."""
+    importlib.import_module("torch")
     loaded = threading.Event()
     entry = entry_to_fetch()
     if entry is not None:
@@ -91,6 +94,7 @@ def _load() -> None:
     else:
         logs.event("ready", seconds=round(time.monotonic() - began, 1))
     for module in pkgutil.walk_packages(views.__path__, f"{views.__name__}."):
+        page_runs.let_pass()
         importlib.import_module(module.name)
 
 
@@ -110,8 +114,6 @@ async def tend_memory() -> None:
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
-    # Before anybody comes: a page imports it too, and two threads can wait for each other for ever.
-    importlib.import_module("torch")
     sys.setswitchinterval(SECONDS_OF_A_THREAD)
     allocator.reuse()
     mend_streamlit()

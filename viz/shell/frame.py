@@ -9,6 +9,7 @@ import html
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -258,6 +259,9 @@ def run_app() -> None:
     navigation.path(file)
     st.session_state[_DRAWN] = True
     with inside:
+        import_module(
+            "torch"
+        )  # the frame is there; the server may be importing it (viz/server/asgi.py)
         opened.run()
 
 

@@ -216,11 +216,11 @@ def switched(look: Look) -> Look | None:
     if not still_asked(look):
         st.rerun()
     try:
-        fit_intervention(look.model, look.request.text)
-        changed = Look(replace(look.request, intervention=current().intervention))
         with _queue_line() as say:
-            for request in changed.requests:
-                traced(request, say)
+            unchanged = traced(look.requests[-1], say)
+            fit_intervention(look.model, len(unchanged.tokens))
+            changed = Look(replace(look.request, intervention=current().intervention))
+            traced(changed.request, say)
     except ValueError as refusal:
         _refuse(refusal, look.model)
         return None

@@ -259,7 +259,7 @@ def _draw_above(
 ) -> None:
     """The result of the check; at the right ⋯, with its words, the picture to save, code and table.
 
-    Code and table are made when it is opened. An open page keeps the arguments: they hold no trace.
+    All but the words is drawn when it is opened. An open page keeps the arguments: they hold no trace.
     """
     parts = {"check": check, "save": saved, "code": code, "table": table}
     label = f"More: {', '.join(part for part, given in parts.items() if given is not None)}"
@@ -285,12 +285,14 @@ def _draw_above(
     with more:
         if check is not None:
             st.caption(check.words)
+        if not more.open:
+            return
         if saved is not None:
             save_figure(saved, name)
-        if more.open and code is not None:
+        if code is not None:
             st.markdown("**The code behind it**")
             code.draw(name)
-        if more.open and table is not None:
+        if table is not None:
             st.markdown("**The numbers as a table**")
             table.draw(name)
 

@@ -47,7 +47,7 @@ def settle(model: "Model") -> None:
 def run_of(model: "Model", text: str, changed: bool, full: bool) -> Request:
     """The run of a text that the view asks for."""
     if changed:
-        fit_intervention(model, text)
+        fit_intervention(model, len(model.tokens(text)))
     view = current()
     return Request(
         model.address,
@@ -79,9 +79,9 @@ def _target(model: "Model") -> str | None:
     return current().target if model.config.shape == "encoder-decoder" else None
 
 
-def fit_intervention(model: "Model", text: str) -> None:
-    """Removes from the intervention what this model or this text does not have, and says so."""
-    view, length = current(), len(model.tokens(text))
+def fit_intervention(model: "Model", length: int) -> None:
+    """Removes from the intervention what this model or a text of so many tokens lacks, and says so."""
+    view = current()
     intervention = fitting_text(view.intervention, model, length)
     if intervention != view.intervention:
         change_view(replace(view, intervention=intervention))

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import math
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
-from streamlit.elements.widgets.number_input import NumberInputSerde
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime import app_session, memory_media_file_storage
@@ -28,6 +26,7 @@ from viz.state.shares import page_runs
 from viz.state.way_back import way_back
 
 TOGETHER = 0.005  # seconds for which what a run draws is collected before it is sent
+COLLECTED = (ScriptRunnerEvent.SCRIPT_STARTED, ScriptRunnerEvent.ENQUEUE_FORWARD_MSG)
 
 
 def mend_streamlit() -> None:
@@ -39,7 +38,6 @@ def mend_streamlit() -> None:
     clear_with_what_is_inside()
     send_together()
     forget_who_left()
-    take_finite_numbers()
 
 
 def around_every_page() -> None:
@@ -174,7 +172,7 @@ def _take_event(
 ) -> None:
     handle = session._handle_scriptrunner_event_on_event_loop
     callback = partial(handle, sender, event, forward_msg, **more)
-    say(session, callback, after=TOGETHER if event is ScriptRunnerEvent.ENQUEUE_FORWARD_MSG else 0)
+    say(session, callback, after=TOGETHER if event in COLLECTED else 0)
 
 
 def say(session: AppSession, callback: Callable[[], None], *, after: float = 0) -> None:
@@ -222,19 +220,3 @@ def _end_sessions(sessions: Any) -> None:
         left.session.shutdown()
         left.session.session_state.clear()
         left.session._fragment_storage.clear()
-
-
-_READ = "_read_number"  # Streamlit's own method, kept on its class
-
-
-def take_finite_numbers() -> None:
-    """A number box that a link fills takes "inf" for no number. Streamlit makes a whole number of it, which
-    ends the page."""
-    if not hasattr(NumberInputSerde, _READ):
-        setattr(NumberInputSerde, _READ, NumberInputSerde.deserialize)
-        setattr(NumberInputSerde, "deserialize", _finite)  # noqa: B010
-
-
-def _finite(box: NumberInputSerde, number: float | None) -> float | None:
-    read: Callable[[float | None], float | None] = getattr(box, _READ)
-    return read(number if number is None or math.isfinite(number) else None)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from model.analysis.heads.statistics import mean_share
-from model.analysis.stream.positions import summed
+from model.analysis.stream.stream import summed
 from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.nn.places import Head, head_label

@@ -1,5 +1,4 @@
-"""Positions of every kind as tables, what is summed before the first layer, and what is added to scores by
-distance."""
+"""Positions of every kind as tables, and what is added to scores by distance."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 
 from model.analysis.tokens.embeddings import cosines
 from model.nn.biases import distance_buckets
-from model.nn.places import Place
 from model.nn.positions import ROTARY, SINUSOIDAL, Alibi, BiasLaw, Buckets, PositionLaw
 from model.system.elsewhere import asked
 from model.trace.arrays import Array, read_only
@@ -59,33 +57,6 @@ def rotary_likeness(angles: Array) -> Array:
     turned = angles.astype(np.float64)
     sine, cosine = np.sin(turned), np.cos(turned)
     return read_only((cosine @ cosine.T + sine @ sine.T) / angles.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
-class Sum:
-    """What is added up for each token before the first layer, and what the pass recorded of it."""
-
-    parts: dict[str, Array]  # "tokens", "positions", "segments": (token, d_model) each
-    recorded: Array  # (token, d_model)
-    into: str  # name of the norm that reads the sum; "" where the sum is the first state
-
-    @property
-    def total(self) -> Array:
-        """(token, d_model): the sum, recomputed."""
-        return read_only(np.stack(list(self.parts.values())).sum(axis=0))
-
-    def check(self) -> float:
-        """Largest |sum - recorded|."""
-        return float(np.abs(self.total - self.recorded).max())
-
-
-def summed(trace: Trace) -> Sum:
-    """The sum that the stack which reads the text starts from."""
-    parts = dict(trace.summands[trace.source])
-    for norm in trace.norms:
-        if norm.name == Place(trace.source, None, "embedding").norm:
-            return Sum(parts, norm.input, norm.name)
-    return Sum(parts, trace.residual[trace.source][0], "")
 
 
 FEWEST = 32  # distances that are shown, also of a short text

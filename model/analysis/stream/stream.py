@@ -1,4 +1,5 @@
-"""What each sub-layer and norm does to the residual stream. Axes: token, d_model."""
+"""The sum that the residual stream starts from, and what each sub-layer and norm does to it. Axes: token,
+d_model."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,33 @@ if TYPE_CHECKING:
     from torch import nn
 
     from model.run.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """What is added up for each token before the first layer, and what the pass recorded of it."""
+
+    parts: dict[str, Array]  # "tokens", "positions", "segments": (token, d_model) each
+    recorded: Array  # (token, d_model)
+    into: str  # name of the norm that reads the sum; "" where the sum is the first state
+
+    @property
+    def total(self) -> Array:
+        """(token, d_model): the sum, recomputed."""
+        return read_only(np.stack(list(self.parts.values())).sum(axis=0))
+
+    def check(self) -> float:
+        """Largest |sum - recorded|."""
+        return float(np.abs(self.total - self.recorded).max())
+
+
+def summed(trace: Trace) -> Sum:
+    """The sum that the stack which reads the text starts from."""
+    parts = dict(trace.summands[trace.source])
+    for norm in trace.norms:
+        if norm.name == Place(trace.source, None, "embedding").norm:
+            return Sum(parts, norm.input, norm.name)
+    return Sum(parts, trace.residual[trace.source][0], "")
 
 
 @dataclass(frozen=True, eq=False)

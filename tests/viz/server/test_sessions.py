@@ -9,6 +9,7 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -20,6 +21,7 @@ from bench import classroom
 from bench.pupil_answers import expected_answers
 from tests.server import Server, numbers, serving
 from tests.visitor import PATIENCE, Visitor
+from viz.state.link import View
 
 pytestmark = pytest.mark.xdist_group("sessions")  # one worker, one server
 # The second pass of a hostile text: markup, an address, a format, a line break, controls.
@@ -190,6 +192,36 @@ async def until(server: Server, name: str, wanted: float) -> None:
     async with asyncio.timeout(PATIENCE):
         while (await asyncio.to_thread(numbers, server))[name] != wanted:
             await asyncio.sleep(0.05)
+
+
+@dataclass
+class Watcher(Visitor):
+    """A visitor who notes which parts of a page are drawn. "" is the page outside of all fragments."""
+
+    drawn: set[str] = field(default_factory=set)
+
+    def _note(self, message: ForwardMsg) -> None:
+        super()._note(message)
+        self.drawn.add(message.delta.fragment_id)
+
+
+def test_a_click_in_the_map_of_explore_draws_the_map_alone(server: Server) -> None:
+    async def clicked() -> None:
+        async with Watcher(server.port, "", urlencode({"text": "The cat sat"})) as one:
+            assert "" in one.drawn
+            the_map, switches = (one.fragments[name] for name in ("explorer", "hero-mask"))
+            for head in range(4):
+                one.drawn.clear()
+                await one.look_at(head=head, stage="weights", query=1, key=0)
+                assert f"head={head}" in one.query or head == View().head
+                assert one.drawn == {the_map}
+            one.drawn.clear()
+            await one.choose("hero-mask", False)
+            assert "mask=none" in one.query
+            assert one.drawn == {the_map, switches}
+            assert one.troubles == []
+
+    asyncio.run(clicked())
 
 
 def test_the_log_tells_what_happened_and_holds_no_word_of_a_visitor(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from model.analysis.stream.positions import summed
+from model.analysis.stream.stream import summed
 from viz.figures.vectors import NAMES, summands
 from viz.notation.numbers import difference
 from viz.shell.controls import pick_token

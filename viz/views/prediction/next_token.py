@@ -25,7 +25,7 @@ from model.trace.arrays import Array
 from model.trace.trace import Trace
 from model.worked.equality import sign
 from viz.elements.one_of import one_listed
-from viz.elements.plot import plot
+from viz.elements.plot import scrolling_plot
 from viz.figures.bars import Bars, distribution
 from viz.figures.cells import lens_table
 from viz.notation.labels import numbered_labels, token_label
@@ -50,6 +50,7 @@ _DEFAULTS = {
     "prediction-top-k": UNCHANGED.top_k,
     "prediction-top-p": UNCHANGED.top_p,
 }
+WHOLE = "%g"  # of a number that a link may fill: with “inf” in it, a box of ints would end the page
 
 
 def sampling_controls(vocabulary: int) -> tuple[Sampling, DeltaGenerator]:
@@ -68,9 +69,10 @@ def sampling_controls(vocabulary: int) -> tuple[Sampling, DeltaGenerator]:
     with more:
         count = st.number_input(
             "Top-k: number of tokens to keep",
-            1,
+            1.0,
             value=None,
-            step=1,
+            step=1.0,
+            format=WHOLE,
             placeholder="all",
             key="prediction-top-k",
             bind="query-params",
@@ -304,10 +306,6 @@ def _equated(share: str, result: str) -> str:
 LENS = r"p = \text{softmax}\bigl(\text{norm}(x_{\text{state}})\, W_{\text{out}}\bigr)"
 LENS_WITHOUT_NORM = r"p = \text{softmax}\bigl(x_{\text{state}}\, W_{\text{out}}\bigr)"
 COLUMNS = 12  # tokens side by side: more, and their words no longer fit the cells
-SCROLLING = """<style>
-.st-key-prediction-lens-scrolls { overflow-x: auto }
-.st-key-prediction-lens-scrolls > div:has(.js-plotly-plot) { min-width: %dpx }
-</style>"""
 OWN, FINAL = "of the token shown", "of the final token"
 
 
@@ -335,15 +333,10 @@ def logit_lens(look: Look) -> Panel:
         error=error,
     )
 
-    def scrolling() -> None:
-        with st.container(key="prediction-lens-scrolls"):
-            st.html(SCROLLING % figure.layout.width)
-            plot(figure, "prediction-lens-table")
-
     share, width = f"%.{significant(error)}g", last - first
     return Panel(
         "prediction-lens-table",
-        picture=scrolling,
+        picture=partial(scrolling_plot, figure, "prediction-lens-table"),
         saved=partial(go.Figure, figure),
         below=[
             "Each state of the stream is turned into a prediction by the model's own last step, as if "

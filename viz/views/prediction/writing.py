@@ -60,7 +60,7 @@ from viz.shell.panel import (
 )
 from viz.state.look import Look, labels_of, traced
 from viz.state.session import current
-from viz.views.prediction.next_token import bars_of, listed_ids, row_of, sampling_controls
+from viz.views.prediction.next_token import WHOLE, bars_of, listed_ids, row_of, sampling_controls
 from viz.views.tokens.chat import offer_chat
 
 SHOWN = 160  # tokens of the text so far: the end of a long one
@@ -151,8 +151,8 @@ def choice_of(look: Look, *, draws: bool) -> Choice:
         return Choice(Sampling())
     with st.popover("Temperature, top-k, top-p and seed"):
         sampling, _ = sampling_controls(look.model.config.d_vocab)
-        seed = st.number_input("Seed", 0, 9_999, value=0, step=1, key="prediction-seed",
-                               bind="query-params")  # fmt: skip
+        seed = st.number_input("Seed", 0.0, 9_999.0, value=0.0, step=1.0, format=WHOLE,
+                               key="prediction-seed", bind="query-params")  # fmt: skip
     return Choice(sampling, int(seed))
 
 

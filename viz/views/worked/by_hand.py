@@ -16,7 +16,7 @@ from model.worked.code import given_to, script, snippet
 from model.worked.example import Example, Step
 from model.worked.notes import NOTHING
 from viz.elements.one_of import one_listed
-from viz.elements.plot import plot
+from viz.elements.plot import scrolling_plot
 from viz.figures.cells import labels, worked_step
 from viz.notation.markdown import plain
 from viz.notation.numbers import DECIMALS, number, numbers
@@ -31,10 +31,6 @@ SHOW, NOTES, CODE = "show", "notes", "code"  # show=… in the link opens the ta
 AS_FORMULA, AS_CODE = "Formula", "Code"
 # Session state: the open step of each example; what a reader chose last, for all examples.
 PLACES, READING, STYLE = "worked-steps", "worked-reading", "worked-style"
-SCROLLING = """<style>
-.st-key-%s { overflow-x: auto }
-.st-key-%s > div:has(.js-plotly-plot) { min-width: %dpx }
-</style>"""
 PRINTED = f"""<style>
 .printed {{ overflow-x: auto; padding: 0 0.2rem 0.3rem; }}
 .printed table {{ border-collapse: collapse; font-size: 13px; }}
@@ -230,10 +226,7 @@ def _result(step: Step, key: str) -> None:
     if step.result.ndim == 0:
         st.metric(plain(step.title), number(float(step.result)))
     else:
-        figure = worked_step(step)
-        with st.container(key=f"scrolls-{key}"):
-            st.html(SCROLLING % ((f"scrolls-{key}",) * 2 + (figure.layout.width or 0,)))
-            plot(figure, f"result-{key}")
+        scrolling_plot(worked_step(step), f"result-{key}")
 
 
 def _verdict(step: Step) -> None:

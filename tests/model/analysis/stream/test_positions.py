@@ -14,7 +14,6 @@ from model.analysis.stream.positions import (
     rotary,
     rotary_likeness,
     sinusoidal,
-    summed,
 )
 from model.analysis.tokens.embeddings import reordered, same_tokens
 from model.nn.layers import rotary_angles, sinusoids
@@ -96,27 +95,6 @@ def test_rotary_likeness_is_the_score_of_equal_pairs_turned() -> None:
             expected = float(turned(query) @ turned(key)) / 4
             assert found[query, key] == pytest.approx(expected, abs=1e-6)
     np.testing.assert_allclose(found, likeness(sinusoidal(12, 8)), atol=1e-6)
-
-
-def test_the_sum_is_what_the_stream_or_its_first_norm_starts_from(
-    model: Model, trace: Trace
-) -> None:
-    found = summed(trace)
-    assert found.check() < 1e-5
-    assert found.parts.keys() >= {"tokens"}
-    assert ("positions" in found.parts) == (model.config.positions in ("learned", "sinusoidal"))
-    assert bool(found.into) == model.config.embedding_norm
-    state = torch.tensor(found.total)
-    if model.config.embedding_norm:
-        norm = model.module.embedding.norm
-        state = norm(state.to(model.device)).cpu()
-    np.testing.assert_allclose(state, trace.residual[trace.source][0], atol=1e-4)
-
-
-def test_a_missing_summand_is_seen() -> None:
-    found = summed(loaded("gpt").trace("the cat"))
-    del found.parts["positions"]
-    assert found.check() > 1e-2
 
 
 def largest(model: Model, intervention: Intervention) -> float:

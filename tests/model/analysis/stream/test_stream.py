@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from model import Model, Trace
+from model.analysis.stream.stream import summed
 from model.nn.config import Stack
 from model.nn.layers import ACTIVATIONS, sinusoids
 from tests.cases import each
@@ -177,3 +178,24 @@ def test_positions_are_given_where_the_model_has_any(model: Model, trace: Trace)
     if kind == "learned":
         table = model.module.embedding.positions.weight[:length]
         np.testing.assert_array_equal(trace.positions, table.cpu())
+
+
+def test_the_sum_is_what_the_stream_or_its_first_norm_starts_from(
+    model: Model, trace: Trace
+) -> None:
+    found = summed(trace)
+    assert found.check() < 1e-5
+    assert found.parts.keys() >= {"tokens"}
+    assert ("positions" in found.parts) == (model.config.positions in ("learned", "sinusoidal"))
+    assert bool(found.into) == model.config.embedding_norm
+    state = torch.tensor(found.total)
+    if model.config.embedding_norm:
+        norm = model.module.embedding.norm
+        state = norm(state.to(model.device)).cpu()
+    np.testing.assert_allclose(state, trace.residual[trace.source][0], atol=1e-4)
+
+
+def test_a_missing_summand_is_seen() -> None:
+    found = summed(loaded("gpt").trace("the cat"))
+    del found.parts["positions"]
+    assert found.check() > 1e-2
