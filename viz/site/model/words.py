@@ -83,14 +83,13 @@ def _runs(
     """A run in which each stack reads so many tokens, and the unchanged one where that is changed."""
     stacks: dict[Stack, int] = {"encoder": encoder, "decoder": decoder}
     counts = [stacks[stack] for stack in model.stacks()]
-    text, *target = (
-        " ".join([_WORD] * (count - bool(n)))  # a target has a start before it
-        for n, count in enumerate(counts)
-    )
-    runs = [model.trace(text, *target, intervention=intervention)]
+    text, target = " ".join([_WORD] * counts[0]), None
+    if len(counts) > 1:
+        target = " ".join([_WORD] * (decoder - 1))  # after its start
+    runs = [model.trace(text, target, intervention)]
     if [len(runs[0].tokens_of(stack)) for stack in model.stacks()] != counts:
         raise ValueError(f"{model.name} does not read {_WORD!r} as one token.")
-    return [*runs, model.trace(text, *target)] if intervention.changes else runs
+    return [*runs, model.trace(text, target)] if intervention.changes else runs
 
 
 def _sizes(runs: Sequence[Trace], place: str) -> dict[str, int]:

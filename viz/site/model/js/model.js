@@ -69,12 +69,6 @@ export function openModel(parts, vocabulary = null) {
     return run;
   }
 
-  function withOwn(changes) {
-    checkChanges({ ...UNCHANGED, ...changes });
-    return { ...UNCHANGED, ...changes };
-  }
-  const isChanged = (changes) => JSON.stringify(withOwn(changes)) !== JSON.stringify(UNCHANGED);
-
   const baselineOf = (text, changes) => (isChanged(changes) ? runOf(text, UNCHANGED) : null);
 
   /** How far the logits of the probe's last token are from PyTorch's, at most. */
@@ -100,12 +94,24 @@ export function openModel(parts, vocabulary = null) {
         const [first, ...others] = message.stages;
         return { ...message, stages: [{ ...first, step: "" }, ...others], heroes: heroesOf(layer), claims: [], device: where };
       });
-      const [tokens, targets = []] = Object.values(run.tokens).map((ids) => {
-        const { full } = labelsOf(labels, ids);
-        return ids.map((id, n) => [full[n], id]);
-      });
+      const [tokens, targets = []] = Object.values(run.tokens).map((ids) => labelled(labels, ids));
       return { run: run.name, layers, heads: headsOf(model, run), tokens, targets, outcome, where };
     },
     gapToPyTorch,
   };
+}
+
+function withOwn(changes) {
+  checkChanges({ ...UNCHANGED, ...changes });
+  return { ...UNCHANGED, ...changes };
+}
+
+function isChanged(changes) {
+  return JSON.stringify(withOwn(changes)) !== JSON.stringify(UNCHANGED);
+}
+
+/** Tokens with their ids. */
+function labelled(labels, ids) {
+  const { full } = labelsOf(labels, ids);
+  return ids.map((id, n) => [full[n], id]);
 }
