@@ -124,7 +124,8 @@ READ = """async ([texts, model]) => {
     [box.value, choice.value] = [text, model];
     box.form.requestSubmit();
     while (shown().get("text") !== text || shown().get("model") !== model) await frame();
-    await frame();
+    do await frame();
+    while (explorer().dataset.ready !== "true"); // what stands beside the picture follows a frame later
     const rows = [...document.querySelectorAll(".next tr")];
     const { query, key, head } = explorer().dataset;
     read.push({
