@@ -127,12 +127,13 @@ def _facts(one: Recording) -> Json:
 
 
 def _facts_of_model(one: SiteModel) -> Json:
-    (family,) = one.families
+    layers = [
+        layer | {"heads": family["heads"]} for family in one.families for layer in family["layers"]
+    ]
     return {
         "title": models.short_title(one.name),
         "about": _model_line(one.name),
-        "layers": family["layers"],
-        "heads": family["heads"],
+        "layers": layers,
         "data": f"model-{slug(one.name)}",
         "vocabulary": ["vocabulary"] if has_gpt2s_tokens(one.name) else [],
         "switches": [_facts_of_switch(switch) for switch in one.switches],

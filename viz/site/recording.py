@@ -63,7 +63,7 @@ class SiteModel:
 
     name: str
     switches: tuple[SiteSwitch, ...]
-    families: Sequence[Json]
+    families: Sequence[dict[str, Any]]
     parts: Json
 
 

@@ -127,6 +127,22 @@ const acts = {
     await find("[data-testid=player]");
     await click("play-close");
   },
+  async "a sentence is translated, and a head of cross-attention is left out"() {
+    const model = await find(".own select");
+    await model.select("translate-en-fr");
+    const box = await find(".own input");
+    await box.evaluate((input) => input.select());
+    await box.type("the girl sees a white dog");
+    await says(".next caption", "blanc");
+    await says(".next th", "<end>");
+    await click("stack-2");
+    await click("decoder.1.cross-1");
+    await shows({ head: 1 });
+    await click("switch-decoder.1.cross-1");
+    await says("[data-testid=headline]", "Cross L1H1 off");
+    await click("undo");
+    await model.select("stories");
+  },
   async "a text that cannot be read is refused in a sentence"() {
     const box = await find(".own input");
     await box.evaluate((input) => input.select());

@@ -11,11 +11,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 
 from model import load_model
+from model.training.grammar import sentence
 from tests import chromium, firefox
 from tests.hostile.words import ORDINARY
 from viz.notebook.run import Run
@@ -25,18 +28,23 @@ from viz.site.recording import recorded_run
 from viz.state.link import View
 
 HERE = Path(__file__).parent
-MODELS = ("stories", "induction")
+MODELS = {  # what is chosen in each: a sub-layer
+    "stories": "decoder.1.self",
+    "induction": "decoder.1.self",
+    "translate-en-fr": "decoder.1.cross",
+}
 SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site with one recorded sentence, of a model that does not run there, and two that do."""
+    """A site with one recorded sentence, of a model that does not run there, and three that do."""
     course = read_course()
     recorded = tuple(one for one in course.sentences if one.title == "A repeated name")
     made = tmp_path_factory.mktemp("site")
     write_site(
-        made, replace(course, sentences=recorded, pages=("explore", "walk"), in_browser=MODELS)
+        made,
+        replace(course, sentences=recorded, pages=("explore", "walk"), in_browser=tuple(MODELS)),
     )
     return made
 
@@ -87,7 +95,7 @@ def test_a_reader_types_switches_chooses_and_plays(
     assert got.returncode == 0, got.stderr
     seen = json.loads(got.stdout)
     assert seen["failure"] is None
-    assert seen["done"] == seen["of"] == 11
+    assert seen["done"] == seen["of"] == 12
     assert seen["troubles"] == []
     assert seen["shown"] == list(SIZES[size])
     assert seen["sideways"] == 0
@@ -96,6 +104,9 @@ def test_a_reader_types_switches_chooses_and_plays(
 def sentences(name: str) -> list[str]:
     """Twenty, of two tokens and more."""
     dice = random.Random(name)
+    if name == "translate-en-fr":
+        drawn = np.random.default_rng(6)
+        return [" ".join(sentence(drawn).english) for _ in range(20)]
     words = "abcdefgh1234" if name == "induction" else ORDINARY
     return [" ".join(dice.choices(words, k=count)) for count in range(2, 22)]
 
@@ -113,7 +124,8 @@ READ = """async ([texts, model]) => {
     [box.value, choice.value] = [text, model];
     box.form.requestSubmit();
     while (shown().get("text") !== text || shown().get("model") !== model) await frame();
-    await frame();
+    do await frame();
+    while (explorer().dataset.ready !== "true"); // what stands beside the picture follows a frame later
     const rows = [...document.querySelectorAll(".next tr")];
     const { query, key, head } = explorer().dataset;
     read.push({
@@ -139,7 +151,8 @@ def assert_printed(got: str, right: str) -> None:
 def test_the_numbers_on_the_page_are_pytorchs(browser: Browser, folder: Path, name: str) -> None:
     texts, model = sentences(name), load_model(name, device="cpu")
     page = chromium.new_page(browser, offline=True, reduced_motion="reduce")
-    page.goto((folder / "index.html").as_uri() + "#detail=full")
+    said = {"detail": "full", "text": texts[-1], "model": name, "place": MODELS[name]}
+    page.goto(f"{(folder / 'index.html').as_uri()}#{urlencode(said)}")
     page.wait_for_selector("[data-testid=explorer][data-ready=true]")
     for text, got in zip(texts, page.evaluate(READ, [texts, name]), strict=True):
         trace = model.trace(text)
@@ -150,6 +163,7 @@ def test_the_numbers_on_the_page_are_pytorchs(browser: Browser, folder: Path, na
             assert_printed(share, row["now"])
         assert_printed(got["loss"], outcome["loss"]["after"])
         place, head, query, key = got["cell"]
+        assert place == MODELS[name]
         weights = trace.find(place).weights(head)
         assert (query, key) == (len(weights) - 1, int(weights[-1].argmax())), text
         decimals = len(got["weight"].partition(".")[2])

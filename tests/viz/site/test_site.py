@@ -258,8 +258,8 @@ def test_hostile_words_of_a_course_are_shown_and_change_no_page(tmp_path: Path) 
         elements = Elements(content.decode()).found
         assert not any(attribute.startswith("on") for _, one in elements for attribute in one)
         scripts = [one for tag, one in elements if tag == "script"]
-        # Facts and two scripts; blocks of data: a run, its weights, two models and a vocabulary.
-        expected = 3 if name != "one.html" else 8
+        # Facts and two scripts; blocks of data: a run, its weights, three models and a vocabulary.
+        expected = 3 if name != "one.html" else 9
         assert len(scripts) == expected
     facts = re.findall(r'id="site">(.*?)</script>', one_file(tame).decode())
     assert json.loads(facts[0])["sentences"][0]["text"] == HOSTILE

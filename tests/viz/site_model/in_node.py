@@ -18,32 +18,39 @@ from viz.site.pages import changes
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent
-CHANGES = {
-    "nothing": Intervention(),
-    "no mask": Intervention(mask="none"),
-    "no scaling": Intervention(scale=1.0),
-    "no positions": Intervention(positions=False),
-    "heads": Intervention(
-        ablated=frozenset({("decoder.0.self", 1), ("decoder.1.self", 0), ("decoder.1.self", 3)})
-    ),
-    "all": Intervention(
-        scale=1.0, mask="none", positions=False, ablated=frozenset({("decoder.0.self", 2)})
-    ),
-}
+_HEADS = {("decoder.0.self", 1), ("decoder.1.self", 0), ("decoder.1.self", 3)}
+_OF_BOTH_STACKS = {("encoder.1.self", 2), ("decoder.0.cross", 3), ("encoder.0.self", 1)}
+
+
+def changes_of(name: str) -> dict[str, Intervention]:
+    """What a reader changes in a model, one thing at a time and all at once."""
+    translates = loaded(name).config.shape == "encoder-decoder"
+    return {
+        "nothing": Intervention(),
+        "no mask": Intervention(mask="none"),
+        "no scaling": Intervention(scale=1.0),
+        "no positions": Intervention(positions=False),
+        "heads": Intervention(
+            ablated=frozenset(_HEADS | (_OF_BOTH_STACKS if translates else set()))
+        ),
+        "all": Intervention(
+            scale=1.0, mask="none", positions=False, ablated=frozenset({("decoder.0.self", 2)})
+        ),
+    }
 
 
 @dataclass(frozen=True)
 class Job:
     """What is asked of a model: the arrays of runs, ids, and what a page draws from."""
 
-    runs: Sequence[tuple[str, str]] = ()  # text, and a key of CHANGES
+    runs: Sequence[tuple[str, str]] = ()  # text, and a key of `changes_of`
     encoded: Sequence[str] = ()  # by the tokenizer, of any length
     ids: Sequence[str] = ()  # by the model
     recordings: Sequence[tuple[str, str]] = ()
 
-    def written(self) -> dict[str, object]:
+    def written(self, name: str) -> dict[str, object]:
         def run(text: str, change: str) -> dict[str, object]:
-            return {"text": text, "changes": changes(CHANGES[change])}
+            return {"text": text, "changes": changes(changes_of(name)[change])}
 
         return {
             "runs": [run(*one) for one in self.runs],
@@ -86,7 +93,7 @@ def in_node(name: str, job: Job) -> dict[str, Any]:
     folder, file = _folder(), _parts(name)
     arrays, asked = folder / "arrays.bin", folder / "job.json"
     places = {"parts": str(file), "vocabulary": str(folder / "vocabulary.bin")}
-    asked.write_text(json.dumps(job.written() | places | {"arrays": str(arrays)}))
+    asked.write_text(json.dumps(job.written(name) | places | {"arrays": str(arrays)}))
     node = ["node", str(folder / "node.mjs"), str(asked)]
     got = subprocess.run(node, capture_output=True, text=True, check=False, timeout=400)
     assert got.returncode == 0, got.stderr[-2000:]
@@ -105,4 +112,4 @@ def in_node(name: str, job: Job) -> dict[str, Any]:
 @cache
 def traced(name: str, text: str, change: str = "nothing") -> Trace:
     """PyTorch's run of a text."""
-    return loaded(name).trace(text, intervention=CHANGES[change])
+    return loaded(name).trace(text, intervention=changes_of(name)[change])

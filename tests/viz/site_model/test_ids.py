@@ -5,6 +5,7 @@ from unicodedata import category
 
 import pytest
 
+from model.run.tokenizers import WordTokenizer
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.words import text_of
 from tests.viz.site_model.in_node import Job, in_node, loaded
@@ -48,7 +49,7 @@ def test_the_ids_of_any_text_are_pythons(name: str) -> None:
             refused += 1
             expected = {"refusal": str(refusal)}
         assert got == expected, repr(text)
-    assert refused < len(asked) / 2 or name == "induction"
+    assert refused < len(asked) / 2 or isinstance(tokenizer, WordTokenizer)
 
 
 def refusal_of(name: str, text: str) -> str:
@@ -57,7 +58,7 @@ def refusal_of(name: str, text: str) -> str:
     return str(refusal.value)
 
 
-@pytest.mark.parametrize("name", ["stories", "induction"])
+@pytest.mark.parametrize("name", ["stories", "induction", "translate-en-fr"])
 def test_a_text_that_is_blank_or_too_long_is_refused_with_the_same_sentence(name: str) -> None:
     most = loaded(name).config.n_ctx
     blank, longest, longer = " \n\x1c", " ".join("a" * most), " ".join("a" * (most + 1))
@@ -66,4 +67,4 @@ def test_a_text_that_is_blank_or_too_long_is_refused_with_the_same_sentence(name
     assert got[0] == {"refusal": refusal_of(name, blank)}
     assert len(got[1]) == most
     assert got[2] == {"refusal": refusal_of(name, longer)}
-    assert name == "induction" or f"more than {most} tokens" in got[3]["refusal"]
+    assert name != "stories" or f"more than {most} tokens" in got[3]["refusal"]

@@ -12,7 +12,7 @@ from model.analysis.stream.around_heads import AroundHeads
 from model.code.origin import origin
 from model.trace.trace import Trace
 from tests.hostile.attacks import SHORT
-from tests.viz.site_model.in_node import CHANGES, Job, in_node, loaded, traced
+from tests.viz.site_model.in_node import Job, changes_of, in_node, loaded, traced
 from viz.explorer.message import payload
 from viz.notebook.run import Run
 from viz.site.model.parts import MODELS, parts
@@ -27,9 +27,15 @@ TEXTS = {
         f" 猫 it's {SHORT[0]}\n{SHORT[3]} e\u0301",
         "the cat saw a dog and the dog saw Tom . " * 3,  # whose map has blocks of several cells
     ),
+    "translate-en-fr": (
+        *("a", "the cat", "the cat sleeps", "My sisters do not see the old white horse."),
+        "the cat sees a dog and the dog sees the small mouse " * 2 + "and a cat and two dogs",
+        " ".join("a" * 32),  # the decoder writes as much as it can
+    ),
 }
 PRINTED = re.compile(r"<?\d+\.\d+")
-LAYERS = 0, 1  # of which messages are compared
+LAYERS = {"translate-en-fr": range(6)}  # of which messages are compared
+_FIRST = 0, 1  # of the others
 _OWN = {"digest", "part"}  # names by which a browser knows arrays again
 _BESIDE = {"heroes", "claims", "device"}  # what a site adds to a message
 
@@ -38,11 +44,10 @@ def expected(traces: list[Trace], place: str) -> dict[str, Any]:
     """The message that Python sends. traces: the run, and the unchanged one where something is changed."""
     model = loaded(traces[0].model)
     attention, *before = [trace.find(place) for trace in traces]
-    tokens = [token.text for token in traces[0].tokens]
     message: Any = payload(
         attention,
-        queries=tokens,
-        keys=tokens,
+        queries=[token.text for token in traces[0].queries_of(attention)],
+        keys=[token.text for token in traces[0].keys_of(attention)],
         head=0,
         check=traces[0].check(),
         baseline=before[0] if before else None,
@@ -88,12 +93,13 @@ def hold(got: Any, right: Any, share: float, path: str) -> None:
 def test_a_run_of_the_browsers_is_as_python_records_it(name: str) -> None:
     """The messages of its layers as the app sends them; beside them the next token, the loss and all heads,
     with the numbers as they are printed."""
-    asked = [(text, change) for text in TEXTS[name] for change in CHANGES]
+    changes = changes_of(name)
+    asked = [(text, change) for text in TEXTS[name] for change in changes]
     for case, got in zip(asked, in_node(name, Job(recordings=asked))["recordings"], strict=True):
         text, change = case
-        traces = [traced(name, *case), *([traced(name, text)] if CHANGES[change].changes else [])]
+        traces = [traced(name, *case), *([traced(name, text)] if changes[change].changes else [])]
         share = max(rounding(trace, np.ones(1)) for trace in traces)
-        for layer in LAYERS:
+        for layer in LAYERS.get(name, _FIRST):
             message = {key: x for key, x in got["layers"][layer].items() if key not in _BESIDE}
             hold(message, expected(traces, traces[0].attention[layer].name), share, f"{case} ")
         view = View(text, name, traces[0].attention[0].name)
@@ -119,4 +125,4 @@ def test_each_run_has_arrays_of_its_own_name() -> None:
 
 def test_only_what_the_browser_computes_is_offered() -> None:
     with pytest.raises(ValueError, match="does not run in a browser"):
-        parts(loaded("translate-en-fr"))
+        parts(loaded("paper-base"))

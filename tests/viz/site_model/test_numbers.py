@@ -8,9 +8,10 @@ import pytest
 from model.analysis.run_comparison import rounding
 from model.trace.arrays import Array
 from model.trace.trace import Trace
+from model.training.grammar import sentence
 from tests.hostile.attacks import SHORT
 from tests.hostile.words import ORDINARY
-from tests.viz.site_model.in_node import CHANGES, Job, in_node, traced
+from tests.viz.site_model.in_node import Job, changes_of, in_node, traced
 from viz.site.model.parts import MODELS, probe_of
 
 _GIVEN = ("Tom Hill saw a red ball. Anna gave the ball to Tom", "a", *SHORT[:4])
@@ -22,6 +23,9 @@ def sentences(name: str) -> list[str]:
     if name == "induction":
         letters = [" ".join(dice.choices("abcdefgh1234", k=n)) for n in range(2, 40, 2)]
         return ["x", *letters]
+    if name == "translate-en-fr":
+        drawn = np.random.default_rng(4)
+        return [" ".join(sentence(drawn).english) for _ in range(20)]
     written = [" ".join(dice.choices(ORDINARY, k=dice.randint(2, 24))) for _ in _GIVEN * 4]
     return [*_GIVEN, *written][:20]
 
@@ -30,8 +34,10 @@ def expected(trace: Trace) -> dict[str, tuple[Array, Array]]:
     """The arrays of a run by their paths in js/pass.js, each with those it is computed from: their largest
     number says how far rounding may move it."""
     found = {"logits": trace.logits}
-    found |= {f"summands/{name}": part for name, part in trace.summands["decoder"].items()}
-    found |= {f"streams/{n}": state for n, state in enumerate(trace.residual["decoder"])}
+    for stack, parts in trace.summands.items():
+        found |= {f"summands/{stack}/{name}": part for name, part in parts.items()}
+    for stack, states in trace.residual.items():
+        found |= {f"streams/{stack}/{n}": state for n, state in enumerate(states)}
     for n, attention in enumerate(trace.attention):
         for part in ("query", "key", "value", "output"):
             found[f"layers/{n}/{part}"] = getattr(attention, part)
@@ -45,8 +51,8 @@ def expected(trace: Trace) -> dict[str, tuple[Array, Array]]:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_recorded_array_is_pytorchs_with_and_without_each_switch(name: str) -> None:
-    asked = [(text, change) for text in sentences(name) for change in CHANGES]
-    assert len(asked) == 20 * len(CHANGES)
+    asked = [(text, change) for text in sentences(name) for change in changes_of(name)]
+    assert len(asked) == 20 * 6
     largest: dict[str, float] = {}  # difference, of logits by change
     last: set[bytes] = set()  # logits of the last sentence
     for (text, change), got in zip(asked, in_node(name, Job(runs=asked))["runs"], strict=True):
@@ -60,7 +66,7 @@ def test_every_recorded_array_is_pytorchs_with_and_without_each_switch(name: str
             last.add(got["logits"].tobytes())
     print(name, {change: f"{gap:.1e}" for change, gap in largest.items()})
     assert min(largest.values()) > 0, "not one logit differs: is this PyTorch's own?"
-    assert len(last) == len(CHANGES), "a switch changes nothing"
+    assert len(last) == 6, "a switch changes nothing"
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -8,13 +8,13 @@ export function together(switches) {
 }
 
 /** The switches of a model's heads among some names; the name of each is that of its button among all heads. */
-export function headSwitches({ layers, heads }, names) {
-  return layers.flatMap(({ name: place, label }) =>
+export function headSwitches({ layers }, names) {
+  return layers.flatMap(({ name: place, full, heads }) =>
     Array.from({ length: heads }, (_, head) => head)
       .filter((head) => names.includes(`${place}-${head}`))
       .map((head) => {
         const intervention = { ablated: [[place, head]] };
-        return { name: `${place}-${head}`, label: `Head ${label}H${head}`, on: true, intervention };
+        return { name: `${place}-${head}`, label: `Head ${full}H${head}`, on: true, intervention };
       }),
   );
 }

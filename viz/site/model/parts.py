@@ -18,13 +18,13 @@ from viz.state.intervention_words import parts as said_of
 if TYPE_CHECKING:
     from model.run.model import Model
 
-MODELS = ("house-gpt", "stories", "induction")  # decoders, which js/pass.js computes
+MODELS = ("house-gpt", "stories", "induction", "translate-en-fr")  # which js/pass.js computes
 CHANGES = {  # which js/pass.js makes beside heads left out, in the order in which they are named
     "scale": Intervention(scale=1.0),
     "mask": Intervention(mask="none"),
     "positions": Intervention(positions=False),
 }
-_PROBES = {"induction": "a b c d a b c"}
+_PROBES = {"induction": "a b c d a b c", "translate-en-fr": "the cat sees a black dog"}
 _PROBE = "the cat saw a dog"  # what all others read
 
 

@@ -1,28 +1,37 @@
 """The words of the messages of a model, for a browser that has numbers of its own.
 
 A message (`viz.explorer.payload`) is numbers and words. The words depend on the layer, on what is changed and
-on the number of tokens, and on nothing else of a text. They are sent once: those of the first layer, and for
-each other case what differs in it. Numbers of tokens stand as @tokens@, lists of ablated heads as @heads@.
+on the numbers of its queries and keys, and on nothing else of a text. They are sent once: those of the first
+layer, and for each other case what differs in it. The numbers stand as @queries@ and @keys@, or @queries@
+alone where both are of one text, and lists of ablated heads as @heads@.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from model.analysis.stream.around_heads import AroundHeads
 from model.code.origin import origin
+from model.nn.config import Stack
 from model.nn.intervention import Intervention, MaskChoice
+from model.trace.trace import Trace
 from viz.explorer.message import payload
 from viz.explorer.packing import Json
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
-TOKENS, HEADS = "@tokens@", "@heads@"
-_WORD = "a"  # which every shipped decoder knows as one token
-_LENGTHS = 31, 37  # tokens of the two texts by which the slots are recognized
-_SHORT = 1, 2  # tokens of texts with words of their own: no future, no third term of a sum
+QUERIES, KEYS, HEADS = "@queries@", "@keys@", "@heads@"
+_WORD = "a"  # which every model here knows as one token
+_LENGTHS = (
+    (19, 29),
+    (23, 31),
+)  # tokens of decoder and encoder in two runs by which the slots are recognized
+_UNPLACED = (
+    "unplaced"  # without positions, what differs does so in every case: code that adds them up
+)
+_SHORT = 1, 2  # keys of layers with words of their own: no future, no third term of a sum
 _ABLATED = 0, 1  # heads
 _MASKS: tuple[MaskChoice, ...] = ("model", "none")
 _NUMBERS = {"query", "key", "value", "output", "mask", "digest", "part", "range", "queries", "keys"}
@@ -31,24 +40,31 @@ _OF_TEXT = {"queries", "keys", "check", "checked", "baseline"}  # of a message
 
 
 def words(model: "Model") -> Json:
-    """The words of a decoder's messages: `base`, a message without numbers, and `changes`, by case, a list of
+    """The words of a model's messages: `base`, a message without numbers, and `changes`, by case, a list of
     (path, value) to be set in it. Raises ValueError where the words depend on more than is known here."""
     base: Any = None
     changes: dict[str, object] = {}
-    for place in model.attention_names:
-        for mask, scale, ablates in product(_MASKS, (None, 1.0), (False, True)):
-            ablated = {(place, head) for head in _ABLATED} if ablates else set()
-            intervention = Intervention(mask=mask, scale=scale, ablated=frozenset(ablated))
-            one, other = (_message(model, place, intervention, count) for count in _LENGTHS)
-            slotted = _slotted(one, other)
+    unplaced = [_runs(model, Intervention(positions=False), *counts) for counts in _LENGTHS]
+    for mask, scale, ablates in product(_MASKS, (None, 1.0), (False, True)):
+        ablated = product(model.attention_names, _ABLATED) if ablates else ()
+        intervention = Intervention(mask=mask, scale=scale, ablated=frozenset(ablated))
+        long = [_runs(model, intervention, *counts) for counts in _LENGTHS]
+        short = {count: _runs(model, intervention, count, count) for count in _SHORT}
+        for place in model.attention_names:
+            slotted = _slotted(model, long, place)
             if base is None:
                 base = slotted
             case = _case(place, intervention)
             changes[case] = list(_differences(base, slotted))
-            for count in _SHORT:
-                short = _with_heads(_message(model, place, intervention, count))
-                changes[f"{case} {count}"] = list(_differences(_filled(slotted, count), short))
-    return {"base": base, "changes": {case: some for case, some in changes.items() if some}}
+            for count, runs in short.items():
+                few = _with_heads(_message(model, runs, place))
+                filled = _filled(slotted, _sizes(runs, place))
+                changes[f"{case} {count}"] = list(_differences(filled, few))
+            if not intervention.changes:
+                changes[f"{place} {_UNPLACED}"] = list(
+                    _differences(slotted, _slotted(model, unplaced, place))
+                )
+    return {"base": base, "changes": {case: some for case, some in sorted(changes.items()) if some}}
 
 
 def _case(place: str, intervention: Intervention) -> str:
@@ -61,27 +77,42 @@ def _case(place: str, intervention: Intervention) -> str:
     return " ".join([place, *(way for way, holds in ways.items() if holds)])
 
 
-def _message(model: "Model", place: str, intervention: Intervention, count: int) -> Any:
-    """The words of a message about a text of so many tokens."""
-    text = " ".join([_WORD] * count)
-    traces = [model.trace(text, intervention=intervention)]
-    if intervention.changes:
-        traces.append(model.trace(text))
-    attention, *before = [trace.find(place) for trace in traces]
-    tokens = [token.text for token in traces[0].tokens]
-    if len(tokens) != count:
+def _runs(
+    model: "Model", intervention: Intervention, decoder: int, encoder: int
+) -> Sequence[Trace]:
+    """A run in which each stack reads so many tokens, and the unchanged one where that is changed."""
+    stacks: dict[Stack, int] = {"encoder": encoder, "decoder": decoder}
+    counts = [stacks[stack] for stack in model.stacks()]
+    text, target = " ".join([_WORD] * counts[0]), None
+    if len(counts) > 1:
+        target = " ".join([_WORD] * (decoder - 1))  # after its start
+    runs = [model.trace(text, target, intervention)]
+    if [len(runs[0].tokens_of(stack)) for stack in model.stacks()] != counts:
         raise ValueError(f"{model.name} does not read {_WORD!r} as one token.")
+    return [*runs, model.trace(text, target)] if intervention.changes else runs
+
+
+def _sizes(runs: Sequence[Trace], place: str) -> dict[str, int]:
+    """The numbers of tokens that the slots of a sub-layer stand for."""
+    attention = runs[0].find(place)
+    _, queries, keys = attention.sizes
+    return {QUERIES: queries} | ({KEYS: keys} if attention.kind == "cross" else {})
+
+
+def _message(model: "Model", runs: Sequence[Trace], place: str) -> Any:
+    """The words of the message about a sub-layer."""
+    attention, *before = [run.find(place) for run in runs]
     message = payload(
         attention,
-        queries=tokens,
-        keys=tokens,
+        queries=[token.text for token in runs[0].queries_of(attention)],
+        keys=[token.text for token in runs[0].keys_of(attention)],
         head=0,
         check=None,
         baseline=before[0] if before else None,
         stage="output",
         layers=model.attention_names,
-        origin=origin(model, traces[0], attention),
-        around=[AroundHeads(model, trace, trace.find(place)) for trace in traces],
+        origin=origin(model, runs[0], attention),
+        around=[AroundHeads(model, run, run.find(place)) for run in runs],
     )
     said = json.loads(json.dumps(message, default=lambda array: None))
     layer = {name: fact for name, fact in said["layer"].items() if name not in _NUMBERS}
@@ -89,23 +120,30 @@ def _message(model: "Model", place: str, intervention: Intervention, count: int)
     return {name: part for name, part in said.items() if name not in _OF_TEXT} | {"layer": layer}
 
 
-def _slotted(one: Any, other: Any) -> Any:
-    """What two messages say alike, with slots for what the number of their tokens is in each."""
+def _slotted(model: "Model", runs: Sequence[Sequence[Trace]], place: str) -> Any:
+    """The words of the messages about a sub-layer in two runs, with slots for what differs."""
+    one, other = (_message(model, each, place) for each in runs)
+    return _alike(one, other, [_sizes(each, place) for each in runs])
+
+
+def _alike(one: Any, other: Any, sizes: Sequence[Mapping[str, int]]) -> Any:
+    """What two messages say alike, with slots for what the numbers of their tokens are in each."""
     match one, other:
         case dict(), dict() if [*one] == [*other]:
-            return {name: _slotted(part, other[name]) for name, part in one.items()}
+            return {name: _alike(part, other[name], sizes) for name, part in one.items()}
         case list(), list() if len(one) == len(other):
-            return [_slotted(*pair) for pair in zip(one, other, strict=True)]
+            return [_alike(*pair, sizes) for pair in zip(one, other, strict=True)]
         case str(), str():
-            here, there = (
-                text if one == other else text.replace(str(count), TOKENS)
-                for text, count in zip((one, other), _LENGTHS, strict=True)
-            )
-            if here == there:
-                return _with_heads(here)
+            if one != other:
+                one, other = (
+                    _replaced(text, {str(count): slot for slot, count in each.items()})
+                    for text, each in zip((one, other), sizes, strict=True)
+                )
+            if one == other:
+                return _with_heads(one)
         case _ if one == other:
             return one
-    raise ValueError(f"More than the number of tokens tells {one!r} from {other!r}.")
+    raise ValueError(f"More than the numbers of tokens tells {one!r} from {other!r}.")
 
 
 def _with_heads(said: Any) -> Any:
@@ -113,8 +151,15 @@ def _with_heads(said: Any) -> Any:
     return _mapped(said, lambda text: text.replace(f"output[{[*_ABLATED]}]", f"output[{HEADS}]"))
 
 
-def _filled(said: Any, count: int) -> Any:
-    return _mapped(said, lambda text: text.replace(TOKENS, str(count)))
+def _filled(said: Any, sizes: Mapping[str, int]) -> Any:
+    slots = {slot: str(count) for slot, count in sizes.items()}
+    return _mapped(said, lambda text: _replaced(text, slots))
+
+
+def _replaced(text: str, words: Mapping[str, str]) -> str:
+    for word, other in words.items():
+        text = text.replace(word, other)
+    return text
 
 
 def _mapped(said: Any, change: Callable[[str], str]) -> Any:

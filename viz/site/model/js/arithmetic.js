@@ -68,9 +68,24 @@ export const ACTIVATIONS = {
   gelu_tanh: (x) => x / (1 + Math.exp(-Math.sqrt(8 / Math.PI) * (x + 0.044715 * x * x * x))),
 };
 
+/** (length, width): sines in the even columns, cosines in the odd ones, of position / 10000^(2i/width) (Vaswani et al.
+ *  2017, 3.5). */
+export function sinusoids(length, width) {
+  return Float32Array.from({ length: length * width }, (_, cell) => {
+    const [position, column] = [Math.floor(cell / width), cell % width];
+    const angle = position / 10000 ** ((column - (column % 2)) / width);
+    return column % 2 ? Math.cos(angle) : Math.sin(angle);
+  });
+}
+
 /** a + b, number by number. */
 export function sum(a, b) {
   return a.map((number, n) => number + b[n]);
+}
+
+/** Where the largest number stands; the first of equal ones. */
+export function largestAt(numbers) {
+  return numbers.reduce((best, number, at) => (number > numbers[best] ? at : best), 0);
 }
 
 /** The natural logarithm of each class's probability, of a row of logits. */

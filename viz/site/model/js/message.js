@@ -8,25 +8,32 @@ const [HIDDEN, ONE, CELLS] = [255, 250, 24]; // of the map of a head, as viz/exp
 
 /** The message of one layer of a run. baseline: the unchanged run, where this is a changed one, else null. */
 export function messageOf(model, run, baseline, number) {
-  const labels = labelsOf(model.labels, run.ids);
+  const { kind, place } = run.layers[number];
+  const [own] = place.split(".");
+  const [queries, keys] = [own, kind === "cross" ? "encoder" : own].map((stack) => labelsOf(model.labels, run.tokens[stack]));
   return {
     ...wordsOf(model.words, run, number),
     ...{ layer: drawn(model, run, number).layer, baseline: baseline && drawn(model, baseline, number).layer },
-    ...{ queries: labels, keys: labels },
+    ...{ queries, keys },
     ...{ check: checkOf(model, run), checked: true },
   };
 }
 
 /** All heads of a run, each with a small map of its weights, as the picker takes them. */
 export function headsOf(model, run) {
-  const { theme, families: [family] } = model.heads;
-  const layers = run.layers.map((_, number) => drawn(model, run, number));
-  const side = sideOf(run.ids.length);
-  const maps = new Uint8Array(layers.length * family.heads * side * side);
-  layers.flatMap((layer) => layer.maps).forEach((map, n) => maps.set(map, n * side * side));
-  const names = family.layers.map(({ name }) => name);
-  const zeroed = run.layers.flatMap(({ ablated }, number) => ablated.map((head) => [names[number], head]));
-  return { run: run.name, docked: true, theme, families: [{ ...family, zeroed, maps, rows: side, columns: side }] };
+  const { theme, families } = model.heads;
+  const numbers = new Map(run.layers.map(({ place }, number) => [place, number]));
+  const whole = families.map((family) => familyOf(model, run, family, family.layers.map(({ name }) => numbers.get(name))));
+  return { run: run.name, docked: true, theme, families: whole };
+}
+
+/** A family of heads with their maps. numbers: of its layers. */
+function familyOf(model, run, family, numbers) {
+  const maps = numbers.flatMap((number) => drawn(model, run, number).maps);
+  const { queries, keys } = run.layers[numbers[0]];
+  const zeroed = numbers.flatMap((number) => run.layers[number].ablated.map((head) => [run.layers[number].place, head]));
+  const joined = Uint8Array.from(maps.flatMap((map) => [...map]));
+  return { ...family, zeroed, maps: joined, rows: sideOf(queries), columns: sideOf(keys) };
 }
 
 /** The largest |recomputed − recorded| of a run over attention outputs and norms: weights · V of each head from its
@@ -43,13 +50,12 @@ function drawn(model, run, number) {
 
 function drawLayer(model, run, number) {
   const facts = factsOf(model.words, run, number);
-  const { query, key, value, output, ablated } = run.layers[number];
-  const [tokens, digest] = [run.ids.length, `${run.name} ${facts.name}`];
+  const { place, query, key, value, output, ablated, queries, keys, band } = run.layers[number];
+  const digest = `${run.name} ${place}`;
   const layer = {
     ...facts,
     ...{ digest, part: `${digest} complete`, complete: true, valueSums: null, outputSums: null },
-    ...{ queries: tokens, keys: tokens, ablated, mask: null },
-    ...{ band: run.changes.mask === "none" ? null : [tokens - 1, 0] },
+    ...{ queries, keys, ablated, band, mask: null },
     ...{ query, key, value, output },
   };
   const around = Object.entries(aroundOf(model, run, number)).map(([name, numbers]) => [
@@ -61,21 +67,20 @@ function drawLayer(model, run, number) {
   return {
     layer: { ...layer, around: Object.fromEntries(around), range: rangeOf(layer, heads) },
     gap: Math.max(...heads.map(({ gap }) => gap.largest)),
-    maps: heads.map((head) => mapOf(head, tokens)),
+    maps: heads.map((head) => mapOf(head, queries, keys)),
   };
 }
 
 /** The arrays of what stands around the heads of a layer (viz/explorer/around.py). */
-function aroundOf({ tensors }, { summands, layers }, number) {
-  const { norm, joined, written } = layers[number];
-  const tensor = (name) => tensors[`decoder.blocks.${number}.${name}`].slice();
+function aroundOf({ tensors }, { layers }, number) {
+  const { name, enters, norm, joined, written } = layers[number];
+  const tensor = (part) => tensors[part].slice();
+  const [weight, bias] = [tensor(`${name}.output.weight`), tensor(`${name}.output.bias`)];
+  const merged = { joined, weight, bias, written };
+  if (norm === null) return { positions: enters, merged };
   const { input, mean, inverse } = norm;
-  const [weight, bias] = [tensor("self_attention.output.weight"), tensor("self_attention.output.bias")];
-  return {
-    positions: number === 0 ? summands : { tokens: input },
-    norm: { input, mean, inverse, gamma: tensor("self_norm.gamma"), beta: tensor("self_norm.beta") },
-    merged: { joined, weight, bias, written },
-  };
+  const [gamma, beta] = [tensor(`${norm.name}.gamma`), tensor(`${norm.name}.beta`)];
+  return { positions: enters, norm: { input, mean, inverse, gamma, beta }, merged };
 }
 
 /** The largest magnitude of each quantity over all heads of a layer. */
@@ -96,18 +101,19 @@ function gapOfNorm({ tensors }, { name, input, mean, inverse, output }) {
   return extent(gaps);
 }
 
-/** Rows of the map of a head over so many tokens; each stands for equally many. */
+/** Rows or columns of the map of a head over so many tokens; each stands for equally many. */
 function sideOf(tokens) {
   return Math.ceil(tokens / Math.ceil(tokens / CELLS));
 }
 
 /** A head's weights as bytes: of each block of cells the largest, or that all are masked. */
-function mapOf({ weights, hidden }, tokens) {
-  const [side, block] = [sideOf(tokens), Math.ceil(tokens / CELLS)];
-  const map = new Uint8Array(side * side).fill(HIDDEN);
+function mapOf({ weights, hidden }, queries, keys) {
+  const [rows, columns] = [sideOf(queries), sideOf(keys)];
+  const [high, wide] = [Math.ceil(queries / CELLS), Math.ceil(keys / CELLS)];
+  const map = new Uint8Array(rows * columns).fill(HIDDEN);
   weights.forEach((weight, cell) => {
     if (hidden?.[cell]) return;
-    const at = Math.floor(Math.floor(cell / tokens) / block) * side + Math.floor((cell % tokens) / block);
+    const at = Math.floor(Math.floor(cell / keys) / high) * columns + Math.floor((cell % keys) / wide);
     map[at] = Math.max(map[at] === HIDDEN ? 0 : map[at], Math.round(weight * ONE));
   });
   return map;

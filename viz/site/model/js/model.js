@@ -8,9 +8,10 @@
 import { magnitude } from "../../../explorer/js/numbers.js";
 import { headsOf, messageOf } from "./message.js";
 import { outcomesOf } from "./outcome.js";
-import { checkChanges, checkConfig, pass, UNCHANGED } from "./pass.js";
+import { checkChanges, checkConfig, pass, translated, UNCHANGED } from "./pass.js";
 import { ranksOf, Refusal, tokenizerOf } from "./tokenizers.js";
 import { weightsOf } from "./weights.js";
+import { labelsOf } from "./words.js";
 
 const KEPT = 6; // runs
 const NOTHING = /^[\p{White_Space}\x1c-\x1f]*$/u;
@@ -49,21 +50,24 @@ export function openModel(parts, vocabulary = null) {
     return new Refusal(`The text is ${count} tokens long; ${parts.name} reads at most ${config.n_ctx}. Shorten it.`);
   }
 
+  /** What each stack reads. A changed run has the translation of the unchanged one, so that the two can be laid side by
+   *  side. */
+  function tokensOf(text, changes) {
+    const ids = idsOf(text);
+    if (config.shape === "decoder") return { decoder: ids };
+    if (isChanged(changes)) return runOf(text, UNCHANGED).tokens;
+    return { encoder: ids, decoder: translated(model, ids, model.tokenizer.ends) };
+  }
+
   /** The pass over a text, from the last few that are kept. */
   function runOf(text, changes) {
     const key = JSON.stringify([text, changes]);
-    const run = runs.get(key) ?? { ...pass(model, idsOf(text), changes), name: `${name} ${(models += 1)}` };
+    const run = runs.get(key) ?? { ...pass(model, tokensOf(text, changes), changes), name: `${name} ${(models += 1)}` };
     runs.delete(key);
     runs.set(key, run);
     if (runs.size > KEPT) runs.delete(runs.keys().next().value);
     return run;
   }
-
-  function withOwn(changes) {
-    checkChanges({ ...UNCHANGED, ...changes });
-    return { ...UNCHANGED, ...changes };
-  }
-  const isChanged = (changes) => JSON.stringify(withOwn(changes)) !== JSON.stringify(UNCHANGED);
 
   const baselineOf = (text, changes) => (isChanged(changes) ? runOf(text, UNCHANGED) : null);
 
@@ -83,17 +87,31 @@ export function openModel(parts, vocabulary = null) {
      *  Raises a Refusal. */
     recordingOf(text, changes = {}) {
       const [run, baseline] = [runOf(text, withOwn(changes)), baselineOf(text, changes)];
-      const { heroes, outcome } = outcomesOf(model, run, baseline);
+      const { heroesOf, outcome } = outcomesOf(model, run, baseline);
       where ??= `this device, in the browser; there the logits of “${parts.probe.text}” are within ${magnitude(gapToPyTorch())} of PyTorch's`;
-      const layers = run.layers.map((_, number) => {
+      const layers = run.layers.map((layer, number) => {
         const message = messageOf(model, run, baseline, number);
         const [first, ...others] = message.stages;
-        return { ...message, stages: [{ ...first, step: "" }, ...others], heroes, claims: [], device: where };
+        return { ...message, stages: [{ ...first, step: "" }, ...others], heroes: heroesOf(layer), claims: [], device: where };
       });
-      const { full } = layers[0].queries;
-      const tokens = run.ids.map((id, n) => [full[n], id]);
-      return { run: run.name, layers, heads: headsOf(model, run), tokens, targets: [], outcome, where };
+      const [tokens, targets = []] = Object.values(run.tokens).map((ids) => labelled(labels, ids));
+      return { run: run.name, layers, heads: headsOf(model, run), tokens, targets, outcome, where };
     },
     gapToPyTorch,
   };
+}
+
+function withOwn(changes) {
+  checkChanges({ ...UNCHANGED, ...changes });
+  return { ...UNCHANGED, ...changes };
+}
+
+function isChanged(changes) {
+  return JSON.stringify(withOwn(changes)) !== JSON.stringify(UNCHANGED);
+}
+
+/** Tokens with their ids. */
+function labelled(labels, ids) {
+  const { full } = labelsOf(labels, ids);
+  return ids.map((id, n) => [full[n], id]);
 }

@@ -10,7 +10,7 @@ const MOST = 4; // decimals of a loss
 const SINGLE = 2 ** -23; // by which a number of 32 bits is rounded at most
 const READ = 64; // rows of logits whose largest number counts
 
-/** For each detail the hero beside the layers, and the outcome. */
+/** For each detail the outcome, and `heroesOf`, which gives the heroes beside a layer. */
 export function outcomesOf(model, run, baseline) {
   const change = changeInWords(model, run.changes);
   const [after, before] = [run, baseline].map((one) => one && factsOf(model, one));
@@ -28,7 +28,8 @@ export function outcomesOf(model, run, baseline) {
     };
   };
   const heroes = mapped(DECIMALS, (decimals, detail) => ({ ...ofDetail(decimals), detail }));
-  return { heroes, outcome: mapped(heroes, (hero) => nextOf(model, run, before, after, hero)) };
+  const heroesOf = ({ kind }) => (kind === "causal" ? heroes : mapped(heroes, (hero) => ({ ...hero, sure: null })));
+  return { heroesOf, outcome: mapped(heroes, (hero) => nextOf(model, run, before, after, hero)) };
 }
 
 /** How probable each token was (null for the first), the mean of their −ln p in nats (null of one token), the
@@ -37,22 +38,21 @@ function factsOf({ config }, run) {
   return (run.facts ??= makeFacts(config, run));
 }
 
-function makeFacts({ d_vocab: size }, run) {
-  const { ids, logits } = run;
+function makeFacts({ d_vocab: size, d_model: width, heads }, run) {
+  const { tokens: { decoder: ids }, logits } = run;
   const rowOf = (n) => logProbabilities(logits.subarray(n * size, (n + 1) * size));
   const logs = ids.slice(1).map((id, n) => rowOf(n)[id]);
   return {
     sure: [null, ...logs.map(Math.exp)],
     loss: logs.length ? -logs.reduce((sum, log) => sum + log, 0) / logs.length : null,
     next: rowOf(ids.length - 1).map(Math.exp),
-    error: roundingOf(run, logits.subarray(-READ * size)),
+    error: roundingOf(run, width / heads, logits.subarray(-READ * size)),
   };
 }
 
 /** How far rounding may move a log probability of a run (`rounding` in model/analysis/run_comparison.py). */
-function roundingOf({ ids, layers, changes }, logits) {
+function roundingOf({ layers, changes }, width, logits) {
   const scores = layers.map(({ query, key, heads }) => {
-    const width = query.length / ids.length / heads;
     const [queries, keys] = [query, key].map((array) => longestOf(array, heads, width));
     const scale = changes.scale ?? 1 / Math.sqrt(width);
     return Math.max(1, ...queries.map((length, head) => length * keys[head] * scale));
@@ -75,7 +75,7 @@ function longestOf(array, heads, width) {
 }
 
 /** The likeliest next tokens of either run. */
-function nextOf({ labels }, { ids }, before, after, { decimals, loss }) {
+function nextOf({ labels }, { tokens: { decoder: ids } }, before, after, { decimals, loss }) {
   const [old, now] = [(before ?? after).next, after.next];
   const likely = now.map((share, id) => Math.max(share, old[id]));
   const best = Array.from(likely.keys()).sort((a, b) => likely[b] - likely[a] || a - b);

@@ -27,7 +27,7 @@ export function ranksOf(written) {
 }
 
 /** What gives the ids of a text: `encode`, which raises a Refusal, and `longest`, the bytes that one id stands for at
- *  most. description: of the tokenizer.json of a shipped model. ranks: GPT-2's, where it needs them. */
+ *  most; of a translator also `ends`, the ids between which a translation stands. description: of the tokenizer.json of a shipped model. ranks: GPT-2's, where it needs them. */
 export function tokenizerOf(description, ranks) {
   return description.kind === "words" ? wordTokenizer(description) : subset(description, ranks);
 }
@@ -72,7 +72,7 @@ function merged(piece, ranks) {
   }
 }
 
-function wordTokenizer({ words }) {
+function wordTokenizer({ words, start, end }) {
   const ids = new Map(words.map((word, id) => [word, id]));
   const encode = (text) => {
     const split = text.toWellFormed().toLowerCase().replaceAll("’", "'").match(WORD) ?? [];
@@ -80,5 +80,6 @@ function wordTokenizer({ words }) {
     if (unknown.length) throw new Refusal(`This model does not know ${unknown.map((word) => `“${word}”`).join(", ")}.`);
     return split.map((word) => ids.get(word));
   };
-  return { encode, longest: Infinity }; // a word may stand among any number of spaces
+  const ends = { start: ids.get(start), end: ids.get(end) };
+  return { encode, ends, longest: Infinity }; // a word may stand among any number of spaces
 }

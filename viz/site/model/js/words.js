@@ -7,9 +7,10 @@ const LISTED = 4; // heads of a layer that are named one by one
 
 /** The words about one layer of a run: a message without its numbers. */
 export function wordsOf({ base, changes }, run, layer) {
-  const heads = `[${run.layers[layer].ablated.join(", ")}]`;
-  const words = JSON.stringify(changed(base, partsOf({ base, changes }, run, layer)));
-  return JSON.parse(words.replaceAll("@tokens@", String(run.ids.length)).replaceAll("@heads@", heads));
+  const { queries, keys, ablated } = run.layers[layer];
+  const words = JSON.stringify(changed(base, partsOf({ changes }, run, layer)));
+  const slots = { queries, keys, heads: `[${ablated.join(", ")}]` };
+  return JSON.parse(words.replace(/@(queries|keys|heads)@/g, (_, name) => slots[name]));
 }
 
 /** What the words say of the layer itself, where no number of tokens stands. */
@@ -19,14 +20,12 @@ export function factsOf(words, run, layer) {
 }
 
 /** What differs from the base in a case, and in one of a text so short. */
-function partsOf({ base, changes }, run, layer) {
-  const name = caseOf(base, run, layer);
-  return [name, `${name} ${run.ids.length}`].flatMap((one) => changes[one] ?? []);
-}
-
-function caseOf({ layers }, { changes, layers: ran }, layer) {
-  const ways = { open: changes.mask === "none", unscaled: changes.scale === 1, ablated: ran[layer].ablated.length > 0 };
-  return [layers[layer].name, ...Object.keys(ways).filter((way) => ways[way])].join(" ");
+function partsOf({ changes: cases }, { changes, layers }, layer) {
+  const { place, keys, ablated } = layers[layer];
+  const ways = { open: changes.mask === "none", unscaled: changes.scale === 1, ablated: ablated.length > 0 };
+  const name = [place, ...Object.keys(ways).filter((way) => ways[way])].join(" ");
+  const named = [name, `${name} ${keys}`, ...(changes.positions ? [] : [`${place} unplaced`])];
+  return named.flatMap((one) => cases[one] ?? []);
 }
 
 function changed(words, parts) {
@@ -63,14 +62,15 @@ function wordNumbers(tokens) {
 }
 
 /** What is changed, in words (viz/state/intervention_words.py). */
-export function changeInWords({ said, heads: { families: [{ layers }] } }, { ablated, ...changes }) {
+export function changeInWords({ said, heads }, { ablated, ...changes }) {
   const named = Object.keys(said).filter((name) => changes[name] !== UNCHANGED[name]).map((name) => said[name]);
+  const layers = heads.families.flatMap((family) => family.layers).sort((a, b) => (a.name < b.name ? -1 : 1));
   const words = [...named, ...layers.flatMap((layer) => headsInWords(layer, ablated))].join(", ");
   return words && sentenceCase(words);
 }
 
-function headsInWords({ name, label }, ablated) {
+function headsInWords({ name, full }, ablated) {
   const heads = ablated.filter(([place]) => place === name).map(([, head]) => head);
-  if (heads.length > LISTED) return [`${heads.length} heads of ${label} off`];
-  return heads.sort((a, b) => a - b).map((head) => `${label}H${head} off`);
+  if (heads.length > LISTED) return [`${heads.length} heads of ${full} off`];
+  return heads.sort((a, b) => a - b).map((head) => `${full}H${head} off`);
 }
