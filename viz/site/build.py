@@ -14,7 +14,7 @@ from viz.explorer.packing import packed
 from viz.site.course import Course
 from viz.site.model.parts import has_gpt2s_tokens, vocabulary
 from viz.site.pages import RecordedSite, filled, json_of, navigation, page_of
-from viz.site.recording import Recording, recording, site_model, slug
+from viz.site.recording import UNCHANGED, Recording, recording, site_model, slug
 
 _PICKER = Path(__file__).parents[1] / "shell" / "head_picker" / "picker.html"
 
@@ -34,8 +34,8 @@ def site_files(course: Course, tell: Tell = silent) -> Iterator[tuple[str, bytes
         yield f"data/{name}.js", take.encode()
     yield "site.css", bundle.bundled("site.css").encode()
     yield "site.js", script().encode()
-    yield "katex.js", bundle.katex().encode()
-    linked = '<script src="katex.js"></script><script src="site.js"></script>'
+    yield "katex.js", katex().encode()
+    linked = '<script src="site.js"></script>'
     facts = f'<script type="application/json" id="site">{json_of(site.facts())}</script>'
     for name, file in site.files.items():
         style = '<link rel="stylesheet" href="site.css">'
@@ -50,7 +50,7 @@ def one_file(course: Course, tell: Tell = silent) -> bytes:
         for name, content in _data(site).items()
     )
     facts = f'<script type="application/json" id="site">{json_of(site.facts())}</script>'
-    scripts = "".join(f"<script>{_inline(text)}</script>" for text in (bundle.katex(), script()))
+    scripts = "".join(f"<script>{_inline(text)}</script>" for text in (katex(), script()))
     style = f"<style>{bundle.bundled('site.css')}</style>"
     pages = "".join(page_of(name, site) for name in course.pages)
     return _page(site, pages, style, data + facts + scripts)
@@ -92,9 +92,13 @@ def script() -> str:
         "barStyle": bundle.bundled("notebook.css"),
         "explorer": bundle.skeleton(),
         "explorerStyle": bundle.style(),
-        "katexStyle": bundle.katex_style(),
     }
     return f"globalThis.attentionSite = {{ parts: {json_of(parts)} }};\n{bundle.alone('site.js')}"
+
+
+def katex() -> str:
+    """KaTeX and its style sheet, which follow when a formula is to be drawn."""
+    return f"{bundle.katex()}\nglobalThis.katexStyle = {json_of(bundle.katex_style())};\n"
 
 
 def _site(course: Course, tell: Tell, *, whole: bool) -> RecordedSite:
@@ -117,9 +121,13 @@ def _recordings(course: Course, tell: Tell) -> Iterator[Recording]:
 
 
 def _data(site: RecordedSite) -> Mapping[str, str]:
-    """The runs of each sentence, the weights that those of a model share, and the models that run in the
-    browser, as texts by their names."""
-    blocks = {f"run-{one.name}": packed({"runs": one.runs}) for one in site.recordings}
+    """The runs of each sentence, each of a switch after the unchanged one; the weights that those of a model
+    share; and the models that run in the browser, as texts by their names."""
+    blocks = {}
+    for one in site.recordings:
+        unchanged = one.runs[UNCHANGED]
+        blocks[one.data()] = packed(unchanged)
+        blocks |= {one.data(x.name): packed(one.runs[x.name], unchanged) for x in one.switches}
     weights = {slug(one.view.model): one.shared for one in site.recordings}
     blocks |= {f"weights-{name}": packed({"weights": shared}) for name, shared in weights.items()}
     blocks |= {f"model-{slug(one.name)}": packed(one.parts) for one in site.models}

@@ -120,9 +120,11 @@ def _facts(one: Recording) -> Json:
         "head": view.head,
         "query": view.query,
         "key": view.key,
-        "data": f"run-{one.name}",
+        "data": one.data(),
         "weights": f"weights-{slug(view.model)}",
-        "switches": [_facts_of_switch(switch) for switch in one.switches],
+        "switches": [
+            _facts_of_switch(switch) | {"data": one.data(switch.name)} for switch in one.switches
+        ],
     }
 
 
