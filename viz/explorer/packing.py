@@ -17,7 +17,7 @@ from itertools import islice
 import numpy as np
 
 Json = dict[str, object]
-_ALIGNED = 4
+FLOAT = 4  # bytes; every array begins at a multiple of it
 _KINDS = {"<f4": "floats", "|u1": "bytes"}  # little-endian float32, and bytes
 
 
@@ -32,7 +32,7 @@ def packed(message: Mapping[str, object], after: Mapping[str, object] | None = N
         if not isinstance(array, np.ndarray):
             raise TypeError(f"A message holds no {type(array).__name__}.")
         content = array.tobytes()
-        content += b"\0" * (-len(content) % _ALIGNED)
+        content += b"\0" * (-len(content) % FLOAT)
         if content not in starts:
             starts[content] = end
             end += len(content)
@@ -40,7 +40,7 @@ def packed(message: Mapping[str, object], after: Mapping[str, object] | None = N
 
     def written(said: object) -> bytes:
         words = json.dumps(said, default=described, allow_nan=False).encode()
-        return words + b" " * (-len(words) % _ALIGNED)
+        return words + b" " * (-len(words) % FLOAT)
 
     written(after)
     known = len(starts)
@@ -50,6 +50,11 @@ def packed(message: Mapping[str, object], after: Mapping[str, object] | None = N
 
 def words(block: bytes) -> dict[str, object]:
     """What a block of bytes says beside its arrays."""
-    (length,) = struct.unpack_from("<I", block)
-    said: dict[str, object] = json.loads(block[4 : 4 + length])
+    said: dict[str, object] = json.loads(block[4 : numbers_start(block)])
     return said
+
+
+def numbers_start(block: bytes) -> int:
+    """The first byte of the arrays of a block."""
+    (length,) = struct.unpack_from("<I", block)
+    return 4 + int(length)

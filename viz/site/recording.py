@@ -214,8 +214,8 @@ def _outcome(run: Run, detail: Detail) -> Json:
 
 
 def _take_shared(run: Json) -> dict[str, np.ndarray]:
-    """Takes the model's own weights out of a run: {layer: W_O}. Its other sentences have the same. Without them
-    the numbers of their stages have not arrived (`complete` of js/runs.js)."""
+    """Takes the model's own weights out of a run: {layer: W_O}. Its other sentences have the same. Without
+    them the numbers of their stages have not arrived (`complete` of js/runs.js)."""
     taken = {}
     layers: Any = run["layers"]
     for message in layers:

@@ -78,8 +78,8 @@ export class Drawing {
   load(assets) {
     if (this.loading) return;
     this.loading = true;
-    this.picture.isAlone = assets.plotly === null;
-    this.take(loadPlotly(assets), this.picture, "plotly");
+    if (assets.plotly === null) Object.assign(this.picture, { isAlone: true, plotly: null });
+    else this.take(loadPlotly(assets), this.picture, "plotly");
   }
 
   /** Draws again with a library, once it is here. */
@@ -205,7 +205,8 @@ export class Drawing {
     this.shownRun.draw(scene.run, scene.before !== null);
     this.card.draw(shown, picture.figure, parts.figure, explorer.headName);
     this.detail.draw(scene.hero.detail, brief(scene.cellValues.at(-1)));
-    document.documentElement.dataset.run = scene.run;
+    const { dataset } = document.documentElement;
+    if (dataset.run !== scene.run) dataset.run = scene.run; // to write it again would be a change of the page's style
   }
 
   /** Draws Plotly's picture if the canvas was first, then stages, panel, sentence, check and table. */

@@ -8,6 +8,7 @@ import { unpacked } from "../../explorer/js/message.js";
 import { openModel } from "../model/js/model.js";
 
 const KEPT = 8; // blocks of data: runs of sentences, and weights of models
+const FLOAT = 4; // bytes
 const taken = new Map(); // by name: what takes a text that a script brings
 
 globalThis.attentionSite.take = (name, text) => taken.get(name)?.(text);
@@ -40,7 +41,19 @@ function bytesOf(text) {
 /** A block of data. `before`: the block that it comes after, where it has arrays of that one. */
 async function blockOf(name, before) {
   const whole = new Blob([bytesOf(await textOf(name))]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return unpacked(new Uint8Array(await new Response(whole).arrayBuffer()), null, await before);
+  return unpacked(inOrder(new Uint8Array(await new Response(whole).arrayBuffer())), null, await before);
+}
+
+/** A block whose arrays were sent by the place of their bytes in a number (viz/site/build.py). */
+function inOrder(sent) {
+  const start = 4 + new DataView(sent.buffer).getUint32(0, true);
+  const block = sent.slice();
+  const count = (block.length - start) / FLOAT;
+  for (let place = 0; place < FLOAT; place++) {
+    const from = start + place * count;
+    for (let n = 0; n < count; n++) block[start + FLOAT * n + place] = sent[from + n];
+  }
+  return block;
 }
 
 export class Runs {
