@@ -20,6 +20,7 @@ def table(results: dict[str, dict[str, Result]]) -> str:
         "",
         "Written by `make accessibility`. The browser tests allow no serious and no critical finding on any",
         "page, in either theme. All rules are tested in one theme, the rules about colour in both.",
+        "The pages of the site (docs/site.md) are held to the same, each with all rules in both themes.",
         "",
         "| page | rules passed | findings in light | findings in dark |",
         "|---|---|---|---|",

@@ -10,11 +10,13 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests import chromium
+from tests.accessibility import look
 from viz.site.build import write_lesson, write_site
 from viz.site.course import Course, read_course
 
 TITLES = {"A repeated name", "Words that change places", "Circuit: a head that sees only itself"}
 READY = "[data-testid=explorer][data-ready=true]"
+FILES = ("index.html", "walk.html", "worked.html", "glossary.html", "lesson.html")
 
 
 def small() -> Course:
@@ -50,7 +52,8 @@ def open_site(browser: Browser, folder: Path) -> Iterator[Callable[..., Page]]:
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("console", lambda said: troubles.append(said.text))
         page.on("request", lambda asked: troubles.extend(foreign(asked.url, folder)))
-        page.goto((folder / address).as_uri())
+        file, *chosen = address.split("#")
+        page.goto("#".join([(folder / file).as_uri(), *chosen]))
         return page
 
     yield new
@@ -177,10 +180,23 @@ def test_a_lesson_in_one_file_opens_what_its_parts_name(open_site: Callable[...,
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_serious_finding(open_site: Callable[..., Page], scheme: str) -> None:
+    for address in (*FILES, "index.html#detail=full&change=mask"):
+        page = open_site(address, color_scheme=scheme)
+        if address.startswith(("index", "walk")):
+            picture(page)
+        for part in page.locator("main details").all()[:1]:
+            part.evaluate("part => { part.open = true }")
+        result = look(page)
+        assert result.passed
+        assert result.grave == [], address
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_every_page_without_a_second_scroll_bar(
     open_site: Callable[..., Page], scheme: str
 ) -> None:
-    for file in ("index.html", "walk.html", "worked.html", "glossary.html", "lesson.html"):
+    for file in FILES:
         page = open_site(file, width=390, height=844, color_scheme=scheme, has_touch=True)
         if file in ("index.html", "walk.html"):
             picture(page)

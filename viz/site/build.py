@@ -8,15 +8,25 @@ import html
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from model.loading.registry import load_model
 from viz.explorer import bundle
-from viz.explorer.packing import packed
+from viz.explorer.packing import FLOAT, numbers_start, packed
 from viz.site.course import Course
 from viz.site.model.parts import has_gpt2s_tokens, vocabulary
-from viz.site.pages import RecordedSite, filled, json_of, navigation, page_of
-from viz.site.recording import Recording, recording, site_model, slug
+from viz.site.pages import SHOWING, RecordedSite, filled, json_of, navigation, page_of
+from viz.site.recording import UNCHANGED, Recording, recording, site_model, slug
 
 _PICKER = Path(__file__).parents[1] / "shell" / "head_picker" / "picker.html"
+
+# The first sentence's run comes beside the script that asks for it, unless the address names another one.
+_FIRST = """<script>
+if (!/[#&](sentence|text)=/.test(location.hash)) {
+  const link = { rel: "preload", as: "script", href: "data/%s.js" };
+  document.head.append(Object.assign(document.createElement("link"), link));
+}
+</script>"""
 
 Tell = Callable[[str], None]
 
@@ -34,12 +44,13 @@ def site_files(course: Course, tell: Tell = silent) -> Iterator[tuple[str, bytes
         yield f"data/{name}.js", take.encode()
     yield "site.css", bundle.bundled("site.css").encode()
     yield "site.js", script().encode()
-    yield "katex.js", bundle.katex().encode()
-    linked = '<script src="katex.js"></script><script src="site.js"></script>'
+    yield "katex.js", katex().encode()
+    linked = '<script src="site.js"></script>'
     facts = f'<script type="application/json" id="site">{json_of(site.facts())}</script>'
+    style = '<link rel="stylesheet" href="site.css">'
     for name, file in site.files.items():
-        style = '<link rel="stylesheet" href="site.css">'
-        yield file, _page(site, page_of(name, site), style, facts + linked)
+        head = style + (_FIRST % site.recordings[0].data() if name in SHOWING else "")
+        yield file, _page(site, page_of(name, site), head, facts + linked)
 
 
 def one_file(course: Course, tell: Tell = silent) -> bytes:
@@ -50,7 +61,7 @@ def one_file(course: Course, tell: Tell = silent) -> bytes:
         for name, content in _data(site).items()
     )
     facts = f'<script type="application/json" id="site">{json_of(site.facts())}</script>'
-    scripts = "".join(f"<script>{_inline(text)}</script>" for text in (bundle.katex(), script()))
+    scripts = "".join(f"<script>{_inline(text)}</script>" for text in (katex(), script()))
     style = f"<style>{bundle.bundled('site.css')}</style>"
     pages = "".join(page_of(name, site) for name in course.pages)
     return _page(site, pages, style, data + facts + scripts)
@@ -92,15 +103,19 @@ def script() -> str:
         "barStyle": bundle.bundled("notebook.css"),
         "explorer": bundle.skeleton(),
         "explorerStyle": bundle.style(),
-        "katexStyle": bundle.katex_style(),
     }
     return f"globalThis.attentionSite = {{ parts: {json_of(parts)} }};\n{bundle.alone('site.js')}"
+
+
+def katex() -> str:
+    """KaTeX and its style sheet, which follow when a formula is to be drawn."""
+    return f"{bundle.katex()}\nglobalThis.katexStyle = {json_of(bundle.katex_style())};\n"
 
 
 def _site(course: Course, tell: Tell, *, whole: bool) -> RecordedSite:
     """Runs the sentences of a course, and takes the models that its pages can run."""
     recordings = tuple(_recordings(course, tell))
-    shown = course.in_browser if {"explore", "walk"} & {*course.pages} else ()
+    shown = course.in_browser if {*SHOWING} & {*course.pages} else ()
     taken = tuple(site_model(load_model(name)) for name in shown)
     return RecordedSite(course, recordings, taken, whole)
 
@@ -117,9 +132,13 @@ def _recordings(course: Course, tell: Tell) -> Iterator[Recording]:
 
 
 def _data(site: RecordedSite) -> Mapping[str, str]:
-    """The runs of each sentence, the weights that those of a model share, and the models that run in the
-    browser, as texts by their names."""
-    blocks = {f"run-{one.name}": packed({"runs": one.runs}) for one in site.recordings}
+    """The runs of each sentence, each of a switch after the unchanged one; the weights that those of a model
+    share; and the models that run in the browser, as texts by their names."""
+    blocks = {}
+    for one in site.recordings:
+        unchanged = one.runs[UNCHANGED]
+        blocks[one.data()] = packed(unchanged)
+        blocks |= {one.data(x.name): packed(one.runs[x.name], unchanged) for x in one.switches}
     weights = {slug(one.view.model): one.shared for one in site.recordings}
     blocks |= {f"weights-{name}": packed({"weights": shared}) for name, shared in weights.items()}
     blocks |= {f"model-{slug(one.name)}": packed(one.parts) for one in site.models}
@@ -129,8 +148,14 @@ def _data(site: RecordedSite) -> Mapping[str, str]:
 
 
 def encoded(block: bytes) -> str:
-    """A block of bytes as a page carries it: compressed, in base64. The same bytes give the same text."""
-    return base64.b64encode(gzip.compress(block, 6, mtime=0)).decode()
+    """A block of bytes as a page carries it: compressed, in base64. The same bytes give the same text.
+
+    After the words stand the first bytes of all numbers, then the second ones, and so on: exponents are
+    alike, so floats take an eighth to a fifth less.
+    """
+    start = numbers_start(block)
+    numbers = np.frombuffer(block, np.uint8, offset=start).reshape(-1, FLOAT)
+    return base64.b64encode(gzip.compress(block[:start] + numbers.T.tobytes(), 6, mtime=0)).decode()
 
 
 def _inline(script_text: str) -> str:

@@ -35,6 +35,7 @@ FILES: Mapping[PageName, str] = {
     "glossary": "glossary.html",
     "lesson": "lesson.html",
 }
+SHOWING: tuple[PageName, ...] = ("explore", "walk")  # the pages that show a sentence
 TITLES: Mapping[PageName, str] = {
     "explore": "Explore",
     "walk": "Walk",
@@ -120,9 +121,11 @@ def _facts(one: Recording) -> Json:
         "head": view.head,
         "query": view.query,
         "key": view.key,
-        "data": f"run-{one.name}",
+        "data": one.data(),
         "weights": f"weights-{slug(view.model)}",
-        "switches": [_facts_of_switch(switch) for switch in one.switches],
+        "switches": [
+            _facts_of_switch(switch) | {"data": one.data(switch.name)} for switch in one.switches
+        ],
     }
 
 
@@ -280,13 +283,16 @@ def _table(step: Step) -> str:
         share = abs(values[at]) / largest
         return f'<td{kind} style="--share:{share:.2f}">{escape(written[at[0]][at[1]])}</td>'
 
+    def header(label: str, scope: str) -> str:
+        return f'<th scope="{scope}">{escape(label)}</th>' if label else "<td></td>"
+
     body = "".join(
-        f'<tr><th scope="row">{escape(label)}</th>'
+        f"<tr>{header(label, 'row')}"
         + "".join(cell((row, column)) for column in range(values.shape[1]))
         + "</tr>"
         for row, label in enumerate(rows)
     )
-    head = "".join(f'<th scope="col">{escape(label)}</th>' for label in columns)
+    head = "".join(header(label, "col") for label in columns)
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(step.title)}">'
         f'<table class="result" style="--hue:{hue}"><tr><td></td>{head}</tr>{body}</table></div>'

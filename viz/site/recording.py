@@ -56,6 +56,10 @@ class Recording:
     runs: dict[str, Json]
     shared: dict[str, np.ndarray]
 
+    def data(self, switch: str = UNCHANGED) -> str:
+        """The name of the block of data that has the run of a switch."""
+        return f"run-{self.name}.{switch}".rstrip(".")
+
 
 @dataclass(frozen=True, eq=False)
 class SiteModel:
@@ -210,13 +214,14 @@ def _outcome(run: Run, detail: Detail) -> Json:
 
 
 def _take_shared(run: Json) -> dict[str, np.ndarray]:
-    """Takes the model's own weights out of a run: {layer: W_O}. Its other sentences have the same."""
+    """Takes the model's own weights out of a run: {layer: W_O}. Its other sentences have the same. Without
+    them the numbers of their stages have not arrived (`complete` of js/runs.js)."""
     taken = {}
     layers: Any = run["layers"]
     for message in layers:
         layer = message["layer"]
         if group := layer["around"].get("merged"):
-            taken[layer["name"]] = group["numbers"]["weight"]
-            numbers = group["numbers"] | {"weight": {"shared": layer["name"]}}
-            layer["around"] = layer["around"] | {"merged": group | {"numbers": numbers}}
+            own = dict(group["numbers"])
+            taken[layer["name"]] = own.pop("weight")
+            layer["around"] = layer["around"] | {"merged": group | {"numbers": None, "own": own}}
     return taken

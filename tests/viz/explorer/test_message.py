@@ -5,6 +5,7 @@ import json
 import math
 import weakref
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -302,3 +303,17 @@ def test_equal_arrays_of_a_message_stand_in_it_once() -> None:
     assert second == said["first"]
     assert said["other"]["start"] == one.nbytes  # type: ignore[call-overload, index]
     assert 2 * one.nbytes < len(block) < 3 * one.nbytes
+
+
+def test_a_block_after_another_has_only_the_arrays_that_are_new() -> None:
+    one, other = np.arange(600, dtype="<f4"), np.arange(7, dtype=np.uint8)
+    before = {"first": one}
+    block = packed({"same": one.copy(), "new": other, "again": one + 1}, before)
+    said = words(block)
+    length = int.from_bytes(block[:4], "little")
+    arrays = packed(before)[-one.nbytes :] + block[4 + length :]
+    assert len(arrays) == 2 * one.nbytes + 8
+    for name, array in {"same": one, "new": other, "again": one + 1}.items():
+        place: Any = said[name]
+        found = np.frombuffer(arrays, array.dtype, place["count"], place["start"])
+        assert np.array_equal(found, array)

@@ -33,6 +33,7 @@ LARGEST_PAGE, LARGEST_SITE = (
     1_500_000,
     15_000_000,
 )  # bytes, without the data of sentences; without models
+LARGEST_FIRST = 800_000  # bytes that a first picture waits for
 LARGEST_WITH_MODELS = 45_000_000
 KINDS = {"floats": "<f4", "bytes": "u1"}
 
@@ -61,10 +62,12 @@ def traces() -> dict[str, Trace]:
     }
 
 
-def block_of(text: str) -> Any:
-    """What a page reads from a text of data: the message, its arrays as arrays."""
+def block_of(text: str, before: bytes = b"") -> tuple[Any, bytes]:
+    """What a page reads from a text of data: the message, its arrays as arrays; and the bytes of all arrays.
+    before: those of the block that it comes after."""
     block = gzip.decompress(base64.b64decode(text))
     start = 4 + int.from_bytes(block[:4], "little")
+    arrays = before + np.frombuffer(block, "u1", offset=start).reshape(4, -1).T.tobytes()
 
     def read(part: Any) -> Any:
         if isinstance(part, list):
@@ -72,19 +75,27 @@ def block_of(text: str) -> Any:
         if not isinstance(part, dict):
             return part
         if part.get("kind") in KINDS and part.keys() == {"kind", "start", "count"}:
-            at = start + part["start"]
-            return np.frombuffer(block, KINDS[part["kind"]], part["count"], at)
+            return np.frombuffer(arrays, KINDS[part["kind"]], part["count"], part["start"])
         return {name: read(one) for name, one in part.items()}
 
-    return read(words(block))
+    return read(words(block)), arrays
 
 
-def data(folder: Path, name: str) -> Any:
+def runs_of(folder: Path, name: str) -> dict[str, Any]:
+    """The runs of a sentence, by the switch that is turned."""
+    made = {}
+    made[""], before = data(folder, f"run-{name}")
+    for file in (folder / "data").glob(f"run-{name}.*.js"):
+        made[file.name.split(".")[1]], _ = data(folder, file.stem, before)
+    return made
+
+
+def data(folder: Path, name: str, before: bytes = b"") -> tuple[Any, bytes]:
     script = (folder / "data" / f"{name}.js").read_text(encoding="utf-8")
     (given,) = re.findall(r"^attentionSite\.take\((.*)\);$", script, re.DOTALL)
     named, text = json.loads(f"[{given}]")
     assert named == name
-    return block_of(text)
+    return block_of(text, before)
 
 
 def assert_same(layer: Mapping[str, Any], attention: Attention) -> None:
@@ -107,7 +118,7 @@ def assert_same(layer: Mapping[str, Any], attention: Attention) -> None:
 def test_every_recorded_run_is_the_models_own_bit_for_bit(
     site: Path, traces: dict[str, Trace]
 ) -> None:
-    runs = data(site, "run-a-repeated-name")["runs"]
+    runs = runs_of(site, "a-repeated-name")
     assert runs.keys() == traces.keys()
     for name, trace in traces.items():
         assert [one["layer"]["name"] for one in runs[name]["layers"]] == [
@@ -123,7 +134,7 @@ def test_every_recorded_run_is_the_models_own_bit_for_bit(
 
 
 def test_what_stands_beside_a_run_is_of_that_run(site: Path, traces: dict[str, Trace]) -> None:
-    runs = data(site, "run-a-repeated-name")["runs"]
+    runs = runs_of(site, "a-repeated-name")
     for name, trace in traces.items():
         run = runs[name]
         assert [token for _, token in run["tokens"]] == [token.id for token in trace.tokens]
@@ -136,7 +147,7 @@ def test_what_stands_beside_a_run_is_of_that_run(site: Path, traces: dict[str, T
 
 
 def test_the_weights_that_all_sentences_share_are_the_models(site: Path) -> None:
-    shared = data(site, "weights-house-gpt")["weights"]
+    shared = data(site, "weights-house-gpt")[0]["weights"]
     named = dict(load_model("house-gpt").module.named_parameters())
     assert len(shared) == 4
     for layer in range(4):
@@ -183,6 +194,8 @@ def test_a_page_is_light_without_the_data_of_sentences(site: Path) -> None:
         "lesson.html",
     }
     assert max(pages.values()) <= LARGEST_PAGE
+    first = ("index.html", "site.css", "site.js", "data/run-a-repeated-name.js")
+    assert sum((site / name).stat().st_size for name in first) <= LARGEST_FIRST
 
 
 def test_the_whole_site_fits_and_the_shipped_lesson_opens_all_that_it_names() -> None:
@@ -258,9 +271,9 @@ def test_hostile_words_of_a_course_are_shown_and_change_no_page(tmp_path: Path) 
         elements = Elements(content.decode()).found
         assert not any(attribute.startswith("on") for _, one in elements for attribute in one)
         scripts = [one for tag, one in elements if tag == "script"]
-        # Facts and two scripts; blocks of data: a run, its weights, three models and a vocabulary.
-        expected = 3 if name != "one.html" else 9
-        assert len(scripts) == expected
+        # Facts and a script; where a sentence is shown, one that calls for its run. In one file KaTeX, and
+        # blocks of data: a run and three of its switches, its weights, three models and a vocabulary.
+        assert len(scripts) == {"lesson.html": 2, "one.html": 12}.get(name, 3)
     facts = re.findall(r'id="site">(.*?)</script>', one_file(tame).decode())
     assert json.loads(facts[0])["sentences"][0]["text"] == HOSTILE
 
@@ -269,7 +282,7 @@ def test_one_file_holds_the_same_data_as_a_folder(site: Path, tmp_path: Path) ->
     file = tmp_path / "lesson.html"
     write_lesson(file, with_sentences(read_course(), NAME))
     page = file.read_text(encoding="utf-8")
-    for name in ("run-a-repeated-name", "weights-house-gpt"):
+    for name in ("run-a-repeated-name", "run-a-repeated-name.mask", "weights-house-gpt"):
         (text,) = re.findall(rf'id="data-{name}">([^<]*)<', page)
         assert text in (site / "data" / f"{name}.js").read_text(encoding="utf-8")
     elements = Elements(page).found

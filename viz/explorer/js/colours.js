@@ -51,12 +51,15 @@ export function paletteOf(host, theme, known) {
     masked: theme.masked,
     ink: {},
     hue: {},
-    scale: {},
   };
+  const made = (known, name) => {
+    const { [dark ? "dark" : "light"]: stops } = theme.quantities[name];
+    return (known[name] ??= scaleOf(stops, background));
+  };
+  palette.scale = new Proxy({}, { get: made }); // few are seen at once
   for (const [name, quantity] of Object.entries(theme.quantities)) {
     palette.ink[name] = quantity.ink[dark ? 1 : 0];
     palette.hue[name] = quantity.hue;
-    palette.scale[name] = scaleOf(dark ? quantity.dark : quantity.light, background);
   }
   return palette;
 }

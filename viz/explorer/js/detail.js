@@ -15,15 +15,20 @@ export function stagesIn(detail, stages, chosen) {
 export class Detail {
   drawn = new Drawn();
 
-  /** `detail`: where it is chosen. `how`: the button that opens how a number is computed. `tell` takes the choice. */
-  constructor({ detail, how }, root, tell) {
+  /** `detail`: where it is chosen. `how`: the button that opens how a number is computed. `tell` takes the choice;
+   *  `explained` hears that the computation is seen now. */
+  constructor({ detail, how }, root, { tell, explained }) {
     Object.assign(this, { holder: detail, how, root, tell });
-    how.onclick = () => this.explain(!root.classList.contains("explained"));
+    how.onclick = () => {
+      const isOpen = root.classList.toggle("explained");
+      how.ariaExpanded = String(isOpen);
+      if (isOpen) explained();
+    };
   }
 
-  explain(isOpen) {
-    this.root.classList.toggle("explained", isOpen);
-    this.how.ariaExpanded = String(isOpen);
+  /** Whether it is seen how the chosen number is computed. `detail`: undefined where none is chosen. */
+  isExplained(detail) {
+    return detail !== "simple" || this.root.classList.contains("explained");
   }
 
   /** `number`: the one whose computation is offered, as it is written. */

@@ -59,7 +59,9 @@ export class Drawing {
       parts.figure.focus();
     });
     this.shownRun = new Runs(parts.runs, (run) => explorer.choose(run), explorer.mountedUntil.signal);
-    this.detail = new Detail(parts, root, (detail) => explorer.python.told.detail(detail));
+    const tell = (detail) => explorer.python.told.detail(detail);
+    const explained = () => explorer.isHere && this.explain(this.scene(...this.runs()));
+    this.detail = new Detail(parts, root, { tell, explained });
     this.play = new Play(parts.play, () => this.setPlaying(false));
     parts.openplay.onclick = () => this.setPlaying(true);
     this.check = new Check(parts.check);
@@ -76,13 +78,14 @@ export class Drawing {
   load(assets) {
     if (this.loading) return;
     this.loading = true;
-    const take = (holder, name) => (library) => {
-      holder[name] = library;
-      this.schedule();
-    };
-    loadKatex(assets, this.root).then(take(this, "katex"));
-    this.picture.isAlone = assets.plotly === null;
-    loadPlotly(assets).then(take(this.picture, "plotly"));
+    if (assets.plotly === null) Object.assign(this.picture, { isAlone: true, plotly: null });
+    else this.take(loadPlotly(assets), this.picture, "plotly");
+  }
+
+  /** Draws again with a library, once it is here. */
+  async take(library, holder, name) {
+    holder[name] = await library;
+    this.schedule();
   }
 
   schedule() {
@@ -202,7 +205,8 @@ export class Drawing {
     this.shownRun.draw(scene.run, scene.before !== null);
     this.card.draw(shown, picture.figure, parts.figure, explorer.headName);
     this.detail.draw(scene.hero.detail, brief(scene.cellValues.at(-1)));
-    document.documentElement.dataset.run = scene.run;
+    const { dataset } = document.documentElement;
+    if (dataset.run !== scene.run) dataset.run = scene.run; // to write it again would be a change of the page's style
   }
 
   /** Draws Plotly's picture if the canvas was first, then stages, panel, sentence, check and table. */
@@ -214,8 +218,8 @@ export class Drawing {
     explorer.controls.drawStages(explorer, derived, before);
     const scene = this.scene(derived, before);
     const shown = shownScene(scene);
-    this.panel.draw(scene, shown);
-    this.code.draw(scene);
+    this.panel.drawTop(shown);
+    if (this.detail.isExplained(scene.hero?.detail)) this.explain(scene);
     this.readout.say(readoutOf(shown, explorer.headName));
     if (!this.parts.play.hidden) this.play.draw(scene);
     if (!explorer.received.hero) this.sentence.draw(scene);
@@ -225,6 +229,13 @@ export class Drawing {
     this.settle();
     this.derived.foresee(explorer.layer);
     explorer.python.askForCheck(explorer.received);
+  }
+
+  /** How the chosen number is computed. */
+  explain(scene) {
+    this.katexLoading ??= this.take(loadKatex(this.explorer.received.assets, this.root), this, "katex");
+    this.panel.draw(scene);
+    this.code.draw(scene);
   }
 
   /** Marks the explorer as ready once everything is drawn. */

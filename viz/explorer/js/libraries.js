@@ -25,7 +25,7 @@ export function absolute(address) {
   return new URL(address, appAddress()).href;
 }
 
-function loadScript(address) {
+export function loadScript(address) {
   return new Promise((resolve, reject) => {
     const script = document.createElement("script");
     script.src = absolute(address);
@@ -43,9 +43,10 @@ export function loadPlotly(assets) {
   });
 }
 
-/** KaTeX, its style sheet added to the document or shadow root of an element; null if it cannot be loaded. */
+/** KaTeX, its style sheet added to the document or shadow root of an element; null if it cannot be loaded. Where the
+ *  app does not hand it out, `assets.loadKatex` gives it. */
 export async function loadKatex(assets, element) {
-  const loaded = await once("katex", () => katexAndSheet(assets));
+  const loaded = await once("katex", assets.loadKatex ?? (() => katexAndSheet(assets)));
   const place = element.getRootNode();
   if (loaded && !place.adoptedStyleSheets.includes(loaded.sheet)) {
     place.adoptedStyleSheets = [...place.adoptedStyleSheets, loaded.sheet];

@@ -20,11 +20,15 @@ export class Panel {
   }
 
   /** `scene.katex` is undefined while it loads, null if it cannot be loaded; `scene.words` describe the chosen
-   *  cell; `shown`: the scene of the run that is shown. */
-  draw(scene, shown) {
+   *  cell. */
+  draw(scene) {
     this.drawFormula(scene);
     drawEffect(this.effect, scene);
     drawDetails(this.details, scene);
+  }
+
+  /** `shown`: the scene of the run that is shown. */
+  drawTop(shown) {
     drawTopKeys(this.top, shown);
   }
 

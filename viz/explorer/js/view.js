@@ -95,7 +95,7 @@ function hiddenInDifference(before, after, either) {
   return after.map((hidden, cell) => (either ? hidden | before[cell] : hidden & before[cell]));
 }
 
-/** The largest magnitude of each quantity, over all heads or in the shown one; around the heads, where the colours of
+/** The largest magnitude of each quantity, found when it is first read: over all heads or in the shown one; around the heads, where the colours of
  *  the picture end. Two runs share it. */
 export function rangesOf({ layer, baseline, derived, before, span }) {
   const largestOf = (run, one, name) => {
@@ -105,8 +105,9 @@ export function rangesOf({ layer, baseline, derived, before, span }) {
   };
   const largest = (name) =>
     Math.max(largestOf(layer, derived, name), before ? largestOf(baseline, before, name) : 0);
-  const names = [...Object.keys(layer.range), ...AROUND];
-  return Object.fromEntries(names.map((name) => [name, largest(name)]));
+  const names = new Set([...Object.keys(layer.range), ...AROUND]);
+  const once = (known, name) => (names.has(name) ? (known[name] ??= largest(name)) : undefined);
+  return new Proxy({}, { get: once });
 }
 
 const AROUND = ["norm", "query_norm", "key_norm", "positions", "concatenated", "written"].flatMap((name) => [name, `before_${name}`]);

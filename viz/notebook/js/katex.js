@@ -1,17 +1,15 @@
 // KaTeX from its own text: a notebook has no address where it could be found.
 
-import { once, styled } from "../../explorer/js/libraries.js";
+import { styled } from "../../explorer/js/libraries.js";
 
 // Where a page has a loader of AMD modules, as old notebooks have, KaTeX would go there.
 const BEFORE = "const exports = {}, module = { exports }, define = undefined;\n";
 const AFTER = "\nexport default module.exports;";
 
-/** Makes KaTeX the one that `loadKatex` finds in this page. */
-export function provideKatex(script, style) {
-  return once("katex", async () => {
-    const address = URL.createObjectURL(new Blob([BEFORE, script, AFTER], { type: "text/javascript" }));
-    const { default: katex } = await import(/* webpackIgnore: true */ address);
-    URL.revokeObjectURL(address);
-    return styled(katex, style);
-  });
+/** KaTeX, as `loadKatex` has it. */
+export async function katexOf(script, style) {
+  const address = URL.createObjectURL(new Blob([BEFORE, script, AFTER], { type: "text/javascript" }));
+  const { default: katex } = await import(/* webpackIgnore: true */ address);
+  URL.revokeObjectURL(address);
+  return styled(katex, style);
 }

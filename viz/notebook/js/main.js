@@ -9,14 +9,15 @@ import { Explorer } from "../../explorer/js/explorer.js";
 import { unpacked } from "../../explorer/js/message.js";
 import { REPORTED } from "../../explorer/js/python.js";
 import { Picker } from "../../shell/head_picker/picker.js";
-import { provideKatex } from "./katex.js";
+import { katexOf } from "./katex.js";
 import { Theme } from "./theme.js";
 
 const TALLEST = 560; // pixels of a picture: the window of a notebook says nothing about its room
 const ASSETS = { plotly: null, katex: "", katexStyle: "" }; // nothing is fetched
 let mounts = 0;
 
-/** `parts`: script, style sheets and skeletons, as viz/notebook/library.py names them. `bar`: where the choice of a
+/** `parts`: script, style sheets and skeletons, as viz/notebook/library.py names them; or, for KaTeX's, how to load it
+ *  (`loadKatex`). `bar`: where the choice of a
  *  head stands, if not above the picture. Returns how to end it. */
 export function mount({ model, el, parts, bar = null }) {
   const view = new View(model, el, parts, bar);
@@ -49,7 +50,8 @@ class View {
 
   constructor(model, el, parts, outside) {
     Object.assign(this, { model, mount: `notebook-${Date.now()}-${(mounts += 1)}` });
-    provideKatex(parts.katex, parts.katexStyle);
+    const { loadKatex = () => katexOf(parts.katex, parts.katexStyle) } = parts;
+    this.assets = { ...ASSETS, loadKatex };
     const bar = shaded(parts.bar, parts.barStyle);
     const picture = shaded(parts.explorer, parts.explorerStyle);
     // JupyterLab leaves the keys alone below an element that says so.
@@ -124,7 +126,7 @@ class View {
     if (differ(selection, this.selection)) this.revision += 1;
     this.selection = selection;
     const run = model.get("_run");
-    explorer.receive({ ...message, run, mount: this.mount, assets: ASSETS, selection, revision: this.revision });
+    explorer.receive({ ...message, run, mount: this.mount, assets: this.assets, selection, revision: this.revision });
   }
 
   read() {

@@ -8,10 +8,12 @@ const LEAST_CONTRAST = 4.5; // of letters (WCAG 2)
 const CODE_FONTS = ["--jp-code-font-family", "--vscode-editor-font-family", "--monospace-font"];
 const BACKGROUNDS = ["--vscode-editor-background", "--jp-layout-color0"];
 
+const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+
 /** [red, green, blue, opacity] of any CSS colour; null for what is none. */
 function channels(colour) {
   if (!CSS.supports("color", colour)) return null;
-  const pen = new OffscreenCanvas(1, 1).getContext("2d");
+  pen.clearRect(0, 0, 1, 1);
   pen.fillStyle = colour;
   pen.fillRect(0, 0, 1, 1);
   return [...pen.getImageData(0, 0, 1, 1).data];

@@ -5,7 +5,7 @@
 // picture tells what it shows.
 
 import { paletteOf } from "../../explorer/js/colours.js";
-import { check, choiceOf, Drawn, element, moveAmongRadios } from "../../explorer/js/elements.js";
+import { afterFrame, check, choiceOf, Drawn, element, moveAmongRadios } from "../../explorer/js/elements.js";
 import { isShownAtOnce, SHOWN } from "../../explorer/js/head_events.js";
 import { unpacked } from "../../explorer/js/message.js";
 import { paintPixels } from "../../explorer/js/paint.js";
@@ -64,6 +64,7 @@ export class Picker {
   }
 
   close() {
+    this.dropPaint?.();
     this.channel.removeEventListener(SHOWN, this.shown);
     pickers.delete(this.parent);
   }
@@ -81,7 +82,9 @@ export class Picker {
     if (!isBuilt || chosen !== this.told) this.choose(data.chosen);
     Object.assign(this, { received: data, palette, heads, told: chosen });
     const hasOthers = this.drawn.differs("maps", data.run, palette, data.families.some(({ maps }) => maps));
-    if (hasOthers || !isBuilt) this.paint();
+    if (!hasOthers && isBuilt) return;
+    this.dropPaint?.();
+    this.dropPaint = afterFrame(() => this.paint()); // the picture comes first
   }
 
   /** All heads stand on the page, without a button that opens them. */

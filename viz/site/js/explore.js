@@ -81,6 +81,19 @@ export class SentencePage {
     }
   }
 
+  async complete({ place, stage }) {
+    const { shown, sentence, picture } = this;
+    const { layer, stages } = shown.layers.find(({ layer }) => layer.name === place);
+    const group = stages.find(({ name }) => name === stage)?.group;
+    if (!group || layer.around[group].numbers) return;
+    try {
+      await this.site.runs.complete(shown, sentence.weights);
+      if (this.shown === shown) picture.refresh();
+    } catch (error) {
+      this.say(error.message);
+    }
+  }
+
   /** Says in a line why there is nothing to see yet. */
   say(words) {
     const notice = this.part("notice");
@@ -88,8 +101,9 @@ export class SentencePage {
     notice.hidden = !words;
   }
 
-  /** Writes the address. */
+  /** Writes the address, and reads what the chosen stage is drawn from where it is not here yet. */
   tell(choice) {
+    this.complete(choice);
     const { name, text, model } = this.sentence;
     const sentence = name ? { sentence: name } : { text, model };
     const change = this.turned.map((one) => one.name).join(",");

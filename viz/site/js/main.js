@@ -1,7 +1,6 @@
 // The pages of the site. Each is a <main> of the document: of a folder each file has one, a lesson in one file has all.
 // What is chosen stands in the address behind "#", so a link opens the same view.
 
-import { once, styled } from "../../explorer/js/libraries.js";
 import { Explore } from "./explore.js";
 import { drawFormulas } from "./formulas.js";
 import { Glossary } from "./glossary.js";
@@ -53,6 +52,7 @@ class Site {
       const named = this.pages.length > 1 ? [["page", name]] : [];
       return `#${new URLSearchParams([...named, ...said])}`;
     };
+    if (location.hash === search(page)) return;
     history.replaceState(null, "", search(page));
     for (const link of document.querySelectorAll("nav a[data-to]")) {
       if (CARRIED.has(link.dataset.to)) link.hash = search(link.dataset.to);
@@ -75,9 +75,6 @@ function prefersDark() {
 function start() {
   const theme = sessionStorage.getItem(THEME);
   if (theme) document.documentElement.dataset.theme = theme;
-  const katex = styled(globalThis.katex, globalThis.attentionSite.parts.katexStyle);
-  once("katex", async () => katex); // the explorer finds it here
-  document.adoptedStyleSheets.push(katex.sheet);
   new Site(JSON.parse(document.getElementById("site").textContent));
 }
 

@@ -2,6 +2,7 @@
 
 import { mount } from "../../notebook/js/main.js";
 import { Model } from "../../notebook/js/model.js";
+import { katex } from "./formulas.js";
 
 const NONE = { layers: [] };
 export const CHOICE = ["place", "head", "stage", "query", "key"];
@@ -32,9 +33,14 @@ export class RunPicture {
       return;
     }
     this.model = new Model(state);
-    this.model.on("change:detail", () => this.set({ _layers: this.layers }));
+    this.model.on("change:detail", () => this.refresh());
     this.model.addEventListener("change", () => this.tell());
     mount({ model: this.model, el: this.el, bar: this.bar, parts: partsOf(isHero) });
+  }
+
+  /** Shows the run as it is now: in another detail, or with what has arrived since. */
+  refresh() {
+    this.set({ _layers: this.layers });
   }
 
   /** The run's messages, as large on the screen of the main job as the detail says. */
@@ -75,5 +81,5 @@ export class RunPicture {
 /** The skeletons and style sheets. Docked, the heads stand alone. */
 function partsOf(isDocked) {
   const { parts } = globalThis.attentionSite;
-  return isDocked ? { ...parts, bar: parts.docked } : parts;
+  return { ...parts, ...(isDocked ? { bar: parts.docked } : {}), loadKatex: katex };
 }

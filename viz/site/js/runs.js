@@ -7,7 +7,8 @@ import { element } from "../../explorer/js/elements.js";
 import { unpacked } from "../../explorer/js/message.js";
 import { openModel } from "../model/js/model.js";
 
-const KEPT = 4; // blocks of data: sentences, and weights of models
+const KEPT = 8; // blocks of data: runs of sentences, and weights of models
+const FLOAT = 4; // bytes
 const taken = new Map(); // by name: what takes a text that a script brings
 
 globalThis.attentionSite.take = (name, text) => taken.get(name)?.(text);
@@ -29,10 +30,30 @@ function textOf(name) {
   });
 }
 
-async function blockOf(name) {
-  const bytes = Uint8Array.from(atob(await textOf(name)), (letter) => letter.charCodeAt(0));
-  const whole = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return unpacked(new Uint8Array(await new Response(whole).arrayBuffer()));
+/** The bytes of a text in base64. A loop: a call for each letter takes twenty times as long. */
+function bytesOf(text) {
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let n = 0; n < bytes.length; n++) bytes[n] = letters.charCodeAt(n);
+  return bytes;
+}
+
+/** A block of data. `before`: the block that it comes after, where it has arrays of that one. */
+async function blockOf(name, before) {
+  const whole = new Blob([bytesOf(await textOf(name))]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return unpacked(inOrder(new Uint8Array(await new Response(whole).arrayBuffer())), null, await before);
+}
+
+/** A block whose arrays were sent by the place of their bytes in a number (viz/site/build.py). */
+function inOrder(sent) {
+  const start = 4 + new DataView(sent.buffer).getUint32(0, true);
+  const block = sent.slice();
+  const count = (block.length - start) / FLOAT;
+  for (let place = 0; place < FLOAT; place++) {
+    const from = start + place * count;
+    for (let n = 0; n < count; n++) block[start + FLOAT * n + place] = sent[from + n];
+  }
+  return block;
 }
 
 export class Runs {
@@ -54,11 +75,20 @@ export class Runs {
     for (const sentence of this.sentences.filter((one) => one.text === text && one.model === model)) {
       const turned = sentence.switches.find((one) => JSON.stringify(one.intervention) === asked);
       if (!turned && asked !== "{}") continue;
-      const [{ runs }, { weights }] = await Promise.all([this.block(sentence.data), this.block(sentence.weights)]);
-      return withWeights(runs[turned?.name ?? ""], weights);
+      const unchanged = this.block(sentence.data);
+      return turned ? this.block(turned.data, unchanged) : unchanged;
     }
     if (!this.runsHere(model)) throw new Error("This run was not recorded, and its model is not on this site.");
     return (await this.modelOf(model)).recordingOf(text, intervention);
+  }
+
+  /** Gives a run the weights that all runs of its model share: the numbers of the last stages are complete then. */
+  async complete({ layers }, shared) {
+    const { weights } = await this.block(shared);
+    for (const { name, around } of layers.map(({ layer }) => layer)) {
+      const { merged } = around;
+      if (merged && !merged.numbers) merged.numbers = { ...merged.own, weight: weights[name] };
+    }
   }
 
   runsHere(model) {
@@ -72,7 +102,7 @@ export class Runs {
   /** A model that runs here. It stays when it has been read. */
   modelOf(name) {
     const { data, vocabulary } = this.models[name];
-    const read = () => Promise.all([data, ...vocabulary].map(blockOf)).then(([parts, ranks]) => openModel(parts, ranks));
+    const read = () => Promise.all([data, ...vocabulary].map((block) => blockOf(block))).then(([parts, ranks]) => openModel(parts, ranks));
     const model = this.opened.get(name) ?? read();
     this.opened.set(name, model);
     model.catch(() => this.opened.delete(name));
@@ -80,21 +110,12 @@ export class Runs {
   }
 
   /** A block of data, of which the last few are kept. */
-  block(name) {
-    const known = this.blocks.get(name) ?? blockOf(name);
+  block(name, before = null) {
+    const known = this.blocks.get(name) ?? blockOf(name, before);
     this.blocks.delete(name);
     this.blocks.set(name, known);
     known.catch(() => this.blocks.delete(name));
     if (this.blocks.size > KEPT) this.blocks.delete(this.blocks.keys().next().value);
     return known;
   }
-}
-
-/** A run with the arrays that all runs of its model share. */
-function withWeights(run, weights) {
-  for (const { layer } of run.layers) {
-    const numbers = layer.around.merged?.numbers;
-    if (numbers?.weight.shared) numbers.weight = weights[numbers.weight.shared];
-  }
-  return run;
 }

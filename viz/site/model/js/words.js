@@ -28,12 +28,15 @@ function partsOf({ changes: cases }, { changes, layers }, layer) {
   return named.flatMap((one) => cases[one] ?? []);
 }
 
+/** Words with other ones at some paths. Only what is on a path is copied: all words of a message would take longer than
+ *  its numbers. */
 function changed(words, parts) {
-  const copy = structuredClone(words);
-  for (const [path, value] of parts) {
-    const last = path.at(-1);
-    path.slice(0, -1).reduce((part, name) => part[name], copy)[last] = structuredClone(value); // later ones go into it
-  }
+  return parts.reduce((copy, [path, value]) => changedAt(copy, path, value), words);
+}
+
+function changedAt(words, [name, ...path], value) {
+  const copy = Array.isArray(words) ? [...words] : { ...words };
+  copy[name] = path.length ? changedAt(words[name], path, value) : value;
   return copy;
 }
 
