@@ -145,7 +145,7 @@ def mask_bytes(attention: Attention) -> int:
 
 BUDGET = 16_000_000  # bytes of arrays in one message; Streamlit's limit on a message is 20 MB
 LIGHT = 1_000_000  # up to so many bytes, values and outputs are sent at once
-LIGHT_AROUND = 300_000  # and so many of each group of what stands around the heads
+LIGHT_AROUND = 390_000  # and so many of each group of what stands around the heads
 SHOW_VALUES = ("value", "output")  # the stages that need them
 MODELS_OWN: Mapping[str, str] = MappingProxyType({})  # no module of somebody's own
 _LABEL = 14  # characters of a label beside a picture
