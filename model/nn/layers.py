@@ -214,9 +214,11 @@ class Block(nn.Module):
         (H, T, T) is added to the scores of self-attention."""
         own, norm = self.self_attention, self.self_norm
         x = self._sum(x, norm, self._attended(own, norm, x, mask=mask, angles=angles, bias=bias))
-        own, norm = self.cross_attention, self.cross_norm
-        if own is not None and norm is not None:
-            x = self._sum(x, norm, self._attended(own, norm, x, source=memory, mask=memory_mask))
+        cross, crossed = self.cross_attention, self.cross_norm
+        if cross is not None and crossed is not None:
+            x = self._sum(
+                x, crossed, self._attended(cross, crossed, x, source=memory, mask=memory_mask)
+            )
         if self.feed_forward is not None and self.feed_forward_norm is not None:
             written = self.feed_forward(self._read(x, self.feed_forward_norm))
             x = self._sum(x, self.feed_forward_norm, written)

@@ -23,6 +23,7 @@ from model.nn.patches import Through, unchanged
 from model.nn.places import Place
 from model.nn.stages import STAGES
 from model.system import deadline
+from model.system.threads import threads
 
 Level = Literal["nothing", "attention", "full"]
 
@@ -74,12 +75,13 @@ class AttentionTensors(AttentionCall):
 @dataclass(frozen=True, eq=False)
 class Rerun:
     """A sub-layer of a pass, to be run once more on what it read there: the same code with the same numbers
-    gives the same bits."""
+    gives the same bits, on as many threads."""
 
     run: Callable[[], object]
     modules: tuple[nn.Module, ...]  # that it runs
     intervention: Intervention
     source: Stack
+    threads: int = field(default_factory=torch.get_num_threads)
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
@@ -89,7 +91,7 @@ class Rerun:
     def __call__(self) -> AttentionTensors:
         """All that it computed from, and what it gave."""
         recorder = Recorder(self.intervention, "attention", source=self.source)
-        with recording(recorder), torch.inference_mode():
+        with threads(self.threads), recording(recorder), torch.inference_mode():
             self.run()
         return recorder.attention[0]
 

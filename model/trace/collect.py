@@ -109,7 +109,7 @@ class MadeAgain(Promise[Any]):
     __reduce__ = OnDevice.__reduce__
 
 
-def promised_again(call: AttentionTensors, rerun: Rerun) -> tuple[MadeAgain, MadeAgain]:
+def promised_again(call: AttentionTensors, rerun: Rerun) -> tuple[Any, Any]:
     """Vectors and output of a sub-layer that has let go of them. Reading one raises ValueError once the
     weights were changed, or moved to a device, whose sums are others."""
     weights = [unchanged(weight) for weight in rerun.weights]

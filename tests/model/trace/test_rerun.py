@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from model import Intervention, Model, Trace
+from model.nn import attention
 from model.nn.recorder import Recorder, recording
+from model.system.threads import one_thread, threads
 from model.trace.collect import MadeAgain
 from model.trace.description import trace_file
 from model.trace.promised import arrays_of
@@ -179,6 +181,24 @@ def test_another_thread_and_another_pass_read_the_same(monkeypatch: pytest.Monke
     assert not other.attention
     for found, expected in zip(read, kept.attention, strict=False):
         np.testing.assert_array_equal(found, expected.weights(1))
+
+
+def test_it_runs_on_as_many_threads_as_the_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of two threads are rounded in another order."""
+    model, used = build("gpt"), list[int]()
+    with threads(2):
+        _, again = both_ways(model, monkeypatch)
+    fused = attention.fused
+
+    def noted(*given: Any) -> torch.Tensor:
+        used.append(torch.get_num_threads())
+        return fused(*given)
+
+    monkeypatch.setattr(attention, "fused", noted)
+    with one_thread():
+        assert again.attention[0].output.size
+        assert torch.get_num_threads() == 1
+    assert used == [2]
 
 
 def test_it_travels_as_its_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
