@@ -4,7 +4,8 @@ They are registered once, at load, because one model serves many sessions. Witho
 Axes: B batch, T tokens, C width of the model.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -101,6 +102,8 @@ def _hook_block(block: BlockPart, stack: StackPart) -> None:
     name = stack.stack
     _hook_entry(block, block.attentions[0].place.name, name)
     first, *others = block.attentions
+    for attention in block.attentions if block.turns == 1 else ():
+        _hook_rerun(attention)
     entries: list[tuple[nn.Module, AttentionPart | FeedForwardPart]] = [
         (block.module, first),
         *((part.module, part) for part in others),
@@ -130,6 +133,46 @@ def _entry(block: BlockPart, stack: StackPart) -> list[tuple[nn.Module, FeedForw
     return [] if part is None or stack.parallel else [(part.entry, part)]
 
 
+@dataclass(frozen=True, eq=False)
+class NormedAgain:
+    """What a norm gives, made when it is asked for."""
+
+    norm: nn.Module
+    x: Tensor
+
+    def __call__(self) -> Tensor:
+        made: Tensor = self.norm(self.x)
+        return made
+
+
+def _hook_rerun(part: AttentionPart) -> None:
+    """Lets go of the vectors of a sub-layer that reads the stream, or a norm of it, where the recorder can
+    have it run again. What its norm gave is made again too."""
+
+    def hook(
+        module: nn.Module, read: tuple[object, ...], named: Mapping[str, object], gave: object
+    ) -> None:
+        recorder = current()
+        if not recorder.reruns or not recorder.attention:
+            return
+        normed, again = recorder.normed or (None, None)
+        given = [again if one is normed else one for one in (*read, *named.values())]
+        known = [again, *recorder.streams.get(part.place.stack, ())[-1:]]
+        reads = any(one is each for one in given for each in known if each is not None)
+        if not reads or named.get("past_key_values") is not None:
+            return
+
+        first, names = len(read), tuple(named)  # what was read is not held
+
+        def run() -> object:
+            made = [one() if isinstance(one, NormedAgain) else one for one in given]
+            return module(*made[:first], **dict(zip(names, made[first:], strict=True)))
+
+        recorder.let_go(run, module, *(one.norm for one in given if isinstance(one, NormedAgain)))
+
+    part.module.register_forward_hook(hook, with_kwargs=True)
+
+
 def _on_turn(block: BlockPart, hook: Hook) -> Hook:
     """A hook that acts in one run of a layer whose module runs several times in a pass."""
     if block.turns == 1:
@@ -157,6 +200,8 @@ def _hook_norm(
         recorder, x = current(), _batched(read[0])
         if not recorder.keeps:
             return
+        if recorder.reruns:
+            recorder.normed = gave, NormedAgain(module, read[0])
         if before is not None:
             recorder.stream(before, x)
         if part.kind is not None:
@@ -171,9 +216,9 @@ def _hook_norm(
 def _norm_tensors(part: NormPart, x: Tensor, output: Tensor | None) -> NormTensors:
     """A norm of x (B, T, C) with its statistics."""
     gamma, beta = gamma_of(part, x), beta_of(part)
-    x = x.float()  # of half precision the library takes its statistics so
     kind = part.kind or "layer"
-    _, mean, inverse = NORMS[kind].apply(x, None, None, part.epsilon)
+    # Of half precision the library takes its statistics in single; x itself is a state, kept once.
+    _, mean, inverse = NORMS[kind].apply(x.float(), None, None, part.epsilon)
     return NormTensors(part.name, kind, x, mean, inverse, part.epsilon, gamma, beta, output)
 
 

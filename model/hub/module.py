@@ -7,6 +7,7 @@ Axes: B batch, T tokens, S source tokens, C width of the model, V vocabulary.
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -34,6 +35,7 @@ from model.nn.key_value_cache import KEEPS_ALL, Eviction
 from model.nn.layers import segments_of
 from model.nn.places import Place
 from model.nn.recorder import current
+from model.system.memory import make_room
 from model.trace.records import Attention
 
 # The weights of a hub model under the names that our own transformer gives them, without copies, except where
@@ -286,6 +288,8 @@ class HubTransformer(nn.Module):
             for part in anatomy.attentions()
         ]
         hook_model(anatomy)
+        if (head := body.get_output_embeddings()) is not None:
+            head.register_forward_pre_hook(partial(_room_for_logits, config.d_vocab))
 
     @property
     def output(self) -> nn.Linear | None:
@@ -459,6 +463,12 @@ class HubTransformer(nn.Module):
                 ids, attention_mask=torch.ones_like(ids), generation_config=settings
             )
         return [int(id_) for id_ in made[0, 1:]]
+
+
+def _room_for_logits(vocabulary: int, head: nn.Module, read: tuple[Tensor, ...]) -> None:
+    """Called before the library makes logits (B, T, V) of states (B, T, C)."""
+    if current().keeps:
+        make_room(read[0].shape[:-1].numel() * vocabulary)
 
 
 def run(

@@ -212,17 +212,30 @@ class Block(nn.Module):
     ) -> Tensor:
         """x (B, T, C); memory (B, S, C) is the encoder's output, which cross-attention reads. bias
         (H, T, T) is added to the scores of self-attention."""
-        own = self.self_attention(
-            self._read(x, self.self_norm), mask=mask, angles=angles, bias=bias
-        )
-        x = self._sum(x, self.self_norm, own)
-        if self.cross_attention is not None and self.cross_norm is not None:
-            cross = self.cross_attention(self._read(x, self.cross_norm), memory, mask=memory_mask)
-            x = self._sum(x, self.cross_norm, cross)
+        own, norm = self.self_attention, self.self_norm
+        x = self._sum(x, norm, self._attended(own, norm, x, mask=mask, angles=angles, bias=bias))
+        cross, crossed = self.cross_attention, self.cross_norm
+        if cross is not None and crossed is not None:
+            x = self._sum(
+                x, crossed, self._attended(cross, crossed, x, source=memory, mask=memory_mask)
+            )
         if self.feed_forward is not None and self.feed_forward_norm is not None:
             written = self.feed_forward(self._read(x, self.feed_forward_norm))
             x = self._sum(x, self.feed_forward_norm, written)
         return x
+
+    def _attended(
+        self, attention: MultiHeadAttention, norm: Norm, x: Tensor, **given: Tensor | None
+    ) -> Tensor:
+        """What an attention sub-layer writes."""
+        pre = self.pre  # the block is not held: a trace may hold what runs its attention again
+
+        def run() -> Tensor:
+            return attention(norm(x) if pre else x, **given)
+
+        written = run()
+        current().let_go(run, attention, norm)
+        return written
 
     def _read(self, x: Tensor, norm: Norm) -> Tensor:
         """What a sub-layer reads of the stream."""

@@ -5,7 +5,7 @@ context variable keeps threads and sessions apart: hooks on a shared module woul
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.nn.config import Activation, Stack
 from model.nn.intervention import MASKS, UNCHANGED, Intervention
@@ -23,6 +23,7 @@ from model.nn.patches import Through, unchanged
 from model.nn.places import Place
 from model.nn.stages import STAGES
 from model.system import deadline
+from model.system.threads import threads
 
 Level = Literal["nothing", "attention", "full"]
 
@@ -68,6 +69,31 @@ class AttentionTensors(AttentionCall):
 
     output: Tensor  # (B, H, T, D)
     steps: dict[str, Tensor]  # explicit passes only: "scores", "masked", "weights", "dropped" …
+    rerun: "Rerun | None" = None  # gives the vectors and the output, of which only sizes are left
+
+
+@dataclass(frozen=True, eq=False)
+class Rerun:
+    """A sub-layer of a pass, to be run once more on what it read there: the same code with the same numbers
+    gives the same bits, on as many threads."""
+
+    run: Callable[[], object]
+    modules: tuple[nn.Module, ...]  # that it runs
+    intervention: Intervention
+    source: Stack
+    threads: int = field(default_factory=torch.get_num_threads)
+
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        """Those that it reads, where they are now."""
+        return tuple(weight for one in self.modules for weight in one.parameters())
+
+    def __call__(self) -> AttentionTensors:
+        """All that it computed from, and what it gave."""
+        recorder = Recorder(self.intervention, "attention", source=self.source)
+        with threads(self.threads), recording(recorder), torch.inference_mode():
+            self.run()
+        return recorder.attention[0]
 
 
 @dataclass(frozen=True)
@@ -133,6 +159,7 @@ class Recorder:
     explicit: bool = False
     source: Stack = "decoder"  # the stack that reads the text
     deferred: bool = False  # logits and embedding are recomputed from the model's tables when asked
+    reruns: bool = False  # attention sub-layers are run once more when their vectors are asked for
     kept_heads: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (B, H): 0 ablates
     through: Through = unchanged
     cache: KeyValueCache | None = None
@@ -146,6 +173,9 @@ class Recorder:
     summands: dict[Stack, dict[str, Tensor]] = field(default_factory=dict)
     tables: dict[Stack, dict[str, TableRows]] = field(default_factory=dict)  # of a deferred pass
     unfinished: dict[str, Tensor] = field(default_factory=dict)  # of a sub-layer still running
+    normed: tuple[Tensor, Callable[[], Tensor]] | None = (
+        None  # what a norm gave; gives it once more
+    )
     refusals: list[tuple[Tensor, str]] = field(default_factory=list)  # why, where it turns out true
 
     @property
@@ -155,6 +185,19 @@ class Recorder:
     @property
     def keeps_all(self) -> bool:
         return self.level == "full"
+
+    def let_go(self, run: Callable[[], object], *modules: nn.Module) -> None:
+        """Keeps of the attention sub-layer that has just run no more than its sizes and its mask, where it is
+        run again when the vectors are asked for. run: does so, and holds nothing that is not kept anyway.
+        modules: those that it runs."""
+        call = self.attention[-1] if self.reruns and self.attention else None
+        if call is None or call.steps:
+            return
+        sizes = {
+            name: getattr(call, name).to("meta") for name in ("query", "key", "value", "output")
+        }
+        rerun = Rerun(run, modules, self.intervention, self.source)
+        self.attention[-1] = replace(call, **sizes, rerun=rerun)
 
     def intervention_at(self, place: Place, window: int | None = None) -> Intervention:
         """What the intervention changes in one attention sub-layer. window: the sub-layer's own.

@@ -81,6 +81,9 @@ def from_other_run(
 
 
 DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for
+RERUN_FROM = (
+    512  # tokens; of as many a pass keeps no vectors of attention: they are made when asked for
+)
 
 
 class Model:
@@ -280,10 +283,19 @@ class Model:
     ) -> tuple[Trace, Tensor]:
         """The same, with what the pass ends with where the model is."""
         recorder = Recorder(intervention, record, explicit, self.config.source, deferred)
+        recorder.reruns = self._can_run_again(recorder, max(len(tokens), len(target_tokens)))
         recorder.through = from_other_run(self, recorder, tokens, target_tokens)
         with recording(recorder), torch.inference_mode():
             ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
         return trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text), ended
+
+    def _can_run_again(self, recorder: Recorder, tokens: int) -> bool:
+        """Whether sub-layers may be run once more instead of being kept: of a long text, where they compute
+        the same bits again. Explicit passes keep their steps; on a GPU all stays there; and somebody else's
+        weights are theirs to change."""
+        given = recorder.intervention
+        drawn = recorder.explicit or given.dropout > 0 or given.patch is not None
+        return tokens >= RERUN_FROM and not (drawn or self._borrowed or self.device.type != "cpu")
 
     def collected(
         self,

@@ -128,7 +128,8 @@ class Settings(BaseModel, frozen=True):
     trace_megabytes: int = variable(
         "ATTENTION_TRACE_MB",
         default_trace_megabytes,
-        "megabytes of recent traces, shared by all visitors; no larger trace file is read",
+        "megabytes of recent traces, shared by all visitors, and of those that each model leaves on a GPU; "
+        "no larger trace file is read",
         ge=1,
         le=10**7,
         told="a tenth of the memory, 300 to 2000",

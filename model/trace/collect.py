@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from model.nn.recorder import (
     FeedForwardTensors,
     NormTensors,
     Recorder,
+    Rerun,
     TableRows,
 )
 from model.nn.stages import STAGES
@@ -29,6 +30,8 @@ from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.promised import Promise, PromisedArrays, PromisedStates, fulfilled
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
 from model.trace.trace import DeferredArrays, Logits, Trace, Vocabulary
+
+CHANGED = "The model's weights were changed after this pass: run it again."
 
 
 def array_of(tensor: Tensor) -> Array:
@@ -95,6 +98,44 @@ class VectorsOnDevice(Promise[tuple[Array, ...]]):
     __reduce__ = OnDevice.__reduce__
 
 
+class MadeAgain(Promise[Any]):
+    """Vectors or output, of which `both` has made the two. To another process they travel as arrays."""
+
+    def __init__(self, both: Promise[Any], at: int, tensors: Sequence[Tensor]) -> None:
+        shapes = tuple(tuple(one.shape[1:]) for one in tensors)
+        super().__init__(lambda: both.read()[at], shapes, 4 * sum(map(math.prod, shapes)))
+        self.both = both
+
+    __reduce__ = OnDevice.__reduce__
+
+
+def promised_again(call: AttentionTensors, rerun: Rerun) -> tuple[Any, Any]:
+    """Vectors and output of a sub-layer that has let go of them. Reading one raises ValueError once the
+    weights were changed, or moved to a device, whose sums are others."""
+    weights = [unchanged(weight) for weight in rerun.weights]
+
+    def make() -> tuple[tuple[Array, ...], Array]:
+        for read, weight in zip(weights, rerun.weights, strict=True):
+            if read().data_ptr() != weight.data_ptr():
+                raise ValueError(CHANGED)
+        made = rerun()
+        return tuple(map(array_of, (made.query, made.key, made.value))), array_of(made.output)
+
+    both = Promise(make)
+    vectors = MadeAgain(both, 0, (call.query, call.key, call.value))
+    return vectors, MadeAgain(both, 1, (call.output,))
+
+
+class AttentionMadeAgain(Attention):
+    """A sub-layer that is run once more when its vectors or its output are read. Its check keeps neither."""
+
+    def check(self) -> float:
+        given = {one.name: vars(self)[one.name] for one in fields(self)}
+        if isinstance(promised := given["vectors"], MadeAgain):
+            given["vectors"], given["output"] = promised.both.once()
+        return Attention(**given).check()
+
+
 class _Alike:
     """Arrays that differ from each other."""
 
@@ -158,6 +199,19 @@ class PassArrays:
         return PromisedArrays(made) if on_device else made
 
 
+def tensors_there(promised: Mapping[str, object]) -> dict[str, Tensor | None] | None:
+    """The tensors of promises by name, in single precision; None for what a record does not have. None of
+    them where one was read, or lies on no device."""
+    found: dict[str, Tensor | None] = {}
+    for name, one in promised.items():
+        tensor = found[name] = getattr(one, "tensor", None)
+        if one is not None and tensor is None:
+            return None
+        if tensor is not None and tensor.is_floating_point():
+            found[name] = tensor.float()
+    return found
+
+
 class AttentionOnDevice(Attention):
     """A sub-layer whose check runs where its tensors lie, as long as none of them was read."""
 
@@ -171,21 +225,40 @@ class AttentionOnDevice(Attention):
 
     def _tensors(self) -> AttentionTensors | None:
         """What it was computed from, in single precision; None where some of it was read."""
-        fields = vars(self)
-        if not isinstance(fields["vectors"], VectorsOnDevice):
+        own = vars(self)
+        if not isinstance(own["vectors"], VectorsOnDevice):
             return None
-        query, key, value = fields["vectors"].parts
-        promised = {"query": query, "key": key, "value": value, "output": fields["output"]}
-        promised |= {"mask": fields["own_mask"], "bias": fields["bias"], "sinks": fields["sinks"]}
-        found: dict[str, Any] = {}
-        for name, one in promised.items():
-            found[name] = tensor = getattr(one, "tensor", None)
-            if one is not None and tensor is None:
-                return None
-            if tensor is not None and tensor.dtype != torch.bool:
-                found[name] = tensor.float() if name != "sinks" else tensor[0].float()
-        more = {name: fields[name] for name in ("place", "scale", "cap", "window", "look_ahead")}
+        query, key, value = own["vectors"].parts
+        promised = {"query": query, "key": key, "value": value, "output": own["output"]}
+        promised |= {"mask": own["own_mask"], "bias": own["bias"], "sinks": own["sinks"]}
+        found: Any = tensors_there(promised)
+        if found is None:
+            return None
+        if found["sinks"] is not None:
+            found["sinks"] = found["sinks"][0]
+        more = {name: own[name] for name in ("place", "scale", "cap", "window", "look_ahead")}
         return AttentionTensors(**found, **more, mask_value=self.mask_value, steps={})
+
+
+class NormOnDevice(NormRecord):
+    """A norm whose check runs where its tensors lie, as long as none of them was read."""
+
+    def check(self) -> float:
+        names = ("input", "mean", "inverse_deviation", "gamma", "beta", "recorded")
+        found: Any = tensors_there({name: vars(self)[name] for name in names})
+        if found is None or found["input"].device.type == "mps":  # which knows no double precision
+            return super().check()
+        with torch.no_grad():
+            x, mean, inverse = (found[name][0] for name in names[:3])
+            recorded = (x - mean[:, None]) * inverse[:, None]
+            x = x.double()
+            x = x - x.mean(-1, keepdim=True) if self.law.centres else x
+            normalized = x * (x.square().mean(-1, keepdim=True) + self.epsilon).rsqrt()
+            gap = (normalized - recorded).abs().max()
+            if found["recorded"] is not None:
+                again = normalized * found["gamma"] + found["beta"]
+                gap = torch.maximum(gap, (again - found["recorded"]).abs().max())
+            return float(gap)
 
 
 def attention_record(
@@ -199,16 +272,22 @@ def attention_record(
     queries and keys stand in two texts. arrays: of the other sub-layers."""
     arrays = arrays or PassArrays()
     place, crosses = tensors.place, tensors.place.kind == "cross"
-    mask, on_cpu = tensors.mask, tensors.query.device.type == "cpu"
-    return (Attention if on_cpu else AttentionOnDevice)(
+    mask, kind = tensors.mask, Attention
+    if tensors.rerun is not None:
+        kind, (vectors, output) = AttentionMadeAgain, promised_again(tensors, tensors.rerun)
+    else:
+        kind = Attention if tensors.query.device.type == "cpu" else AttentionOnDevice
+        vectors = arrays.vectors(tensors.query, tensors.key, tensors.value)
+        output = arrays.of(tensors.output)
+    return kind(
         place=place,
         heads=tensors.query.shape[1],
         scale=tensors.scale,
         mask_value=tensors.mask_value,
-        output=arrays.of(tensors.output),
+        output=output,
         ablated=ablated,
         weights_set=weights_set,
-        vectors=arrays.vectors(tensors.query, tensors.key, tensors.value),
+        vectors=vectors,
         own_mask=None if mask is None else arrays.cells(mask, _mask_of, place.kind),
         look_ahead=tensors.look_ahead,
         steps=arrays.named(tensors.steps),
@@ -259,7 +338,7 @@ def norm_record(tensors: NormTensors, arrays: PassArrays | None = None) -> NormR
     arrays = arrays or PassArrays()
     gamma = tensors.gamma.detach().clone()
     beta = torch.zeros_like(gamma) if tensors.beta is None else tensors.beta.detach().clone()
-    return NormRecord(
+    return (NormRecord if tensors.input.device.type == "cpu" else NormOnDevice)(
         name=tensors.name,
         kind=tensors.kind,
         input=arrays.of(tensors.input),
@@ -327,7 +406,7 @@ def unchanged(weights: Tensor) -> Callable[[], Tensor]:
 
     def read() -> Tensor:
         if version is not None and values._version != version:
-            raise ValueError("The model's weights were changed after this pass: run it again.")
+            raise ValueError(CHANGED)
         return values
 
     return read

@@ -36,6 +36,10 @@ class Promise(Generic[Read]):
         self.is_read = False
         self._bring = bring
 
+    def once(self) -> Read:
+        """What was promised, which is not kept here where nobody has read it."""
+        return self._bring()
+
     def read(self) -> Read:
         """What was promised. Threads that ask at the same time may each bring it."""
         read = self._bring()

@@ -190,8 +190,9 @@ _REFUSING: dict[str, type[UnprovenStates] | type[UnprovenRecords]] = {
 class Trace:
     """One pass of one model over one text. Holds no model and no tokenizer; safe to share.
 
-    For a long text it keeps the model's tables, from which logits and summands are recomputed; the texts of
-    the vocabulary are asked of the tokenizer when a file is written.
+    For a long text it keeps the weights from which logits, summands, and the vectors of attention are
+    recomputed, with the same bits; the texts of the vocabulary are asked of the tokenizer when a file is
+    written.
 
     >>> trace, trace.source, trace.stacks
     (<Trace of house-gpt: 13 tokens, 4 attention layers>, 'decoder', ('decoder',))

@@ -1,5 +1,6 @@
 """What a widget shows: one run, or one beside another, as the messages that the explorer draws from."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -103,10 +104,7 @@ class Run:
     @cached_property
     def weights(self) -> int:
         """How many attention weights the run has."""
-        return sum(
-            one.heads * one.vectors[0].shape[1] * one.vectors[1].shape[1]
-            for one in self.trace.attention
-        )
+        return sum(math.prod(one.sizes) for one in self.trace.attention)
 
     def _runs(self, place: str) -> tuple[Attention, Attention | None]:
         other = self.baseline

@@ -4,6 +4,7 @@ A page calls `open_page`, then `look` for what the visitor wants to see. The sta
 session; every control shows a part of it and writes it back, and the link always says the whole.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -284,9 +285,7 @@ def _check_of(seen: Look) -> float | None:
     """The check of a run. None for a long one: the browser asks for it when its picture is drawn. A trace
     that is not kept until then is checked at once."""
     trace = seen.trace
-    weights = sum(
-        one.heads * len(one.vectors[0][0]) * len(one.vectors[1][0]) for one in trace.attention
-    )
+    weights = sum(math.prod(one.sizes) for one in trace.attention)
     waits = weights > CHECKED_AT_ONCE and engine().can_keep(trace)
     return (
         None if waits and not trace.is_checked and not asks_for_check(seen.run) else trace.check()

@@ -95,6 +95,27 @@ def test_the_check_of_attention_runs_there(name: str) -> None:
     assert crossings.copied
 
 
+@each("name", ["gpt", "llama", "bert", "translator", "all-stages"])
+def test_so_does_that_of_the_norms(name: str) -> None:
+    there, here, _, crossings = runs(name)
+    with device(crossings):
+        gaps = [one.check() for one in there.norms]
+    assert not crossings.copied
+    assert len(crossings.waited) == len(gaps)
+    np.testing.assert_allclose(gaps, [one.check() for one in here.norms], atol=1e-6)
+    for field, at in (("recorded", (0, 1, 2)), ("inverse_deviation", (0, 1))):
+        record = there.norms[0 if field == "recorded" else 1]
+        with torch.inference_mode():
+            vars(record)[field].tensor.behind[at] += 0.5
+        with device(crossings):
+            wrong = record.check()
+        assert not crossings.copied
+        assert wrong > 0.1
+    assert there.norms[0].input.size
+    assert there.norms[0].check() == pytest.approx(0.5, abs=1e-4)  # here, with what was read
+    assert crossings.copied
+
+
 @pytest.fixture
 def without_collector() -> Iterator[None]:
     gc.collect()
