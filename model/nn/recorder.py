@@ -173,9 +173,7 @@ class Recorder:
     summands: dict[Stack, dict[str, Tensor]] = field(default_factory=dict)
     tables: dict[Stack, dict[str, TableRows]] = field(default_factory=dict)  # of a deferred pass
     unfinished: dict[str, Tensor] = field(default_factory=dict)  # of a sub-layer still running
-    normed: tuple[Tensor, Callable[[], Tensor]] | None = (
-        None  # what a norm gave; gives it once more
-    )
+    normed: tuple[Tensor, Callable[[], Tensor]] | None = None  # what a norm gave, and gives again
     refusals: list[tuple[Tensor, str]] = field(default_factory=list)  # why, where it turns out true
 
     @property

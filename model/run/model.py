@@ -81,9 +81,7 @@ def from_other_run(
 
 
 DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for
-RERUN_FROM = (
-    512  # tokens; of as many a pass keeps no vectors of attention: they are made when asked for
-)
+RERUN_FROM = 512  # tokens; a pass over as many makes the vectors of attention again when asked for
 
 
 class Model:
