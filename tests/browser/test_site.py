@@ -104,6 +104,8 @@ def test_heads_layers_stages_and_cells_are_chosen(open_site: Callable[..., Page]
     expect(page).to_have_url(re.compile("query=12&key=4"))  # a moment later
     page.reload()
     shows(page, head=2, stage="weights", query=12, key=4)
+    walk = page.locator("nav a[data-to=walk]")
+    expect(walk).to_have_attribute("href", re.compile("query=12&key=4"))
 
 
 def test_each_switch_shows_its_recorded_run(open_site: Callable[..., Page]) -> None:

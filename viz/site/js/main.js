@@ -52,8 +52,7 @@ class Site {
       const named = this.pages.length > 1 ? [["page", name]] : [];
       return `#${new URLSearchParams([...named, ...said])}`;
     };
-    if (location.hash === search(page)) return;
-    history.replaceState(null, "", search(page));
+    if (location.hash !== search(page)) history.replaceState(null, "", search(page)); // which takes long
     for (const link of document.querySelectorAll("nav a[data-to]")) {
       if (CARRIED.has(link.dataset.to)) link.hash = search(link.dataset.to);
     }
