@@ -213,29 +213,25 @@ class Block(nn.Module):
         """x (B, T, C); memory (B, S, C) is the encoder's output, which cross-attention reads. bias
         (H, T, T) is added to the scores of self-attention."""
         own, norm = self.self_attention, self.self_norm
-        x = self._sum(x, norm, self._attended(own, norm, x, mask=mask, angles=angles, bias=bias))
-        cross, crossed = self.cross_attention, self.cross_norm
-        if cross is not None and crossed is not None:
-            x = self._sum(
-                x, crossed, self._attended(cross, crossed, x, source=memory, mask=memory_mask)
-            )
+        written = own(self._read(x, norm), mask=mask, angles=angles, bias=bias)
+        self._let_go(own, norm, x, mask=mask, angles=angles, bias=bias)
+        x = self._sum(x, norm, written)
+        cross, norm_of_cross = self.cross_attention, self.cross_norm
+        if cross is not None and norm_of_cross is not None:
+            written = cross(self._read(x, norm_of_cross), memory, mask=memory_mask)
+            self._let_go(cross, norm_of_cross, x, source=memory, mask=memory_mask)
+            x = self._sum(x, norm_of_cross, written)
         if self.feed_forward is not None and self.feed_forward_norm is not None:
             written = self.feed_forward(self._read(x, self.feed_forward_norm))
             x = self._sum(x, self.feed_forward_norm, written)
         return x
 
-    def _attended(
+    def _let_go(
         self, attention: MultiHeadAttention, norm: Norm, x: Tensor, **given: Tensor | None
-    ) -> Tensor:
-        """What an attention sub-layer writes."""
+    ) -> None:
+        """Lets go of the vectors of a sub-layer that has just run on x, which can be run again."""
         pre = self.pre  # the block is not held: a trace may hold what runs its attention again
-
-        def run() -> Tensor:
-            return attention(norm(x) if pre else x, **given)
-
-        written = run()
-        current().let_go(run, attention, norm)
-        return written
+        current().let_go(lambda: attention(norm(x) if pre else x, **given), attention, norm)
 
     def _read(self, x: Tensor, norm: Norm) -> Tensor:
         """What a sub-layer reads of the stream."""
