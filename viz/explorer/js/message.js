@@ -8,7 +8,7 @@ const origins = new WeakMap(); // of a message: the words and the arrays it was 
 export function unpacked(block, known, before) {
   const length = new DataView(block.buffer, block.byteOffset).getUint32(0, true);
   const words = new TextDecoder().decode(block.subarray(4, 4 + length));
-  if (known && origins.get(known).words === words) return known;
+  if (known && origins.get(known)?.words === words) return known;
   const { buffer } = block.slice(4 + length); // copied, so that the arrays are aligned
   const earlier = before ? origins.get(before).buffer : new ArrayBuffer(0);
   const arrayOf = ({ kind, start, count }) => {
