@@ -28,19 +28,20 @@ const SHOWN = "main:not([hidden])";
 
 /** Waits for what is visible on the page, or in a shadow root of it. */
 const find = (selector) => page.waitForSelector(`${SHOWN} ${selector}, ${SHOWN} >>> ${selector}`, { visible: true });
-const button = (testid) => find(`[data-testid="${testid}"]`);
+const GONE = /Node is|no such (node|element)|stale/;
 
 /** Clicks a button. It may be drawn anew between the look and the click. */
 function click(testid) {
   return until(async () => {
-    const found = await button(testid);
-    return found.click().then(() => true, isGone);
+    const button = await find(`[data-testid="${testid}"]`);
+    try {
+      await button.click();
+      return true;
+    } catch (error) {
+      if (!GONE.test(error.message)) throw error;
+      return false;
+    }
   }, testid);
-}
-
-function isGone(error) {
-  if (/Node is|no such (node|element)|stale/.test(error.message)) return false;
-  throw error;
 }
 
 /** Waits until the explorer has drawn, and shows these facts. */
