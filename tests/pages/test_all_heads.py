@@ -2,11 +2,14 @@
 
 import json
 import re
+import threading
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
+from torch import Tensor
 
 from model import Model, Trace
 from model.analysis.attribution.head_matrices import (
@@ -21,6 +24,7 @@ from model.analysis.heads import contributions
 from model.analysis.heads.contributions import Merged, ablate_each
 from model.analysis.heads.statistics import families, heads_of
 from model.analysis.run_comparison import rounding
+from model.nn.places import Head
 from model.profile.shipped import shipped_profile
 from model.serving.engine import Request
 from tests.model.tiny import sentence
@@ -161,6 +165,30 @@ def hovered(app: AppTest) -> list[str]:
     pictures = [json.loads(e.proto.spec)["data"] for e in app.get("plotly_chart")]
     (heads,) = [one for data in pictures for one in data if one.get("name") == "heads"]
     return heads["text"]
+
+
+def test_passes_that_have_found_nothing_hold_the_place_of_their_picture(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(background, "AT_FIRST", 0)
+    go, without = threading.Event(), contributions._without
+
+    def held(model: Model, trace: Trace, ablated: Sequence[Head]) -> Tensor:
+        assert go.wait(60)
+        return without(model, trace, ablated)
+
+    monkeypatch.setattr(contributions, "_without", held)
+    try:
+        app = opened("Leave one out", text=f"{TEXT} again")  # no other test has asked for it
+        assert [one.text for one in app.get("progress")] == ["0 of 8 heads left out."]
+        places = [one for one in app.get("html") if one.proto.body == '<div class="held"></div>']
+        assert len(places) == 1
+    finally:
+        go.set()
+    monkeypatch.setattr(background, "AT_FIRST", None)
+    app.run()
+    assert not [one for one in app.get("html") if 'class="held"' in one.proto.body]
+    assert app.get("plotly_chart")
 
 
 def test_a_long_ablation_waits_to_be_asked_and_a_stopped_one_shows_what_was_found(

@@ -11,7 +11,7 @@ import streamlit as st
 from model.serving.engine import Background
 from model.system.jobs import Job, Jobs
 from viz.notation.markdown import plain
-from viz.shell.panel import below_controls
+from viz.shell.panel import below_controls, hold_place
 from viz.state.engine import engine, visitor
 from viz.state.shares import page_runs
 
@@ -106,10 +106,11 @@ def passes_or_offer(
     key: Hashable,
     work: Callable[[Passes[F]], Iterator[F]],
     offer: Offer,
-    draw: Callable[[Passes[F]], object] = lambda run: None,
+    draw: Callable[[Passes[F]], object] | None = None,
 ) -> Passes[F] | None:
     """Runs the passes below the controls of a view, with progress and a way to stop; asks first where that
-    takes long. draw: shows what is known so far, under the progress."""
+    takes long. draw: shows what is known so far, under the progress; without it the place of the picture is
+    held."""
     with below_controls():
         return _run_or_offer(key, work, offer, draw)
 
@@ -118,7 +119,7 @@ def _run_or_offer(
     key: Hashable,
     work: Callable[[Passes[F]], Iterator[F]],
     offer: Offer,
-    draw: Callable[[Passes[F]], object],
+    draw: Callable[[Passes[F]], object] | None,
 ) -> Passes[F] | None:
     runs, state = shared_passes(), st.session_state
     run = runs.known(key)
@@ -142,6 +143,8 @@ def _run_or_offer(
         _under_way(run, key, offer, draw)
         if run.complete:  # meanwhile: what was under way would stand beside the result
             st.rerun()
+        if draw is None:
+            hold_place()
     if run.refusal:
         st.error(plain(run.refusal))
     return run
@@ -153,7 +156,7 @@ def is_stopped(offer: Offer, key: Hashable) -> bool:
 
 
 @st.fragment(run_every=SECONDS)
-def _under_way(run: R, key: Hashable, offer: Offer, draw: Callable[[R], object]) -> None:
+def _under_way(run: R, key: Hashable, offer: Offer, draw: Callable[[R], object] | None) -> None:
     """The progress of the run, with a button to stop: a run that nobody looks at ends."""
     if run.ended.is_set() or is_stopped(offer, key):
         st.rerun()
@@ -164,7 +167,8 @@ def _under_way(run: R, key: Hashable, offer: Offer, draw: Callable[[R], object])
     said = f"{done} of {offer.total} {offer.unit} {offer.doing}."
     bar.progress(done / offer.total, text=said + line)
     stop.button("Stop", key=f"{offer.name}-stop", on_click=_set, args=(offer.name, None, key))
-    draw(run)
+    if draw is not None:
+        draw(run)
 
 
 def _set(name: str, wanted: Hashable, stopped: Hashable) -> None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pandas as pd
@@ -182,28 +182,44 @@ def draw_view(view: PanelView, *arguments: object, beside: DeltaGenerator | None
         width="content",
         key=None if beside is None else "controls-of-view",
     )
-    below = _below_row.set(st.container())
+    below = _Below(st.container())
+    token = _below_row.set(below)
     try:
         with error_boundary():
             with row:
                 panel = view(*arguments)
+            if panel.picture is None and below.brings_picture:
+                panel = replace(panel, picture=partial(st.html, '<div class="held"></div>'))
             # What stood here goes part by part: the whole holds the place of its picture.
             has_place = beside is not None and panel.picture is not None
             with st.container(key=PLACE if has_place else None):
                 draw_panel(panel)
     finally:
-        _below_row.reset(below)
+        _below_row.reset(token)
 
 
-_below_row: ContextVar[DeltaGenerator] = ContextVar("below_row")
+@dataclass
+class _Below:
+    """The row below the controls of a view."""
+
+    row: DeltaGenerator
+    brings_picture: bool = False
+
+
+_below_row: ContextVar[_Below] = ContextVar("below_row")
 
 
 @contextmanager
 def below_controls() -> Iterator[None]:
     """Between the row of controls and the picture: for what a view draws before it knows its panel, such as
     the progress of passes in the background."""
-    with _below_row.get():
+    with _below_row.get().row:
         yield
+
+
+def hold_place() -> None:
+    """Holds the place of a picture that comes later, where the view has none yet."""
+    _below_row.get().brings_picture = True
 
 
 @contextmanager
