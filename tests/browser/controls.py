@@ -45,6 +45,14 @@ def more(page: Page, panel: str) -> Locator:
     return page.get_by_role("dialog", name=re.compile("^More: "))
 
 
+def put_away(page: Page, dialog: Locator) -> None:
+    """Escape closes a dialog; a run that was under way when it was pressed may open it once more."""
+    while dialog.count():
+        page.keyboard.press("Escape")
+        with suppress(AssertionError):
+            expect(dialog).to_have_count(0, timeout=2_000)
+
+
 def each_shows(
     page: Page,
     words: Mapping[str, str | re.Pattern[str]],

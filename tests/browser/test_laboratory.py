@@ -11,7 +11,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from model import Intervention, load_model
 from model.trace.trace_file import read_trace
 from tests.browser import conftest
-from tests.browser.controls import MARKS, click_mark, more, pick_head, show
+from tests.browser.controls import MARKS, click_mark, more, pick_head, put_away, show
 from tests.csv_reading import read_matrix_csv
 from tests.legible import STILL
 
@@ -79,8 +79,7 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
     page.keyboard.press("Escape")
     behind = more(page, "laboratory-losses-probability")
     expect(behind.get_by_text("Check: PyTorch's cross-entropy")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(behind).to_have_count(0)
+    put_away(page, behind)
     show(page, "Stream")
     expect(page.get_by_text("The first state that differs: L0 attention")).to_be_visible()
     show(page, "Patch")

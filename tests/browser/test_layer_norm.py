@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import BARS, MARKS, choose, click_mark, each_shows
+from tests.browser.controls import BARS, MARKS, choose, click_mark, each_shows, put_away
 from tests.legible import STILL
 
 TEXT = "the cat saw the dog"
@@ -57,6 +57,6 @@ def test_behind_the_dots_code_and_table_are_made_when_opened_and_fit_the_screen(
     assert box["x"] + box["width"] <= width
     assert behind.evaluate("behind => behind.scrollWidth <= behind.clientWidth")
     behind.get_by_role("radio", name="einsum").click()
-    page.keyboard.press("Escape")
+    put_away(page, behind)
     expect(dots).to_be_focused()
     expect(page.get_by_test_id("stDataFrame")).to_have_count(0)

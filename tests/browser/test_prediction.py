@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import more, plots, show
+from tests.browser.controls import more, plots, put_away, show
 from tests.legible import STILL
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -38,7 +38,7 @@ def test_the_lens_shows_the_states_and_its_check(open_page: Callable[..., Page])
     expect(plots(page).filter(has_text="L1 feed-forward")).to_have_count(1)
     behind = more(page, "prediction-lens-table")
     expect(behind.get_by_text("differ from the model's own output by at most")).to_be_visible()
-    page.keyboard.press("Escape")
+    put_away(page, behind)
     page.get_by_text("of the final token").click()
     expect(plots(page).filter(has_text="embedding")).to_have_count(1)
     show(page, "Which tokens made it?")
@@ -77,7 +77,7 @@ def test_the_model_writes_on_step_by_step_with_the_keyboard_too(
     expect(plots(page).filter(has_text="milliseconds of the step")).to_have_count(1)
     behind = more(page, "prediction-step-times")
     expect(behind.get_by_text("both ways give the same logits")).to_be_visible()
-    page.keyboard.press("Escape")
+    put_away(page, behind)
     show(page, "A shorter cache")
     expect(plots(page).filter(has_text="the last 8 and the first")).to_have_count(1)
     expect(page.locator("mark u")).to_have_count(3)
