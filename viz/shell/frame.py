@@ -259,9 +259,8 @@ def run_app() -> None:
     navigation.path(file)
     st.session_state[_DRAWN] = True
     with inside:
-        import_module(
-            "torch"
-        )  # the frame is there; the server may be importing it (viz/server/asgi.py)
+        # The frame is there; the server may be importing it (viz/server/asgi.py).
+        import_module("torch")
         opened.run()
 
 

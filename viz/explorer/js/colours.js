@@ -1,5 +1,7 @@
 // Colour scales, made of the theme's stops and the page's background.
 
+import { whenRead } from "./when_read.js";
+
 const STEPS = 256;
 
 /** [red, green, blue] of a CSS colour. */
@@ -52,11 +54,7 @@ export function paletteOf(host, theme, known) {
     ink: {},
     hue: {},
   };
-  const made = (known, name) => {
-    const { [dark ? "dark" : "light"]: stops } = theme.quantities[name];
-    return (known[name] ??= scaleOf(stops, background));
-  };
-  palette.scale = new Proxy({}, { get: made }); // few are seen at once
+  palette.scale = whenRead((name) => scaleOf(theme.quantities[name][dark ? "dark" : "light"], background)); // few are seen
   for (const [name, quantity] of Object.entries(theme.quantities)) {
     palette.ink[name] = quantity.ink[dark ? 1 : 0];
     palette.hue[name] = quantity.hue;

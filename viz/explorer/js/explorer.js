@@ -21,6 +21,7 @@ import { layersOf, remember, remembered } from "./held.js";
 import { followLecture } from "./lecture.js";
 import { Python, REPORTED } from "./python.js";
 import { axisLength, cellOf, headName } from "./view.js";
+import { whenRead } from "./when_read.js";
 
 const SHOW_VALUES = new Set(["value", "output"]); // stages for which Python sends a large layer's values
 const START = {
@@ -36,8 +37,7 @@ export class Explorer {
   constructor(parent, { channel = window, tallest = null } = {}) {
     Object.assign(this, { parent, channel, tallest });
     this.root = parent.querySelector(".explorer");
-    const part = (name) => this.root.querySelector(`.${name}`);
-    this.parts = new Proxy({}, { get: (found, name) => (found[name] ??= part(name)) });
+    this.parts = whenRead((name) => this.root.querySelector(`.${name}`));
     this.python = new Python();
     this.mountedUntil = new AbortController();
     this.drawing = new Drawing(this, this.actions());

@@ -3,6 +3,7 @@
 import { beyond, colourEnd } from "./colour_end.js";
 import { deriveHead, difference, extent } from "./derive.js";
 import { figureLayout, wholeWindow } from "./geometry.js";
+import { whenRead } from "./when_read.js";
 
 const COMPARED_CELLS = 2 ** 17; // of all heads together: up to here their differences share one colour scale
 const sharedRanges = new WeakMap(); // from a changed layer to its largest differences, by stage
@@ -95,8 +96,8 @@ function hiddenInDifference(before, after, either) {
   return after.map((hidden, cell) => (either ? hidden | before[cell] : hidden & before[cell]));
 }
 
-/** The largest magnitude of each quantity, found when it is first read: over all heads or in the shown one; around the heads, where the colours of
- *  the picture end. Two runs share it. */
+/** The largest magnitude of each quantity, found when it is first read: over all heads or in the shown one; around the
+ *  heads, where the colours of the picture end. Two runs share it. */
 export function rangesOf({ layer, baseline, derived, before, span }) {
   const largestOf = (run, one, name) => {
     if (span !== "head" && name in run.range) return run.range[name];
@@ -106,8 +107,7 @@ export function rangesOf({ layer, baseline, derived, before, span }) {
   const largest = (name) =>
     Math.max(largestOf(layer, derived, name), before ? largestOf(baseline, before, name) : 0);
   const names = new Set([...Object.keys(layer.range), ...AROUND]);
-  const once = (known, name) => (names.has(name) ? (known[name] ??= largest(name)) : undefined);
-  return new Proxy({}, { get: once });
+  return whenRead((name) => (names.has(name) ? largest(name) : undefined));
 }
 
 const AROUND = ["norm", "query_norm", "key_norm", "positions", "concatenated", "written"].flatMap((name) => [name, `before_${name}`]);

@@ -13,7 +13,7 @@ import { katexOf } from "./katex.js";
 import { Theme } from "./theme.js";
 
 const TALLEST = 560; // pixels of a picture: the window of a notebook says nothing about its room
-const ASSETS = { plotly: null, katex: "", katexStyle: "" }; // nothing is fetched
+const ASSETS = { plotly: null }; // nothing is fetched
 let mounts = 0;
 
 /** `parts`: script, style sheets and skeletons, as viz/notebook/library.py names them; or, for KaTeX's, how to load it

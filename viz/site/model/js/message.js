@@ -32,8 +32,10 @@ function familyOf(model, run, family, numbers) {
   const maps = numbers.flatMap((number) => drawn(model, run, number).maps);
   const { queries, keys } = run.layers[numbers[0]];
   const zeroed = numbers.flatMap((number) => run.layers[number].ablated.map((head) => [run.layers[number].place, head]));
-  const joined = Uint8Array.from(maps.flatMap((map) => [...map]));
-  return { ...family, zeroed, maps: joined, rows: sideOf(queries), columns: sideOf(keys) };
+  const [rows, columns] = [sideOf(queries), sideOf(keys)];
+  const joined = new Uint8Array(maps.length * rows * columns);
+  maps.forEach((map, n) => joined.set(map, n * rows * columns));
+  return { ...family, zeroed, maps: joined, rows, columns };
 }
 
 /** The largest |recomputed − recorded| of a run over attention outputs and norms: weights · V of each head from its

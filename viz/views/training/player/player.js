@@ -5,6 +5,7 @@
 import { paletteOf } from "../../../explorer/js/colours.js";
 import { element, span, table } from "../../../explorer/js/elements.js";
 import { Readout } from "../../../explorer/js/readout.js";
+import { whenRead } from "../../../explorer/js/when_read.js";
 import { chartOf, movementOf, numeral } from "./chart.js";
 import { cellAt, drawMap, layoutOf } from "./map.js";
 import { saveNumbers, savePicture } from "./save.js";
@@ -29,8 +30,7 @@ class Player {
   constructor(parent) {
     this.parent = parent;
     this.root = parent.querySelector(".player");
-    const part = (name) => this.root.querySelector(`.${name}`);
-    this.parts = new Proxy({}, { get: (found, name) => (found[name] ??= part(name)) });
+    this.parts = whenRead((name) => this.root.querySelector(`.${name}`));
     this.readout = new Readout(this.parts.readout);
     this.readout.line.ariaLive = "off"; // `unseen` says it
     this.cell = this.kept = null; // pointed at, clicked
