@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import wait_until_settled
+
 
 def test_exercises_are_looked_at_and_saved(open_page: Callable[..., Page]) -> None:
     page = open_page("/for_a_class")
@@ -18,6 +20,7 @@ def test_exercises_are_looked_at_and_saved(open_page: Callable[..., Page]) -> No
     page.get_by_label("Pupils").press("Enter")
     sheet = page.get_by_label("Sheet", exact=True)
     expect(sheet).to_have_attribute("max", "3")
+    wait_until_settled(page)  # until its run has ended, a button asks for the file of the run before
     with page.expect_download() as saved:
         page.get_by_role("button", name="Pupils' sheets").click()
     text = saved.value.path().read_text("utf-8")
