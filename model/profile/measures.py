@@ -1,6 +1,6 @@
 """One window's numbers for each head of one attention sub-layer. Axes: H heads, Q queries, K keys."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from model.analysis.heads.statistics import after_the_same
+from model.nn.recorder import AttentionCall
 from model.nn.stages import SCORE_STAGES, SINKS
 from model.profile.sums import (
     ENTROPY_BINS,
@@ -21,7 +22,7 @@ from model.profile.sums import (
     whole,
 )
 from model.profile.token_classes import CLASSES, DELIMITERS, token_classes
-from model.trace.records import Attention, Token
+from model.trace.records import Token
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,28 +50,42 @@ class Pairs:
         copied = after_the_same(ids.tolist()) & ~before
         return cls(*classes, torch.from_numpy(same), torch.from_numpy(copied), *texts)
 
+    def to(self, device: torch.device) -> "Pairs":
+        """The same there."""
+        same, copied = (
+            one if one is None else one.to(device) for one in (self.same, self.induction)
+        )
+        return replace(
+            self,
+            queries=self.queries.to(device),
+            keys=self.keys.to(device),
+            same=same,
+            induction=copied,
+        )
+
 
 def _one_hot(classes: NDArray[np.int64]) -> Tensor:
     return F.one_hot(torch.from_numpy(classes), len(CLASSES)).float()
 
 
-def weights_of(attention: Attention) -> tuple[Tensor, Tensor]:
+def weights_of(call: AttentionCall) -> tuple[Tensor, Tensor]:
     """(H, Q, K): the weights of all heads of a sub-layer, as `Attention.weights` gives each; and
-    (H or 1, Q, K): where a head may look."""
-    query, key = torch.tensor(attention.query), torch.tensor(attention.vectors[1])
-    key = key.repeat_interleave(len(query) // len(key), 0)
-    scores = (query @ key.mT).mul_(attention.scale)
+    (H or 1, Q, K): where a head may look. They lie where the vectors do."""
+    query, key = call.query[0], call.key[0]
+    key = key.repeat_interleave(call.groups, 0)
+    scores = (query @ key.mT).mul_(call.scale)
     for stage in SCORE_STAGES:
-        if (value := stage.of(attention)) is not None:
-            value = torch.tensor(value) if stage.is_array else value
-            scores = stage.tensors(scores, value)
-    mask = attention.mask
-    allowed = torch.ones(1, *scores.shape[1:], dtype=torch.bool)
-    if mask is not None:
-        allowed = torch.tensor(mask).reshape(-1, *scores.shape[1:])
-        scores.masked_fill_(~allowed, attention.mask_value)
-    sinks = None if attention.sinks is None else torch.tensor(attention.sinks)
-    scores = SINKS.joined(scores, sinks)
+        if (value := stage.of(call)) is not None:
+            scores = stage.tensors(scores, value[0] if stage.is_array else value)
+    sizes = scores.shape[1:]
+    allowed = scores.new_ones(1, *sizes, dtype=torch.bool)
+    if call.look_ahead:
+        allowed = allowed.tril()
+    elif call.mask is not None:
+        allowed = call.mask.reshape(-1, *sizes)
+    if call.is_masked:
+        scores.masked_fill_(~allowed, call.mask_value)
+    scores = SINKS.joined(scores, call.sinks)
     weights = scores.softmax(-1)[..., : key.shape[1]]
     empty = weights.isnan() & ~allowed.any(-1, keepdim=True)  # a row without keys is 0 / 0
     return weights.masked_fill_(empty, 0.0), allowed
@@ -87,7 +102,7 @@ def measured(
     columns, entropy = weights.sum(1), torch.special.entr(weights).sum(-1)
     offsets = by_offset(weights)
     found = _shares(weights, columns, offsets, pairs, allowed)
-    found["rows"] = torch.full((heads, 1), float(queries))
+    found["rows"] = weights.new_full((heads, 1), float(queries))
     found["entropy"] = entropy.sum(-1, keepdim=True)
     if lengths is not None:
         found["carried"] = (columns * lengths).sum(-1, keepdim=True)
@@ -98,7 +113,7 @@ def measured(
     found["class_rows"] = pairs.queries.sum(1).expand(heads, -1)
     if queries >= MAP and keys >= MAP:
         found["map"] = F.adaptive_avg_pool2d(weights, MAP).flatten(1)
-        found["map_windows"] = torch.ones(heads, 1)
+        found["map_windows"] = weights.new_ones(heads, 1)
     numbers = {name: whole(values, fields[name].bits) for name, values in found.items()}
     numbers["weights"] = _weights_histogram(weights, allowed)
     bins = (entropy / ENTROPY_STEP).long().clamp_(0, ENTROPY_BINS - 1)
@@ -114,7 +129,7 @@ def _shares(
     later = 0 if pairs.same is None else 1  # within one text query 0 is the first token itself
     sums: dict[str, Tensor] = {"first": weights[:, later:, 0].sum(1)}
     rows: dict[str, Tensor] = {"first": allowed[:, later:, 0].sum(1)}  # (H or 1,) each
-    delimiter = pairs.keys[:, [CLASSES.index(name) for name in DELIMITERS]].sum(1)
+    delimiter = torch.stack([pairs.keys[:, CLASSES.index(name)] for name in DELIMITERS]).sum(0)
     for name, of in (
         ("punctuation", pairs.keys[:, CLASSES.index("punctuation")]),
         ("delimiter", delimiter),
@@ -150,15 +165,15 @@ def log_bins(numbers: Tensor) -> Tensor:
 def histogram(bins: Tensor, count: int) -> Whole:
     """(H, count): how often each bin occurs in the row of each head."""
     flat = bins.flatten(1).long()
-    flat = flat + count * torch.arange(len(flat))[:, None]
+    flat = flat + count * torch.arange(len(flat), device=flat.device)[:, None]
     found = torch.bincount(flat.flatten(), minlength=count * len(bins))
-    return np.asarray(found.reshape(len(bins), count).numpy(), np.int64)
+    return np.asarray(found.reshape(len(bins), count).cpu().numpy(), np.int64)
 
 
 def _weights_histogram(weights: Tensor, allowed: Tensor) -> Whole:
     """(H, bin): of the weights of all cells where a head may look."""
     found = histogram(log_bins(weights), LOG_BINS)
-    found[:, 0] -= (~allowed).sum((1, 2)).numpy()  # a forbidden cell is 0
+    found[:, 0] -= (~allowed).sum((1, 2)).cpu().numpy()  # a forbidden cell is 0
     return found
 
 

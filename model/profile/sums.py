@@ -14,6 +14,7 @@ from torch import Tensor
 from model.nn.places import Head
 from model.profile.examples import Examples
 from model.profile.token_classes import CLASSES
+from model.trace.collect import doubled
 
 Whole = NDArray[np.int64]
 SHARES = ("self", "previous", "next", "first", "same", "induction", "punctuation", "delimiter")
@@ -65,10 +66,10 @@ class UncountedError(ValueError):
 def whole(numbers: Tensor, bits: int) -> Whole:
     """Numbers as multiples of 2^-bits, rounded once. Raises UncountedError for numbers that are not finite,
     or too large."""
-    scaled = numbers.double().mul(2.0**bits).round()
+    scaled = doubled(numbers).mul(2.0**bits).round()
     if not (scaled.abs() < LARGEST).all():  # NaN is not smaller than anything
         raise UncountedError("The model's numbers over this text are not finite, or too large.")
-    return np.asarray(scaled.long().numpy(), np.int64)
+    return np.asarray(scaled.long().cpu().numpy(), np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,12 @@ from torch import Tensor
 from model.analysis.attribution.stream_parts import StreamReader, sub_layers_back
 from model.analysis.stream.stream import weight_and_bias
 from model.nn.places import Head, Place
+from model.nn.recorder import AttentionTensors
 from model.profile.examples import CRITERIA, ROW, Examples, by_chance
 from model.profile.measures import Pairs, effects_histogram, measured, weights_of
 from model.profile.sums import Field, Sums, UncountedError, Whole, fields, whole
 from model.trace.arrays import Array
-from model.trace.collect import numbers_of
-from model.trace.records import Attention
+from model.trace.collect import numbers_of, tensors_of
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -43,7 +43,10 @@ class Profiled:
         layers = model.module.attentions()
         proven = () if "output" in model.unproven else layers
         outputs = {one.place.name: weight_and_bias(one.output)[0] for one in proven}
-        squares = {one.place.name: _squares(outputs[one.place.name], one.heads) for one in proven}
+        squares = {
+            one.place.name: _squares(outputs[one.place.name], one.heads).to(model.device)
+            for one in proven
+        }
         return cls(model, heads_of_model(model), outputs, squares, _unembedding(model))
 
 
@@ -84,9 +87,10 @@ def window_sums(profiled: Profiled, text: str, number: int, window: int) -> Sums
         of = attention.stack, attention.kind
         if of not in pairs:
             queries, keys = trace.queries_of(attention), trace.keys_of(attention)
-            pairs[of] = Pairs.of(queries, keys, cross=cross)
-        weights, allowed = weights_of(attention)
-        lengths = _lengths(profiled, attention)
+            pairs[of] = Pairs.of(queries, keys, cross=cross).to(profiled.model.device)
+        call = tensors_of(attention)
+        weights, allowed = weights_of(call)
+        lengths = _lengths(profiled, call)
         found = measured(weights, allowed, pairs[of], lengths, kinds)
         if attention.name in effects:
             found |= _sums_of_effects(effects[attention.name], kinds)
@@ -116,13 +120,12 @@ def _check_length(tokens: int, whose: str, window: int) -> None:
         )
 
 
-def _lengths(profiled: Profiled, attention: Attention) -> Tensor | None:
+def _lengths(profiled: Profiled, call: AttentionTensors) -> Tensor | None:
     """(H, K): the length of each key's value through W_O: the root of v (W_Oᵀ W_O) vᵀ."""
-    if attention.name not in profiled.squares:
+    if call.place.name not in profiled.squares:
         return None
-    value = torch.tensor(attention.vectors[2])
-    value = value.repeat_interleave(attention.heads // len(value), 0)
-    squared = ((value @ profiled.squares[attention.name]) * value).sum(-1)
+    value = call.value[0].repeat_interleave(call.groups, 0)
+    squared = ((value @ profiled.squares[call.place.name]) * value).sum(-1)
     return squared.clamp_(min=0).sqrt()
 
 
@@ -150,8 +153,10 @@ def direct_effects(
         attention, inner = trace.find(part.name), reader.through(part)
         read = (inner.rows * inner.factor).astype(np.float32)  # (R, C)
         mapped = torch.from_numpy(read @ profiled.outputs[part.name])  # (R, H · D)
-        by_head = mapped.reshape(len(read), attention.heads, -1).transpose(0, 1)
-        yield part.name, (by_head * torch.tensor(attention.output[:, tokens])).sum(-1)
+        output = tensors_of(attention).output[0]
+        by_head = mapped.to(output.device).reshape(len(read), attention.heads, -1).transpose(0, 1)
+        at = torch.from_numpy(tokens).to(output.device)
+        yield part.name, (by_head * output[:, at]).sum(-1)
 
 
 def _sums_of_effects(effects: Tensor, kinds: Mapping[str, Field]) -> dict[str, Whole]:
@@ -187,7 +192,7 @@ def _best(
 
 def _strongest_key(weights: Tensor, query: Tensor) -> Tensor:
     """(H,): the key with the largest weight in one row of each head."""
-    return weights[torch.arange(len(weights)), query].argmax(1)
+    return weights[torch.arange(len(weights), device=weights.device), query].argmax(1)
 
 
 def _examples(
@@ -196,12 +201,13 @@ def _examples(
     """The rows of one sub-layer: each criterion's best cell, and a row by chance."""
     heads, queries, _ = weights.shape
     chance = by_chance(number, np.arange(first, first + heads))
-    query = torch.from_numpy((chance * 2**40).astype(np.int64) % queries)
+    query = torch.from_numpy((chance * 2**40).astype(np.int64) % queries).to(weights.device)
     drawn = (torch.from_numpy(chance), query, _strongest_key(weights, query))
+    each = torch.arange(heads, device=weights.device)
     for name, (score, at, key) in (best | {"chance": drawn}).items():
         rows = np.empty(heads, ROW)
         rows["head"], rows["criterion"] = np.arange(first, first + heads), CRITERIA.index(name)
-        rows["score"], rows["window"] = score.double().numpy(), number
-        rows["query"], rows["key"] = at.numpy(), key.numpy()
-        rows["weight"] = weights[torch.arange(heads), at, key].numpy()
+        rows["score"], rows["window"] = score.cpu().double().numpy(), number
+        rows["query"], rows["key"] = at.cpu().numpy(), key.cpu().numpy()
+        rows["weight"] = weights[each, at, key].cpu().numpy()
         yield rows

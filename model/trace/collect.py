@@ -212,18 +212,21 @@ def tensors_there(promised: Mapping[str, object]) -> dict[str, Tensor | None] | 
     return found
 
 
+_SINGLE = ("scale", "cap", "window", "look_ahead", "mask_value")  # of a sub-layer, no arrays
+
+
 class AttentionOnDevice(Attention):
     """A sub-layer whose check runs where its tensors lie, as long as none of them was read."""
 
     def check(self) -> float:
-        call = None if self.steps or self.weights_set else self._tensors()
+        call = None if self.steps or self.weights_set else self.tensors()
         if call is None:
             return super().check()
         with torch.no_grad():
             again = in_blocks(call, 0.0, by_kernel=False)
             return float((again - call.output).abs().max())
 
-    def _tensors(self) -> AttentionTensors | None:
+    def tensors(self) -> AttentionTensors | None:
         """What it was computed from, in single precision; None where some of it was read."""
         own = vars(self)
         if not isinstance(own["vectors"], VectorsOnDevice):
@@ -236,8 +239,35 @@ class AttentionOnDevice(Attention):
             return None
         if found["sinks"] is not None:
             found["sinks"] = found["sinks"][0]
-        more = {name: own[name] for name in ("place", "scale", "cap", "window", "look_ahead")}
-        return AttentionTensors(**found, **more, mask_value=self.mask_value, steps={})
+        more = {name: own[name] for name in _SINGLE}
+        return AttentionTensors(**found, **more, place=self.place, steps={})
+
+
+def tensors_of(record: Attention) -> AttentionTensors:
+    """What a sub-layer was computed from and what it gave, in single precision, (1, …) each: where they lie;
+    on the processor once one of them was read."""
+    there = record.tensors() if isinstance(record, AttentionOnDevice) else None
+    if there is not None:
+        return there
+    query, key, value, output = (
+        torch.tensor(one)[None] for one in (*record.vectors, record.output)
+    )
+    mask, bias, sinks = (
+        None if one is None else torch.tensor(one)
+        for one in (record.own_mask, record.bias, record.sinks)
+    )
+    return AttentionTensors(
+        place=record.place,
+        query=query,
+        key=key,
+        value=value,
+        output=output,
+        mask=None if mask is None else mask.reshape(1, -1, *mask.shape[-2:]),
+        bias=None if bias is None else bias[None],
+        sinks=sinks,
+        steps={},
+        **{name: getattr(record, name) for name in _SINGLE},
+    )
 
 
 class NormOnDevice(NormRecord):

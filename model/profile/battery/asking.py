@@ -23,6 +23,7 @@ from model.profile.measures import weights_of
 from model.system.memory import enough_memory
 from model.system.threads import one_thread
 from model.trace.arrays import Wide
+from model.trace.collect import tensors_of
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def _looks(model: "Model") -> pd.DataFrame:
                 one for one in prompt.asked(attention) if not refused[attention.name][one.label]
             ]
             if asked:
-                tallies[attention.name].add(asked, *weights_of(attention))
+                weights, allowed = weights_of(tensors_of(attention))
+                tallies[attention.name].add(asked, weights.cpu(), allowed.cpu())
     rows: list[tuple[object, ...]] = []
     for layer in layers:
         reasons = {

@@ -138,7 +138,7 @@ def added_directly(model: "Model", prompts: Iterable[LabelPrompt]) -> dict[HeadL
         rows, tokens = _rows_of(answers, profiled.unembedding), np.array(answers.rows * 2)
         for layer, effects in direct_effects(profiled, trace, rows, tokens):
             if measure_of(model, layer) == "logit":
-                numbers = effects.double().reshape(len(effects), 2, -1).mean(-1).numpy()
+                numbers = effects.cpu().double().reshape(len(effects), 2, -1).mean(-1).numpy()
                 for head, of_head in enumerate(numbers):
                     tally.add((layer, head), answers.labels, of_head)
     return tally.changes()
