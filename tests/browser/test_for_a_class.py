@@ -20,7 +20,7 @@ def test_exercises_are_looked_at_and_saved(open_page: Callable[..., Page]) -> No
     page.get_by_label("Pupils").press("Enter")
     sheet = page.get_by_label("Sheet", exact=True)
     expect(sheet).to_have_attribute("max", "3")
-    wait_until_settled(page)  # until its run has ended, a button asks for the file of the run before
+    wait_until_settled(page)  # until then the button asks for the file of the run before
     with page.expect_download() as saved:
         page.get_by_role("button", name="Pupils' sheets").click()
     text = saved.value.path().read_text("utf-8")
