@@ -88,6 +88,6 @@ def _heads(opened: Tab, times: int) -> list[float]:
         wanted = f"explorerRoot().dataset.head === '{head}' && {PAINTED}"
         wanted += f" && explorerRoot().querySelector('.title').textContent.includes('H{head}')"
         click = partial(button.click, delay=PRESS)
-        passed.append(opened.milliseconds(click, wanted, pause=PAUSE))
+        passed.append(opened.milliseconds(click, wanted))
         opened.rest()
     return passed
