@@ -16,14 +16,14 @@ from bench import gpt2_size
 from bench.quantiles import median
 
 LENGTHS = (32, 256, 1024)
-REPEATS = {32: 15, 256: 7, 1024: 3}
+REPEATS = {32: 15, 256: 7, 1024: 9}
 PEAKS = {
     32: 1,
     256: 1,
     1024: 5,
 }  # processes of a plain pass: at 1,024 tokens its peak swings by 5 %
 QUICK = 10  # times as many repeats on CUDA, where a pass takes milliseconds
-SECONDS = 300  # until a measurement is given up
+SECONDS = 600  # until a measurement is given up
 WAYS = {
     "ours": ("plain", "attention", "full", "explicit"),
     "Hugging Face": ("plain", "output_attentions"),
