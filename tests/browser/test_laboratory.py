@@ -224,6 +224,7 @@ def cell_of(page: Page, query: int, key: int) -> Locator:
 
 def saved(page: Page, name: str, folder: Path) -> Path:
     """Presses one button of the box “Save” and keeps the file."""
+    conftest.wait_until_settled(page)  # each run makes the files anew
     with page.expect_download() as download:
         page.get_by_role("button", name=name, exact=True).click()
     file = folder / download.value.suggested_filename
