@@ -105,19 +105,8 @@ def explicit(
     cells: Sequence[WeightSet] = (),
 ) -> tuple[Float[Tensor, "batch head query value_width"], dict[str, Tensor]]:
     """The same function step by step, for what the kernel cannot compute or show."""
-    key, value = call.key, call.value
-    if call.groups > 1:
-        key, value = (x.repeat_interleave(call.groups, 1) for x in (key, value))
-    scores = call.query @ key.transpose(-2, -1)  # (B, H, T, S)
-    masked = scores * call.scale
-    steps = {"scores": scores}
-    for stage in SCORE_STAGES:
-        if stage.is_in(call):
-            steps[stage.name] = masked = stage.tensors(masked, stage.of(call))
-    mask = _mask(call)
-    if mask is not None:
-        masked = masked.masked_fill(~mask, call.mask_value)
-    weights = softmax_rows(SINKS.joined(masked, call.sinks))
+    steps, mask = score_steps(call)
+    weights = softmax_rows(SINKS.joined(steps["masked"], call.sinks))
     if cells:
         refuse_masked(cells, mask, call.place.name)
         weights = with_weights_set(weights, cells)
@@ -127,13 +116,33 @@ def explicit(
         weights * _kept(weights, intervention, call.place.name) if intervention.dropout else weights
     )
     dropped = F.dropout(dropped, dropout)
-    steps |= {"masked": masked, "weights": weights, "dropped": dropped}
-    return dropped @ value, steps
+    steps |= {"weights": weights, "dropped": dropped}
+    return dropped @ _for_each_head(call.value, call), steps
+
+
+def _for_each_head(shared: Tensor, call: AttentionCall) -> Tensor:
+    """Keys or values, which groups of heads share, repeated for every head."""
+    return shared if call.groups == 1 else shared.repeat_interleave(call.groups, 1)
+
+
+def score_steps(call: AttentionCall) -> tuple[dict[str, Tensor], Tensor | None]:
+    """Scores (B, H, T, S), those of each stage that it has, and "masked", of which the softmax is taken; and
+    the mask, True = may look."""
+    scores = call.query @ _for_each_head(call.key, call).transpose(-2, -1)
+    masked = scores * call.scale
+    steps = {"scores": scores}
+    for stage in SCORE_STAGES:
+        if stage.is_in(call):
+            steps[stage.name] = masked = stage.tensors(masked, stage.of(call))
+    mask = _mask(call)
+    if mask is not None:
+        masked = masked.masked_fill(~mask, call.mask_value)
+    return steps | {"masked": masked}, mask
 
 
 def softmax_rows(masked: Float[Tensor, "*row key"]) -> Float[Tensor, "*row key"]:
     """Softmax over the keys; a row of nothing but minus infinity gives zeros instead of NaN."""
-    empty = torch.isneginf(masked).all(-1, keepdim=True)
+    empty = masked.amax(-1, keepdim=True) == -math.inf
     return torch.softmax(masked.masked_fill(empty, 0.0), -1).masked_fill(empty, 0.0)
 
 

@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from model.analysis.heads.statistics import after_the_same
+from model.nn.attention import score_steps, softmax_rows
 from model.nn.recorder import AttentionCall
-from model.nn.stages import SCORE_STAGES, SINKS
+from model.nn.stages import SINKS
 from model.profile.sums import (
     ENTROPY_BINS,
     ENTROPY_STEP,
@@ -71,24 +72,11 @@ def _one_hot(classes: NDArray[np.int64]) -> Tensor:
 def weights_of(call: AttentionCall) -> tuple[Tensor, Tensor]:
     """(H, Q, K): the weights of all heads of a sub-layer, as `Attention.weights` gives each; and
     (H or 1, Q, K): where a head may look. They lie where the vectors do."""
-    query, key = call.query[0], call.key[0]
-    key = key.repeat_interleave(call.groups, 0)
-    scores = (query @ key.mT).mul_(call.scale)
-    for stage in SCORE_STAGES:
-        if (value := stage.of(call)) is not None:
-            scores = stage.tensors(scores, value[0] if stage.is_array else value)
-    sizes = scores.shape[1:]
-    allowed = scores.new_ones(1, *sizes, dtype=torch.bool)
-    if call.look_ahead:
-        allowed = allowed.tril()
-    elif call.mask is not None:
-        allowed = call.mask.reshape(-1, *sizes)
-    if call.is_masked:
-        scores.masked_fill_(~allowed, call.mask_value)
-    scores = SINKS.joined(scores, call.sinks)
-    weights = scores.softmax(-1)[..., : key.shape[1]]
-    empty = weights.isnan() & ~allowed.any(-1, keepdim=True)  # a row without keys is 0 / 0
-    return weights.masked_fill_(empty, 0.0), allowed
+    steps, mask = score_steps(call)
+    weights = softmax_rows(SINKS.joined(steps["masked"], call.sinks))[0, ..., : call.key.shape[2]]
+    if mask is None:
+        return weights, weights.new_ones(1, *weights.shape[1:], dtype=torch.bool)
+    return weights, mask.reshape(-1, *weights.shape[1:])
 
 
 def measured(

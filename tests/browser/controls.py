@@ -6,8 +6,9 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Download, Locator, Page, expect
 
+from tests.browser.conftest import wait_until_settled
 from tools.menu import link_to
 from viz.state.navigation import PAGES
 
@@ -51,6 +52,14 @@ def put_away(page: Page, dialog: Locator) -> None:
         page.keyboard.press("Escape")
         with suppress(AssertionError):
             expect(dialog).to_have_count(0, timeout=2_000)
+
+
+def download(page: Page, button: Locator) -> Download:
+    """Presses a button that saves a file once the page rests: each run drops the files of the run before."""
+    wait_until_settled(page)
+    with page.expect_download() as saved:
+        button.click()
+    return saved.value
 
 
 def each_shows(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import wait_until_settled
+from tests.browser.controls import download
 
 
 def test_exercises_are_looked_at_and_saved(open_page: Callable[..., Page]) -> None:
@@ -20,10 +20,8 @@ def test_exercises_are_looked_at_and_saved(open_page: Callable[..., Page]) -> No
     page.get_by_label("Pupils").press("Enter")
     sheet = page.get_by_label("Sheet", exact=True)
     expect(sheet).to_have_attribute("max", "3")
-    wait_until_settled(page)  # until then the button asks for the file of the run before
-    with page.expect_download() as saved:
-        page.get_by_role("button", name="Pupils' sheets").click()
-    text = saved.value.path().read_text("utf-8")
+    saved = download(page, page.get_by_role("button", name="Pupils' sheets"))
+    text = saved.path().read_text("utf-8")
     assert text.count('<section class="sheet">') == 3
     assert "Exponentials" not in text
 

@@ -11,7 +11,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from model import Intervention, load_model
 from model.trace.trace_file import read_trace
 from tests.browser import conftest
-from tests.browser.controls import MARKS, click_mark, more, pick_head, put_away, show
+from tests.browser.controls import MARKS, click_mark, download, more, pick_head, put_away, show
 from tests.csv_reading import read_matrix_csv
 from tests.legible import STILL
 
@@ -224,11 +224,9 @@ def cell_of(page: Page, query: int, key: int) -> Locator:
 
 def saved(page: Page, name: str, folder: Path) -> Path:
     """Presses one button of the box “Save” and keeps the file."""
-    conftest.wait_until_settled(page)  # each run makes the files anew
-    with page.expect_download() as download:
-        page.get_by_role("button", name=name, exact=True).click()
-    file = folder / download.value.suggested_filename
-    download.value.save_as(file)
+    found = download(page, page.get_by_role("button", name=name, exact=True))
+    file = folder / found.suggested_filename
+    found.save_as(file)
     return file
 
 

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import wait_until_settled
-from tests.browser.controls import BARS, MARKS, choose, click_mark, each_shows, put_away
+from tests.browser.controls import BARS, MARKS, choose, click_mark, download, each_shows, put_away
 from tests.legible import STILL
 
 TEXT = "the cat saw the dog"
@@ -46,10 +45,8 @@ def test_behind_the_dots_code_and_table_are_made_when_opened_and_fit_the_screen(
     dots.press("Enter")
     behind = page.get_by_role("dialog", name="More: ")
     expect(behind.get_by_text("Check: recomputed in double precision")).to_be_visible()
-    wait_until_settled(page)  # each run makes the files anew
-    with page.expect_download() as saved:
-        behind.get_by_role("button", name="Save picture").click()
-    assert saved.value.suggested_filename == "layer-norm-spread.html"
+    saved = download(page, behind.get_by_role("button", name="Save picture"))
+    assert saved.suggested_filename == "layer-norm-spread.html"
     expect(behind.get_by_test_id("stCode")).to_be_visible()
     expect(behind.get_by_test_id("stDataFrame")).to_be_attached()
     page.evaluate(STILL)
