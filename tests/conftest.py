@@ -1,9 +1,13 @@
-"""What holds for every test: no network, no chance, and CUDA tests only where there is CUDA."""
+"""What holds for every test: no network, no chance, and CUDA tests only where there is CUDA.
+
+PyTorch and Streamlit are imported by the first test that needs them: tests/laws does not.
+"""
 
 import logging
 import os
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +23,29 @@ from tests import shapes as shapes  # checks the modules that are imported from 
 # isort: split
 import hypothesis
 import pytest
-import torch
-from streamlit.components.v2 import manifest_scanner
 
 from deploy.wheel import build_wheel
-from tests import scheduling, worker_memory
-from tests.once import once
-from viz.shell import background
+from tests import once, one_server, scheduling, times, worker_memory
 
 worker_memory.return_large_tables()
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("house")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    for plugin in (once, one_server, times):
+        config.pluginmanager.register(plugin, plugin.__name__)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest tests first, so that at the end no worker waits for one of them: those that share a cluster
     or a large model. Leave out, by name, the tests that need a device this machine does not have."""
     items.sort(key=lambda item: (not item.get_closest_marker("xdist_group"), -longest_time(item)))
-    if torch.cuda.is_available():
+    on_cuda = [item for item in items if item.get_closest_marker("cuda")]
+    if not on_cuda or import_module("torch").cuda.is_available():
         return
-    for item in items:
-        if item.get_closest_marker("cuda"):
-            item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+    for item in on_cuda:
+        item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
 
 
 def longest_time(item: pytest.Item) -> float:
@@ -61,6 +66,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.B
 def looked_for_components_once() -> Iterator[None]:
     """An app that starts looks through every installed package for components, which takes longer than
     most tests: here the first one looks for all."""
+    manifest_scanner = import_module("streamlit.components.v2.manifest_scanner")
     look = manifest_scanner.scan_component_manifests
     manifest_scanner.scan_component_manifests = cache(look)
     yield
@@ -68,9 +74,9 @@ def looked_for_components_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel() -> Path:
     """The wheel of this tree, built once a run."""
-    (built,) = once(tmp_path_factory, "wheel", lambda place: build_wheel(str(place))).iterdir()
+    (built,) = once.once("wheel", lambda folder: build_wheel(str(folder))).iterdir()
     return built
 
 
@@ -92,13 +98,13 @@ def worker_stays_small() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Each test starts from the same random state, whatever ran before it."""
-    torch.manual_seed(0)
+    import_module("torch").manual_seed(0)
 
 
 @pytest.fixture(autouse=True)
 def pages_come_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page waits for the passes that it begins, however long they take: no browser asks again here."""
-    monkeypatch.setattr(background, "AT_FIRST", None)
+    monkeypatch.setattr("viz.shell.background.AT_FIRST", None)
 
 
 @pytest.fixture(autouse=True)

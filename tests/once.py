@@ -3,22 +3,39 @@
 import fcntl
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+FOLDER = "ATTENTION_TEST_RUN"  # variable by which the workers know the folder of their run
 
-def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        os.environ[FOLDER] = tempfile.mkdtemp(prefix="attention-tests-")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop(FOLDER), ignore_errors=True)
+
+
+def place(name: str) -> Path:
+    """Where what has this name lies, once it is whole."""
+    return Path(os.environ[FOLDER]) / name
+
+
+def once(name: str, make: Callable[[Path], object]) -> Path:
     """A folder that all workers of a run share. The first that asks makes it; the others wait for that."""
-    base = factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    made, half = shared / name, shared / f"{name}.half"
-    with (shared / f"{name}.lock").open("w") as lock:
+    whole, half = place(name), place(f"{name}.half")
+    with place(f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not made.exists():
+        if not whole.exists():
             shutil.rmtree(half, ignore_errors=True)
             half.mkdir()
             make(half)
-            half.rename(made)
-    return made
+            half.rename(whole)
+    return whole

@@ -7,13 +7,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-import streamlit as st
-
-from model.serving.engine import Engine
-from model.system import allocator
-from viz.state.engine import forget_engine
-from viz.telemetry import metrics
-
 _MMAP_THRESHOLD = -3  # of malloc.h
 LARGE, MOST = 900, 1_500  # megabytes: from here on models are forgotten; and where a test fails
 _SIZES = Path("/proc/self/status")  # Linux only
@@ -34,6 +27,13 @@ def return_large_tables() -> None:
 
 def forget_models() -> None:
     """Forgets what the tests and the app keep of models and traces; both make it again."""
+    import streamlit as st  # the laws of the house need none of these
+
+    from model.serving.engine import Engine
+    from model.system import allocator
+    from viz.state.engine import forget_engine
+    from viz.telemetry import metrics
+
     kept = functools._lru_cache_wrapper
     tests = [
         module

@@ -6,7 +6,6 @@ beyond our own server: the app must work without a network.
 A test that provokes such trouble on purpose takes `troubles`, looks at the list and clears it.
 """
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,8 +25,8 @@ from playwright.sync_api import (
 from playwright.sync_api import Error as PlaywrightError
 
 from tests import chromium
-from tests.server import HEALTHY, REPOSITORY, serving
-from tools.on_cluster import ADDRESS, SETTING
+from tests.one_server import shared
+from tests.server import REPOSITORY
 
 SCRIPTS = REPOSITORY / "viz" / "explorer" / "js"
 QUIET_APP = (
@@ -72,13 +71,11 @@ LOG = pytest.StashKey[Path]()
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[str]:
-    """The address of a server of our own, started for these tests and ended after them."""
-    log = tmp_path_factory.mktemp("server") / "server.log"
-    pytestconfig.stash[LOG] = log
-    cluster = {SETTING: os.environ[ADDRESS]} if ADDRESS in os.environ else {}
-    with serving(log, more=cluster, until=HEALTHY) as started:
-        yield started.address
+def server(pytestconfig: pytest.Config) -> str:
+    """The address of the run's server."""
+    started = shared()
+    pytestconfig.stash[LOG] = started.log
+    return started.address
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -16,7 +15,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.testing.v1 import AppTest
 
 from tests.cases import each
-from tests.server import REPOSITORY, serving
+from tests.one_server import shared
+from tests.server import REPOSITORY
 from tests.visitor import Visitor
 from tests.way_out import reach
 from tools.web_security_table import LINES, PAGE, Line, answered, written
@@ -25,20 +25,16 @@ from viz.server.websocket_messages import FILES_AT_ONCE, MESSAGES, is_used
 from viz.state.locality import is_local
 from viz.state.navigation import PAGES
 
-pytestmark = pytest.mark.xdist_group("security")  # one worker, one server
-
 
 @pytest.fixture(scope="module")
-def reached(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reached() -> Path:
     """Where the server writes down what it reached for; no file as long as that is nothing."""
-    return tmp_path_factory.mktemp("guarded") / "reached"
+    return shared().reached
 
 
 @pytest.fixture(scope="module")
-def port(reached: Path) -> Iterator[int]:
-    program = ("tests.guarded_server", str(reached))
-    with serving(reached.with_name("said"), program=program) as server:
-        yield server.port
+def port() -> int:
+    return shared().port
 
 
 @each("line", LINES)
