@@ -1,8 +1,8 @@
 # make run      start the app (the first time, this makes .venv and installs what it needs)
-# make test     formatting, lint, types, unit tests and browser tests: all that must hold
+# make test     formatting, lint, types, and the tests without which something could break unseen: before a commit
+# make test-all everything, also what starts servers, clusters, kernels and installs the wheel: every night
+# make test-changed  what make test leaves out and a change since the commit SINCE asks for
 # make lint     formatting, lint and types only
-# make unit     the tests that need no browser
-# make browser  the tests that drive a real Chromium, and a Firefox
 # make wheel    build the wheel into dist/
 # make site     build the site without a server into build/site, and its lesson in one file beside it
 # make bench    measure speed, memory and page weight beside other tools (25 minutes on a quiet machine)
@@ -21,7 +21,8 @@
 # PIP_OPTIONS   passed to pip, for instance another index with a smaller or a CUDA build of torch
 # LOCK_OPTIONS  of make lock: --upgrade, or --upgrade-package NAME; without, each version stays that still fits
 # CHROMIUM, FIREFOX   paths of a Chromium or Chrome, and of a Firefox, that are not on PATH
-# WORKERS       processes for the tests that need no browser; BROWSERS for the others
+# TESTS, MARKS  which tests run: files or folders, and an expression of pytest's markers
+# WORKERS       processes for the tests
 # COURSE        of make site: a course.toml of your own
 # INPUTS        of make fuzz
 # PARTS         of make bench: recording, training, patching, score, many, research, profiling, engines, sessions, weight, notebook, installing, clicks, page_switch, long_texts, corpus, real_model, play, site, classroom, bounds, soak, cluster, cluster_soak; all if empty
@@ -30,7 +31,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test lint unit weights browser browser-cluster wheel wheel-check site bench screens accessibility lock fuzz format bundle clean chromium firefox npm
+.PHONY: run test test-all test-changed lint tests weights browser-cluster wheel wheel-check site bench screens accessibility lock fuzz format bundle clean chromium firefox npm
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -44,23 +45,31 @@ LOCK = .venv-lock/bin/uv pip compile --quiet --config-file deploy/lock.toml $(LO
 # Files whose hash is in the lock, and no others; nothing is built here, for that would fetch more.
 HASHED = --require-hashes --no-deps --only-binary :all:
 STALE = { echo "If requirements.txt was changed, run: make lock" >&2; exit 1; }
-# One process a core, two at the least and six at the most: each has a browser and a server.
-WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 6 ? 6 : n)))
-# A browser test waits a third of its time: for a page to draw, for the server to answer.
-BROWSERS ?= $(shell echo $$(($(WORKERS) + 1)))
+# One process more than there are cores, three at the least and seven at the most: a test in a browser waits a
+# third of its time, for a page to draw and for the server to answer.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); n=$$((n < 2 ? 2 : n > 6 ? 6 : n)); echo $$((n + 1)))
 INPUTS ?= 10000
-READ := tests/model/hub tests/model/capture tests/model/loading tests/model/download
-UNIT := "$(READ)" "tests/model $(READ:%=--ignore=%)" "tests/pages tests/viz" \
-	"tests --ignore=tests/browser --ignore=tests/model --ignore=tests/pages --ignore=tests/viz"
+TESTS ?= tests
+# What each marker says a test needs stands in pyproject.toml. The fast tests need none of these.
+FAST := not (process or ray or wheel or firefox or walk or slow)
+MARKS ?= $(FAST)
+SINCE ?= origin/main
 TYPED := app.py model pages viz
 
 run: .venv/.installed-run
 	$(BIN)/python -m viz.server
 
-# The types take one core: the unit tests have the other one meanwhile. Browsers that are missing come then.
+# The types take one core; the tests have the other ones meanwhile.
 test:
-	$(MAKE) --no-print-directory --jobs=3 lint unit firefox
-	$(MAKE) --no-print-directory browser
+	$(MAKE) --no-print-directory --jobs=2 lint tests
+
+test-all: firefox
+	$(MAKE) --no-print-directory --jobs=2 lint tests MARKS=
+
+test-changed: firefox .venv/.installed-dev
+	@marks=$$($(BIN)/python -m tools.tiers "$(SINCE)") && if [ -n "$$marks" ]; then \
+	    $(MAKE) --no-print-directory tests MARKS="$$marks"; \
+	fi
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff format --check .
@@ -68,22 +77,14 @@ lint: .venv/.installed-dev
 	$(BIN)/mypy $(TYPED)
 
 # One thread a process: workers that share the cores wait for each other's threads otherwise.
-unit browser: export OMP_NUM_THREADS = 1
+tests: export OMP_NUM_THREADS = 1
+tests: weights chromium node_modules/.installed
+	$(BIN)/python -m pytest $(TESTS) -m "$(MARKS)" -n $(WORKERS) --dist loadgroup
 
-# A test makes the bundle anew. Each part has processes of its own: one that had tested everything would hold
-# whatever was ever imported.
-unit: weights node_modules/.installed
-	@failed=0; for part in $(UNIT); do \
-		$(BIN)/python -m pytest $$part -n $(WORKERS) --dist loadgroup || failed=1; \
-	done; exit $$failed
-
-browser: weights firefox node_modules/.installed
-	$(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
-
-# The same tests, where the models lie on a cluster of two machines, both on this computer.
+# The tests of the browser, where the models lie on a cluster of two machines, both on this computer.
 browser-cluster: export OMP_NUM_THREADS = 1
 browser-cluster: weights firefox node_modules/.installed
-	$(BIN)/python -m tools.on_cluster $(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
+	$(BIN)/python -m tools.on_cluster $(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist loadgroup
 
 weights: .venv/.installed-dev
 	$(BIN)/python -m tools.weights

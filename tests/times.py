@@ -74,21 +74,21 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
     start, processor = time.monotonic(), own_seconds()
     result = yield
     times = item.config.stash[TIMES]
-    times.items[item.nodeid] = (own_seconds() - processor, time.monotonic() - start)
+    took = max(0.0, own_seconds() - processor)  # what ends in another process's care is lost
+    times.items[item.nodeid] = (took, time.monotonic() - start)
     times.memory = max(times.memory, megabytes())
     return result
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    result = yield
-    config = session.config
-    times = config.stash[TIMES]
-    if hasattr(config, "workeroutput"):
-        in_items = sum(processor for processor, _ in times.items.values())
-        times.elsewhere = own_seconds() - in_items
-        config.workeroutput["times"] = json.dumps(asdict(times))
-    return result
+@pytest.hookimpl(tryfirst=True)  # before xdist sends the worker's output
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    times = session.config.stash[TIMES]
+    if times.items:
+        times.elsewhere = own_seconds() - sum(processor for processor, _ in times.items.values())
+    else:  # what the workers took is theirs to tell
+        times.elsewhere = sum(os.times()[:2])
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["times"] = json.dumps(asdict(times))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -106,7 +106,7 @@ def group_of(item: str) -> str:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     times = config.stash[TIMES]
-    if len(times.items) < SLOWEST:
+    if len(times.items) < SLOWEST or hasattr(config, "workerinput"):
         return
     groups: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for item, both in times.items.items():

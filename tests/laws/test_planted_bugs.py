@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tools.planted_bugs import planted_bugs
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 ROOMS = ("nn", "arithmetic", "trace", "download", "hub", "analysis", "profile", "serving", "training",
          "worked", "notation", "state", "views", "figures", "explorer", "server")  # fmt: skip
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(path for room in ("model", "viz", "pages") for path in (ROOT / room).rglob("*.py"))
 CHANGES = {
     "append", "add", "update", "setdefault", "extend", "insert", "pop", "popitem", "clear", "remove",

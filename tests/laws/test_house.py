@@ -1,4 +1,4 @@
-"""This repository obeys the laws of the house (tests/house.py, tests/sizes.py)."""
+"""This repository obeys the laws of the house (tests/laws/house.py, tests/laws/sizes.py)."""
 
 import ast
 import re
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.cases import each
-from tests.house import (
+from tests.laws.house import (
     ROOMS,
     circles,
     climbing_imports,
@@ -15,9 +15,9 @@ from tests.house import (
     repeated_types,
     wrong_imports,
 )
-from tests.sizes import long_files, long_functions, written_files
+from tests.laws.sizes import long_files, long_functions, written_files
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 GUIDES = (
     *("README.md", "CONTRIBUTING.md", "AGENTS.md", "llms.txt"),
     *(f"docs/{file.name}" for file in (REPOSITORY / "docs").glob("*.md")),

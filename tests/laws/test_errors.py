@@ -3,7 +3,7 @@
 import ast
 import re
 
-from tests.error_messages import BLANK, ROOT, raised, sentences, written
+from tests.laws.error_messages import BLANK, ROOT, raised, sentences, written
 
 PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 ENTRY = re.compile(r"^\| `(.+?)` \| (.+?) \| (.+?) \|$", re.MULTILINE)

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import (
+from tests.laws.house import (
     circles,
     climbing_imports,
     lumber_rooms,
     repeated_types,
     wrong_imports,
 )
-from tests.sizes import LONGEST_FILE, LONGEST_FUNCTION, long_files, long_functions
+from tests.laws.sizes import LONGEST_FILE, LONGEST_FUNCTION, long_files, long_functions
 
 
 def build(root: Path, sources: dict[str, str]) -> Path:

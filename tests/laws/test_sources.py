@@ -13,7 +13,7 @@ import pytest
 
 from tests.cases import each
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 RUN_BY_THE_APP = ("app.py", "pages", "viz", "model", "deploy")
 PICKLING = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 FORBIDDEN_CALLS = {
