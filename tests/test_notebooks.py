@@ -17,6 +17,8 @@ from nbformat import NotebookNode
 from model.system.extras import EXTRAS
 from tools.notebook_of_guide import GUIDE, INSTALL, NOTEBOOK, notebook_of, with_install
 
+pytestmark = pytest.mark.process
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 NOTEBOOKS = sorted({*DOCS.glob("notebooks/*.ipynb")} - {NOTEBOOK})
 GUIDES = [DOCS / f"{name}.md" for name in ("figures", "notebooks", "own-modules", "trace-format")]

@@ -13,6 +13,7 @@ from viz.state.navigation import PAGES
 WIDTH_OF_A_PHONE = 390
 
 
+@pytest.mark.walk
 @pytest.mark.timeout(600)  # all pages in one tab: half a minute on a free machine
 def test_no_page_has_a_serious_finding_in_either_theme(
     open_page: Callable[..., Page], settle: Callable[..., Page]
@@ -71,6 +72,7 @@ def test_a_head_is_read_with_the_keyboard_alone(open_page: Callable[..., Page]) 
     assert outlined(page.get_by_role("button", name="Next →"))
 
 
+@pytest.mark.walk
 def test_nothing_moves_where_motion_is_unwanted_and_a_phone_never_scrolls_sideways(
     page: Page, open_page: Callable[..., Page]
 ) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import wait_until_settled
@@ -65,6 +66,7 @@ def test_a_tile_opens_its_head_and_the_link_leads_to_the_explorer(
     expect(page.get_by_text("Attention, step by step").first).to_be_visible()
 
 
+@pytest.mark.walk
 def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., Page]) -> None:
     page = open_page("/all_heads", model="stories", text=TEXT)
     each_shows(page, FIRST, then=assert_opens_on_its_picture)

@@ -15,7 +15,7 @@ from tests.server import READY, serving
 from tools.on_cluster import two_machines
 from viz.state.link import View
 
-pytestmark = pytest.mark.xdist_group("cluster")  # one worker, one cluster
+pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("cluster")]  # one worker, one cluster
 
 
 @pytest.fixture(scope="module")

@@ -72,6 +72,7 @@ def test_a_click_opens_a_head_and_its_examples_lead_to_the_explorer_with_the_sam
     expect(opened.value.get_by_test_id("title")).to_contain_text(name)
 
 
+@pytest.mark.walk
 def test_examples_are_searched_for_a_token_and_show_fewer_tokens_on_a_phone(
     open_page: Callable[..., Page], folder: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_examples_are_searched_for_a_token_and_show_fewer_tokens_on_a_phone(
     assert 2 <= faces.count() <= 14  # the query and the key, each with three tokens on both sides
 
 
+@pytest.mark.process
 def test_a_text_of_ones_own_is_estimated_profiled_stopped_and_seen_by_nobody_else(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:

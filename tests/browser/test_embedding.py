@@ -14,7 +14,7 @@ from tests.browser.explorer.stage import AFTER_THE_DELAY
 from tests.local_server import Answer, LocalServer, answering
 from tests.server import HEALTHY, serving
 
-pytestmark = pytest.mark.xdist_group("embedding")  # one worker, one server
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("embedding")]  # one worker, one server
 TEXT = "The keys to the cabinet are on the table"
 
 

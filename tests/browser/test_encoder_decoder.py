@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.controls import show
@@ -14,6 +15,7 @@ LINES = """() => document.querySelector('.js-plotly-plot').data
     .flatMap(line => line.y.flatMap((from, at) => at % 3 ? [] : [[from, line.y[at + 1]]]))"""
 
 
+@pytest.mark.walk
 def test_the_black_cat_becomes_le_chat_noir_and_its_lines_cross(
     open_page: Callable[..., Page],
 ) -> None:
@@ -64,6 +66,7 @@ def test_each_kind_of_attention_opens_in_the_explorer(open_page: Callable[..., P
         expect(page.get_by_text("recomputed here from the recorded Q, K and V")).to_be_visible()
 
 
+@pytest.mark.walk
 def test_words_of_ones_own_are_judged_and_unknown_ones_lead_on(
     open_page: Callable[..., Page],
 ) -> None:

@@ -193,6 +193,7 @@ def test_a_card_leads_to_its_cell_and_the_session_stays(
         expect(page.get_by_text("L1H7: ·to → ·Hill", exact=True)).to_be_visible()
 
 
+@pytest.mark.walk
 def test_detail_is_in_the_address_and_comes_back_with_the_visitor(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:

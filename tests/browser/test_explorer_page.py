@@ -126,6 +126,7 @@ def test_what_to_look_for_stands_there_while_the_examples_own_head_does(
     expect(look_for).to_have_count(0)
 
 
+@pytest.mark.walk
 def test_what_a_pass_makes_old_is_not_faded_frame_by_frame(explorer: Locator) -> None:
     page = explorer.page
     page.emulate_media(reduced_motion="no-preference")
@@ -155,6 +156,7 @@ def test_the_whole_map_the_row_and_the_filled_formula_are_on_one_screen(
         assert box["y"] + box["height"] <= 900, part
 
 
+@pytest.mark.walk
 def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
     open_page: Callable[..., Page],
 ) -> None:
@@ -180,6 +182,7 @@ def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
     expect(page.get_by_text("L1H7: ·Tom → Tom, score")).to_be_visible()
 
 
+@pytest.mark.walk
 def test_the_parts_of_a_layer_are_one_cell_until_it_is_opened_in_a_changed_model_too(
     open_page: Callable[..., Page],
 ) -> None:
@@ -197,6 +200,7 @@ def test_the_parts_of_a_layer_are_one_cell_until_it_is_opened_in_a_changed_model
     expect(names).to_have_count(6)
 
 
+@pytest.mark.walk
 def test_a_saved_picture_has_the_code_to_scan_of_its_view_where_it_is_asked_for(
     open_page: Callable[..., Page],
 ) -> None:

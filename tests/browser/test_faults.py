@@ -15,7 +15,7 @@ from viz.state.navigation import entry
 
 TYPED = "Anna saw the red bag"
 MISTAKE = "because of an error in the app"
-pytestmark = pytest.mark.xdist_group("faults")  # one worker, one server
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("faults")]  # one worker, one server
 
 
 @pytest.fixture(scope="module")

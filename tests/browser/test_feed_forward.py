@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.controls import MARKS, choose, click_mark, each_shows, show
@@ -18,6 +19,7 @@ SAID = {
 }
 
 
+@pytest.mark.walk
 def test_a_mark_fills_the_formula_and_every_view_answers_its_controls(
     open_page: Callable[..., Page],
 ) -> None:

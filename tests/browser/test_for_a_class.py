@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.controls import download
@@ -26,6 +27,7 @@ def test_exercises_are_looked_at_and_saved(open_page: Callable[..., Page]) -> No
     assert "Exponentials" not in text
 
 
+@pytest.mark.walk
 def test_a_pupil_opens_what_the_lecturer_shows_and_follows(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from viz.views.glossary.glossary import TERMS, term
@@ -23,6 +24,7 @@ def test_a_term_in_an_idea_opens_the_glossary_at_it_beside_the_page(
     expect(page.get_by_text("The idea, in words")).to_be_visible()
 
 
+@pytest.mark.walk
 def test_the_list_has_all_terms_and_follows_a_letter_and_what_is_typed(
     open_page: Callable[..., Page],
 ) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import wait_until_settled
@@ -64,6 +65,7 @@ def test_back_goes_through_views_and_pages_that_were_reached_by_the_menu(
     shows(page, "Ranking")
 
 
+@pytest.mark.walk
 def test_back_keeps_a_text_that_is_too_long_for_the_links_of_the_menu(
     open_page: Callable[..., Page],
 ) -> None:
@@ -80,6 +82,7 @@ def test_back_keeps_a_text_that_is_too_long_for_the_links_of_the_menu(
     expect(page.get_by_role("textbox", name="Your sentence")).to_have_value(LONG)
 
 
+@pytest.mark.walk
 def test_back_leads_through_the_page_that_opens_a_model_of_its_own(
     open_page: Callable[..., Page],
 ) -> None:
@@ -97,6 +100,7 @@ def test_back_leads_through_the_page_that_opens_a_model_of_its_own(
     expect(page.get_by_role("combobox", name="Model")).to_have_value(re.compile("House GPT"))
 
 
+@pytest.mark.walk
 def test_another_page_begins_at_its_top_even_where_the_page_before_it_keeps_its_height(
     open_page: Callable[..., Page],
 ) -> None:

@@ -40,6 +40,7 @@ INJECTED = """(mark) => {
 HIDDEN = "() => /[\\u202a-\\u202e\\u2066-\\u2069\\ufeff]/.test(document.body.innerText)"
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize("path", PAGES)
 def test_a_terrible_sentence_is_only_a_sentence(
     open_page: Callable[..., Page], page: Page, path: str

@@ -20,7 +20,7 @@ from tests.server import serving as served
 REAL = ("minilm", "smollm2-135m-instruct")
 TINY, REFUSED = "somebody/tiny-llama", "somebody/tiny-mamba"
 FETCHED = "somebody/tiny-bert"  # behind the page, when the server starts
-pytestmark = pytest.mark.xdist_group("hub")  # one worker, one server
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("hub")]  # one worker, one server
 
 
 @pytest.fixture(scope="module")

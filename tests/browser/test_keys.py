@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
@@ -94,6 +95,7 @@ def found(page: Page, typed: list[str]) -> list[list[str]]:
     return lists
 
 
+@pytest.mark.walk
 def test_every_term_view_question_and_example_is_found_by_its_own_words(
     open_page: Callable[..., Page],
 ) -> None:
@@ -115,6 +117,7 @@ def test_every_term_view_question_and_example_is_found_by_its_own_words(
         assert f"Term {name}" in names[:5]
 
 
+@pytest.mark.walk
 @each(
     ("typed", "first"),
     [
@@ -234,6 +237,7 @@ def test_the_lecture_view_shows_the_picture_in_letters_for_a_class(
     expect(page.get_by_role("heading", name="Prediction")).to_be_visible()
 
 
+@pytest.mark.walk
 def test_the_lecture_view_draws_a_picture_that_scrolls_as_wide_as_it_has_to_be(
     open_page: Callable[..., Page],
 ) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
@@ -68,6 +69,7 @@ def test_an_intervention_is_shown_beside_the_baseline_listed_undone_and_linked(
     expect(page).not_to_have_url(re.compile("ablated|positions=0"))
 
 
+@pytest.mark.walk
 def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
     open_page: Callable[..., Page],
 ) -> None:
@@ -101,6 +103,7 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
     expect(page).to_have_url(re.compile(r"patch=house-gpt"))
 
 
+@pytest.mark.walk
 def test_the_editor_stays_open_while_cells_are_clicked_and_a_masked_cell_is_not_cut(
     open_page: Callable[..., Page],
 ) -> None:
@@ -113,6 +116,7 @@ def test_the_editor_stays_open_while_cells_are_clicked_and_a_masked_cell_is_not_
     expect(page.get_by_role("button", name="1 cannot see 3 ✕")).to_have_count(0)
 
 
+@pytest.mark.walk
 def test_a_request_that_left_before_the_cut_was_heard_does_not_mend_it_again(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:
@@ -157,6 +161,7 @@ def test_a_request_that_left_before_the_cut_was_heard_does_not_mend_it_again(
     expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
 
 
+@pytest.mark.walk
 def test_the_largest_number_of_the_stream_is_set_to_nought_and_given_back(
     open_page: Callable[..., Page],
 ) -> None:
@@ -173,6 +178,7 @@ def test_the_largest_number_of_the_stream_is_set_to_nought_and_given_back(
     expect(page.get_by_text("Nothing is changed.")).to_be_visible()
 
 
+@pytest.mark.walk
 def test_each_stage_of_today_is_switched_and_off_and_on_again_is_the_models_own(
     open_page: Callable[..., Page],
 ) -> None:
@@ -201,6 +207,7 @@ def test_each_stage_of_today_is_switched_and_off_and_on_again_is_the_models_own(
     expect(readout).not_to_have_text(own)
 
 
+@pytest.mark.walk
 def test_weights_that_dropout_acts_on_are_said_to_be_those_before_it(
     open_page: Callable[..., Page],
 ) -> None:

@@ -30,6 +30,7 @@ def test_a_bar_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
     each_shows(page, SAID)
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize(("width", "target"), [(1440, 24), (390, 44)])
 def test_behind_the_dots_code_and_table_are_made_when_opened_and_fit_the_screen(
     page: Page, open_page: Callable[..., Page], width: int, target: int

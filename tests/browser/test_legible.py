@@ -95,6 +95,7 @@ def test_the_look_lets_pass_what_is_meant(page: Page) -> None:
         assert faults(page) == [], meant
 
 
+@pytest.mark.walk
 @pytest.mark.timeout(900)  # a page takes ten seconds on a free machine
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.address or "home")
 def test_every_view_of_a_page_can_be_read_and_its_picture_is_near_the_top(
@@ -114,6 +115,7 @@ def test_every_view_of_a_page_can_be_read_and_its_picture_is_near_the_top(
     assert {view: top for view, top in live.items() if top > LOWEST["phone"]} == {}
 
 
+@pytest.mark.walk
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("model", MODELS)
 def test_every_view_of_a_model_can_be_read(
@@ -138,6 +140,7 @@ def test_the_number_of_letters_stands_beside_a_long_sentence(
         assert faults(page) == []
 
 
+@pytest.mark.walk
 def test_every_formula_of_the_worked_examples_has_its_room(
     page: Page, open_page: Callable[..., Page]
 ) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
@@ -128,6 +129,7 @@ COUNT_REPLACED = """() => {
 }"""
 
 
+@pytest.mark.walk
 def test_a_page_that_is_opened_adds_one_entry_to_the_history(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:

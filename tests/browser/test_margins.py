@@ -7,6 +7,8 @@ from playwright.sync_api import Page
 
 from tests.legible import STILL, WIDTHS
 
+pytestmark = pytest.mark.walk
+
 LONG = "An unaccountable internationalisation <b>& more #1 of naïveté, 猫 and сад"
 MISPLACED = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
     const box = (one) => one.getBoundingClientRect();

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.controls import more, plots, put_away, show
@@ -11,6 +12,7 @@ from tests.legible import STILL
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 
 
+@pytest.mark.walk
 def test_temperature_and_top_k_change_the_bars_and_the_words(
     open_page: Callable[..., Page],
 ) -> None:
@@ -46,6 +48,7 @@ def test_the_lens_shows_the_states_and_its_check(open_page: Callable[..., Page])
     expect(plots(page).filter(has_text="left out")).to_have_count(1)
 
 
+@pytest.mark.walk
 def test_the_model_writes_on_step_by_step_with_the_keyboard_too(
     open_page: Callable[..., Page],
 ) -> None:
@@ -83,6 +86,7 @@ def test_the_model_writes_on_step_by_step_with_the_keyboard_too(
     expect(page.locator("mark u")).to_have_count(3)
 
 
+@pytest.mark.walk
 def test_an_encoder_offers_the_way_to_a_model_that_predicts(
     open_page: Callable[..., Page],
 ) -> None:

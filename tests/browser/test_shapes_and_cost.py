@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import wait_until_settled
@@ -15,6 +16,7 @@ def open_sizes(page: Page) -> None:
         page.get_by_role("button", name="Sizes", exact=True).click()
 
 
+@pytest.mark.walk
 def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:
@@ -62,6 +64,7 @@ def test_heads_that_do_not_fit_get_a_sentence_and_can_be_mended(
     expect(plots(page).filter(has_text="Attention matrices")).to_have_count(1)
 
 
+@pytest.mark.process
 def test_nothing_is_measured_before_the_button_is_pressed(open_page: Callable[..., Page]) -> None:
     page = open_page("/shapes_and_cost", **{"show": "Time"})
     expect(page.get_by_role("button", name="Measure here")).to_be_visible()

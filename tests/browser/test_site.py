@@ -108,6 +108,7 @@ def test_heads_layers_stages_and_cells_are_chosen(open_site: Callable[..., Page]
     expect(walk).to_have_attribute("href", re.compile("query=12&key=4"))
 
 
+@pytest.mark.walk
 def test_each_switch_shows_its_recorded_run(open_site: Callable[..., Page]) -> None:
     page = open_site("index.html")
     page.wait_for_selector("[data-testid=switch-mask]")
@@ -128,6 +129,7 @@ def test_each_switch_shows_its_recorded_run(open_site: Callable[..., Page]) -> N
     expect(page).not_to_have_url(re.compile("change="))
 
 
+@pytest.mark.walk
 def test_full_detail_has_the_check_and_another_sentence_another_model(
     open_site: Callable[..., Page],
 ) -> None:
@@ -145,6 +147,7 @@ def test_full_detail_has_the_check_and_another_sentence_another_model(
     shows(page, query=1, key=2)
 
 
+@pytest.mark.walk
 def test_the_walk_goes_stage_by_stage_to_the_prediction(open_site: Callable[..., Page]) -> None:
     page = open_site("walk.html")
     shows(page, stage="positions")
@@ -181,6 +184,7 @@ def test_a_lesson_in_one_file_opens_what_its_parts_name(open_site: Callable[...,
     expect(page.get_by_text("No term contains these words.")).to_be_visible()
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_has_a_serious_finding(open_site: Callable[..., Page], scheme: str) -> None:
     for address in (*FILES, "index.html#detail=full&change=mask"):
@@ -194,6 +198,7 @@ def test_no_page_has_a_serious_finding(open_site: Callable[..., Page], scheme: s
         assert result.grave == [], address
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_every_page_without_a_second_scroll_bar(
     open_site: Callable[..., Page], scheme: str

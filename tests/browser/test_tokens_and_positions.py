@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.controls import more, show
@@ -38,6 +39,7 @@ def test_from_tokens_to_two_sentences(open_page: Callable[..., Page]) -> None:
     expect(page.locator(".js-plotly-plot .scatterlayer .trace")).to_have_count(2)
 
 
+@pytest.mark.walk
 def test_a_longer_window_has_a_longer_bar(open_page: Callable[..., Page]) -> None:
     page = open_page("/tokens", model="stories", text="Tom saw a red ball near the old house")
     show(page, "Windows")
@@ -60,6 +62,7 @@ def test_order_is_lost_with_the_mask_lifted(open_page: Callable[..., Page]) -> N
     expect(page.get_by_text("Only in the first")).to_be_visible()
 
 
+@pytest.mark.walk
 def test_every_kind_of_positions(open_page: Callable[..., Page]) -> None:
     page = open_page("/positions", model="stories")
     show(page, "The table")
@@ -76,6 +79,7 @@ def test_every_kind_of_positions(open_page: Callable[..., Page]) -> None:
     expect(more(page, "positions-sum-picture")).to_contain_text("differs from the first state")
 
 
+@pytest.mark.walk
 def test_the_examples_by_hand_are_chosen_by_their_titles(open_page: Callable[..., Page]) -> None:
     page = open_page("/positions", model="stories")
     show(page, "Tiny numbers")

@@ -261,6 +261,7 @@ STEPS = (
 )
 
 
+@pytest.mark.walk
 @pytest.mark.timeout(600)  # ten pages: on a busy machine they take longer than one
 def test_the_whole_tour_tells_each_wrong_turn_and_stays_in_sight(
     open_page: Callable[..., Page],

@@ -82,6 +82,7 @@ def test_the_slider_moves_from_no_pattern_to_a_clear_stripe_without_the_server(
     page.context.set_offline(False)
 
 
+@pytest.mark.walk
 def test_play_runs_to_the_end_and_curves_map_and_table_follow(
     open_page: Callable[..., Page],
 ) -> None:
@@ -119,6 +120,7 @@ def test_play_runs_to_the_end_and_curves_map_and_table_follow(
     expect(player(page)).to_have_attribute("data-step", "400")
 
 
+@pytest.mark.process
 @pytest.mark.timeout(600)  # a third of a minute on a free core
 def test_a_model_is_trained_here_to_the_end_and_another_is_stopped(
     open_page: Callable[..., Page],
@@ -143,6 +145,7 @@ def test_a_model_is_trained_here_to_the_end_and_another_is_stopped(
     expect(page.get_by_role("button", name="Train", exact=True)).to_be_enabled()
 
 
+@pytest.mark.walk
 def test_a_record_of_ones_own_stands_beside_a_shipped_run_under_one_slider(
     open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
@@ -171,6 +174,7 @@ def test_a_record_of_ones_own_stands_beside_a_shipped_run_under_one_slider(
     expect(legend).to_be_visible()
 
 
+@pytest.mark.walk
 def test_the_idea_by_hand_the_claims_and_a_recurrent_network_are_drawn(
     open_page: Callable[..., Page],
 ) -> None:

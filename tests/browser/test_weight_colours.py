@@ -24,6 +24,8 @@ from viz.explorer import Selection
 from viz.notation.theme import QUANTITIES, QuantityName
 from viz.saving.offline_page import head_picture, picture_figures, standalone
 
+pytestmark = pytest.mark.walk
+
 Theme = Literal["light", "dark"]
 Colours = NDArray[np.float64]  # (…, channel)
 THEMES: tuple[Theme, ...] = ("light", "dark")

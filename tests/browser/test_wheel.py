@@ -22,7 +22,7 @@ from tests.server import HEALTHY, Server
 from tests.visitor import Visitor
 from viz.state.navigation import PAGES
 
-pytestmark = pytest.mark.xdist_group("wheel")
+pytestmark = [pytest.mark.wheel, pytest.mark.xdist_group("wheel")]
 TEXT = "The cat saw the dog"
 BROWSER = "xdg-open"  # what opens an address on Linux; here it writes the address down
 # What a reader of the docs writes. It tells the weights, what was imported by then, and what is refused where

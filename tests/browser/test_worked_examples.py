@@ -59,6 +59,7 @@ def test_a_link_opens_a_step_and_the_buttons_lead_on_and_back(
     expect(shown).to_have_css("word-spacing", "0px")  # narrower spaces would halve what is indented
 
 
+@pytest.mark.walk
 def test_a_cell_that_is_edited_changes_the_steps_and_the_notes_numbers_come_back(
     open_page: Callable[..., Page],
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_cell_that_is_edited_changes_the_steps_and_the_notes_numbers_come_back
     expect(number(page)).to_have_text("27.2153")
 
 
+@pytest.mark.walk
 def test_an_erratum_leads_to_the_step_that_holds_it(open_page: Callable[..., Page]) -> None:
     page = open_page("/worked_examples")
     page.get_by_role("tab", name="Errata in the notes").click()
@@ -84,6 +86,7 @@ def test_an_erratum_leads_to_the_step_that_holds_it(open_page: Callable[..., Pag
     expect(told).to_contain_text("−3 / 2.236 is −1.34")
 
 
+@pytest.mark.walk
 def test_a_figure_leads_to_what_the_notes_are(open_page: Callable[..., Page]) -> None:
     page = open_page("/attention")
     show(page, "Tiny numbers")
@@ -96,6 +99,7 @@ def test_a_figure_leads_to_what_the_notes_are(open_page: Callable[..., Page]) ->
     page.wait_for_url(lambda url: "show" not in parse_qs(urlsplit(url).query))
 
 
+@pytest.mark.walk
 def test_a_teaching_page_leads_to_its_example(open_page: Callable[..., Page]) -> None:
     page = open_page("/attention")
     show(page, "Tiny numbers")
@@ -104,6 +108,7 @@ def test_a_teaching_page_leads_to_its_example(open_page: Callable[..., Page]) ->
     page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("example") == ["the-cat-sat"])
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize(
     ("example", "at"),
     [("sequence-in-three-steps", 5), ("most-probable-word", 2), ("two-padding-masks", 5)],

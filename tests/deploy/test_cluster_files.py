@@ -13,7 +13,7 @@ from tests.deploy.lock import requirements
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = REPOSITORY / "deploy" / "ray"
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore")]
 LAUNCHER = yaml.safe_load((FILES / "cluster.yaml").read_text())
 VOLUME, MANIFEST = yaml.safe_load_all((FILES / "profile.yaml").read_text())
 

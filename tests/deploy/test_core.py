@@ -12,6 +12,8 @@ from model.system.extras import EXTRAS, MissingExtraError, needed_by
 from tests.cases import each
 from tests.deploy.installed import Installed, install
 
+pytestmark = pytest.mark.wheel
+
 OF_EXTRAS = {  # names that need a package of an extra
     **{name: EXTRAS[package] for name, package in NEEDS.items()},
     **dict.fromkeys(("Profile", "labelled", "open_profile", "profile", "search"), "profile"),

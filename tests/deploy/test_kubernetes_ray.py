@@ -11,7 +11,7 @@ from tests.deploy.lock import requirements
 from tests.deploy.manifests import SIZES, Document, containers, every_pod, of, one
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore")]
 
 
 def parameters(cluster: Document) -> list[dict[str, str]]:

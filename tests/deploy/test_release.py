@@ -28,7 +28,7 @@ def test_only_what_was_tested_and_built_here_is_published() -> None:
     assert fetched["with"]["name"] == sent["with"]["name"]
     assert fetched["with"]["path"] == sent["with"]["path"] == "dist"
     assert published["uses"].startswith("pypa/gh-action-pypi-publish@")
-    assert COMMANDS[0] == ".ci/run"
+    assert COMMANDS[0] == "make test-all"
     assert not any("continue-on-error" in step or "if" in step for step in BUILD["steps"])
 
 

@@ -26,6 +26,8 @@ from tools.web_security_table import UPGRADE, answered
 from viz.explorer.assets import PLOTLY_ADDRESS
 from viz.server import connections, ending
 
+pytestmark = pytest.mark.process
+
 PATIENCE = 120.0  # seconds until a state counts as never reached
 FEW = 128  # descriptors
 HALF = b"GET / HTTP/1.1\r\nHost: localhost"

@@ -138,6 +138,7 @@ for room in (1, 4, 12):  # megabytes: it runs out at another place each time
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is that of Linux")
 def test_where_the_system_truly_refuses_memory_the_process_lives_on() -> None:
     ran = subprocess.run(

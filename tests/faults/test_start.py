@@ -13,6 +13,8 @@ import pytest
 from tests.cases import each
 from tests.server import REPOSITORY, serving
 
+pytestmark = pytest.mark.process
+
 # Starts the server with the settings of each line, in a process that has what takes long to import.
 STARTS = """
 import json, os, signal, sys, traceback

@@ -36,6 +36,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.process
 def test_one_waits_while_another_fetches_and_takes_over_when_that_one_dies(
     index: Path, tmp_path: Path
 ) -> None:

@@ -139,6 +139,7 @@ def test_a_saved_notebook_shows_and_switches_without_a_kernel(
     expect_shown(explorer, head=2)
 
 
+@pytest.mark.walk
 def test_without_a_kernel_a_layer_that_was_not_saved_says_what_it_needs(
     open_notebook: Callable[..., Notebook], trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +164,7 @@ def test_without_a_kernel_a_layer_that_was_not_saved_says_what_it_needs(
     expect_shown(explorer, head=3)
 
 
+@pytest.mark.walk
 def test_without_a_kernel_and_the_saved_explorer_the_cell_says_so_and_may_be_shown_again(
     open_notebook: Callable[..., Notebook], trace: Trace
 ) -> None:
@@ -199,6 +201,7 @@ def test_two_views_of_one_widget_move_together_and_two_widgets_do_not(
     assert (widget.stage, apart.stage) == ("masked", "weights")
 
 
+@pytest.mark.walk
 def test_a_comparison_shows_both_runs_and_their_difference_and_saves_them_with_their_words(
     open_notebook: Callable[..., Notebook], trace: Trace
 ) -> None:
@@ -228,6 +231,7 @@ def test_it_follows_the_notebooks_theme(
     expect(explorer).to_have_css("color", "rgb(20, 20, 20)")
 
 
+@pytest.mark.walk
 def test_a_cell_that_is_attached_after_its_widget_was_made_shows_it_in_the_notebooks_colours(
     open_notebook: Callable[..., Notebook], trace: Trace
 ) -> None:
@@ -266,6 +270,7 @@ def test_formulas_are_set_in_their_own_fonts(
     assert notebook.page.evaluate(loaded)
 
 
+@pytest.mark.walk
 def test_it_fits_a_phone(open_notebook: Callable[..., Notebook], trace: Trace) -> None:
     notebook = open_notebook(width=390)
     notebook.show(show(trace, place=PLACE))

@@ -19,6 +19,8 @@ from tests.browser.notebooks.programs import Program, jupyterlab, surroundings, 
 from viz import figures
 from viz.notebook.offline import FIGURE, offline_page
 
+pytestmark = pytest.mark.process
+
 TEXT = "The cat sat on the mat"
 SHOW = f"""from model import load_model
 from viz.notebook import show

@@ -17,6 +17,8 @@ from tests.browser.controls import close_heads, pick_head
 from tests.browser.notebooks.programs import Program, marimo
 from tests.server import REPOSITORY
 
+pytestmark = pytest.mark.process
+
 TEXT = "The cat sat on the mat"
 NOTEBOOK = f"""import marimo
 

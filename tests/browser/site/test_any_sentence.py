@@ -27,6 +27,8 @@ from viz.site.course import read_course
 from viz.site.recording import recorded_run
 from viz.state.link import View
 
+pytestmark = pytest.mark.firefox
+
 HERE = Path(__file__).parent
 MODELS = {  # what is chosen in each: a sub-layer
     "stories": "decoder.1.self",

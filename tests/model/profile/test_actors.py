@@ -32,6 +32,7 @@ from tests.model.profile.test_run import saved  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 pytestmark = [
+    pytest.mark.ray,
     pytest.mark.xdist_group("ray"),  # one cluster for all of them
     pytest.mark.filterwarnings("ignore"),  # of Ray's own
 ]

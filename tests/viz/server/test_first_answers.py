@@ -3,8 +3,12 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.server import HEALTHY, serving
 from tests.visitor import PATIENCE, Visitor
+
+pytestmark = pytest.mark.process
 
 
 def test_the_frame_of_the_page_comes_before_torch_and_the_page_after_it(tmp_path: Path) -> None:

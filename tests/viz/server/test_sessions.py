@@ -23,7 +23,7 @@ from tests.server import Server, numbers, serving
 from tests.visitor import PATIENCE, Visitor
 from viz.state.link import View
 
-pytestmark = pytest.mark.xdist_group("sessions")  # one worker, one server
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("sessions")]  # one worker, one server
 # The second pass of a hostile text: markup, an address, a format, a line break, controls.
 SECRETS = (
     "xyzzy <script>alert('plugh')</script> & *bold* $x^2$",

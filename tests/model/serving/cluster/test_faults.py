@@ -38,6 +38,7 @@ from model.system.settings import MEGABYTE
 from tools.training.publishing import save_asset
 
 pytestmark = [
+    pytest.mark.ray,
     pytest.mark.xdist_group("ray"),  # one cluster for all of them
     pytest.mark.filterwarnings("ignore"),  # of Ray's own
 ]

@@ -17,7 +17,7 @@ from model.serving.cluster.cluster_engine import ClusterEngine
 from model.system import cluster
 from tests.model.serving.cluster.test_faults import NAME, process_of, weights
 
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore")]
 TEXTS = ("The cat sat", "Anna saw a dog", "Tom saw a dog", "Tom Hill saw a red ball")
 
 
