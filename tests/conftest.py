@@ -5,11 +5,12 @@ PyTorch and Streamlit are imported by the first test that needs them: tests/laws
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when the hub's library is first imported
 os.environ["ATTENTION_FETCH"] = "none"  # a server that starts downloads nothing
@@ -51,6 +52,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def longest_time(item: pytest.Item) -> float:
     """The seconds that a test asks for beyond the usual; 0 where it asks for none."""
     return max((mark.args[0] for mark in item.iter_markers("timeout")), default=0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Marks skip a test. One that skips itself, or one of its cases, fails: nobody would see it."""
+    report = yield
+    if call.when == "call" and call.excinfo and call.excinfo.errisinstance(pytest.skip.Exception):
+        report.outcome, report.longrepr = "failed", f"skipped while it ran: {call.excinfo.value}"
+    return report
+
+
+@pytest.fixture
+def subtests(subtests: pytest.Subtests) -> Iterator[pytest.Subtests]:
+    """No case is no test."""
+    with patch.object(subtests, "test", wraps=subtests.test) as test:
+        yield subtests
+    assert test.called, "no case is no test"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+import pytest
+
 from model.worked import errata, examples
-from tests.cases import each
 from tools.catalogue import FILE, goals, written
 from viz.state.link import from_link
 from viz.state.navigation import PAGES
@@ -49,22 +50,23 @@ def views(page: str) -> set[str]:
     return {node.value for node in nodes if isinstance(node, ast.Constant)}
 
 
-@each("link", LINKS)
-def test_a_link_leads_to_a_page_and_says_what_it_can_open(link: str) -> None:
-    address, parameters = urlsplit(link), dict(parse_qsl(urlsplit(link).query))
-    page = address.path.removeprefix("/")
-    assert page in {entry.address for entry in PAGES}
-    if page == "worked_examples":
-        assert parameters.keys() <= {EXAMPLE, STEP, SHOW}
-        assert parameters.get(SHOW, NOTES) in (CODE, NOTES)
-        if EXAMPLE in parameters:
-            assert 1 <= int(parameters.get(STEP, 1)) <= len(STEPS[parameters[EXAMPLE]])
-    elif page == "glossary":
-        assert "term" not in parameters or term(parameters["term"])
-    else:
-        view, problems = from_link(parameters)
-        assert not problems
-        assert not view.show or view.show in views(page)
+def test_a_link_leads_to_a_page_and_says_what_it_can_open(subtests: pytest.Subtests) -> None:
+    for link in LINKS:
+        with subtests.test(link=link):
+            address, parameters = urlsplit(link), dict(parse_qsl(urlsplit(link).query))
+            page = address.path.removeprefix("/")
+            assert page in {entry.address for entry in PAGES}
+            if page == "worked_examples":
+                assert parameters.keys() <= {EXAMPLE, STEP, SHOW}
+                assert parameters.get(SHOW, NOTES) in (CODE, NOTES)
+                if EXAMPLE in parameters:
+                    assert 1 <= int(parameters.get(STEP, 1)) <= len(STEPS[parameters[EXAMPLE]])
+            elif page == "glossary":
+                assert "term" not in parameters or term(parameters["term"])
+            else:
+                view, problems = from_link(parameters)
+                assert not problems
+                assert not view.show or view.show in views(page)
 
 
 def test_every_item_has_a_place_or_a_reason_and_a_way_to_try_it_unless_there_is_nothing_yet() -> (

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from model.loading.registry import models
-from tests.cases import each
 from tools.readme_tables import written
 from viz.state.navigation import PAGES
 
@@ -15,9 +14,10 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-@each("page", PAGES)
-def test_every_page_is_listed_with_its_line(page: object) -> None:
-    assert f"| {page.title} | {page.line} |" in README
+def test_every_page_is_listed_with_its_line(subtests: pytest.Subtests) -> None:
+    for page in PAGES:
+        with subtests.test(page=page.file):
+            assert f"| {page.title} | {page.line} |" in README
 
 
 @pytest.mark.parametrize("name", sorted(models))

@@ -9,7 +9,6 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
 from tests.browser.controls import shown_view
-from tests.cases import each
 from tests.legible import STILL
 from tools.catalogue import FILE
 from viz.views.glossary.glossary import TERMS
@@ -118,9 +117,10 @@ def test_every_term_view_question_and_example_is_found_by_its_own_words(
 
 
 @pytest.mark.walk
-@each(
-    ("typed", "first"),
-    [
+def test_the_search_puts_first_what_is_asked(
+    open_page: Callable[..., Page], subtests: pytest.Subtests
+) -> None:
+    for typed, first in [
         ("softmax", "Term Softmax"),
         ("why divide by the square root", "Question Why divide by √d, and not by d?"),
         ("minilm", "Model MiniLM"),
@@ -128,17 +128,14 @@ def test_every_term_view_question_and_example_is_found_by_its_own_words(
         ("hide the future", "Term Causal mask"),
         ("flash attention", "Term Fused kernel"),
         ("sofmtax", "Term Softmax"),
-    ],
-)
-def test_the_search_puts_first_what_is_asked(
-    typed: str, first: str, open_page: Callable[..., Page]
-) -> None:
-    page = listening(open_page("/glossary"))
-    page.keyboard.press("Control+k")
-    page.get_by_role("combobox", name="Search").fill(typed)
-    option = page.get_by_role("listbox", name="Found").get_by_role("option").first
-    expect(option).to_contain_text(first.partition(" ")[2])
-    expect(option).to_contain_text(first.partition(" ")[0])
+    ]:
+        with subtests.test(typed=typed):
+            page = listening(open_page("/glossary"))
+            page.keyboard.press("Control+k")
+            page.get_by_role("combobox", name="Search").fill(typed)
+            option = page.get_by_role("listbox", name="Found").get_by_role("option").first
+            expect(option).to_contain_text(first.partition(" ")[2])
+            expect(option).to_contain_text(first.partition(" ")[0])
 
 
 def test_a_view_and_a_model_open_on_the_visitors_own_sentence(

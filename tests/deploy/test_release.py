@@ -3,13 +3,12 @@ password."""
 
 import re
 import subprocess
-from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from deploy.wheel import PACKAGE, ROOT
-from tests.cases import each
 from viz.command.command import version
 
 FILE = ROOT / ".github" / "workflows" / "release.yml"
@@ -40,15 +39,19 @@ def test_only_the_job_that_publishes_may_say_who_it_is_and_nobody_has_a_password
     assert WORKFLOW[True] == {"push": {"tags": ["v*"]}}  # YAML reads “on” so
 
 
-@each(("tag", "code"), [(f"v{version()}", 0), ("v9.9.9", 1), (version(), 0), ("v", 1)])
-def test_a_tag_of_another_version_ends_the_release(tag: str, code: int, tmp_path: Path) -> None:
-    folder = tmp_path / tag
-    (folder / "dist").mkdir(parents=True)
-    (folder / "dist" / f"{PACKAGE}-{version()}-py3-none-any.whl").touch()
-    check = COMMANDS[1].partition("make wheel\n")[2]
-    environment = {"GITHUB_REF_NAME": tag, "PATH": "/usr/bin:/bin"}
-    ended = subprocess.run(["bash", "-ec", check], cwd=folder, env=environment, check=False)
-    assert ended.returncode == code
+def test_a_tag_of_another_version_ends_the_release(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for tag, code in [(f"v{version()}", 0), ("v9.9.9", 1), (version(), 0), ("v", 1)]:
+        with subtests.test(tag=tag, code=code):
+            tmp_path = tmp_path_factory.mktemp("case")
+            folder = tmp_path / tag
+            (folder / "dist").mkdir(parents=True)
+            (folder / "dist" / f"{PACKAGE}-{version()}-py3-none-any.whl").touch()
+            check = COMMANDS[1].partition("make wheel\n")[2]
+            environment = {"GITHUB_REF_NAME": tag, "PATH": "/usr/bin:/bin"}
+            ended = subprocess.run(["bash", "-ec", check], cwd=folder, env=environment, check=False)
+            assert ended.returncode == code
 
 
 def test_every_command_of_make_is_one() -> None:

@@ -23,7 +23,6 @@ from deploy.wheel import LEFT_OUT, ROOT, TREE, _tree, build_wheel, module
 from model.hub.library import OLDEST
 from model.loading.shipped import is_packed, unpacked
 from model.system.version import VERSION
-from tests.cases import each
 from tests.deploy.lock import requirements as pinned
 
 TEXTS = (".py", ".toml", ".md", ".html", ".css")
@@ -105,9 +104,8 @@ def test_each_line_is_that_of_the_tree_but_for_the_name_of_the_package(
             assert plain.splitlines() == tree.read_text(encoding="utf-8").splitlines(), file
 
 
-@each(
-    ("tree", "wheel"),
-    [
+def test_a_source_is_rewritten(subtests: pytest.Subtests) -> None:
+    for tree, wheel in [
         ("from model.nn import attention", "from attention_lens.model.nn import attention"),
         ("import viz.figures as f  # it", "import attention_lens.viz.figures as f  # it"),
         ("if a: from viz import b; from model import c", "if a: from attention_lens.viz import b; "
@@ -126,25 +124,21 @@ def test_each_line_is_that_of_the_tree_but_for_the_name_of_the_package(
          "'from attention_lens.model import load_model, secret'"),
         ("'trace = model.trace(text)  # from model to trace'",) * 2,
         ("'python -m viz.command'", "'python -m attention_lens.viz.command'"),
-    ],
-)  # fmt: skip
-def test_a_source_is_rewritten(tree: str, wheel: str) -> None:
-    assert rewritten(tree, {"model", "model.run.model", "viz"}, NAMES) == wheel
+    ]:  # fmt: skip
+        with subtests.test(tree=tree, wheel=wheel):
+            assert rewritten(tree, {"model", "model.run.model", "viz"}, NAMES) == wheel
 
 
-@each(
-    "line",
-    [
+def test_an_import_without_an_equal_is_refused_with_its_line(subtests: pytest.Subtests) -> None:
+    for line in [
         "import model",
         "import model.nn, os",
         "import viz.figures",
         "import os, model.nn",
         "import os, model.nn as n",
-    ],
-)
-def test_an_import_without_an_equal_is_refused_with_its_line(line: str) -> None:
-    with pytest.raises(ValueError, match="line 2"):
-        rewritten(f"import os\n{line}\n", {"model", "viz"}, NAMES)
+    ]:
+        with subtests.test(line=line), pytest.raises(ValueError, match="line 2"):
+            rewritten(f"import os\n{line}\n", {"model", "viz"}, NAMES)
 
 
 def test_the_face_has_the_public_names_of_the_tree() -> None:
@@ -155,13 +149,18 @@ def test_the_face_has_the_public_names_of_the_tree() -> None:
         assert hasattr(home, name) or import_module(f"{home.__name__}.{name}"), name
 
 
-@each(
-    "module",
-    ["model", "model.analysis", "model.papers", "model.profile", "viz.figures", "viz.notebook"],
-)
-def test_public_names_are_listed_before_they_are_used(module: str) -> None:
-    listed = import_module(module)
-    assert {*listed.__all__} <= {*dir(listed)}
+def test_public_names_are_listed_before_they_are_used(subtests: pytest.Subtests) -> None:
+    for name in [
+        "model",
+        "model.analysis",
+        "model.papers",
+        "model.profile",
+        "viz.figures",
+        "viz.notebook",
+    ]:
+        with subtests.test(name=name):
+            listed = import_module(name)
+            assert {*listed.__all__} <= {*dir(listed)}
 
 
 def test_the_same_tree_gives_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
@@ -222,15 +221,17 @@ def test_the_wheel_says_what_it_is(told: Metadata, wheel: Path) -> None:
     assert told.classifiers == project()["project"]["classifiers"]
 
 
-@each("name", ["notes.txt", ".DS_Store", "old.py.orig"])
 def test_a_file_of_no_kind_of_ours_is_left_out(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    for file in ("model/nn.py", f"model/{name}"):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).write_text("")
-    monkeypatch.setattr("deploy.wheel.ROOT", tmp_path)
-    assert dict(_tree()) == {"model/nn.py": b""}
+    for name in ["notes.txt", ".DS_Store", "old.py.orig"]:
+        with subtests.test(name=name), pytest.MonkeyPatch.context() as monkeypatch:
+            tmp_path = tmp_path_factory.mktemp("case")
+            for file in ("model/nn.py", f"model/{name}"):
+                (tmp_path / file).parent.mkdir(exist_ok=True)
+                (tmp_path / file).write_text("")
+            monkeypatch.setattr("deploy.wheel.ROOT", tmp_path)
+            assert dict(_tree()) == {"model/nn.py": b""}
 
 
 def test_the_wheel_leaves_out_no_file_of_the_repository() -> None:

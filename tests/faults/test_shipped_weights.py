@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -14,7 +15,6 @@ from streamlit.testing.v1 import AppTest
 from model import load_model
 from model.loading.shipped import ASSETS, HASHES, WEIGHTS, DamagedError, load_asset
 from model.system.files import file_hash
-from tests.cases import each
 from tests.faults.conftest import TYPED, told, typed
 from tests.harm import change_one_bit, cut_short, remove
 
@@ -41,20 +41,20 @@ def assert_named(folder: Path, file: str, harm: Callable[[Path], None]) -> None:
         load_model("induction")
 
 
-@each("file", [WEIGHTS, "config.json", "tokenizer.json"])
-@each("harm", [remove, cut_short, change_one_bit])
 def test_a_harmed_file_is_named_and_never_used(
-    copied: Callable[..., Path], file: str, harm: Callable[[Path], None]
+    copied: Callable[..., Path], subtests: pytest.Subtests
 ) -> None:
-    assert_named(copied("induction") / "induction", file, harm)
+    for file, harm in product(
+        [WEIGHTS, "config.json", "tokenizer.json"], [remove, cut_short, change_one_bit]
+    ):
+        with subtests.test(file=file, harm=harm.__name__):
+            assert_named(copied("induction") / "induction", file, harm)
 
 
-@each("file", [HASHES, "card.json"])
-@each("harm", [remove, cut_short])
-def test_a_harmed_list_is_named(
-    copied: Callable[..., Path], file: str, harm: Callable[[Path], None]
-) -> None:
-    assert_named(copied("induction") / "induction", file, harm)
+def test_a_harmed_list_is_named(copied: Callable[..., Path], subtests: pytest.Subtests) -> None:
+    for file, harm in product([HASHES, "card.json"], [remove, cut_short]):
+        with subtests.test(file=file, harm=harm.__name__):
+            assert_named(copied("induction") / "induction", file, harm)
 
 
 def test_weights_of_another_shape_are_refused_even_with_a_fitting_hash(

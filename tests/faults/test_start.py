@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases import each
 from tests.server import REPOSITORY, serving
 
 pytestmark = pytest.mark.process
@@ -75,9 +74,10 @@ def said() -> Iterator[Callable[..., str]]:
         yield said
 
 
-@each(
-    ("variable", "value", "names"),
-    [
+def test_a_setting_that_makes_no_sense_ends_the_start_with_one_sentence(
+    said: Callable[..., str], subtests: pytest.Subtests
+) -> None:
+    for variable, value, names in [
         ("STREAMLIT_SERVER_PORT", "abc", "--server.port"),
         ("STREAMLIT_SERVER_PORT", "99999", "port 99999"),
         ("STREAMLIT_SERVER_ADDRESS", "nonsense.invalid", "nonsense.invalid"),
@@ -87,15 +87,12 @@ def said() -> Iterator[Callable[..., str]]:
         ("STREAMLIT_LOGGER_LEVEL", "loud", "LOUD"),
         ("STREAMLIT_THEME_BASE", "pink", "pink"),
         ("ATTENTION_CACHE", __file__, "ATTENTION_CACHE is "),  # one of the app's own stands for all
-    ],
-)
-def test_a_setting_that_makes_no_sense_ends_the_start_with_one_sentence(
-    said: Callable[..., str], variable: str, value: str, names: str
-) -> None:
-    told = said(**{variable: value})
-    assert names in told
-    assert "Traceback" not in told
-    assert "\n" not in told
+    ]:
+        with subtests.test(names=names):
+            told = said(**{variable: value})
+            assert names in told
+            assert "Traceback" not in told
+            assert "\n" not in told
 
 
 def test_a_port_that_is_taken_is_told_in_one_line(

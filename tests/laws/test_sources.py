@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases import each
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 RUN_BY_THE_APP = ("app.py", "pages", "viz", "model", "deploy")
 PICKLING = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
@@ -106,9 +104,8 @@ def test_no_weights_are_shipped_as_a_pickle() -> None:
     assert [file for file in tracked() if file.suffix in pickles] == []
 
 
-@each(
-    "planted",
-    [
+def test_a_planted_line_is_found(subtests: pytest.Subtests) -> None:
+    for planted in [
         "import pickle",
         "from joblib import load",
         "torch.load(file, weights_only=True)",
@@ -120,25 +117,22 @@ def test_no_weights_are_shipped_as_a_pickle() -> None:
         "eval(text)",
         "subprocess.run(line, shell=True)",
         "@st.cache_data\ndef kept(): ...",
-    ],
-)
-def test_a_planted_line_is_found(planted: str) -> None:
-    assert len(list(wrongs(planted))) == 1
+    ]:
+        with subtests.test(planted=planted):
+            assert len(list(wrongs(planted))) == 1
 
 
-@each(
-    "honest",
-    [
+def test_an_honest_line_passes(subtests: pytest.Subtests) -> None:
+    for honest in [
         "import json, safetensors",
         "module.eval()",
         "nn.Embedding.from_pretrained(table)",
         "AutoConfig.from_pretrained(folder, trust_remote_code=False)",
         "kind.from_pretrained(folder, trust_remote_code=False, use_safetensors=True)",
         "json.load(file)",
-    ],
-)
-def test_an_honest_line_passes(honest: str) -> None:
-    assert list(wrongs(honest)) == []
+    ]:
+        with subtests.test(honest=honest):
+            assert list(wrongs(honest)) == []
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """The models that the laws are held on: tiny ones of every shape, and two trained ones."""
 
-from functools import cache
+from functools import cache, partial
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from model import Trace
-from tests.cases import anew
 from tests.model.tiny import MODELS, loaded, sentence, target
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -21,13 +21,15 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def model() -> None:
+def model(subtests: pytest.Subtests) -> pytest.Subtests:
     """Every model, or those of the mark `models`, one after the other (below)."""
+    return subtests
 
 
 @pytest.fixture
-def trace() -> None:
+def trace(subtests: pytest.Subtests) -> pytest.Subtests:
     """Everything that one unchanged pass of each of these models leaves behind."""
+    return subtests
 
 
 @cache
@@ -38,22 +40,22 @@ def traced(name: str, device: str) -> Trace:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Calls a test of models with each of them. So it is one item, and all share the passes."""
+    """Calls a test of models with each of them, as subtests. So it is one item, and all share the passes."""
     given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    wanted = [name for name in ("model", "trace") if given.get(name, "") is None]
+    subtests = pyfuncitem.funcargs.get("subtests")
+    wanted = [name for name in ("model", "trace") if name in given and given[name] is subtests]
     if not wanted:
         return None
+    assert isinstance(subtests, pytest.Subtests)
     mark = pyfuncitem.get_closest_marker("models")
     names, load = (mark.args[0], mark.kwargs.get("of", loaded)) if mark else (MODELS, loaded)
-    assert names
-    for number, (name, place) in enumerate(product(names, DEVICES)):
-        torch.manual_seed(0)
-        try:
-            made = {"model": load(name, place)} if "model" in wanted else {}
-            made |= {"trace": traced(name, place)} if "trace" in wanted else {}
-            with pytest.MonkeyPatch.context() as patch:
-                pyfuncitem.obj(**anew(given, number, patch) | made)
-        except (Exception, pytest.fail.Exception) as error:
-            error.add_note(f"where the model is {name!r} on {place!r}")
-            raise
+    for name, place in product(names, DEVICES):
+        where = f"{name} on {place}"
+        with subtests.test(model=where), pytest.MonkeyPatch.context() as patch:
+            torch.manual_seed(0)
+            own = {"subtests": SimpleNamespace(test=partial(subtests.test, model=where))}
+            own |= {"monkeypatch": patch}
+            own |= {"model": load(name, place)} if "model" in wanted else {}
+            own |= {"trace": traced(name, place)} if "trace" in wanted else {}
+            pyfuncitem.obj(**given | {name: own[name] for name in given if name in own})
     return True

@@ -1,10 +1,11 @@
 """What is offered where a model cannot do what is asked: a model that can."""
 
+from itertools import product
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.download.entries import ENTRIES, HUB_ENTRIES
-from tests.cases import each
 from tests.pages.reading import named, said, visit
 from viz.state.engine import engine
 
@@ -22,21 +23,19 @@ def new_words(app: AppTest) -> list[str]:
     return [one.value for one in app.caption if "does not know" in one.value]
 
 
-@each("page", ["prediction", "attention"])
-@each(
-    ("model", "text", "offered"),
-    [
-        ("stories", ANIMAL, HOUSE),
-        ("stories", ZEBRA, SMOLLM2),
-        ("house-gpt", ZEBRA, SMOLLM2),
-        ("induction", ANIMAL, HOUSE),
-    ],
-)
-def test_a_language_model_that_knows_the_words_is_offered(
-    page: str, model: str, text: str, offered: str
-) -> None:
-    (offer,) = offers(visit(page, model=model, text=text))
-    assert offered in offer
+def test_a_language_model_that_knows_the_words_is_offered(subtests: pytest.Subtests) -> None:
+    for page, (model, text, offered) in product(
+        ["prediction", "attention"],
+        [
+            ("stories", ANIMAL, HOUSE),
+            ("stories", ZEBRA, SMOLLM2),
+            ("house-gpt", ZEBRA, SMOLLM2),
+            ("induction", ANIMAL, HOUSE),
+        ],
+    ):
+        with subtests.test(page=page, model=model, text=text, offered=offered):
+            (offer,) = offers(visit(page, model=model, text=text))
+            assert offered in offer
 
 
 def test_an_encoder_that_lacks_a_word_says_so_and_offers_one_that_has_it() -> None:
@@ -46,12 +45,13 @@ def test_an_encoder_that_lacks_a_word_says_so_and_offers_one_that_has_it() -> No
     assert SMOLLM2 in offer
 
 
-@each(("text", "offered"), [(ANIMAL, HOUSE), (ZEBRA, SMOLLM2)])
 def test_a_page_of_predictions_offers_an_encoders_reader_a_model_that_predicts(
-    text: str, offered: str
+    subtests: pytest.Subtests,
 ) -> None:
-    (offer,) = offers(visit("prediction", model="minilm", text=text))
-    assert offered in offer
+    for text, offered in [(ANIMAL, HOUSE), (ZEBRA, SMOLLM2)]:
+        with subtests.test(text=text, offered=offered):
+            (offer,) = offers(visit("prediction", model="minilm", text=text))
+            assert offered in offer
 
 
 def test_where_no_other_model_may_be_opened_only_pages_that_predict_nothing_offer_the_encoder(

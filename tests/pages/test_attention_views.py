@@ -9,7 +9,6 @@ from streamlit.testing.v1 import AppTest
 from model.analysis import score_parts
 from model.analysis.attribution.score_parts import EdgeValues, edge_values
 from model.loading.registry import models
-from tests.cases import each
 from tests.model.tiny import sentence
 from tests.pages.reading import choose, control, numbers, own, said, traces, visit
 
@@ -39,17 +38,20 @@ def totals(app: AppTest, check: re.Pattern[str] = CHECK) -> tuple[float, float, 
     return sum_, recorded, apart
 
 
-@each("model", sorted(models))
-def test_the_parts_of_a_score_add_up_on_every_model(model: str) -> None:
-    text = sentence(own(model))
-    place = own(model).attention_names[-1]
-    for more in ({}, {"mask": "none", "scale": "1"}):
-        app = opened(model=model, text=text, place=place, head="1", query="3", key="2", **more)
-        for shown in ("The score", "Above the row's mean"):
-            choose(app, "Picture", shown)
-            sum_, recorded, apart = totals(app)
-            assert apart <= 1e-4 * max(1, abs(recorded))
-            assert abs(sum_ - recorded) <= apart + 2e-4 * max(1, abs(recorded))
+def test_the_parts_of_a_score_add_up_on_every_model(subtests: pytest.Subtests) -> None:
+    for model in sorted(models):
+        with subtests.test(model=model):
+            text = sentence(own(model))
+            place = own(model).attention_names[-1]
+            for more in ({}, {"mask": "none", "scale": "1"}):
+                app = opened(
+                    model=model, text=text, place=place, head="1", query="3", key="2", **more
+                )
+                for shown in ("The score", "Above the row's mean"):
+                    choose(app, "Picture", shown)
+                    sum_, recorded, apart = totals(app)
+                    assert apart <= 1e-4 * max(1, abs(recorded))
+                    assert abs(sum_ - recorded) <= apart + 2e-4 * max(1, abs(recorded))
 
 
 def test_one_walks_from_the_surname_to_the_previous_token_head_and_back() -> None:
@@ -95,37 +97,42 @@ def test_what_cannot_be_split_is_refused_in_a_sentence(monkeypatch: pytest.Monke
     assert "rotates its queries" in said(app)
 
 
-@each("model", sorted(models))
-def test_a_number_of_a_vector_is_the_sum_of_its_products_on_every_model(model: str) -> None:
-    text, place = sentence(own(model)), own(model).attention_names[-1]
-    app = visit(
-        "attention",
-        show="A sum of products",
-        model=model,
-        text=text,
-        place=place,
-        head="1",
-        query="2",
-    )
-    control(app, "Dimension").set_value(3).run()
-    recorded = own(model).trace(text).find(place)
-    for side, vectors in (("query", recorded.query), ("key", recorded.key)):
-        control(app, "Vector").set_value(side).run()
-        choose(app, "Token", 2)
-        told = RECORDED.search(said(app))
-        assert told is not None
-        assert float(told[1].replace("−", "-")) == pytest.approx(vectors[1, 2, 3], abs=1e-4)
-        assert float(told[2].replace("−", "-")) <= 1e-4 * max(1, float(np.abs(vectors).max()))
-        cells = {one["name"]: numbers(one["z"]) for one in traces(app) if "z" in one}
-        letter = side[0]
-        bias = cells["b"][3, 0] if "b" in cells else 0.0
-        total = cells["products"].sum(dtype=float) + bias
-        assert total == pytest.approx(cells[letter][3, 0], abs=1e-4)
-        assert cells["products"][0] == pytest.approx(
-            cells["x"][0] * cells[f"W_{letter.upper()}"][3], abs=1e-5
-        )
-    turned = own(model).config.turns_positions and recorded.kind != "cross"
-    assert ("Rotary positions then rotate" in said(app)) == turned
+def test_a_number_of_a_vector_is_the_sum_of_its_products_on_every_model(
+    subtests: pytest.Subtests,
+) -> None:
+    for model in sorted(models):
+        with subtests.test(model=model):
+            text, place = sentence(own(model)), own(model).attention_names[-1]
+            app = visit(
+                "attention",
+                show="A sum of products",
+                model=model,
+                text=text,
+                place=place,
+                head="1",
+                query="2",
+            )
+            control(app, "Dimension").set_value(3).run()
+            recorded = own(model).trace(text).find(place)
+            for side, vectors in (("query", recorded.query), ("key", recorded.key)):
+                control(app, "Vector").set_value(side).run()
+                choose(app, "Token", 2)
+                told = RECORDED.search(said(app))
+                assert told is not None
+                assert float(told[1].replace("−", "-")) == pytest.approx(vectors[1, 2, 3], abs=1e-4)
+                assert float(told[2].replace("−", "-")) <= 1e-4 * max(
+                    1, float(np.abs(vectors).max())
+                )
+                cells = {one["name"]: numbers(one["z"]) for one in traces(app) if "z" in one}
+                letter = side[0]
+                bias = cells["b"][3, 0] if "b" in cells else 0.0
+                total = cells["products"].sum(dtype=float) + bias
+                assert total == pytest.approx(cells[letter][3, 0], abs=1e-4)
+                assert cells["products"][0] == pytest.approx(
+                    cells["x"][0] * cells[f"W_{letter.upper()}"][3], abs=1e-5
+                )
+            turned = own(model).config.turns_positions and recorded.kind != "cross"
+            assert ("Rotary positions then rotate" in said(app)) == turned
 
 
 def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
@@ -138,29 +145,36 @@ def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
     assert "cannot be split" in said(visit("attention", show="A sum of products"))
 
 
-@each("model", sorted(models))
-def test_edges_and_all_else_add_up_to_the_logit_on_every_model(model: str) -> None:
-    text = sentence(own(model))
-    for place in own(model).attention_names[:: max(1, len(own(model).attention_names) - 1)]:
-        app = opened(
-            "What does it carry?", model=model, text=text, place=place, head="1", query="3", key="2"
-        )
-        assert "The two vectors differ by at most" in said(app)
-        choose(app, "Picture", "The whole head")
-        assert "Of all weights the first token" in said(app)
-        choose(app, "Picture", "In a logit")
-        if not place.startswith("decoder"):
-            assert "logit" in " ".join(info.value for info in app.info)
-            continue
-        attention = own(model).trace(text).find(place)
-        mask = attention.mask_of(1)
-        count = attention.sizes[2] if mask is None else int(mask[3].sum())
-        for against in (0, 3):
-            choose(app, "Rather than", against)
-            assert f"Check: {count} edges" in said(app)  # without those that are masked
-            sum_, recorded, apart = totals(app, EDGES_CHECK)
-            assert apart <= 1e-4 * max(1, abs(recorded))
-            assert abs(sum_ - recorded) <= apart + 2e-4
+def test_edges_and_all_else_add_up_to_the_logit_on_every_model(subtests: pytest.Subtests) -> None:
+    for model in sorted(models):
+        with subtests.test(model=model):
+            text = sentence(own(model))
+            for place in own(model).attention_names[:: max(1, len(own(model).attention_names) - 1)]:
+                app = opened(
+                    "What does it carry?",
+                    model=model,
+                    text=text,
+                    place=place,
+                    head="1",
+                    query="3",
+                    key="2",
+                )
+                assert "The two vectors differ by at most" in said(app)
+                choose(app, "Picture", "The whole head")
+                assert "Of all weights the first token" in said(app)
+                choose(app, "Picture", "In a logit")
+                if not place.startswith("decoder"):
+                    assert "logit" in " ".join(info.value for info in app.info)
+                    continue
+                attention = own(model).trace(text).find(place)
+                mask = attention.mask_of(1)
+                count = attention.sizes[2] if mask is None else int(mask[3].sum())
+                for against in (0, 3):
+                    choose(app, "Rather than", against)
+                    assert f"Check: {count} edges" in said(app)  # without those that are masked
+                    sum_, recorded, apart = totals(app, EDGES_CHECK)
+                    assert apart <= 1e-4 * max(1, abs(recorded))
+                    assert abs(sum_ - recorded) <= apart + 2e-4
 
 
 def test_a_logit_is_held_against_that_of_another_word_of_the_sentence() -> None:
@@ -207,8 +221,11 @@ def test_a_logit_that_cannot_be_split_is_refused_in_a_sentence(
     assert "Parts of another sentence" in " ".join(info.value for info in app.info)
 
 
-@each(("window", "leaks"), [("", True), ("2", False), ("3", True)])
-def test_what_leaks_is_told_only_where_a_token_sees_the_next_one(window: str, leaks: bool) -> None:
-    narrow = {"window": window} if window else {}
-    app = visit("attention", model="stories", text="Tom Hill saw a ball", mask="none", **narrow)
-    assert ("What leaks" in [header.value for header in app.header]) == leaks
+def test_what_leaks_is_told_only_where_a_token_sees_the_next_one(subtests: pytest.Subtests) -> None:
+    for window, leaks in [("", True), ("2", False), ("3", True)]:
+        with subtests.test(window=window):
+            narrow = {"window": window} if window else {}
+            app = visit(
+                "attention", model="stories", text="Tom Hill saw a ball", mask="none", **narrow
+            )
+            assert ("What leaks" in [header.value for header in app.header]) == leaks

@@ -8,7 +8,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.analysis.tokens.live_writing import BeamSearch, beam_search
-from tests.cases import each
 from tests.pages.reading import ODD_TEXTS, numbers, said, visit
 from viz.notation.labels import drawn_letters, token_label
 from viz.state.engine import engine
@@ -29,31 +28,39 @@ def searched(model: str = "stories", text: str = TEXT, steps: int = 4) -> BeamSe
     return found
 
 
-@each(("name", "text", "steps"), [("stories", TEXT, 4), ("translate-en-fr", SOURCE, 8)])
 def test_the_tree_of_a_beam_search_has_its_totals_and_the_greedy_path(
-    name: str, text: str, steps: int
+    subtests: pytest.Subtests,
 ) -> None:
-    app, found = opened(name, text, steps), searched(name, text, steps)
-    model = engine().model(name, lambda *news: None)
-    (chart,) = [e for e in app.get("plotly_chart") if "dropped" in e.proto.spec]
-    drawn = {one["name"]: one for one in json.loads(chart.proto.spec)["data"] if one.get("name")}
-    kept, dropped = (
-        [label.split("<br>") for label in drawn[fate]["text"]] for fate in ("kept", "dropped")
-    )
-    assert len(kept) == sum(len(step.kept) for step in found.steps)
-    assert len(dropped) == sum(len(step.dropped) for step in found.steps)
-    totals = [one.total for step in found.steps for one in step.kept]
-    assert [float(label[2].replace("−", "-")) for label in kept] == pytest.approx(totals, abs=0.006)
-    greedy = [token.text for token in model.generate(text, limit=steps)]
-    at = [drawn["greedy"][axis] for axis in "xy"]
-    labels = dict(zip(zip(drawn["kept"]["x"], drawn["kept"]["y"], strict=True), kept, strict=True))
-    followed = [
-        drawn_letters(labels[point][0])
-        for point in zip(*map(numbers, at), strict=True)
-        if point in labels
-    ]
-    assert followed == [token_label(word, 8) for word in greedy][: len(followed)]
-    assert len(followed) >= 2
+    for name, text, steps in [("stories", TEXT, 4), ("translate-en-fr", SOURCE, 8)]:
+        with subtests.test(name=name):
+            app, found = opened(name, text, steps), searched(name, text, steps)
+            model = engine().model(name, lambda *news: None)
+            (chart,) = [e for e in app.get("plotly_chart") if "dropped" in e.proto.spec]
+            drawn = {
+                one["name"]: one for one in json.loads(chart.proto.spec)["data"] if one.get("name")
+            }
+            kept, dropped = (
+                [label.split("<br>") for label in drawn[fate]["text"]]
+                for fate in ("kept", "dropped")
+            )
+            assert len(kept) == sum(len(step.kept) for step in found.steps)
+            assert len(dropped) == sum(len(step.dropped) for step in found.steps)
+            totals = [one.total for step in found.steps for one in step.kept]
+            assert [float(label[2].replace("−", "-")) for label in kept] == pytest.approx(
+                totals, abs=0.006
+            )
+            greedy = [token.text for token in model.generate(text, limit=steps)]
+            at = [drawn["greedy"][axis] for axis in "xy"]
+            labels = dict(
+                zip(zip(drawn["kept"]["x"], drawn["kept"]["y"], strict=True), kept, strict=True)
+            )
+            followed = [
+                drawn_letters(labels[point][0])
+                for point in zip(*map(numbers, at), strict=True)
+                if point in labels
+            ]
+            assert followed == [token_label(word, 8) for word in greedy][: len(followed)]
+            assert len(followed) >= 2
 
 
 def test_a_sentence_says_which_text_is_more_probable_and_by_how_much() -> None:
@@ -93,8 +100,9 @@ def test_it_says_where_the_search_dropped_a_better_text_that_greedy_found() -> N
     assert numbers(path["x"]).tolist() == [0, 1, 2, 3, 4, 5]
 
 
-@each("text", ODD_TEXTS)
-def test_no_text_breaks_the_search(text: str) -> None:
-    app = opened("house-gpt", text)
-    assert not app.error
-    assert "<script>alert" not in "".join(e.proto.spec for e in app.get("plotly_chart"))
+def test_no_text_breaks_the_search(subtests: pytest.Subtests) -> None:
+    for text in ODD_TEXTS:
+        with subtests.test(text=text):
+            app = opened("house-gpt", text)
+            assert not app.error
+            assert "<script>alert" not in "".join(e.proto.spec for e in app.get("plotly_chart"))

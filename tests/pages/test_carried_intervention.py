@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from model import Intervention
-from tests.cases import each
 from tests.pages.reading import control, said, visit
 from viz.explorer import Selection
 from viz.explorer.component import explorer
@@ -21,25 +20,26 @@ CLAIMS = [
 ]
 
 
-@each(
-    "page",
-    [
+def test_a_page_that_shows_the_unchanged_model_says_so(subtests: pytest.Subtests) -> None:
+    for page in [
         *("all_heads", "tokens", "positions"),
         *("layer_norm", "feed_forward", "prediction", "shapes_and_cost"),
-    ],
-)
-def test_a_page_that_shows_the_unchanged_model_says_so(page: str) -> None:
-    assert "unchanged** model, without" not in said(visit(page))
-    app = visit(page, positions="0")
-    assert UNCHANGED in said(app)
-    app.button(key="take-change-back").click().run()
-    assert app.session_state["view"].intervention == Intervention()
-    assert UNCHANGED not in said(app)
+    ]:
+        with subtests.test(page=page):
+            assert "unchanged** model, without" not in said(visit(page))
+            app = visit(page, positions="0")
+            assert UNCHANGED in said(app)
+            app.button(key="take-change-back").click().run()
+            assert app.session_state["view"].intervention == Intervention()
+            assert UNCHANGED not in said(app)
 
 
-@each("page", ["home", "attention", "laboratory"])
-def test_a_page_that_shows_the_intervention_does_not_say_that_it_shows_none(page: str) -> None:
-    assert "unchanged** model, without" not in said(visit(page, positions="0"))
+def test_a_page_that_shows_the_intervention_does_not_say_that_it_shows_none(
+    subtests: pytest.Subtests,
+) -> None:
+    for page in ["home", "attention", "laboratory"]:
+        with subtests.test(page=page):
+            assert "unchanged** model, without" not in said(visit(page, positions="0"))
 
 
 @pytest.mark.parametrize("example", CLAIMS, ids=lambda example: example.title)

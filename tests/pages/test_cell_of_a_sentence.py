@@ -2,10 +2,10 @@
 chosen."""
 
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Trace
-from tests.cases import each
 from tests.pages.reading import visit
 from viz.state.engine import engine
 from viz.state.link import View, from_link, to_link
@@ -29,16 +29,18 @@ def view_of(app: AppTest) -> View:
     return view
 
 
-@each("page", [page.file for page in PAGES if page.reads and not page.lends])
-def test_a_link_with_a_sentence_alone_opens_at_the_last_token(page: str) -> None:
-    view = view_of(visit(page, text=OWN))
-    assert view.cell == largest_of_the_last_token(view)
+def test_a_link_with_a_sentence_alone_opens_at_the_last_token(subtests: pytest.Subtests) -> None:
+    for page in [page.file for page in PAGES if page.reads and not page.lends]:
+        with subtests.test(page=page):
+            view = view_of(visit(page, text=OWN))
+            assert view.cell == largest_of_the_last_token(view)
 
 
-@each(("model", "place"), [("minilm", "encoder.3.self"), ("stories", "decoder.0.self")])
-def test_so_does_another_model(model: str, place: str) -> None:
-    view = view_of(visit("pages/attention.py", model=model, place=place))
-    assert view.cell == largest_of_the_last_token(view)
+def test_so_does_another_model(subtests: pytest.Subtests) -> None:
+    for model, place in [("minilm", "encoder.3.self"), ("stories", "decoder.0.self")]:
+        with subtests.test(model=model):
+            view = view_of(visit("pages/attention.py", model=model, place=place))
+            assert view.cell == largest_of_the_last_token(view)
 
 
 def test_a_typed_sentence_has_a_cell_of_its_own_and_a_chosen_cell_stays() -> None:
@@ -53,11 +55,12 @@ def test_a_typed_sentence_has_a_cell_of_its_own_and_a_chosen_cell_stays() -> Non
     assert view_of(chosen).cell == (4, 2)
 
 
-@each("page", [HOME, "pages/attention.py"])
 def test_a_link_says_a_cell_that_was_chosen_even_where_it_is_that_of_the_first_sentence(
-    page: str,
+    subtests: pytest.Subtests,
 ) -> None:
-    own = View(text=OWN)
-    assert from_link(to_link(own)) == (own, ())
-    view = view_of(visit(page, **to_link(own)))
-    assert view.cell == own.cell != largest_of_the_last_token(own)
+    for page in [HOME, "pages/attention.py"]:
+        with subtests.test(page=page):
+            own = View(text=OWN)
+            assert from_link(to_link(own)) == (own, ())
+            view = view_of(visit(page, **to_link(own)))
+            assert view.cell == own.cell != largest_of_the_last_token(own)

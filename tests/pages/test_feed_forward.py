@@ -12,7 +12,6 @@ from model.analysis.stream.feed_forward import bends, strongest
 from model.analysis.stream.stream import contributions, lengths
 from model.loading.registry import models
 from model.trace.trace import Trace
-from tests.cases import each
 from tests.model.tiny import sentence
 from tests.pages.kinds import name_of
 from tests.pages.reading import choose, control, drawn, numbers, own, said, visit
@@ -38,18 +37,21 @@ def test_a_model_without_feed_forward_layers_says_so() -> None:
     assert not app.get("plotly_chart")
 
 
-@each("model", sorted({*models} - {WITHOUT}))
-def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(model: str) -> None:
-    records, app = traced(model).feed_forward, opened(model=model)
-    for record in (records[0], records[-1]):
-        choose(app, "Layer", record.name)
-        expected = record.hidden[:, strongest(record.hidden, 24)]
-        np.testing.assert_allclose(numbers(pictures(app)[0]["z"]), expected, rtol=1e-6)
-        mean, below = record.before.mean(dtype=np.float64), (record.before < 0).mean()
-        assert (
-            f"tokens is {signed(f'{mean:.3f}')}, and **{below:.1%}** of the values lie below 0"
-            in said(app)
-        )
+def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(
+    subtests: pytest.Subtests,
+) -> None:
+    for model in sorted({*models} - {WITHOUT}):
+        with subtests.test(model=model):
+            records, app = traced(model).feed_forward, opened(model=model)
+            for record in (records[0], records[-1]):
+                choose(app, "Layer", record.name)
+                expected = record.hidden[:, strongest(record.hidden, 24)]
+                np.testing.assert_allclose(numbers(pictures(app)[0]["z"]), expected, rtol=1e-6)
+                mean, below = record.before.mean(dtype=np.float64), (record.before < 0).mean()
+                assert (
+                    f"tokens is {signed(f'{mean:.3f}')}, and **{below:.1%}** of the values lie below 0"
+                    in said(app)
+                )
 
 
 def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
@@ -60,20 +62,25 @@ def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
     assert right_side(app, 0) == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
 
 
-@each("model", ["house-gpt", "stories", "minilm", "llama"])
-def test_it_opens_on_a_neuron_that_the_activation_really_bends(model: str) -> None:
+def test_it_opens_on_a_neuron_that_the_activation_really_bends(subtests: pytest.Subtests) -> None:
     """Of the neurons drawn, none is bent more on any token; both values stand on the curve."""
-    app, record = opened(model=model), traced(model).feed_forward[0]
-    listed = strongest(record.hidden, 24)
-    bent = bends(own(name_of(model)).config.activation, record.before[:, listed])
-    token, at = np.unravel_index(bent.argmax(), bent.shape)
-    assert bent[token, at] > 0.05
-    assert control(app, "Token").value == token
-    assert f"changes most here, {listed[at]}:" in said(app)
-    assert right_side(app, 1) == pytest.approx(float(record.hidden[token, listed[at]]), abs=6e-5)
-    marked = pictures(app)[-1]
-    assert marked["text"][-1] == f"neuron {listed[at]}"
-    assert numbers(marked["x"])[-1] == pytest.approx(float(record.before[token, listed[at]]))
+    for model in ["house-gpt", "stories", "minilm", "llama"]:
+        with subtests.test(model=model):
+            app, record = opened(model=model), traced(model).feed_forward[0]
+            listed = strongest(record.hidden, 24)
+            bent = bends(own(name_of(model)).config.activation, record.before[:, listed])
+            token, at = np.unravel_index(bent.argmax(), bent.shape)
+            assert bent[token, at] > 0.05
+            assert control(app, "Token").value == token
+            assert f"changes most here, {listed[at]}:" in said(app)
+            assert right_side(app, 1) == pytest.approx(
+                float(record.hidden[token, listed[at]]), abs=6e-5
+            )
+            marked = pictures(app)[-1]
+            assert marked["text"][-1] == f"neuron {listed[at]}"
+            assert numbers(marked["x"])[-1] == pytest.approx(
+                float(record.before[token, listed[at]])
+            )
 
 
 def test_nothing_is_said_of_a_bend_where_relu_cuts_off_or_lets_through() -> None:
@@ -93,19 +100,24 @@ def pictures(app: AppTest) -> list[dict]:
     return [next((one for one in spec if one["type"] == "heatmap"), spec[-1]) for spec in specs]
 
 
-@each("model", sorted(models))
-def test_the_bars_are_the_lengths_of_the_contributions(model: str) -> None:
-    trace, config = traced(model), own(model).config
-    app = opened("Contributions", model)
-    for stack in trace.residual:
-        if len(trace.residual) > 1:
-            choose(app, "Stream", stack)
-        added = np.stack([lengths(part.added) for part in contributions(own(model), trace, stack)])
-        choose(app, "Lengths for", 0)
-        np.testing.assert_allclose(drawn(app, "bar", "y"), added.mean(1), rtol=1e-5)
-        choose(app, "Lengths for", 1)
-        np.testing.assert_allclose(drawn(app, "bar", "y"), added[:, 0], rtol=1e-5)
-    assert ("all contributions differ from the last state" in said(app)) is config.norms_input
+def test_the_bars_are_the_lengths_of_the_contributions(subtests: pytest.Subtests) -> None:
+    for model in sorted(models):
+        with subtests.test(model=model):
+            trace, config = traced(model), own(model).config
+            app = opened("Contributions", model)
+            for stack in trace.residual:
+                if len(trace.residual) > 1:
+                    choose(app, "Stream", stack)
+                added = np.stack(
+                    [lengths(part.added) for part in contributions(own(model), trace, stack)]
+                )
+                choose(app, "Lengths for", 0)
+                np.testing.assert_allclose(drawn(app, "bar", "y"), added.mean(1), rtol=1e-5)
+                choose(app, "Lengths for", 1)
+                np.testing.assert_allclose(drawn(app, "bar", "y"), added[:, 0], rtol=1e-5)
+            assert (
+                "all contributions differ from the last state" in said(app)
+            ) is config.norms_input
 
 
 def test_the_gradients_drawn_are_those_measured_and_each_control_changes_them() -> None:
@@ -138,23 +150,28 @@ def test_dropout_changes_the_weights_in_training_and_nothing_in_evaluation() -> 
     assert "Nothing changes" in said(app)
 
 
-@each("model", ["stories", "minilm", "translate-en-fr", "llama"])
-def test_dropout_has_four_places_each_with_what_it_changes(model: str) -> None:
-    app = opened("Dropout", model)
-    for place in ("Embedding", "Attention weights", "Sub-layer output", "Neurons"):
-        choose(app, "Dropout on", place)
-        assert re.search(
-            r"\*\*What it changes\.\*\* The stream .* moves by \*\*[\d.]+%\*\*", said(app)
-        )
-    assert ("A real pass in training mode" in said(app)) == (model == "translate-en-fr")
-    choose(app, "Values", "Mask")
-    assert set(np.unique(drawn(app, "heatmap", "z", -1))) == {0, 1}
-    choose(app, "Values", "Before")
-    record = traced(model).feed_forward[0]
-    traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
-    (cells,) = (trace for trace in traces if trace["type"] == "heatmap")
-    assert cells["zmin"] <= numbers(cells["z"]).min()
-    assert (cells["zmin"] == -cells["zmax"]) == (numbers(cells["z"]).min() < -cells["zmax"] / 2)
-    np.testing.assert_allclose(
-        drawn(app, "heatmap", "z", -1), record.hidden[:, strongest(record.hidden, 24)], rtol=1e-6
-    )
+def test_dropout_has_four_places_each_with_what_it_changes(subtests: pytest.Subtests) -> None:
+    for model in ["stories", "minilm", "translate-en-fr", "llama"]:
+        with subtests.test(model=model):
+            app = opened("Dropout", model)
+            for place in ("Embedding", "Attention weights", "Sub-layer output", "Neurons"):
+                choose(app, "Dropout on", place)
+                assert re.search(
+                    r"\*\*What it changes\.\*\* The stream .* moves by \*\*[\d.]+%\*\*", said(app)
+                )
+            assert ("A real pass in training mode" in said(app)) == (model == "translate-en-fr")
+            choose(app, "Values", "Mask")
+            assert set(np.unique(drawn(app, "heatmap", "z", -1))) == {0, 1}
+            choose(app, "Values", "Before")
+            record = traced(model).feed_forward[0]
+            traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
+            (cells,) = (trace for trace in traces if trace["type"] == "heatmap")
+            assert cells["zmin"] <= numbers(cells["z"]).min()
+            assert (cells["zmin"] == -cells["zmax"]) == (
+                numbers(cells["z"]).min() < -cells["zmax"] / 2
+            )
+            np.testing.assert_allclose(
+                drawn(app, "heatmap", "z", -1),
+                record.hidden[:, strongest(record.hidden, 24)],
+                rtol=1e-6,
+            )

@@ -6,8 +6,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.exchange import write
-from model.exchange.formats import FormatName
-from tests.cases import each
 from tests.pages.reading import choose, control, own, said, tables, visit
 from viz.views.all_heads.first_difference import FILE
 
@@ -39,17 +37,21 @@ def test_each_copy_parts_where_its_fault_is() -> None:
         assert words in found[copy], copy
 
 
-@each("format", ["transformer_lens", "nnsight", "huggingface", "vllm", "trace"])
-def test_a_file_of_the_same_run_has_no_difference(format: FormatName, tmp_path: Path) -> None:
-    trace = own("house-gpt").trace(TEXT)
-    write(trace, file := tmp_path / "run.safetensors", format)
-    app = opened()
-    choose(app, "Compared with", len(control(app, "Compared with").options) - 1)
-    assert "Drop a file to see where its run leaves this one" in said(app)
-    app.get("file_uploader")[-1].upload("run.safetensors", file.read_bytes(), "").run()
-    assert not app.exception
-    assert "No number of the file differs beyond rounding" in said(app)
-    assert {*tables(app)[0]["differs"]} == {"by rounding"}
+def test_a_file_of_the_same_run_has_no_difference(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for format in ["transformer_lens", "nnsight", "huggingface", "vllm", "trace"]:
+        with subtests.test(format=format):
+            tmp_path = tmp_path_factory.mktemp("case")
+            trace = own("house-gpt").trace(TEXT)
+            write(trace, file := tmp_path / "run.safetensors", format)
+            app = opened()
+            choose(app, "Compared with", len(control(app, "Compared with").options) - 1)
+            assert "Drop a file to see where its run leaves this one" in said(app)
+            app.get("file_uploader")[-1].upload("run.safetensors", file.read_bytes(), "").run()
+            assert not app.exception
+            assert "No number of the file differs beyond rounding" in said(app)
+            assert {*tables(app)[0]["differs"]} == {"by rounding"}
 
 
 def test_a_file_of_another_text_or_of_nothing_gets_a_sentence(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """For a class: what a teacher chooses, what is refused in a sentence, an answer hidden at first."""
 
-from tests.cases import each
+import pytest
+
 from tests.pages.reading import choose, control, said, visit
 from viz.questions.exercises.kinds import KINDS, TEN_MINUTES
 from viz.views.for_a_class.reach import is_only_here
@@ -45,11 +46,12 @@ def test_fewer_pupils_leave_the_chosen_sheet_within_the_class() -> None:
     assert control(app, "Sheet").value <= 3
 
 
-@each("text", ["a", "the cat"])
-def test_a_sentence_too_short_is_refused_in_a_sentence_and_stays(text: str) -> None:
-    app = visit("for_a_class", show="Exercises", text=text)
-    assert ["Type a longer sentence" in info.value for info in app.info] == [True]
-    assert control(app, "Your sentence").value == text
+def test_a_sentence_too_short_is_refused_in_a_sentence_and_stays(subtests: pytest.Subtests) -> None:
+    for text in ["a", "the cat"]:
+        with subtests.test(text=text):
+            app = visit("for_a_class", show="Exercises", text=text)
+            assert ["Type a longer sentence" in info.value for info in app.info] == [True]
+            assert control(app, "Your sentence").value == text
 
 
 def test_no_kind_of_exercise_is_refused_in_a_sentence() -> None:

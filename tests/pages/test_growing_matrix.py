@@ -13,7 +13,6 @@ from model import load_model
 from model.analysis.tokens.live_writing import Choice, Writing, live_writing
 from model.analysis.tokens.prediction import Sampling
 from model.serving.engine import Request
-from tests.cases import each
 from tests.pages.reading import control, numbers, said, visit
 from viz.shell import background
 from viz.views.prediction.writing import key_of
@@ -43,31 +42,29 @@ def under_way(name: str, text: str, place: str) -> None:
     growing(look, tokens, run)
 
 
-@each(
-    ("name", "text", "place"),
-    [
+def test_the_rows_so_far_are_those_of_one_pass_over_the_text(subtests: pytest.Subtests) -> None:
+    for name, text, place in [
         ("house-gpt", TEXT, "decoder.2.self"),
         ("translate-en-fr", "the black cat sees the dog", "decoder.0.cross"),
-    ],
-)
-def test_the_rows_so_far_are_those_of_one_pass_over_the_text(
-    name: str, text: str, place: str
-) -> None:
-    app = AppTest.from_function(under_way, args=(name, text, place), default_timeout=120).run()
-    assert not app.exception
-    model = load_model(name)
-    ids = [token.id for token in model.generate(text, limit=3)]
-    target = "" if model.config.shape == "encoder-decoder" else None
-    record = model.trace(text, target, continued=ids[:2]).find(place)
-    (chart,) = app.get("plotly_chart")
-    *_, cells = json.loads(chart.proto.spec)["data"]
-    drawn = numbers(cells["z"]).reshape(record.weights(1).shape)
-    hidden = np.isnan(drawn)
-    np.testing.assert_allclose(np.where(hidden, 0, drawn), record.weights(1), atol=1e-5)
-    assert hidden.any() == (record.kind == "causal")
-    (words,) = [one.proto.body for one in app.get("html") if "<mark" in one.proto.body]
-    assert words.count("<u>") == 1
-    assert model.tokenizer.named(ids)[-1].text.strip() in words.split("<u>")[1]
+    ]:
+        with subtests.test(name=name):
+            app = AppTest.from_function(
+                under_way, args=(name, text, place), default_timeout=120
+            ).run()
+            assert not app.exception
+            model = load_model(name)
+            ids = [token.id for token in model.generate(text, limit=3)]
+            target = "" if model.config.shape == "encoder-decoder" else None
+            record = model.trace(text, target, continued=ids[:2]).find(place)
+            (chart,) = app.get("plotly_chart")
+            *_, cells = json.loads(chart.proto.spec)["data"]
+            drawn = numbers(cells["z"]).reshape(record.weights(1).shape)
+            hidden = np.isnan(drawn)
+            np.testing.assert_allclose(np.where(hidden, 0, drawn), record.weights(1), atol=1e-5)
+            assert hidden.any() == (record.kind == "causal")
+            (words,) = [one.proto.body for one in app.get("html") if "<mark" in one.proto.body]
+            assert words.count("<u>") == 1
+            assert model.tokenizer.named(ids)[-1].text.strip() in words.split("<u>")[1]
 
 
 def test_what_was_written_before_it_was_stopped_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,13 @@
 import json
 
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Trace
 from model.analysis.tokens.live_writing import Choice, shorter_caches
 from model.analysis.tokens.prediction import Sampling
 from model.serving.engine import Request
-from tests.cases import each
 from tests.pages.kinds import name_of
 from tests.pages.reading import control, numbers, said, visit
 from viz.notation.numbers import difference
@@ -37,42 +37,48 @@ def passes(app: AppTest, model: str) -> list[Trace]:
     return found
 
 
-@each(("model", "text"), [("stories", TEXT), ("translate-en-fr", SOURCE), ("llama", "the cat saw")])
 def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
-    model: str, text: str
+    subtests: pytest.Subtests,
 ) -> None:
-    app = opened(model=name_of(model), text=text)
-    traces = passes(app, name_of(model))
-    decoder = [[one for one in trace.attention if one.stack == "decoder"] for trace in traces]
-    sizes = [sum(array.nbytes for array in one.vectors[1:]) for one in decoder[-1]]
-    words = said(app)
-    assert (
-        f"that the running model keeps take {sum(sizes):,} bytes: {sizes[0]:,} in the self" in words
-    )
-    (formula,) = [one.value for one in app.latex if "key heads" in one.value]
-    assert formula.strip("$\n").endswith(f"= {sum(sizes):,}".replace(",", "{,}"))
-    shapes = [[one.heads * np.prod((one.query.shape[1], one.key.shape[1])) for one in layers]
-              for layers in decoder]  # fmt: skip
-    read = [len(trace.tokens_of("decoder")) for trace in traces]
-    saved = [sum(one.heads * one.key.shape[1] for one in layers) for layers in decoder]
-    saved[0] *= read[0]
-    assert f"| at step 5, n = {read[-1]} | {saved[-1]:,} | {sum(shapes[-1]):,} |" in words
-    assert f"| in 5 steps | {sum(saved):,} | {sum(map(sum, shapes)):,} |" in words
-    kept = [array for one in decoder[-2] for array in one.vectors[1:]]
-    again = [array for one in decoder[-1] for array in one.vectors[1:]]
-    gaps = [np.abs(b[:, : a.shape[1]] - a).max() for a, b in zip(kept, again, strict=True)]
-    apart = (
-        f"differ by at most {difference(float(max(gaps)))}." if max(gaps) else "the same, to the"
-    )
-    assert apart in words
-    assert f"share {sum(array.size for array in kept):,} numbers" in words
-    assert "They may be kept" in words
-    assert "both ways give the same logits; over " in words
-    chart, _ = app.get("plotly_chart")
-    cells, *_ = json.loads(chart.proto.spec)["data"]
-    drawn = numbers(cells["z"]).reshape(5, -1)
-    assert (drawn == 2).sum(1).tolist() == [0, *read[:-1]]  # kept
-    assert (drawn == 1).sum(1).tolist() == [read[0], 1, 1, 1, 1]  # computed now
+    for model, text in [("stories", TEXT), ("translate-en-fr", SOURCE), ("llama", "the cat saw")]:
+        with subtests.test(model=model):
+            app = opened(model=name_of(model), text=text)
+            traces = passes(app, name_of(model))
+            decoder = [
+                [one for one in trace.attention if one.stack == "decoder"] for trace in traces
+            ]
+            sizes = [sum(array.nbytes for array in one.vectors[1:]) for one in decoder[-1]]
+            words = said(app)
+            assert (
+                f"that the running model keeps take {sum(sizes):,} bytes: {sizes[0]:,} in the self"
+                in words
+            )
+            (formula,) = [one.value for one in app.latex if "key heads" in one.value]
+            assert formula.strip("$\n").endswith(f"= {sum(sizes):,}".replace(",", "{,}"))
+            shapes = [[one.heads * np.prod((one.query.shape[1], one.key.shape[1])) for one in layers]
+                      for layers in decoder]  # fmt: skip
+            read = [len(trace.tokens_of("decoder")) for trace in traces]
+            saved = [sum(one.heads * one.key.shape[1] for one in layers) for layers in decoder]
+            saved[0] *= read[0]
+            assert f"| at step 5, n = {read[-1]} | {saved[-1]:,} | {sum(shapes[-1]):,} |" in words
+            assert f"| in 5 steps | {sum(saved):,} | {sum(map(sum, shapes)):,} |" in words
+            kept = [array for one in decoder[-2] for array in one.vectors[1:]]
+            again = [array for one in decoder[-1] for array in one.vectors[1:]]
+            gaps = [np.abs(b[:, : a.shape[1]] - a).max() for a, b in zip(kept, again, strict=True)]
+            apart = (
+                f"differ by at most {difference(float(max(gaps)))}."
+                if max(gaps)
+                else "the same, to the"
+            )
+            assert apart in words
+            assert f"share {sum(array.size for array in kept):,} numbers" in words
+            assert "They may be kept" in words
+            assert "both ways give the same logits; over " in words
+            chart, _ = app.get("plotly_chart")
+            cells, *_ = json.loads(chart.proto.spec)["data"]
+            drawn = numbers(cells["z"]).reshape(5, -1)
+            assert (drawn == 2).sum(1).tolist() == [0, *read[:-1]]  # kept
+            assert (drawn == 1).sum(1).tolist() == [read[0], 1, 1, 1, 1]  # computed now
 
 
 def test_layers_with_a_window_have_no_more_keys_than_it_is_wide() -> None:

@@ -3,8 +3,9 @@
 import math
 from dataclasses import fields, replace
 
+import pytest
+
 from model import Intervention
-from tests.cases import each
 from tests.pages.laboratory import (
     TEXT,
     assert_sound,
@@ -41,33 +42,37 @@ CONTROLS = [
 STAGES = ("cap", "bias", "sinks")
 
 
-@each(("edit", "key", "value", "expected"), CONTROLS)
-def test_each_control_changes_its_field_and_no_other(
-    edit: str | None, key: str, value: object, expected: dict[str, object]
+def test_each_control_changes_its_field_and_no_other(subtests: pytest.Subtests) -> None:
+    for edit, key, value, expected in CONTROLS:
+        with subtests.test(edit=edit, key=key, value=value, expected=expected):
+            app = opened(edit)
+            widget(app, key).set_value(value).run()
+            assert_sound(app)
+            for field in fields(Intervention):
+                wanted = expected.get(field.name, getattr(Intervention(), field.name))
+                assert getattr(intervention(app), field.name) == wanted, field.name
+            assert ("counterfactual" in said(app)) == intervention(app).changes
+
+
+def test_a_stage_of_attention_has_a_switch_where_the_model_has_it(
+    subtests: pytest.Subtests,
 ) -> None:
-    app = opened(edit)
-    widget(app, key).set_value(value).run()
-    assert_sound(app)
-    for field in fields(Intervention):
-        wanted = expected.get(field.name, getattr(Intervention(), field.name))
-        assert getattr(intervention(app), field.name) == wanted, field.name
-    assert ("counterfactual" in said(app)) == intervention(app).changes
-
-
-@each("stage", STAGES)
-def test_a_stage_of_attention_has_a_switch_where_the_model_has_it(stage: str) -> None:
-    app = opened(model="all-stages")
-    assert widget(app, "laboratory-positions").disabled  # they are in the biases
-    assert not widget(opened(model="all-stages", positions="0"), "laboratory-positions").disabled
-    widget(app, f"laboratory-{stage}").set_value(False).run()
-    assert_sound(app)
-    assert intervention(app) == replace(Intervention(), **{stage: False})
-    widget(app, f"laboratory-{stage}").set_value(True).run()
-    assert intervention(app) == Intervention()
-    without = opened(**{stage: "0"})  # a model that has no such stage
-    assert not [one for one in without.toggle if f"laboratory-{stage}" in one.key]
-    assert f"This model has no {stage}: without it nothing changes." in said(without)
-    assert f"has no {stage}" not in said(opened())
+    for stage in STAGES:
+        with subtests.test(stage=stage):
+            app = opened(model="all-stages")
+            assert widget(app, "laboratory-positions").disabled  # they are in the biases
+            assert not widget(
+                opened(model="all-stages", positions="0"), "laboratory-positions"
+            ).disabled
+            widget(app, f"laboratory-{stage}").set_value(False).run()
+            assert_sound(app)
+            assert intervention(app) == replace(Intervention(), **{stage: False})
+            widget(app, f"laboratory-{stage}").set_value(True).run()
+            assert intervention(app) == Intervention()
+            without = opened(**{stage: "0"})  # a model that has no such stage
+            assert not [one for one in without.toggle if f"laboratory-{stage}" in one.key]
+            assert f"This model has no {stage}: without it nothing changes." in said(without)
+            assert f"has no {stage}" not in said(opened())
 
 
 def test_a_window_says_where_it_hides_nothing() -> None:
@@ -82,12 +87,15 @@ def test_a_window_says_where_it_hides_nothing() -> None:
     )
 
 
-@each("width", ["0", "-3", "two", "1.5", "1" * 30])
-def test_a_link_with_an_impossible_window_opens_without_it_and_says_so(width: str) -> None:
-    app = linked({"model": "stories", "text": TEXT, "window": width})
-    assert not app.exception
-    assert intervention(app) == Intervention()
-    assert "window" in " ".join(info.value for info in (*app.info, *app.warning))
+def test_a_link_with_an_impossible_window_opens_without_it_and_says_so(
+    subtests: pytest.Subtests,
+) -> None:
+    for width in ["0", "-3", "two", "1.5", "1" * 30]:
+        with subtests.test(width=width):
+            app = linked({"model": "stories", "text": TEXT, "window": width})
+            assert not app.exception
+            assert intervention(app) == Intervention()
+            assert "window" in " ".join(info.value for info in (*app.info, *app.warning))
 
 
 def test_the_box_of_the_window_takes_no_number_below_1_and_an_empty_one_is_no_window() -> None:

@@ -10,7 +10,6 @@ from model import Intervention
 from model.analysis.run_comparison import divergences, losses, movement
 from model.analysis.tokens.prediction import probabilities
 from model.loading.registry import models
-from tests.cases import each
 from tests.model.tiny import sentence
 from tests.pages.laboratory import (
     TEXT,
@@ -31,28 +30,29 @@ from viz.views.laboratory.editors import EDITORS
 VIEWS = (HEADS, NEXT, POSITIONS, ROWS, STREAM, PATCH)
 
 
-@each("preset", PRESETS)
-def test_a_preset_opens_its_view_and_says_what_to_look_for(preset) -> None:
-    app = opened()
-    before = app.session_state["view"]
-    number = PRESETS.index(preset)
-    assert preset.question in app.button(key=f"laboratory-card-{number}").label
-    app.button(key=f"laboratory-card-{number}-example").click().run()
-    assert_sound(app)
-    view = app.session_state["view"]
-    assert (view.text, view.model, view.intervention) == (
-        preset.view.text,
-        preset.view.model,
-        preset.view.intervention,
-    )
-    assert "What to look for." in said(app)
-    widget(app, "laboratory-undo").click().run()
-    assert (
-        app.session_state["view"] == before
-    )  # the sentence, the model, the head, the cell and the view
-    link = linked(to_link(preset.view))
-    assert intervention(link) == preset.view.intervention
-    assert "What to look for." in said(link)
+def test_a_preset_opens_its_view_and_says_what_to_look_for(subtests: pytest.Subtests) -> None:
+    for preset in PRESETS:
+        with subtests.test(preset=preset.title):
+            app = opened()
+            before = app.session_state["view"]
+            number = PRESETS.index(preset)
+            assert preset.question in app.button(key=f"laboratory-card-{number}").label
+            app.button(key=f"laboratory-card-{number}-example").click().run()
+            assert_sound(app)
+            view = app.session_state["view"]
+            assert (view.text, view.model, view.intervention) == (
+                preset.view.text,
+                preset.view.model,
+                preset.view.intervention,
+            )
+            assert "What to look for." in said(app)
+            widget(app, "laboratory-undo").click().run()
+            assert (
+                app.session_state["view"] == before
+            )  # the sentence, the model, the head, the cell and the view
+            link = linked(to_link(preset.view))
+            assert intervention(link) == preset.view.intervention
+            assert "What to look for." in said(link)
 
 
 def test_a_card_changes_the_open_sentence_and_no_other_and_undo_leads_back() -> None:
@@ -94,17 +94,18 @@ def test_a_card_chooses_the_weight_that_it_moves_most_and_names_the_head_that_mo
     assert "laboratory-most-moved" not in {button.key for button in app.button}
 
 
-@each("model", sorted(models))
-def test_every_editor_of_every_model_is_drawn(model: str) -> None:
-    loaded = engine().model(model, lambda *news: None)
-    app = opened(model=model, text=sentence(loaded), scale="1.0")
-    for edit in EDITORS:
-        behind(app, edit)
-        assert_sound(app)
-    if loaded.config.shape == "encoder":
-        for view in (NEXT, POSITIONS):
-            app.selectbox(key="choose-show").set_value(view).run()
-            assert "predicts no next token" in " ".join(info.value for info in app.info)
+def test_every_editor_of_every_model_is_drawn(subtests: pytest.Subtests) -> None:
+    for model in sorted(models):
+        with subtests.test(model=model):
+            loaded = engine().model(model, lambda *news: None)
+            app = opened(model=model, text=sentence(loaded), scale="1.0")
+            for edit in EDITORS:
+                behind(app, edit)
+                assert_sound(app)
+            if loaded.config.shape == "encoder":
+                for view in (NEXT, POSITIONS):
+                    app.selectbox(key="choose-show").set_value(view).run()
+                    assert "predicts no next token" in " ".join(info.value for info in app.info)
 
 
 def test_no_text_breaks_a_view_under_several_interventions() -> None:

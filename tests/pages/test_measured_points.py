@@ -3,10 +3,10 @@
 import json
 
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.loading.registry import models
-from tests.cases import each
 from tests.model.tiny import sentence
 from tests.pages.laboratory import assert_sound, intervention, linked
 from tests.pages.reading import numbers, said, tables, traces
@@ -26,19 +26,20 @@ def points_page() -> None:
     draw_view(measured_points, page.look(changed=True))
 
 
-@each("model", sorted(models))
-def test_every_measured_point_is_traces(model: str) -> None:
-    loaded = engine().model(model, lambda *news: None)
-    page = AppTest.from_function(points_page, default_timeout=120)
-    app = linked({"model": model, "text": sentence(loaded)}, page)
-    for point in POINTS:
-        app.segmented_control(key="laboratory-point").set_value(point).run()
-        assert_sound(app)
-        assert app.get("plotly_chart") or app.dataframe
-    assert_mask_values(app)
-    app.segmented_control(key="laboratory-precision").set_value("float16").run()
-    assert_sound(app)
-    assert "masked_fill refuses it" in tables(app)[0]["as float16"].str.cat()
+def test_every_measured_point_is_traces(subtests: pytest.Subtests) -> None:
+    for model in sorted(models):
+        with subtests.test(model=model):
+            loaded = engine().model(model, lambda *news: None)
+            page = AppTest.from_function(points_page, default_timeout=120)
+            app = linked({"model": model, "text": sentence(loaded)}, page)
+            for point in POINTS:
+                app.segmented_control(key="laboratory-point").set_value(point).run()
+                assert_sound(app)
+                assert app.get("plotly_chart") or app.dataframe
+            assert_mask_values(app)
+            app.segmented_control(key="laboratory-precision").set_value("float16").run()
+            assert_sound(app)
+            assert "masked_fill refuses it" in tables(app)[0]["as float16"].str.cat()
 
 
 def assert_mask_values(app: AppTest) -> None:

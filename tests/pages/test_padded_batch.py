@@ -8,7 +8,6 @@ from streamlit.testing.v1 import AppTest
 
 from model.analysis.padded_batch import padded_batch
 from model.loading.registry import models
-from tests.cases import each
 from tests.model.tiny import SHAPES, sentence
 from tests.pages.reading import numbers, own, said, visit
 
@@ -54,12 +53,15 @@ def test_the_weights_are_those_of_the_batch_with_the_mask_and_without() -> None:
     assert np.array_equal(np.isnan(padding), np.isnan(masked))
 
 
-@each("model", sorted(models))
-def test_each_model_shows_a_batch_or_says_why_not(model: str) -> None:
-    app = opened(model=model, text=sentence(own(model)))
-    if SHAPES[model] == "encoder-decoder":
-        assert "a model that reads one text" in said(app)
-    else:
-        assert "differ from those that it gives alone by at most" in said(app)
-    for text in ("", "qqq zzz", "word " * 60):
-        assert not opened(model=model, text=sentence(own(model)), second_text=text).exception
+def test_each_model_shows_a_batch_or_says_why_not(subtests: pytest.Subtests) -> None:
+    for model in sorted(models):
+        with subtests.test(model=model):
+            app = opened(model=model, text=sentence(own(model)))
+            if SHAPES[model] == "encoder-decoder":
+                assert "a model that reads one text" in said(app)
+            else:
+                assert "differ from those that it gives alone by at most" in said(app)
+            for text in ("", "qqq zzz", "word " * 60):
+                assert not opened(
+                    model=model, text=sentence(own(model)), second_text=text
+                ).exception

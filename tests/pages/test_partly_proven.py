@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.cases import each
 from tests.model.hub.test_quantized import eight
 from tests.model.hub_families import GROUPED
 from tests.model.hub_models import TEXT as HUB_TEXT
@@ -37,36 +36,35 @@ def map_of(app: AppTest) -> str:
     return next(one.value for one in app.get("html") if "The parts of the model" in one.value)
 
 
-@each("page", ["home", "attention", "all_heads", "laboratory"])
 def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(
-    page: str, hybrid: str
+    hybrid: str, subtests: pytest.Subtests
 ) -> None:
-    app = opened(page, hybrid)
-    assert not app.error
-    assert "is not proven" not in said(app)
-    if page == "attention":
-        assert 'data-kind="attention"' in map_of(app)
-        assert 'data-kind="add"' not in map_of(app)
+    for page in ["home", "attention", "all_heads", "laboratory"]:
+        with subtests.test(page=page):
+            app = opened(page, hybrid)
+            assert not app.error
+            assert "is not proven" not in said(app)
+            if page == "attention":
+                assert 'data-kind="attention"' in map_of(app)
+                assert 'data-kind="add"' not in map_of(app)
 
 
-@each(
-    ("page", "view", "part"),
-    [
+def test_a_page_says_which_part_is_not_proven_why_and_what_is(
+    hybrid: str, subtests: pytest.Subtests
+) -> None:
+    for page, view, part in [
         ("layer_norm", {}, "the norms, because "),
         ("feed_forward", {"show": "Contributions"}, "the residual stream, because"),
         ("prediction", {"show": "Layer by layer"}, "the logits of earlier states, because"),
         ("all_heads", {"show": "What heads write"}, "what single parts add to a logit, because"),
         ("shapes_and_cost", {}, "the count of parameters and operations, because"),
-    ],
-)
-def test_a_page_says_which_part_is_not_proven_why_and_what_is(
-    page: str, view: dict[str, str], part: str, hybrid: str
-) -> None:
-    app = opened(page, hybrid, **view)
-    assert not app.error
-    words = said(app)
-    assert part in words
-    assert "Proven and shown: attention" in words
+    ]:
+        with subtests.test(page=page):
+            app = opened(page, hybrid, **view)
+            assert not app.error
+            words = said(app)
+            assert part in words
+            assert "Proven and shown: attention" in words
 
 
 def test_experts_are_shown_first_with_the_routers_weights() -> None:

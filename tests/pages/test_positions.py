@@ -10,7 +10,6 @@ from model import Intervention
 from model.analysis.stream.positions import likeness, sinusoidal
 from model.analysis.tokens.embeddings import reordered
 from model.loading.registry import models
-from tests.cases import each
 from tests.model.tiny import loaded, sentence
 from tests.pages.kinds import name_of
 from tests.pages.reading import choose, control, drawn, numbers, own, said, traces, visit
@@ -29,70 +28,81 @@ def test_without_positions_minilm_gives_equal_rows() -> None:
     assert np.abs(rows[0::3] - rows[1::3]).max() > 1e-2
 
 
-@each("model", ["stories", "minilm"])
 def test_it_opens_on_the_differences_each_way_and_they_vanish_where_order_is_lost(
-    model: str,
+    subtests: pytest.Subtests,
 ) -> None:
     """A row a token: its last state in the second sentence minus that in the first."""
-    app, live = opened("positions", "Word order", model=model), own(model)
-    first, second = (control(app, label).value for label in LABELS)
-    if model == "stories":
-        first, second = f" {first}", f" {second}"
-    ways = [Intervention(), Intervention(positions=False)]
-    ways += [Intervention(positions=False, mask="none")] if model == "stories" else []
-    rows = drawn(app)
-    count = len(live.tokens(first))
-    for at, way in enumerate(ways):
-        one, other = (live.trace(text, intervention=way) for text in (first, second))
-        run = reordered(one, other)
-        shown = rows[at * (count + 1) : at * (count + 1) + count]
-        np.testing.assert_allclose(shown, (run.second - run.first)[:, :48], atol=1e-4)
-    assert np.abs(rows[:count]).max() > 1e-2
-    assert np.abs(rows[-count:]).max() < 1e-3
+    for model in ["stories", "minilm"]:
+        with subtests.test(model=model):
+            app, live = opened("positions", "Word order", model=model), own(model)
+            first, second = (control(app, label).value for label in LABELS)
+            if model == "stories":
+                first, second = f" {first}", f" {second}"
+            ways = [Intervention(), Intervention(positions=False)]
+            ways += [Intervention(positions=False, mask="none")] if model == "stories" else []
+            rows = drawn(app)
+            count = len(live.tokens(first))
+            for at, way in enumerate(ways):
+                one, other = (live.trace(text, intervention=way) for text in (first, second))
+                run = reordered(one, other)
+                shown = rows[at * (count + 1) : at * (count + 1) + count]
+                np.testing.assert_allclose(shown, (run.second - run.first)[:, :48], atol=1e-4)
+            assert np.abs(rows[:count]).max() > 1e-2
+            assert np.abs(rows[-count:]).max() < 1e-3
 
 
-@each("model", ["stories", "minilm"])
-def test_the_printed_differences_are_those_of_the_runs(model: str) -> None:
-    app = opened("positions", "Word order", model=model)
-    texts = [control(app, label).value for label in LABELS]
-    if model == "stories":
-        texts = [f" {text}" for text in texts]
-    live = own(model)
+def test_the_printed_differences_are_those_of_the_runs(subtests: pytest.Subtests) -> None:
+    for model in ["stories", "minilm"]:
+        with subtests.test(model=model):
+            app = opened("positions", "Word order", model=model)
+            texts = [control(app, label).value for label in LABELS]
+            if model == "stories":
+                texts = [f" {text}" for text in texts]
+            live = own(model)
 
-    def largest(intervention: Intervention) -> float:
-        return reordered(*(live.trace(text, intervention=intervention) for text in texts)).largest
+            def largest(intervention: Intervention) -> float:
+                return reordered(
+                    *(live.trace(text, intervention=intervention) for text in texts)
+                ).largest
 
-    def bound(way: str) -> float:
-        found = re.search(rf"{way}: largest difference \*\*(\S+)\*\*, equal", said(app))
-        return math.nan if found is None else float(found[1].replace("−", "-"))
+            def bound(way: str) -> float:
+                found = re.search(rf"{way}: largest difference \*\*(\S+)\*\*, equal", said(app))
+                return math.nan if found is None else float(found[1].replace("−", "-"))
 
-    assert f"Positions on: largest difference **{largest(Intervention()):.4f}**" in said(app)
-    off = largest(Intervention(positions=False))
-    if model == "minilm":
-        assert off <= bound("Positions off") < 2 * off
-        assert "mask lifted" not in said(app)
-    else:
-        assert f"Positions off: largest difference **{off:.4f}**, different" in said(app)
-        lifted = largest(Intervention(positions=False, mask="none"))
-        assert lifted <= bound("mask lifted") < 2 * lifted
-        assert "mask is itself a kind of position" in said(app)
+            assert f"Positions on: largest difference **{largest(Intervention()):.4f}**" in said(
+                app
+            )
+            off = largest(Intervention(positions=False))
+            if model == "minilm":
+                assert off <= bound("Positions off") < 2 * off
+                assert "mask lifted" not in said(app)
+            else:
+                assert f"Positions off: largest difference **{off:.4f}**, different" in said(app)
+                lifted = largest(Intervention(positions=False, mask="none"))
+                assert lifted <= bound("mask lifted") < 2 * lifted
+                assert "mask is itself a kind of position" in said(app)
 
 
-@each("model", [*sorted(models), "llama"])
-def test_word_order_opens_on_sentences_that_each_model_can_lay_side_by_side(model: str) -> None:
+def test_word_order_opens_on_sentences_that_each_model_can_lay_side_by_side(
+    subtests: pytest.Subtests,
+) -> None:
     """At once, with a picture, and with what is to be seen there in its own numbers."""
-    name = name_of(model)
-    app = opened("positions", "Word order", model=name, text=sentence(own(name)))
-    assert not app.error
-    assert not app.warning
-    assert len(drawn(app)) > 2
-    told = next(one.value for one in app.markdown if "What to look for" in one.value)
-    verdicts = dict(
-        re.findall(r"(Positions on|Positions off|mask lifted): .*?, (equal|different)", said(app))
-    )
-    assert verdicts["Positions on"] == "different"
-    assert verdicts.get("mask lifted", verdicts["Positions off"]) == "equal"
-    assert ("still tells the two sentences apart" in told) == ("mask lifted" in verdicts)
+    for model in [*sorted(models), "llama"]:
+        with subtests.test(model=model):
+            name = name_of(model)
+            app = opened("positions", "Word order", model=name, text=sentence(own(name)))
+            assert not app.error
+            assert not app.warning
+            assert len(drawn(app)) > 2
+            told = next(one.value for one in app.markdown if "What to look for" in one.value)
+            verdicts = dict(
+                re.findall(
+                    r"(Positions on|Positions off|mask lifted): .*?, (equal|different)", said(app)
+                )
+            )
+            assert verdicts["Positions on"] == "different"
+            assert verdicts.get("mask lifted", verdicts["Positions off"]) == "equal"
+            assert ("still tells the two sentences apart" in told) == ("mask lifted" in verdicts)
 
 
 def test_nothing_is_claimed_of_sentences_that_do_not_bear_it_out() -> None:
@@ -143,10 +153,11 @@ def test_likeness_is_that_of_the_models_own_table() -> None:
     np.testing.assert_allclose(drawn(app), likeness(table), atol=1e-6)
 
 
-@each("model", ["stories", "minilm"])
-def test_the_last_row_is_the_sum_of_the_rows_above(model: str) -> None:
-    rows = drawn(opened("positions", "Added to the tokens", model=model))
-    np.testing.assert_allclose(rows[:-2].sum(axis=0), rows[-1], atol=1e-6)
+def test_the_last_row_is_the_sum_of_the_rows_above(subtests: pytest.Subtests) -> None:
+    for model in ["stories", "minilm"]:
+        with subtests.test(model=model):
+            rows = drawn(opened("positions", "Added to the tokens", model=model))
+            np.testing.assert_allclose(rows[:-2].sum(axis=0), rows[-1], atol=1e-6)
 
 
 def test_slopes_are_drawn_for_each_head_and_one_distance_is_worked_out() -> None:

@@ -13,7 +13,6 @@ from model.analysis import run_comparison
 from model.analysis.attribution.relevance import rank_correlation, relevances
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import Sampling, probabilities
-from tests.cases import each
 from tests.pages.reading import choose, control, numbers, said, visit
 from viz.state.engine import engine
 
@@ -56,29 +55,29 @@ def test_the_bars_are_the_models_own_probabilities_and_sum_to_one() -> None:
     assert shares.sum() == pytest.approx(1)
 
 
-@each(
-    ("label", "value", "sampling"),
-    [
+def test_each_control_changes_the_bars_to_what_is_then_drawn_from(
+    subtests: pytest.Subtests,
+) -> None:
+    for label, value, sampling in [
         ("Temperature", 2.0, Sampling(2.0)),
         ("Top-k: number of tokens to keep", 3, Sampling(1.0, 3)),
         ("Top-p: share to keep", 0.3, Sampling(1.0, None, 0.3)),
-    ],
-)
-def test_each_control_changes_the_bars_to_what_is_then_drawn_from(
-    label: str, value: float, sampling: Sampling
-) -> None:
-    app = opened()
-    control(app, label).set_value(value).run()
-    own, drawn = bars(app).values()
-    assert not app.exception
-    np.testing.assert_allclose(own[0], probabilities(own_logits()).max())
-    np.testing.assert_allclose(drawn[0], sampling.of(own_logits()).max())
-    assert drawn.sum() == pytest.approx(1)
-    (back,) = [
-        button for button in app.button if button.label == "Reset to the model's own distribution"
-    ]
-    back.click().run()
-    assert len(bars(app)) == 1
+    ]:
+        with subtests.test(label=label):
+            app = opened()
+            control(app, label).set_value(value).run()
+            own, drawn = bars(app).values()
+            assert not app.exception
+            np.testing.assert_allclose(own[0], probabilities(own_logits()).max())
+            np.testing.assert_allclose(drawn[0], sampling.of(own_logits()).max())
+            assert drawn.sum() == pytest.approx(1)
+            (back,) = [
+                button
+                for button in app.button
+                if button.label == "Reset to the model's own distribution"
+            ]
+            back.click().run()
+            assert len(bars(app)) == 1
 
 
 def test_the_controls_stay_as_they_are_from_view_to_view() -> None:
@@ -97,13 +96,14 @@ def test_a_link_reopens_the_view_with_its_choices() -> None:
     assert len(bars(app)) == 2
 
 
-@each("written", ["abc", "-1", "99", "nan", "", "inf", "-inf", "1e999"])
-def test_a_choice_of_a_link_that_cannot_be_is_left_out(written: str) -> None:
-    names = ("temperature", "top-k", "top-p", "seed", "view", "how")
-    app = opened(**{f"prediction-{name}": written for name in names if name != "top-k"})
-    assert len(bars(app)) == 1
-    opened(**{"prediction-top-k": written})
-    opened("Token by token", **{"prediction-how": DRAWN, "prediction-seed": written})
+def test_a_choice_of_a_link_that_cannot_be_is_left_out(subtests: pytest.Subtests) -> None:
+    for written in ["abc", "-1", "99", "nan", "", "inf", "-inf", "1e999"]:
+        with subtests.test(written=written):
+            names = ("temperature", "top-k", "top-p", "seed", "view", "how")
+            app = opened(**{f"prediction-{name}": written for name in names if name != "top-k"})
+            assert len(bars(app)) == 1
+            opened(**{"prediction-top-k": written})
+            opened("Token by token", **{"prediction-how": DRAWN, "prediction-seed": written})
 
 
 def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:

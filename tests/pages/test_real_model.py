@@ -9,7 +9,6 @@ from streamlit.testing.v1 import AppTest
 
 from model.download.entries import is_on_disk, is_unpacked
 from model.loading.registry import models
-from tests.cases import each
 from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
 from tests.pages.reading import visit
@@ -147,8 +146,13 @@ def test_a_browser_keeps_only_the_name_of_a_model_that_is_here(
     assert to_remember() is None
 
 
-@each("name", ["smollm2-135m-instruct", "stories"])
-def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen(name: str) -> None:
-    looked_up.cache_clear()  # another test may have looked into a cache of its own
-    unpacked = name != "stories" and is_unpacked(models[name])
-    assert ("unpacked from 4-bit weights" in captions(visit("home", model=name))) == unpacked
+def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in ["smollm2-135m-instruct", "stories"]:
+        with subtests.test(name=name):
+            looked_up.cache_clear()  # another test may have looked into a cache of its own
+            unpacked = name != "stories" and is_unpacked(models[name])
+            assert (
+                "unpacked from 4-bit weights" in captions(visit("home", model=name))
+            ) == unpacked

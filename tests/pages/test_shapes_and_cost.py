@@ -4,10 +4,10 @@ import json
 import re
 
 import numpy as np
+import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from tests.cases import each
 from tests.pages.kinds import KINDS, name_of
 from tests.pages.reading import choose, control, numbers, said, tables, traces, visit
 from viz.state.engine import engine
@@ -112,13 +112,14 @@ def test_gpt_2_has_the_three_counts_of_the_notes() -> None:
     assert "own tensors" not in said(app)
 
 
-@each("view", VIEWS[:-1])
-def test_every_view_is_drawn_for_every_preset(view: str) -> None:
-    app = opened(view)
-    for preset in PRESETS:
-        app.selectbox(key="cost-preset").set_value(preset).run()
-        assert not app.exception, preset
-        assert not app.error, preset
+def test_every_view_is_drawn_for_every_preset(subtests: pytest.Subtests) -> None:
+    for view in VIEWS[:-1]:
+        with subtests.test(view=view):
+            app = opened(view)
+            for preset in PRESETS:
+                app.selectbox(key="cost-preset").set_value(preset).run()
+                assert not app.exception, preset
+                assert not app.error, preset
 
 
 def test_an_encoder_keeps_no_cache() -> None:
@@ -136,15 +137,16 @@ def test_the_shapes_of_both_stacks_are_those_of_the_formulas() -> None:
         assert blocks(app), places[at]
 
 
-@each("name", SIZES)
-def test_every_size_changes_what_is_counted(name: str) -> None:
-    app = opened("Operations", "GPT-2 small")
-    before = total(app)
-    change(app, name, 2 * sizes(app)[SIZES.index(name)])
-    assert not app.exception
-    assert total(app) != before
-    app.button(key="cost-back").click().run()
-    assert total(app) == before
+def test_every_size_changes_what_is_counted(subtests: pytest.Subtests) -> None:
+    for name in SIZES:
+        with subtests.test(name=name):
+            app = opened("Operations", "GPT-2 small")
+            before = total(app)
+            change(app, name, 2 * sizes(app)[SIZES.index(name)])
+            assert not app.exception
+            assert total(app) != before
+            app.button(key="cost-back").click().run()
+            assert total(app) == before
 
 
 def test_heads_that_do_not_divide_the_width_get_a_sentence() -> None:
@@ -180,17 +182,19 @@ def test_own_sizes_stay_from_view_to_view_and_in_the_link() -> None:
     assert sizes(again)[1] == 77
 
 
-@each("written", ["", "1-2", "a-b-c-d-e-f", "1-0-768-12-12-5", "1-2-3-4-5-99999999"])
-def test_numbers_of_a_link_that_cannot_be_are_left_out(written: str) -> None:
-    app = opened("Shapes", "GPT-2 small", **{"cost-numbers": written})
-    assert sizes(app) == [1, 1_024, 768, 12, 12, 50_257]
+def test_numbers_of_a_link_that_cannot_be_are_left_out(subtests: pytest.Subtests) -> None:
+    for written in ["", "1-2", "a-b-c-d-e-f", "1-0-768-12-12-5", "1-2-3-4-5-99999999"]:
+        with subtests.test(written=written):
+            app = opened("Shapes", "GPT-2 small", **{"cost-numbers": written})
+            assert sizes(app) == [1, 1_024, 768, 12, 12, 50_257]
 
 
-@each("written", ["", "no such thing", "0"])
-def test_a_view_or_preset_of_a_link_that_cannot_be_is_left_out(written: str) -> None:
-    app = visit("shapes_and_cost", **{"show": written, "cost-preset": written})
-    assert app.selectbox(key="cost-preset").value == SENTENCE
-    assert app.get("plotly_chart")
+def test_a_view_or_preset_of_a_link_that_cannot_be_is_left_out(subtests: pytest.Subtests) -> None:
+    for written in ["", "no such thing", "0"]:
+        with subtests.test(written=written):
+            app = visit("shapes_and_cost", **{"show": written, "cost-preset": written})
+            assert app.selectbox(key="cost-preset").value == SENTENCE
+            assert app.get("plotly_chart")
 
 
 def test_another_sentence_has_other_sizes() -> None:
@@ -292,17 +296,18 @@ def test_what_pytorch_refuses_is_shown_with_its_message_and_what_it_means() -> N
     assert "must match the size of tensor b" in app.code[0].value
 
 
-@each("model", ["stories", "minilm", "llama"])
 def test_the_models_queries_are_cut_into_heads_and_its_scores_summed_along_each_axis(
-    model: str,
+    subtests: pytest.Subtests,
 ) -> None:
-    text = KINDS.get(model, TEXT)
-    link = {"axes-tensor": "Queries of your sentence"}
-    app = opened("Axes", model=name_of(model), text=text, **link)
-    assert re.search(r"differ from the recorded ones by at most \de−[4-9]", said(app))
-    choose(app, "Tensor", "Scores of your sentence")
-    assert "The rows sum to between **1.000** and **1.000**." in said(app)
-    choose(app, "Axis (dim)", -3)
-    assert ("NaN" in said(app)) == (model != "minilm")
-    choose(app, "Axis (dim)", -2)
-    assert "The columns sum to between **1.000** and **1.000**." in said(app)
+    for model in ["stories", "minilm", "llama"]:
+        with subtests.test(model=model):
+            text = KINDS.get(model, TEXT)
+            link = {"axes-tensor": "Queries of your sentence"}
+            app = opened("Axes", model=name_of(model), text=text, **link)
+            assert re.search(r"differ from the recorded ones by at most \de−[4-9]", said(app))
+            choose(app, "Tensor", "Scores of your sentence")
+            assert "The rows sum to between **1.000** and **1.000**." in said(app)
+            choose(app, "Axis (dim)", -3)
+            assert ("NaN" in said(app)) == (model != "minilm")
+            choose(app, "Axis (dim)", -2)
+            assert "The columns sum to between **1.000** and **1.000**." in said(app)

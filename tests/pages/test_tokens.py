@@ -3,10 +3,10 @@
 import re
 
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.analysis.tokens.embeddings import neighbours
-from tests.cases import each
 from tests.model.hub.test_pairs import FIRST, SECOND
 from tests.model.hub.test_pairs import saved as saved_pairs
 from tests.model.hub_models import saved
@@ -51,18 +51,16 @@ def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -
     assert len(re.findall(r"<li", strip(app))) < len(rows)
 
 
-@each(
-    ("model", "told"),
-    [
+def test_each_kind_of_tokenizer_shows_its_own_steps(subtests: pytest.Subtests) -> None:
+    for model, told in [
         ("minilm", "the longest piece that the vocabulary has"),
         ("smollm2-135m-instruct", "with rank"),
         ("induction", "looks up whole words and cuts none"),
-    ],
-)
-def test_each_kind_of_tokenizer_shows_its_own_steps(model: str, told: str) -> None:
-    app = opened("tokens", "Step by step", model=model, text=sentence(own(model)))
-    assert told in said(app)
-    assert "Check: the last row" in said(app)
+    ]:
+        with subtests.test(model=model):
+            app = opened("tokens", "Step by step", model=model, text=sentence(own(model)))
+            assert told in said(app)
+            assert "Check: the last row" in said(app)
 
 
 def test_an_instruct_model_shows_its_chat_template_and_reads_it_when_asked() -> None:
@@ -100,15 +98,18 @@ def test_two_tokenizers_give_two_lists() -> None:
     assert "[CLS]" in strip(app)
 
 
-@each("model", ["stories", "minilm"])
-def test_the_bottom_row_is_the_framed_row(model: str) -> None:
-    app = opened("tokens", "Look-up", model=model)
-    rows = drawn(app)
-    place = control(app, "Token").value
-    token = own(model).tokens("the cat saw the cat")[place]
-    np.testing.assert_array_equal(rows[-1], own(model).embedding[token.id])
-    assert (rows[:-2] == rows[-1]).all(axis=1).sum() == 1
-    assert re.search(r"differs from the row by at most 0, and .* in this pass by 0\.", said(app))
+def test_the_bottom_row_is_the_framed_row(subtests: pytest.Subtests) -> None:
+    for model in ["stories", "minilm"]:
+        with subtests.test(model=model):
+            app = opened("tokens", "Look-up", model=model)
+            rows = drawn(app)
+            place = control(app, "Token").value
+            token = own(model).tokens("the cat saw the cat")[place]
+            np.testing.assert_array_equal(rows[-1], own(model).embedding[token.id])
+            assert (rows[:-2] == rows[-1]).all(axis=1).sum() == 1
+            assert re.search(
+                r"differs from the row by at most 0, and .* in this pass by 0\.", said(app)
+            )
 
 
 def test_the_bars_are_the_nearest_of_the_whole_vocabulary() -> None:
@@ -141,19 +142,17 @@ def test_one_token_has_no_window_and_says_so() -> None:
     assert "at least two tokens" in said(opened("tokens", "Windows", text="a"))
 
 
-@each(
-    ("model", "text", "read"),
-    [
+def test_what_a_window_reads_stands_there_as_it_was_typed(subtests: pytest.Subtests) -> None:
+    for model, text, read in [
         ("minilm", "The animal didn't cross", "the animal didn"),
         ("translate-en-fr", "the black cat sleeps", "the black cat"),
         ("house-gpt", "Tom saw a red ball", "Tom saw a"),
         ("house-gpt", "你好", "‹E4›"),  # a window that ends within a character
-    ],
-)
-def test_what_a_window_reads_stands_there_as_it_was_typed(model: str, text: str, read: str) -> None:
-    app = opened("tokens", "Windows", model=model, text=text)
-    pairs = next(frame for frame in tables(app) if "after reading" in frame)
-    assert read in [one.replace("⁠", "") for one in pairs["after reading"]]
+    ]:
+        with subtests.test(text=text):
+            app = opened("tokens", "Windows", model=model, text=text)
+            pairs = next(frame for frame in tables(app) if "after reading" in frame)
+            assert read in [one.replace("⁠", "") for one in pairs["after reading"]]
 
 
 def test_one_token_that_no_window_reaches_is_one() -> None:
@@ -161,38 +160,40 @@ def test_one_token_that_no_window_reaches_is_one() -> None:
     assert "The last token is not a target here: no whole window reaches it." in said(app)
 
 
-@each("model", ["stories", "minilm"])
-def test_the_same_sentence_twice_is_alike_at_every_state(model: str) -> None:
-    app = opened("tokens", "Two sentences", model=model)
-    control(app, "Second sentence").set_value("the cat saw the cat").run()
-    word = numbers(traces(app)[0]["y"])
-    np.testing.assert_allclose(word, 1, atol=1e-5)
-    assert len(word) == 2 + 2 * len(own(model).attention_names)
-    assert ("only earlier tokens" in said(app)) == (model == "stories")
+def test_the_same_sentence_twice_is_alike_at_every_state(subtests: pytest.Subtests) -> None:
+    for model in ["stories", "minilm"]:
+        with subtests.test(model=model):
+            app = opened("tokens", "Two sentences", model=model)
+            control(app, "Second sentence").set_value("the cat saw the cat").run()
+            word = numbers(traces(app)[0]["y"])
+            np.testing.assert_allclose(word, 1, atol=1e-5)
+            assert len(word) == 2 + 2 * len(own(model).attention_names)
+            assert ("only earlier tokens" in said(app)) == (model == "stories")
 
 
-@each("model", ["house-gpt", "stories", "minilm", "smollm2-135m-instruct"])
-def test_what_is_said_of_two_sentences_is_the_curve(model: str) -> None:
+def test_what_is_said_of_two_sentences_is_the_curve(subtests: pytest.Subtests) -> None:
     """The position may do more than attention, which may draw the vectors together again."""
-    text, second = "Tom Hill saw a red ball", "The dog found the ball near the river"
-    app = opened("tokens", "Two sentences", model=model, text=text)
-    control(app, "Second sentence").set_value(second).run()
-    curve = numbers(traces(app)[0]["y"])
-    names = list(traces(app)[0]["hovertext"])
-    told = next(one.value for one in app.markdown if "What to look for" in one.value)
-    if own(model).config.positions in ("learned", "sinusoidal"):
-        assert f"Adding the positions takes it to {curve[1]:.2f}." in told
-    else:
-        assert "adds no position" in told
-    moves = re.findall(
-        r"largest (fall|rise) after that: at (.+?), from (-?[\d.]+) to (-?[\d.]+)\.", told
-    )
-    assert {move for move, *_ in moves} == {"fall", "rise"}
-    for move, name, before, after in moves:
-        at = names.index(name)
-        assert (before, after) == (f"{curve[at - 1]:.2f}", f"{curve[at]:.2f}")
-        sign = 1 if move == "rise" else -1
-        assert sign * (curve[at] - curve[at - 1]) == max(sign * np.diff(curve[1:]))
+    for model in ["house-gpt", "stories", "minilm", "smollm2-135m-instruct"]:
+        with subtests.test(model=model):
+            text, second = "Tom Hill saw a red ball", "The dog found the ball near the river"
+            app = opened("tokens", "Two sentences", model=model, text=text)
+            control(app, "Second sentence").set_value(second).run()
+            curve = numbers(traces(app)[0]["y"])
+            names = list(traces(app)[0]["hovertext"])
+            told = next(one.value for one in app.markdown if "What to look for" in one.value)
+            if own(model).config.positions in ("learned", "sinusoidal"):
+                assert f"Adding the positions takes it to {curve[1]:.2f}." in told
+            else:
+                assert "adds no position" in told
+            moves = re.findall(
+                r"largest (fall|rise) after that: at (.+?), from (-?[\d.]+) to (-?[\d.]+)\.", told
+            )
+            assert {move for move, *_ in moves} == {"fall", "rise"}
+            for move, name, before, after in moves:
+                at = names.index(name)
+                assert (before, after) == (f"{curve[at - 1]:.2f}", f"{curve[at]:.2f}")
+                sign = 1 if move == "rise" else -1
+                assert sign * (curve[at] - curve[at - 1]) == max(sign * np.diff(curve[1:]))
 
 
 def test_two_equal_sentences_part_nowhere() -> None:

@@ -1,13 +1,13 @@
 """The tour's card on the pages: it marks what was done, is left and resumed, and answers from the model."""
 
+import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Radio
 
-from tests.cases import each
 from tests.pages import reading
 from tests.pages.reading import control, named, visit
 from viz.shell.frame import WAYS
-from viz.tour.steps import TEXT, TOUR_STEPS, TourStep
+from viz.tour.steps import TEXT, TOUR_STEPS
 
 
 def said(app: AppTest) -> str:
@@ -122,38 +122,44 @@ def test_a_head_is_chosen_by_its_tile_and_then_answered() -> None:
     assert question.value is None
 
 
-@each("step", [step for step in TOUR_STEPS if step.question and not step.reads_off])
-def test_no_picture_of_the_page_stands_beside_an_open_question(step: TourStep) -> None:
-    view = {name: str(value) for name, value in step.opens.items()}
-    app = visit(step.page, tour=step.name, **view)
-    assert "The picture opens when you have answered the tour's question above." in said(app)
-    assert not app.get("bidi_component")
-    charts = [chart.proto.id for chart in app.get("plotly_chart")]
-    assert all("tour-question" in chart for chart in charts)
-    assert [one.label for one in app.segmented_control if one.label != WAYS] == []
+def test_no_picture_of_the_page_stands_beside_an_open_question(subtests: pytest.Subtests) -> None:
+    for step in [step for step in TOUR_STEPS if step.question and not step.reads_off]:
+        with subtests.test(step=step.name):
+            view = {name: str(value) for name, value in step.opens.items()}
+            app = visit(step.page, tour=step.name, **view)
+            assert "The picture opens when you have answered the tour's question above." in said(
+                app
+            )
+            assert not app.get("bidi_component")
+            charts = [chart.proto.id for chart in app.get("plotly_chart")]
+            assert all("tour-question" in chart for chart in charts)
+            assert [one.label for one in app.segmented_control if one.label != WAYS] == []
 
 
-@each("page", ["attention", "all-heads", "prediction", "laboratory"])
-def test_the_picture_is_put_away_while_a_question_of_the_page_is_open(page: str) -> None:
-    app = visit(f"pages/{page.replace('-', '_')}.py")
-    told = "The picture opens when you have answered the question or closed it."
-    assert told not in said(app)
-    before = pictures(app)
-    assert before > 0
-    app.session_state[f"try-{page}"] = True
-    app.run()
-    assert told in said(app)
-    assert pictures(app) == 0
-    assert not app.get("bidi_component")  # nor the small pictures of the heads
-    asked(app).set_value(0)
-    buttons(app)["Show the answer"].click().run()
-    assert "Why:" in said(app)
-    assert pictures(app) == before
-    buttons(app)["New question"].click().run()
-    assert pictures(app) == 0
-    app.session_state[f"try-{page}"] = False
-    app.run()
-    assert pictures(app) == before
+def test_the_picture_is_put_away_while_a_question_of_the_page_is_open(
+    subtests: pytest.Subtests,
+) -> None:
+    for page in ["attention", "all-heads", "prediction", "laboratory"]:
+        with subtests.test(page=page):
+            app = visit(f"pages/{page.replace('-', '_')}.py")
+            told = "The picture opens when you have answered the question or closed it."
+            assert told not in said(app)
+            before = pictures(app)
+            assert before > 0
+            app.session_state[f"try-{page}"] = True
+            app.run()
+            assert told in said(app)
+            assert pictures(app) == 0
+            assert not app.get("bidi_component")  # nor the small pictures of the heads
+            asked(app).set_value(0)
+            buttons(app)["Show the answer"].click().run()
+            assert "Why:" in said(app)
+            assert pictures(app) == before
+            buttons(app)["New question"].click().run()
+            assert pictures(app) == 0
+            app.session_state[f"try-{page}"] = False
+            app.run()
+            assert pictures(app) == before
 
 
 def pictures(app: AppTest) -> int:
@@ -184,17 +190,23 @@ def test_a_question_is_answered_only_once_the_reader_has_committed() -> None:
     assert "✓" not in said(app)
 
 
-@each("step", TOUR_STEPS)
-def test_no_model_or_text_breaks_a_step(step: TourStep) -> None:
-    for model, text in (("minilm", "a $x$ *b* </script> the the"), ("translate-en-fr", "zzz")):
-        app = visit(step.page, tour=step.name, model=model, text=text)
-        assert step.title in said(app)
-        assert "Leave the tour" in buttons(app)
-    if step is not TOUR_STEPS[0]:
-        offers = [label for label in buttons(app) if label == "Open the tour's sentence"]
-        assert offers
-        buttons(app)[offers[0]].click().run()
-        assert next(box for box in app.text_area if box.label == "Your sentence").value == TEXT
+def test_no_model_or_text_breaks_a_step(subtests: pytest.Subtests) -> None:
+    for step in TOUR_STEPS:
+        with subtests.test(step=step.name):
+            for model, text in (
+                ("minilm", "a $x$ *b* </script> the the"),
+                ("translate-en-fr", "zzz"),
+            ):
+                app = visit(step.page, tour=step.name, model=model, text=text)
+                assert step.title in said(app)
+                assert "Leave the tour" in buttons(app)
+            if step is not TOUR_STEPS[0]:
+                offers = [label for label in buttons(app) if label == "Open the tour's sentence"]
+                assert offers
+                buttons(app)[offers[0]].click().run()
+                assert (
+                    next(box for box in app.text_area if box.label == "Your sentence").value == TEXT
+                )
 
 
 def test_the_end_says_what_was_learned_and_where_to_go_on() -> None:

@@ -1,10 +1,10 @@
 """Worked examples and glossary as pages: all open, numbers can be changed, links lead to a step."""
 
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.worked import DOCUMENTS, errata, examples
-from tests.cases import each
 from tests.pages.reading import control, said, visit
 from viz.views.glossary.glossary import TERMS
 from viz.views.worked.by_hand import worked_example
@@ -23,15 +23,16 @@ def result(app: AppTest) -> str:
     return app.metric[0].value
 
 
-@each("name", NAMES)
-def test_every_example_opens_from_its_link_at_its_last_step(name: str) -> None:
-    last = len(worked_example(name).steps) - 1
-    app = visit("worked_examples", example=name, step=str(last + 1))
-    assert not app.error
-    assert not app.warning or "The notes give" in app.warning[0].value
-    assert app.selectbox(key="worked-name").value == name
-    assert step_of(app, name) == last
-    assert app.latex
+def test_every_example_opens_from_its_link_at_its_last_step(subtests: pytest.Subtests) -> None:
+    for name in NAMES:
+        with subtests.test(name=name):
+            last = len(worked_example(name).steps) - 1
+            app = visit("worked_examples", example=name, step=str(last + 1))
+            assert not app.error
+            assert not app.warning or "The notes give" in app.warning[0].value
+            assert app.selectbox(key="worked-name").value == name
+            assert step_of(app, name) == last
+            assert app.latex
 
 
 def test_every_example_stands_under_one_topic() -> None:
@@ -137,36 +138,45 @@ def test_numbers_outlast_a_look_at_another_example() -> None:
     assert result(app) == changed
 
 
-@each("name", NAMES)
-def test_a_table_of_inputs_gives_back_what_it_shows(name: str) -> None:
-    for item in worked_example(name).inputs:
-        if item.value.ndim:
-            shown = frame(item, item.value)
-            assert np.array_equal(values(shown, item), item.value)
-            shown = shown.astype(object)
-            shown.iloc[0, 0] = None
-            assert np.isnan(values(shown, item).flat[0])
-            assert np.isnan(values(frame(item, values(shown, item)), item).flat[0])
+def test_a_table_of_inputs_gives_back_what_it_shows(subtests: pytest.Subtests) -> None:
+    for name in NAMES:
+        with subtests.test(name=name):
+            for item in worked_example(name).inputs:
+                if item.value.ndim:
+                    shown = frame(item, item.value)
+                    assert np.array_equal(values(shown, item), item.value)
+                    shown = shown.astype(object)
+                    shown.iloc[0, 0] = None
+                    assert np.isnan(values(shown, item).flat[0])
+                    assert np.isnan(values(frame(item, values(shown, item)), item).flat[0])
 
 
-@each(
-    ("parameters", "said"),
-    [({"example": "no *such* one"}, "There is no worked example"), ({"example": "houses"}, "")],
-)
-def test_a_link_to_no_example_gets_a_sentence(parameters: dict[str, str], said: str) -> None:
-    app = visit("worked_examples", **parameters)
-    assert [said in warning.value for warning in app.warning] == [True] * bool(said)
+def test_a_link_to_no_example_gets_a_sentence(subtests: pytest.Subtests) -> None:
+    for parameters, warned in [
+        ({"example": "no *such* one"}, "There is no worked example"),
+        ({"example": "houses"}, ""),
+    ]:
+        with subtests.test(parameters=parameters):
+            app = visit("worked_examples", **parameters)
+            assert [warned in warning.value for warning in app.warning] == [True] * bool(warned)
 
 
-@each(
-    ("step", "opened"),
-    [("0", 0), ("99", 8), ("1000", 0), ("-1", 0), ("two", 0), ("1e3", 0), ("²", 0), ("", 0)],
-)
 def test_a_step_that_there_is_not_opens_the_last_one_and_no_number_the_first(
-    step: str, opened: int
+    subtests: pytest.Subtests,
 ) -> None:
-    app = visit("worked_examples", example="the-cat-sat", step=step)
-    assert step_of(app, "the-cat-sat") == opened
+    for step, opened in [
+        ("0", 0),
+        ("99", 8),
+        ("1000", 0),
+        ("-1", 0),
+        ("two", 0),
+        ("1e3", 0),
+        ("²", 0),
+        ("", 0),
+    ]:
+        with subtests.test(step=step):
+            app = visit("worked_examples", example="the-cat-sat", step=step)
+            assert step_of(app, "the-cat-sat") == opened
 
 
 def test_every_erratum_is_told_and_leads_to_its_step() -> None:

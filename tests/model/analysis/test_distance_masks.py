@@ -5,23 +5,23 @@ import pytest
 
 from model import Intervention
 from model.analysis.distance_masks import alibi, chunked, slopes, windowed
-from tests.cases import each
 from tests.model.tiny import MODELS, loaded, run
 
 
-@each("name", MODELS)
-def test_a_window_drawn_is_a_window_run(name: str) -> None:
-    model = loaded(name)
-    own = run(model)
-    for attention in own.attention:
-        changed = run(model, Intervention(window=3, only=frozenset({attention.name})))
-        theirs = changed.find(attention.name)
-        for head in range(attention.heads):
-            found = windowed(attention, head, 3)
-            np.testing.assert_allclose(found.weights, theirs.weights(head), atol=1e-6)
-            np.testing.assert_array_equal(found.allowed, theirs.mask_of(head))
-            outside = attention.weights(head)[~found.allowed].sum()
-            np.testing.assert_allclose(found.lost.sum(), outside, rtol=1e-5, atol=1e-7)
+def test_a_window_drawn_is_a_window_run(subtests: pytest.Subtests) -> None:
+    for name in MODELS:
+        with subtests.test(name=name):
+            model = loaded(name)
+            own = run(model)
+            for attention in own.attention:
+                changed = run(model, Intervention(window=3, only=frozenset({attention.name})))
+                theirs = changed.find(attention.name)
+                for head in range(attention.heads):
+                    found = windowed(attention, head, 3)
+                    np.testing.assert_allclose(found.weights, theirs.weights(head), atol=1e-6)
+                    np.testing.assert_array_equal(found.allowed, theirs.mask_of(head))
+                    outside = attention.weights(head)[~found.allowed].sum()
+                    np.testing.assert_allclose(found.lost.sum(), outside, rtol=1e-5, atol=1e-7)
 
 
 def test_masked_scores_keep_the_mask_value_of_the_run() -> None:

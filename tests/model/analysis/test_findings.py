@@ -12,7 +12,6 @@ from model import Intervention, Model, Trace
 from model.analysis import scan
 from model.analysis.findings import MOST, OF_A_KIND, Finding, scanning
 from model.analysis.run_comparison import losses
-from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded
 from viz.state.link import from_link
@@ -38,20 +37,23 @@ def given(finding: Finding) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(finding.link).query))
 
 
-@each("name", TEXTS)
-def test_there_are_at_most_ten_each_with_a_check_and_a_link_that_opens(name: str) -> None:
-    _, trace, findings = scanned(name)
-    assert 3 <= len(findings) <= MOST
-    apart = [one.stands_out for one in findings]
-    assert apart == sorted(apart, reverse=True)
-    assert len({one.link for one in findings}) == len(findings)
-    for one in findings:
-        assert [other.kind for other in findings].count(one.kind) <= OF_A_KIND
-        assert one.check < 1e-3 * max(1, abs(one.value))
-        assert re.fullmatch(r"[“A-Za-z\d].*\d.*\.", one.sentence)
-        view, problems = from_link(given(one))
-        assert problems == ()
-        assert (view.text, view.model) == (trace.text, name)
+def test_there_are_at_most_ten_each_with_a_check_and_a_link_that_opens(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in TEXTS:
+        with subtests.test(name=name):
+            _, trace, findings = scanned(name)
+            assert 3 <= len(findings) <= MOST
+            apart = [one.stands_out for one in findings]
+            assert apart == sorted(apart, reverse=True)
+            assert len({one.link for one in findings}) == len(findings)
+            for one in findings:
+                assert [other.kind for other in findings].count(one.kind) <= OF_A_KIND
+                assert one.check < 1e-3 * max(1, abs(one.value))
+                assert re.fullmatch(r"[“A-Za-z\d].*\d.*\.", one.sentence)
+                view, problems = from_link(given(one))
+                assert problems == ()
+                assert (view.text, view.model) == (trace.text, name)
 
 
 def test_the_head_that_the_text_needs_is_the_one_whose_loss_rises_most() -> None:
@@ -102,13 +104,14 @@ def test_the_token_that_was_expected_least_has_the_largest_loss() -> None:
     assert last.done == last.total == 32
 
 
-@each("family", ["gpt2", "bert", "t5", "mixtral", "gpt_oss", "gemma2", "mistral", "opt"])
-def test_models_of_the_hub_are_scanned_as_far_as_they_are_proven(family: str) -> None:
-    model = hub_models.loaded(family)
-    trace = hub_models.traced(model, record="full")
-    for one in scan(model, trace):
-        assert one.check < 1e-3 * max(1, abs(one.value))
-        assert np.isfinite(one.stands_out)
+def test_models_of_the_hub_are_scanned_as_far_as_they_are_proven(subtests: pytest.Subtests) -> None:
+    for family in ["gpt2", "bert", "t5", "mixtral", "gpt_oss", "gemma2", "mistral", "opt"]:
+        with subtests.test(family=family):
+            model = hub_models.loaded(family)
+            trace = hub_models.traced(model, record="full")
+            for one in scan(model, trace):
+                assert one.check < 1e-3 * max(1, abs(one.value))
+                assert np.isfinite(one.stands_out)
 
 
 def test_numbers_that_are_set_already_stay_set_while_others_are_tried() -> None:

@@ -3,6 +3,7 @@ and the library's, have no difference beyond rounding."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,10 @@ from model.capture import capture
 from model.exchange import read
 from model.hub.inline_attention import reference_mended
 from model.nn.transformer import Transformer
-from tests.cases import each
 from tests.model import hub_models
 from tests.model.analysis.faulty_modules import (
     FAULTS,
     WITHOUT_POSITIONS,
-    Exercise,
     exercise,
     vectors,
 )
@@ -48,27 +47,29 @@ def faulty(name: str, change: Change = unchanged, **config: Any) -> Trace:
     return run(copy, record="full")
 
 
-@each("name", TINY)
-def test_a_copy_with_the_same_weights_has_no_difference(name: str) -> None:
-    own = run(loaded(name), record="full")
-    assert first_difference(own, faulty(name)) is None
-    assert first_difference(own, run(loaded(name), record="full", explicit=True)) is None
+def test_a_copy_with_the_same_weights_has_no_difference(subtests: pytest.Subtests) -> None:
+    for name in TINY:
+        with subtests.test(name=name):
+            torch.manual_seed(0)
+            own = run(loaded(name), record="full")
+            assert first_difference(own, faulty(name)) is None
+            assert first_difference(own, run(loaded(name), record="full", explicit=True)) is None
 
 
-@each(("kind", "fault"), FAULTS.items())
-def test_each_fault_of_an_exercise_is_found_with_its_cause(
-    kind: type[Exercise], fault: tuple[str, str]
-) -> None:
-    turns = kind not in WITHOUT_POSITIONS
-    x = vectors()
-    reference = capture(exercise(turns=turns), x)
-    assert first_difference(reference, capture(exercise(turns=turns), x)) is None
-    parting = first_difference(reference, capture(exercise(kind, turns=turns), x))
-    assert parting is not None
-    assert (parting.stage, parting.place) == (fault[0], "decoder.0.self")
-    assert parting.cause is not None
-    assert fault[1] in parting.cause
-    assert parting.difference == abs(parting.first - parting.second) > parting.rounding
+def test_each_fault_of_an_exercise_is_found_with_its_cause(subtests: pytest.Subtests) -> None:
+    for kind, fault in FAULTS.items():
+        with subtests.test(kind=kind, fault=fault):
+            torch.manual_seed(0)
+            turns = kind not in WITHOUT_POSITIONS
+            x = vectors()
+            reference = capture(exercise(turns=turns), x)
+            assert first_difference(reference, capture(exercise(turns=turns), x)) is None
+            parting = first_difference(reference, capture(exercise(kind, turns=turns), x))
+            assert parting is not None
+            assert (parting.stage, parting.place) == (fault[0], "decoder.0.self")
+            assert parting.cause is not None
+            assert fault[1] in parting.cause
+            assert parting.difference == abs(parting.first - parting.second) > parting.rounding
 
 
 def no_bias(which: str) -> Change:
@@ -112,32 +113,38 @@ PLANTED: Mapping[str, tuple[str, Change, dict[str, Any], str, str, str]] = {
 }  # fmt: skip
 
 
-@each("fault", PLANTED)
-def test_each_fault_of_a_model_is_found_with_its_cause(fault: str) -> None:
-    name, change, config, stage, place, cause = PLANTED[fault]
-    parting = first_difference(run(loaded(name), record="full"), faulty(name, change, **config))
-    assert parting is not None
-    assert (parting.stage, parting.place) == (stage, place)
-    assert parting.cause is not None
-    assert cause in parting.cause
-    assert cause in parting.sentence
+def test_each_fault_of_a_model_is_found_with_its_cause(subtests: pytest.Subtests) -> None:
+    for fault in PLANTED:
+        with subtests.test(fault=fault):
+            torch.manual_seed(0)
+            name, change, config, stage, place, cause = PLANTED[fault]
+            parting = first_difference(
+                run(loaded(name), record="full"), faulty(name, change, **config)
+            )
+            assert parting is not None
+            assert (parting.stage, parting.place) == (stage, place)
+            assert parting.cause is not None
+            assert cause in parting.cause
+            assert cause in parting.sentence
 
 
-@each("which", ["query", "key", "value"])
-@each("name", ["gpt", "llama"])
-def test_a_transposed_matrix_is_told_with_the_model_at_hand(which: str, name: str) -> None:
-    def transposed(module: Transformer) -> None:
-        weight = getattr(module.attentions()[1], which).weight
-        weight.copy_(weight.T.clone())
+def test_a_transposed_matrix_is_told_with_the_model_at_hand(subtests: pytest.Subtests) -> None:
+    for which, name in product(["query", "key", "value"], ["gpt", "llama"]):
+        with subtests.test(which=which, name=name):
+            torch.manual_seed(0)
 
-    own, other = run(loaded(name), record="full"), faulty(name, transposed)
-    parting = first_difference(own, other, model=loaded(name))
-    assert parting is not None
-    assert (parting.stage, parting.place) == (which, "decoder.1.self")
-    assert parting.cause == "the matrix of the map is transposed"
-    alone = first_difference(own, other)
-    assert alone is not None
-    assert alone.cause is None
+            def transposed(module: Transformer) -> None:
+                weight = getattr(module.attentions()[1], which).weight
+                weight.copy_(weight.T.clone())
+
+            own, other = run(loaded(name), record="full"), faulty(name, transposed)
+            parting = first_difference(own, other, model=loaded(name))
+            assert parting is not None
+            assert (parting.stage, parting.place) == (which, "decoder.1.self")
+            assert parting.cause == "the matrix of the map is transposed"
+            alone = first_difference(own, other)
+            assert alone is not None
+            assert alone.cause is None
 
 
 def test_a_difference_that_nothing_explains_has_no_cause() -> None:
@@ -148,35 +155,39 @@ def test_a_difference_that_nothing_explains_has_no_cause() -> None:
     assert "no cause that was tried explains it" in parting.sentence
 
 
-@each(("written", "stage", "cause"), [(capped, "capped", "not capped"), (sinks, "weights", "sink")])
-def test_a_cap_or_a_sink_that_is_left_out_is_told(written: Any, stage: str, cause: str) -> None:
-    def plain(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        return (q @ k.mT / 2).softmax(-1) @ v
+def test_a_cap_or_a_sink_that_is_left_out_is_told(subtests: pytest.Subtests) -> None:
+    for written, stage, cause in [(capped, "capped", "not capped"), (sinks, "weights", "sink")]:
+        with subtests.test(stage=stage):
+            torch.manual_seed(0)
 
-    modules = [OwnAttention(one) for one in (written, plain)]
-    modules[1].load_state_dict(modules[0].state_dict())
-    x = torch.randn(1, 7, 16)
-    parting = first_difference(*(capture(module, x) for module in modules))
-    assert parting is not None
-    assert parting.stage == stage
-    assert parting.cause is not None
-    assert cause in parting.cause
+            def plain(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+                return (q @ k.mT / 2).softmax(-1) @ v
+
+            modules = [OwnAttention(one) for one in (written, plain)]
+            modules[1].load_state_dict(modules[0].state_dict())
+            x = torch.randn(1, 7, 16)
+            parting = first_difference(*(capture(module, x) for module in modules))
+            assert parting is not None
+            assert parting.stage == stage
+            assert parting.cause is not None
+            assert cause in parting.cause
 
 
-@each(
-    ("axis", "cause"),
-    [(1, "over the queries instead of the keys"), (0, "over the heads instead of the keys")],
-)
-def test_a_softmax_over_the_wrong_axis_is_told_from_its_weights(axis: int, cause: str) -> None:
-    trace = run(loaded("gpt"))
-    scores = torch.tensor(np.stack([trace.attention[0].masked(head) for head in range(3)]))
-    weights = scores.softmax(axis)[None]
-    rest = [torch.tensor(one.weights())[None] for one in trace.attention[1:]]
-    parting = first_difference(trace, read((weights.nan_to_num(), *rest)))
-    assert parting is not None
-    assert (parting.stage, parting.place) == ("weights", "decoder.0.self")
-    assert parting.cause is not None
-    assert cause in parting.cause
+def test_a_softmax_over_the_wrong_axis_is_told_from_its_weights(subtests: pytest.Subtests) -> None:
+    for axis, cause in [
+        (1, "over the queries instead of the keys"),
+        (0, "over the heads instead of the keys"),
+    ]:
+        with subtests.test(axis=axis):
+            trace = run(loaded("gpt"))
+            scores = torch.tensor(np.stack([trace.attention[0].masked(head) for head in range(3)]))
+            weights = scores.softmax(axis)[None]
+            rest = [torch.tensor(one.weights())[None] for one in trace.attention[1:]]
+            parting = first_difference(trace, read((weights.nan_to_num(), *rest)))
+            assert parting is not None
+            assert (parting.stage, parting.place) == ("weights", "decoder.0.self")
+            assert parting.cause is not None
+            assert cause in parting.cause
 
 
 def test_a_head_that_is_left_out_is_the_first_difference() -> None:
@@ -203,16 +214,20 @@ def stock(model: Model, trace: Trace) -> tuple[Any, dict[str, torch.Tensor]]:
 
 
 @pytest.mark.filterwarnings("ignore::model.capture.CaptureWarning")
-@each("family", FAMILIES)
-def test_our_pass_has_no_difference_from_the_librarys(family: str) -> None:
-    model = hub_models.loaded(family)
-    trace = hub_models.traced(model, record="full")
-    assert first_difference(trace, read(eager(model, trace))) is None  # weights alone
-    module, fed = stock(model, trace)
-    with reference_mended(module):
-        captured = capture(module, **fed)
-    assert first_difference(trace, captured) is None
-    assert first_difference(trace, hub_models.traced(model, record="full", explicit=True)) is None
+def test_our_pass_has_no_difference_from_the_librarys(subtests: pytest.Subtests) -> None:
+    for family in FAMILIES:
+        with subtests.test(family=family):
+            model = hub_models.loaded(family)
+            trace = hub_models.traced(model, record="full")
+            assert first_difference(trace, read(eager(model, trace))) is None  # weights alone
+            module, fed = stock(model, trace)
+            with reference_mended(module):
+                captured = capture(module, **fed)
+            assert first_difference(trace, captured) is None
+            assert (
+                first_difference(trace, hub_models.traced(model, record="full", explicit=True))
+                is None
+            )
 
 
 def test_the_library_is_found_to_add_falcons_biases_twice() -> None:
@@ -226,19 +241,22 @@ def test_the_library_is_found_to_add_falcons_biases_twice() -> None:
     assert parting.cause == "it adds its biases twice"
 
 
-@each("kind", ["bfloat16", "float16"])
 def test_a_run_in_half_precision_differs_by_no_more_than_that_explains(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    subtests: pytest.Subtests,
 ) -> None:
-    whole = hub_models.loaded("llama")
-    monkeypatch.setenv("ATTENTION_DTYPE", kind)
-    half = hub_models.load_model(str(hub_models.saved("llama")), device="cpu")
-    exact, rounded = (hub_models.traced(one, record="full") for one in (whole, half))
-    assert first_difference(exact, rounded) is None
-    silent = first_difference(exact, replace(rounded, device="the CPU"))  # it says nothing of that
-    assert silent is not None
-    assert silent.cause is not None
-    assert f"computes in {kind}" in silent.cause
+    for kind in ["bfloat16", "float16"]:
+        with subtests.test(kind=kind), pytest.MonkeyPatch.context() as monkeypatch:
+            whole = hub_models.loaded("llama")
+            monkeypatch.setenv("ATTENTION_DTYPE", kind)
+            half = hub_models.load_model(str(hub_models.saved("llama")), device="cpu")
+            exact, rounded = (hub_models.traced(one, record="full") for one in (whole, half))
+            assert first_difference(exact, rounded) is None
+            silent = first_difference(
+                exact, replace(rounded, device="the CPU")
+            )  # it says nothing of that
+            assert silent is not None
+            assert silent.cause is not None
+            assert f"computes in {kind}" in silent.cause
 
 
 def test_the_table_of_layers_lists_every_stage_once_in_order() -> None:

@@ -17,7 +17,6 @@ from model.analysis.heads.contributions import merged
 from model.analysis.padded_batch import padded_batch
 from model.analysis.stream.feed_forward import training_pass
 from model.analysis.tokens.live_writing import beam_search
-from tests.cases import each
 from tests.model.tiny import loaded
 
 pytestmark = pytest.mark.cuda
@@ -81,11 +80,14 @@ QUESTIONS: dict[str, Callable[[Runs], np.ndarray]] = {
 }
 
 
-@each("question", QUESTIONS)
-def test_the_answer_is_that_of_the_processor(question: str, devices: tuple[Runs, Runs]) -> None:
-    expected, found = (QUESTIONS[question](runs) for runs in devices)
-    size = max(1.0, float(np.abs(expected).max()))
-    np.testing.assert_allclose(found / size, expected / size, **NEAR)
+def test_the_answer_is_that_of_the_processor(
+    devices: tuple[Runs, Runs], subtests: pytest.Subtests
+) -> None:
+    for question in QUESTIONS:
+        with subtests.test(question=question):
+            expected, found = (QUESTIONS[question](runs) for runs in devices)
+            size = max(1.0, float(np.abs(expected).max()))
+            np.testing.assert_allclose(found / size, expected / size, **NEAR)
 
 
 def test_dropout_in_training_mode_leaves_the_devices_generator_as_it_was() -> None:

@@ -13,17 +13,19 @@ from model.analysis.softmax_experiments import (
     slopes_by_spread,
     spread,
 )
-from tests.cases import each
 from tests.model.tiny import TINY, loaded, run
 
 
-@each("width", [4, 64, 512])
-def test_the_variance_of_scores_is_their_width_and_dividing_brings_it_to_one(width: int) -> None:
-    for seed in range(3):
-        sampled = spread(width, keys=16, seed=seed)
-        assert sampled.plain.variance == pytest.approx(width, rel=0.12)
-        assert sampled.scaled.variance == pytest.approx(1, rel=0.12)
-        assert sampled.plain.variance == pytest.approx(width * sampled.scaled.variance)
+def test_the_variance_of_scores_is_their_width_and_dividing_brings_it_to_one(
+    subtests: pytest.Subtests,
+) -> None:
+    for width in [4, 64, 512]:
+        with subtests.test(width=width):
+            for seed in range(3):
+                sampled = spread(width, keys=16, seed=seed)
+                assert sampled.plain.variance == pytest.approx(width, rel=0.12)
+                assert sampled.scaled.variance == pytest.approx(1, rel=0.12)
+                assert sampled.plain.variance == pytest.approx(width * sampled.scaled.variance)
 
 
 def test_only_scaled_weights_stay_as_even_at_every_width() -> None:
@@ -66,17 +68,18 @@ def test_the_average_gradient_of_the_notes_holds_for_few_keys_and_small_scores_o
         assert slope == pytest.approx((weights * (1 - weights)).mean(), rel=0.02)
 
 
-@each("name", [*TINY, "stories"])
-def test_both_routes_to_a_mask_agree_with_the_models_own_weights(name: str) -> None:
-    for attention in run(loaded(name)).attention:
-        shape = attention.weights(0).shape
-        mask = attention.mask if attention.mask is not None else np.tri(*shape, dtype=bool)
-        for head in range(attention.heads):
-            found = routes(attention.scaled(head), mask)
-            assert found.difference < 1e-6
-            assert not found.lost.any()
-            if attention.mask is not None:
-                np.testing.assert_allclose(found.before, attention.weights(head), atol=1e-6)
+def test_both_routes_to_a_mask_agree_with_the_models_own_weights(subtests: pytest.Subtests) -> None:
+    for name in [*TINY, "stories"]:
+        with subtests.test(name=name):
+            for attention in run(loaded(name)).attention:
+                shape = attention.weights(0).shape
+                mask = attention.mask if attention.mask is not None else np.tri(*shape, dtype=bool)
+                for head in range(attention.heads):
+                    found = routes(attention.scaled(head), mask)
+                    assert found.difference < 1e-6
+                    assert not found.lost.any()
+                    if attention.mask is not None:
+                        np.testing.assert_allclose(found.before, attention.weights(head), atol=1e-6)
 
 
 def test_a_row_that_the_second_route_loses_is_counted_and_is_no_nan() -> None:

@@ -1,7 +1,6 @@
 """Norms, stream and feed-forwards of somebody's own module: they are those that this app finds in models that
 it knows, and nothing is kept where they do not fit together."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,6 @@ from model.nn.intervention import Intervention
 from model.trace.trace import Trace
 from model.trace.trace_file import read_trace, trace_file
 from model.trace.unproven import UnprovenError
-from tests.cases import each
 
 IDS, WRITTEN = [3, 1, 4, 1, 5, 9, 2], [0, 7, 3]
 SIZES = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -61,33 +59,34 @@ def bert() -> nn.Module:
     return BertModel(BertConfig(**SIZES, intermediate_size=24))
 
 
-@each("make", [gpt2, llama, gemma, bert])
-def test_they_are_those_of_a_model_that_this_app_knows(make: Callable[[], nn.Module]) -> None:
-    module = make()
-    seen = capture(module, torch.tensor([IDS]))
-    ours = trace_of_ours(module, None, IDS, record="full")
-    for stack, states in ours.streams.items():
-        np.testing.assert_array_equal(seen.streams[stack], states)
-    norms = {norm.name: norm for norm in seen.norms}
-    assert set(norms) == {norm.name for norm in ours.norms}
-    for norm in ours.norms:
-        found = norms[norm.name]
-        assert (found.kind, found.epsilon) == (norm.kind, pytest.approx(norm.epsilon))
-        np.testing.assert_array_equal(found.input, norm.input)
-        np.testing.assert_allclose(found.output, norm.output, atol=1e-5)
-        np.testing.assert_allclose(found.gamma, norm.gamma, atol=1e-6)
-    for found, known in zip(seen.feed_forward, ours.feed_forward, strict=True):
-        assert found.name == known.name
-        np.testing.assert_allclose(found.before, known.before, atol=1e-6)
-        np.testing.assert_allclose(found.hidden, known.hidden, atol=1e-6)
-    assert seen.check() < 1e-5
-    again = read_trace(trace_file(seen))
-    np.testing.assert_array_equal(again.streams[again.source], seen.streams[seen.source])
+def test_they_are_those_of_a_model_that_this_app_knows(subtests: pytest.Subtests) -> None:
+    for make in [gpt2, llama, gemma, bert]:
+        with subtests.test(make=make.__name__):
+            torch.manual_seed(0)
+            module = make()
+            seen = capture(module, torch.tensor([IDS]))
+            ours = trace_of_ours(module, None, IDS, record="full")
+            for stack, states in ours.streams.items():
+                np.testing.assert_array_equal(seen.streams[stack], states)
+            norms = {norm.name: norm for norm in seen.norms}
+            assert set(norms) == {norm.name for norm in ours.norms}
+            for norm in ours.norms:
+                found = norms[norm.name]
+                assert (found.kind, found.epsilon) == (norm.kind, pytest.approx(norm.epsilon))
+                np.testing.assert_array_equal(found.input, norm.input)
+                np.testing.assert_allclose(found.output, norm.output, atol=1e-5)
+                np.testing.assert_allclose(found.gamma, norm.gamma, atol=1e-6)
+            for found, known in zip(seen.feed_forward, ours.feed_forward, strict=True):
+                assert found.name == known.name
+                np.testing.assert_allclose(found.before, known.before, atol=1e-6)
+                np.testing.assert_allclose(found.hidden, known.hidden, atol=1e-6)
+            assert seen.check() < 1e-5
+            again = read_trace(trace_file(seen))
+            np.testing.assert_array_equal(again.streams[again.source], seen.streams[seen.source])
 
 
-@each(
-    ("module", "norms"),
-    [
+def test_both_stacks_of_an_encoder_decoder_have_theirs(subtests: pytest.Subtests) -> None:
+    for module, norms in [
         (BartModel(BartConfig(vocab_size=20, d_model=16, **SIDES, max_position_embeddings=16)), 12),
         (
             T5ForConditionalGeneration(
@@ -95,19 +94,18 @@ def test_they_are_those_of_a_model_that_this_app_knows(make: Callable[[], nn.Mod
             ),
             12,
         ),
-    ],
-)
-def test_both_stacks_of_an_encoder_decoder_have_theirs(module: nn.Module, norms: int) -> None:
-    trace = capture(
-        module, input_ids=torch.tensor([IDS]), decoder_input_ids=torch.tensor([WRITTEN])
-    )
-    assert {stack: states.shape for stack, states in trace.streams.items()} == {
-        "encoder": (5, len(IDS), 16),
-        "decoder": (7, len(WRITTEN), 16),
-    }
-    assert len(sub_layers(trace, "decoder")) == 6
-    assert len(trace.norms) == norms
-    assert len(trace.feed_forward) == 4
+    ]:
+        with subtests.test(module=type(module).__name__, norms=norms):
+            trace = capture(
+                module, input_ids=torch.tensor([IDS]), decoder_input_ids=torch.tensor([WRITTEN])
+            )
+            assert {stack: states.shape for stack, states in trace.streams.items()} == {
+                "encoder": (5, len(IDS), 16),
+                "decoder": (7, len(WRITTEN), 16),
+            }
+            assert len(sub_layers(trace, "decoder")) == 6
+            assert len(trace.norms) == norms
+            assert len(trace.feed_forward) == 4
 
 
 class Block(nn.Module):

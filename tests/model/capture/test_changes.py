@@ -1,5 +1,6 @@
 """Interventions that `capture` carries into a module's own kernel calls, and the logits that it takes."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,7 @@ from model.nn.intervention import Intervention
 from model.trace.trace import Trace
 from model.trace.trace_file import read_trace, trace_file
 from model.trace.unproven import UnprovenError
-from tests.cases import each
-from tests.model.capture.own_modules import SPELLINGS, Heads, OwnAttention, nano_gpt
+from tests.model.capture.own_modules import SPELLINGS, OwnAttention, nano_gpt
 
 IDS = [3, 1, 4, 1, 5, 9, 2]
 WORDS, WIDTH, HEADS = 20, 12, 3
@@ -58,27 +58,29 @@ def logits(trace: Trace) -> np.ndarray:
     return trace.logits
 
 
-@each("joined", [False, True])
-@each("text", [0, 1])
-def test_a_changed_pass_is_that_of_a_module_that_is_so(joined: bool, text: int) -> None:
-    module, ids = Reader(joined=joined), torch.tensor([IDS, IDS[::-1]])
-    plain = capture(module, ids, batch=text)
-    changes: list[tuple[Intervention, dict[str, Any]]] = [
-        (Intervention(ablated={("decoder.0.self", 1)}), {"left_out": (0, 1)}),  # type: ignore[arg-type]
-        (Intervention(scale=1.0), {"scale": 1.0}),
-        (Intervention(mask="none"), {"causal": False}),
-    ]
-    for intervention, attributes in changes:
-        changed = capture(module, ids, batch=text, intervention=intervention)
-        own = Reader(joined=joined)
-        vars(own).update(attributes)
-        np.testing.assert_allclose(logits(changed), own(ids)[text].detach(), atol=1e-5)
-        assert np.abs(logits(changed) - logits(plain)).max() > 1e-3
-        assert changed.check() < 1e-5
-        assert changed.intervention == intervention
-        assert [one.name for one in changed.attention] == [one.name for one in plain.attention]
-    again = capture(module, ids, batch=text)
-    np.testing.assert_array_equal(logits(again), logits(plain))
+def test_a_changed_pass_is_that_of_a_module_that_is_so(subtests: pytest.Subtests) -> None:
+    for joined, text in product([False, True], [0, 1]):
+        with subtests.test(joined=joined, text=text):
+            module, ids = Reader(joined=joined), torch.tensor([IDS, IDS[::-1]])
+            plain = capture(module, ids, batch=text)
+            changes: list[tuple[Intervention, dict[str, Any]]] = [
+                (Intervention(ablated={("decoder.0.self", 1)}), {"left_out": (0, 1)}),  # type: ignore[arg-type]
+                (Intervention(scale=1.0), {"scale": 1.0}),
+                (Intervention(mask="none"), {"causal": False}),
+            ]
+            for intervention, attributes in changes:
+                changed = capture(module, ids, batch=text, intervention=intervention)
+                own = Reader(joined=joined)
+                vars(own).update(attributes)
+                np.testing.assert_allclose(logits(changed), own(ids)[text].detach(), atol=1e-5)
+                assert np.abs(logits(changed) - logits(plain)).max() > 1e-3
+                assert changed.check() < 1e-5
+                assert changed.intervention == intervention
+                assert [one.name for one in changed.attention] == [
+                    one.name for one in plain.attention
+                ]
+            again = capture(module, ids, batch=text)
+            np.testing.assert_array_equal(logits(again), logits(plain))
 
 
 def test_a_head_that_is_left_out_keeps_its_record() -> None:
@@ -138,49 +140,49 @@ def test_padding_stays_hidden_where_the_causal_mask_is_lifted() -> None:
         assert (weights[:, :-2] > 0).all()
 
 
-@each(
-    ("intervention", "words"),
-    [
+def test_what_cannot_be_carried_is_refused(subtests: pytest.Subtests) -> None:
+    for intervention, words in [
         (Intervention(positions=False), "not positions"),
         (Intervention(dropout=0.1), "not dropout"),
         (Intervention(hidden=frozenset({1})), "not hidden"),
         (Intervention(ablated=frozenset({("decoder.7.self", 0)})), "There is no attention"),
         (Intervention(ablated=frozenset({("decoder.0.self", 3)})), "has 3 heads"),
         (Intervention(scale=1.0, only=frozenset({"nothing"})), "There is no attention 'nothing'"),
-    ],
-)
-def test_what_cannot_be_carried_is_refused(intervention: Intervention, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        capture(Reader(joined=False), torch.tensor([IDS]), intervention=intervention)
+    ]:
+        with subtests.test(words=words), pytest.raises(ValueError, match=words):
+            capture(Reader(joined=False), torch.tensor([IDS]), intervention=intervention)
 
 
-@each("written", SPELLINGS)
-@each("text", [0, 2])
-def test_a_head_is_left_out_however_attention_is_written(written: Heads, text: int) -> None:
-    torch.manual_seed(0)
-    module, x = OwnAttention(written).eval(), torch.randn(3, 5, 16)
+def test_a_head_is_left_out_however_attention_is_written(subtests: pytest.Subtests) -> None:
+    for written, text in product(SPELLINGS, [0, 2]):
+        with subtests.test(written=written.__name__, text=text):
+            torch.manual_seed(0)
+            torch.manual_seed(0)
+            module, x = OwnAttention(written).eval(), torch.randn(3, 5, 16)
 
-    class After(nn.Module):
-        """What reads the outputs of the heads shows what came of them."""
+            class After(nn.Module):
+                """What reads the outputs of the heads shows what came of them."""
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = module
+                def __init__(self) -> None:
+                    super().__init__()
+                    self.inner = module
 
-        def forward(self, x: Tensor) -> Tensor:
-            y: Tensor = self.inner(x)
-            read.append(y[text].detach().clone())
-            return y
+                def forward(self, x: Tensor) -> Tensor:
+                    y: Tensor = self.inner(x)
+                    read.append(y[text].detach().clone())
+                    return y
 
-    read: list[Tensor] = []
-    intervention = Intervention(ablated=frozenset({("inner", 2)}))
-    (attention,) = capture(After(), x, batch=text, intervention=intervention).attention
-    assert attention.ablated == (2,)
-    heads = torch.tensor(attention.output).clone()  # the module's own, before one was left out
-    heads[2] = 0
-    expected = module.out(heads.transpose(0, 1).flatten(1))
-    np.testing.assert_allclose(read[-1], expected.detach(), atol=1e-5)
-    assert (read[0] - read[1]).abs().max() > 1e-3
+            read: list[Tensor] = []
+            intervention = Intervention(ablated=frozenset({("inner", 2)}))
+            (attention,) = capture(After(), x, batch=text, intervention=intervention).attention
+            assert attention.ablated == (2,)
+            heads = torch.tensor(
+                attention.output
+            ).clone()  # the module's own, before one was left out
+            heads[2] = 0
+            expected = module.out(heads.transpose(0, 1).flatten(1))
+            np.testing.assert_allclose(read[-1], expected.detach(), atol=1e-5)
+            assert (read[0] - read[1]).abs().max() > 1e-3
 
 
 def test_scores_outside_the_kernel_cannot_be_changed_and_a_bias_stays() -> None:

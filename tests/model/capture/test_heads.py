@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.capture import CaptureWarning, capture
-from tests.cases import each
 from tests.model.capture.own_modules import HEADS, WIDTH
 
 TOKENS, D = 7, WIDTH // HEADS
@@ -125,27 +125,28 @@ def _seed() -> None:
     torch.manual_seed(0)
 
 
-@each("split", SPLITS.values())
-@each("step", LAST_STEPS.values())
-def test_no_head_is_lost_whatever_the_last_step_is(
-    step: Callable[[Tensor], Tensor], split: Split
-) -> None:
-    apart, back = split
-    for attends in (by_hand, F.scaled_dot_product_attention):
-        for texts in (1, 2):
+def test_no_head_is_lost_whatever_the_last_step_is(subtests: pytest.Subtests) -> None:
+    for split, step in product(SPLITS.values(), LAST_STEPS.values()):
+        with subtests.test(split=split, step=step):
+            torch.manual_seed(0)
+            apart, back = split
+            for attends in (by_hand, F.scaled_dot_product_attention):
+                for texts in (1, 2):
 
-            def attend(own: Maps, x: Tensor, attends: Callable[..., Tensor] = attends) -> Tensor:
-                q, k, v = (apart(one(x)) for one in own.maps)
-                return attends(step(q), step(k), v)
+                    def attend(
+                        own: Maps, x: Tensor, attends: Callable[..., Tensor] = attends
+                    ) -> Tensor:
+                        q, k, v = (apart(one(x)) for one in own.maps)
+                        return attends(step(q), step(k), v)
 
-            module, x = Maps(attend), torch.randn(texts, TOKENS, WIDTH)
-            (attention,) = capture(module, x, batch=texts - 1).attention
-            with torch.no_grad():
-                q, k = (step(apart(one(x))) for one in [*module.maps][:2])
-                own = back(weights_of(q, k))[-1].numpy()
-            assert (attention.heads, attention.kind, attention.doubt) == (HEADS, "self", "")
-            weights = [attention.weights(head) for head in range(HEADS)]
-            assert np.abs(np.stack(weights) - own).max() < 1e-5
+                    module, x = Maps(attend), torch.randn(texts, TOKENS, WIDTH)
+                    (attention,) = capture(module, x, batch=texts - 1).attention
+                    with torch.no_grad():
+                        q, k = (step(apart(one(x))) for one in [*module.maps][:2])
+                        own = back(weights_of(q, k))[-1].numpy()
+                    assert (attention.heads, attention.kind, attention.doubt) == (HEADS, "self", "")
+                    weights = [attention.weights(head) for head in range(HEADS)]
+                    assert np.abs(np.stack(weights) - own).max() < 1e-5
 
 
 def test_where_the_steps_are_unknown_no_row_is_lost_and_a_doubt_is_said() -> None:
@@ -158,18 +159,18 @@ def test_where_the_steps_are_unknown_no_row_is_lost_and_a_doubt_is_said() -> Non
     assert "not known how its queries were made" in attention.doubt
 
 
-@each("attends", [by_hand, F.scaled_dot_product_attention])
-def test_attention_over_channels_is_no_attention_over_tokens(
-    attends: Callable[..., Tensor],
-) -> None:
+def test_attention_over_channels_is_no_attention_over_tokens(subtests: pytest.Subtests) -> None:
     """XCiT (El-Nouby et al. 2021): each weight joins two channels."""
+    for attends in [by_hand, F.scaled_dot_product_attention]:
+        with subtests.test(attends=attends):
+            torch.manual_seed(0)
 
-    def attend(own: Maps, x: Tensor) -> Tensor:
-        q, k, v = (one.mT for one in own.heads(x))
-        return attends(F.normalize(q, dim=-1), F.normalize(k, dim=-1), v)
+            def attend(own: Maps, x: Tensor) -> Tensor:
+                q, k, v = (one.mT for one in own.heads(x))
+                return attends(F.normalize(q, dim=-1), F.normalize(k, dim=-1), v)
 
-    with pytest.raises(ValueError, match="its queries are channels, not tokens"):
-        capture(Maps(attend), torch.randn(1, TOKENS, WIDTH))
+            with pytest.raises(ValueError, match="its queries are channels, not tokens"):
+                capture(Maps(attend), torch.randn(1, TOKENS, WIDTH))
 
 
 def test_heads_that_attend_to_each_other_are_no_tokens() -> None:
@@ -220,20 +221,18 @@ def outside_maps(own: Maps, x: Tensor) -> Tensor:
     return by_hand(*((x @ one).unflatten(-1, (HEADS, -1)).transpose(1, 2) for one in maps))
 
 
-@each("texts", [1, 2])
-@each(
-    ("attend", "queries", "keys"),
-    [
+def test_keys_beside_those_of_the_text_do_not_make_it_cross_attention(
+    subtests: pytest.Subtests,
+) -> None:
+    for texts, (attend, queries, keys) in product([1, 2], [
         (learned_keys, 7, 10), (zero_keys, 7, 8), (memory, 7, 14), (resampler, 3, 10), (fewer_keys, 7, 3),
         (low_rank, 7, 7), (outside_maps, 7, 7),
-    ],
-)  # fmt: skip
-def test_keys_beside_those_of_the_text_do_not_make_it_cross_attention(
-    attend: Callable[..., Tensor], queries: int, keys: int, texts: int
-) -> None:
-    trace = capture(Maps(attend), torch.randn(texts, TOKENS, WIDTH), batch=texts - 1)
-    assert {one.kind for one in trace.attention} == {"self"}
-    assert {one.sizes for one in trace.attention} == {(HEADS, queries, keys)}
+    ]):  # fmt: skip
+        with subtests.test(texts=texts, attend=attend.__name__):
+            torch.manual_seed(0)
+            trace = capture(Maps(attend), torch.randn(texts, TOKENS, WIDTH), batch=texts - 1)
+            assert {one.kind for one in trace.attention} == {"self"}
+            assert {one.sizes for one in trace.attention} == {(HEADS, queries, keys)}
 
 
 def test_learned_queries_that_read_the_text_alone_cross() -> None:
@@ -259,34 +258,42 @@ def test_a_decoder_that_reads_the_same_text_as_its_encoder_crosses() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@each("texts", [1, 2])
-def test_a_window_says_that_it_is_one_of_many(texts: int) -> None:
-    from transformers import SwinConfig, SwinModel
+def test_a_window_says_that_it_is_one_of_many(subtests: pytest.Subtests) -> None:
+    for texts in [1, 2]:
+        with subtests.test(texts=texts):
+            torch.manual_seed(0)
+            from transformers import SwinConfig, SwinModel
 
-    sizes = {"image_size": 32, "patch_size": 4, "embed_dim": 8, "window_size": 2}
-    config = SwinConfig(**sizes, depths=[2, 2], num_heads=[2, 4])
-    trace = capture(SwinModel(config), torch.randn(texts, 3, 32, 32), batch=texts - 1)
-    windows = [16 * texts] * 2 + [4 * texts] * 2
-    assert [one.heads for one in trace.attention] == [2, 2, 4, 4]
-    for attention, count in zip(trace.attention, windows, strict=True):
-        assert f"in {count} parts" in attention.doubt
-        assert f"this is part {texts - 1}" in attention.doubt
+            sizes = {"image_size": 32, "patch_size": 4, "embed_dim": 8, "window_size": 2}
+            config = SwinConfig(**sizes, depths=[2, 2], num_heads=[2, 4])
+            trace = capture(SwinModel(config), torch.randn(texts, 3, 32, 32), batch=texts - 1)
+            windows = [16 * texts] * 2 + [4 * texts] * 2
+            assert [one.heads for one in trace.attention] == [2, 2, 4, 4]
+            for attention, count in zip(trace.attention, windows, strict=True):
+                assert f"in {count} parts" in attention.doubt
+                assert f"this is part {texts - 1}" in attention.doubt
 
 
-@each("size", [3, 5])
-def test_queries_that_a_module_reads_in_pieces_are_one_record(size: int) -> None:
-    def attend(own: Maps, x: Tensor) -> Tensor:
-        q, k, v = own.heads(x)
-        return torch.cat([by_hand(one, k, v) for one in q.split(size, 2)], 2)
+def test_queries_that_a_module_reads_in_pieces_are_one_record(subtests: pytest.Subtests) -> None:
+    for size in [3, 5]:
+        with subtests.test(size=size):
+            torch.manual_seed(0)
 
-    module, x = Maps(attend), torch.randn(2, TOKENS, WIDTH)
-    trace = capture(module, x, batch=1, tokens=[*"abcdefg"])
-    (attention,) = trace.attention
-    with torch.no_grad():
-        own = weights_of(*module.heads(x)[:2])[1].numpy()
-    assert attention.doubt == ""
-    assert [token.text for token in trace.queries_of(attention)] == [*"abcdefg"]
-    assert max(np.abs(attention.weights(head) - own[head]).max() for head in range(HEADS)) < 1e-6
+            def attend(own: Maps, x: Tensor) -> Tensor:
+                q, k, v = own.heads(x)
+                return torch.cat([by_hand(one, k, v) for one in q.split(size, 2)], 2)
+
+            module, x = Maps(attend), torch.randn(2, TOKENS, WIDTH)
+            trace = capture(module, x, batch=1, tokens=[*"abcdefg"])
+            (attention,) = trace.attention
+            with torch.no_grad():
+                own = weights_of(*module.heads(x)[:2])[1].numpy()
+            assert attention.doubt == ""
+            assert [token.text for token in trace.queries_of(attention)] == [*"abcdefg"]
+            assert (
+                max(np.abs(attention.weights(head) - own[head]).max() for head in range(HEADS))
+                < 1e-6
+            )
 
 
 def test_later_queries_with_keys_of_their_own_say_which_tokens_they_are() -> None:
@@ -308,56 +315,67 @@ def test_a_text_that_is_not_there_is_refused_with_how_many_there_are() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@each("compiles", [True, False])
-def test_flex_attention_is_read(compiles: bool) -> None:
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+def test_flex_attention_is_read(subtests: pytest.Subtests) -> None:
+    for compiles in [True, False]:
+        with subtests.test(compiles=compiles):
+            torch.manual_seed(0)
+            from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, TOKENS, TOKENS, device="cpu")
-    slopes = torch.arange(HEADS) / 8
+            mask = create_block_mask(
+                lambda b, h, i, j: i >= j, None, None, TOKENS, TOKENS, device="cpu"
+            )
+            slopes = torch.arange(HEADS) / 8
 
-    def attend(own: Maps, x: Tensor) -> Tensor:
-        q, k, v = own.heads(x)
-        attends = torch.compile(flex_attention) if compiles else flex_attention
-        return attends(
-            q, k[:, :2], v[:, :2], lambda score, b, h, i, j: score + slopes[h] * (j - i),
-            block_mask=mask, scale=0.3, enable_gqa=True,
-        )  # fmt: skip
+            def attend(own: Maps, x: Tensor) -> Tensor:
+                q, k, v = own.heads(x)
+                attends = torch.compile(flex_attention) if compiles else flex_attention
+                return attends(
+                    q, k[:, :2], v[:, :2], lambda score, b, h, i, j: score + slopes[h] * (j - i),
+                    block_mask=mask, scale=0.3, enable_gqa=True,
+                )  # fmt: skip
 
-    module, x = Maps(attend), torch.randn(2, TOKENS, WIDTH)
-    (attention,) = capture(module, x, batch=1).attention
-    with torch.no_grad():
-        q, k, _ = module.heads(x)
-        far = torch.arange(TOKENS) - torch.arange(TOKENS)[:, None]
-        scores = q @ k[:, :2].repeat_interleave(2, 1).mT * 0.3 + slopes[:, None, None] * far
-        own = scores.masked_fill(far > 0, -torch.inf).softmax(-1)[1].numpy()
-    assert (attention.kind, attention.heads, attention.doubt) == ("causal", HEADS, "")
-    assert attention.scale == pytest.approx(0.3)
-    assert max(np.abs(attention.weights(head) - own[head]).max() for head in range(HEADS)) < 1e-6
-
-
-@pytest.mark.filterwarnings("ignore")
-@each("kind", [torch.qint8, torch.float16])
-def test_a_quantized_module_is_read(kind: torch.dtype) -> None:
-    from torch.ao.quantization import quantize_dynamic
-
-    module = quantize_dynamic(
-        Maps(lambda own, x: by_hand(*own.heads(x))).eval(), {nn.Linear}, dtype=kind
-    )
-    module.table = torch.quantize_per_channel(  # with a scheme that PyTorch cannot copy
-        torch.randn(2, 2), torch.ones(2), torch.zeros(2), 0, torch.quint8
-    )
-    x = torch.randn(1, TOKENS, WIDTH)
-    (attention,) = capture(module, x).attention
-    with torch.no_grad():
-        own = weights_of(*module.heads(x)[:2])[0].numpy()
-    assert (attention.heads, attention.doubt) == (HEADS, "")
-    assert max(np.abs(attention.weights(head) - own[head]).max() for head in range(HEADS)) < 1e-6
+            module, x = Maps(attend), torch.randn(2, TOKENS, WIDTH)
+            (attention,) = capture(module, x, batch=1).attention
+            with torch.no_grad():
+                q, k, _ = module.heads(x)
+                far = torch.arange(TOKENS) - torch.arange(TOKENS)[:, None]
+                scores = q @ k[:, :2].repeat_interleave(2, 1).mT * 0.3 + slopes[:, None, None] * far
+                own = scores.masked_fill(far > 0, -torch.inf).softmax(-1)[1].numpy()
+            assert (attention.kind, attention.heads, attention.doubt) == ("causal", HEADS, "")
+            assert attention.scale == pytest.approx(0.3)
+            assert (
+                max(np.abs(attention.weights(head) - own[head]).max() for head in range(HEADS))
+                < 1e-6
+            )
 
 
 @pytest.mark.filterwarnings("ignore")
-@each(
-    ("given", "sentence"),
-    [
+def test_a_quantized_module_is_read(subtests: pytest.Subtests) -> None:
+    for kind in [torch.qint8, torch.float16]:
+        with subtests.test(kind=kind):
+            torch.manual_seed(0)
+            from torch.ao.quantization import quantize_dynamic
+
+            module = quantize_dynamic(
+                Maps(lambda own, x: by_hand(*own.heads(x))).eval(), {nn.Linear}, dtype=kind
+            )
+            module.table = torch.quantize_per_channel(  # with a scheme that PyTorch cannot copy
+                torch.randn(2, 2), torch.ones(2), torch.zeros(2), 0, torch.quint8
+            )
+            x = torch.randn(1, TOKENS, WIDTH)
+            (attention,) = capture(module, x).attention
+            with torch.no_grad():
+                own = weights_of(*module.heads(x)[:2])[0].numpy()
+            assert (attention.heads, attention.doubt) == (HEADS, "")
+            assert (
+                max(np.abs(attention.weights(head) - own[head]).max() for head in range(HEADS))
+                < 1e-6
+            )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_module_cannot_read_is_refused_with_what_to_give(subtests: pytest.Subtests) -> None:
+    for given, sentence in [
         (
             {"input_ids": torch.ones(1, 4)},
             "cannot read a dict as one input. Give its tensors by name",
@@ -366,15 +384,15 @@ def test_a_quantized_module_is_read(kind: torch.dtype) -> None:
         (["a", "b"], "cannot read text. Give the ids"),
         ([[1, 2]], "cannot read a list. Give a tensor"),
         (np.ones((1, 2), int), "cannot read a ndarray. Give a tensor"),
-    ],
-)
-def test_what_a_module_cannot_read_is_refused_with_what_to_give(
-    given: object, sentence: str
-) -> None:
-    module = nn.Sequential(nn.Embedding(9, WIDTH), Maps(lambda own, x: by_hand(*own.heads(x))))
-    with pytest.raises(ValueError, match=sentence) as refusal:
-        capture(module, given)
-    assert refusal.value.__cause__ is not None
+    ]:
+        with subtests.test(given=given, sentence=sentence):
+            torch.manual_seed(0)
+            module = nn.Sequential(
+                nn.Embedding(9, WIDTH), Maps(lambda own, x: by_hand(*own.heads(x)))
+            )
+            with pytest.raises(ValueError, match=sentence) as refusal:
+                capture(module, given)
+            assert refusal.value.__cause__ is not None
 
 
 def test_an_error_of_the_module_itself_is_raised_as_it_is() -> None:

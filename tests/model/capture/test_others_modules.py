@@ -1,6 +1,6 @@
 """`capture` of modules that nobody here wrote: recomputed from each record, the module's own output comes."""
 
-from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -9,19 +9,20 @@ from torch import nn
 from transformers import LongT5Config, LongT5ForConditionalGeneration
 
 from model.capture import capture
-from tests.cases import each
-from tests.model.capture.others_modules import MODULES, Made
+from tests.model.capture.others_modules import MODULES
 
 
 @pytest.mark.filterwarnings("ignore")  # of the packages themselves
-@each(("make", "count"), [entry[:2] for entry in MODULES])
-def test_its_outputs_come_out_of_the_record(make: Callable[[], Made], count: int) -> None:
-    torch.manual_seed(0)
-    module, inputs, keywords = make()
-    trace = capture(module, *inputs, **keywords)
-    assert len(trace.attention) == count
-    assert trace.check() < 1e-5
-    assert all(attention.module for attention in trace.attention)
+def test_its_outputs_come_out_of_the_record(subtests: pytest.Subtests) -> None:
+    for make, count in [entry[:2] for entry in MODULES]:
+        with subtests.test(make=make.__name__, count=count):
+            torch.manual_seed(0)
+            torch.manual_seed(0)
+            module, inputs, keywords = make()
+            trace = capture(module, *inputs, **keywords)
+            assert len(trace.attention) == count
+            assert trace.check() < 1e-5
+            assert all(attention.module for attention in trace.attention)
 
 
 def own_weights(module: nn.Module, inputs: tuple[Any, ...]) -> Any:
@@ -40,18 +41,19 @@ GIVE_WEIGHTS = [
 
 
 @pytest.mark.filterwarnings("ignore")
-@each("texts", [1, 2])
-@each("make", GIVE_WEIGHTS)
-def test_weights_are_those_that_the_library_returns(make: Callable[[], Made], texts: int) -> None:
-    torch.manual_seed(0)
-    module, inputs, _ = make()
-    inputs = tuple(one[:texts] for one in inputs)
-    trace = capture(module, *inputs, batch=texts - 1)
-    own = [one for one in own_weights(module, inputs) if one is not None]
-    for attention, weights in zip(trace.attention, own, strict=True):
-        assert attention.heads == weights.shape[1]
-        for head in range(attention.heads):
-            assert abs(attention.weights(head) - weights[-1, head].numpy()).max() < 1e-6
+def test_weights_are_those_that_the_library_returns(subtests: pytest.Subtests) -> None:
+    for texts, make in product([1, 2], GIVE_WEIGHTS):
+        with subtests.test(texts=texts, make=make.__name__):
+            torch.manual_seed(0)
+            torch.manual_seed(0)
+            module, inputs, _ = make()
+            inputs = tuple(one[:texts] for one in inputs)
+            trace = capture(module, *inputs, batch=texts - 1)
+            own = [one for one in own_weights(module, inputs) if one is not None]
+            for attention, weights in zip(trace.attention, own, strict=True):
+                assert attention.heads == weights.shape[1]
+                for head in range(attention.heads):
+                    assert abs(attention.weights(head) - weights[-1, head].numpy()).max() < 1e-6
 
 
 @pytest.mark.filterwarnings("ignore")

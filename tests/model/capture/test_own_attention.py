@@ -2,6 +2,7 @@
 
 import threading
 from contextlib import nullcontext
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,12 +12,10 @@ from torch import nn
 
 from model.capture import CaptureWarning, capture
 from model.trace.trace import Trace
-from tests.cases import each
 from tests.model.capture.own_modules import (
     HEADS,
     SPELLINGS,
     WIDTH,
-    Heads,
     OwnAttention,
     annotated_transformer,
     capped,
@@ -42,21 +41,22 @@ def vectors(tokens: int = TOKENS) -> torch.Tensor:
     return torch.randn(TEXTS, tokens, WIDTH)
 
 
-@each("written", SPELLINGS)
-@each("text", [0, 2])
-def test_however_attention_is_written_its_record_is_its_own(written: Heads, text: int) -> None:
-    module, x = OwnAttention(written), vectors()
-    trace = capture(module, x, batch=text)
-    (attention,) = trace.attention
-    module.eval()(x)
-    own = own_heads(module, x)[text].detach().numpy()
-    assert attention.heads == HEADS
-    assert np.abs(attention.output - own).max() < 1e-5
-    assert trace.check() < 1e-5
-    assert attention.kind == ("causal" if written.__name__ in CAUSAL else "self")
-    assert attention.scale == pytest.approx(0.5)
-    assert attention.module == "OwnAttention"
-    assert trace.find("OwnAttention") is attention
+def test_however_attention_is_written_its_record_is_its_own(subtests: pytest.Subtests) -> None:
+    for written, text in product(SPELLINGS, [0, 2]):
+        with subtests.test(written=written.__name__, text=text):
+            torch.manual_seed(0)
+            module, x = OwnAttention(written), vectors()
+            trace = capture(module, x, batch=text)
+            (attention,) = trace.attention
+            module.eval()(x)
+            own = own_heads(module, x)[text].detach().numpy()
+            assert attention.heads == HEADS
+            assert np.abs(attention.output - own).max() < 1e-5
+            assert trace.check() < 1e-5
+            assert attention.kind == ("causal" if written.__name__ in CAUSAL else "self")
+            assert attention.scale == pytest.approx(0.5)
+            assert attention.module == "OwnAttention"
+            assert trace.find("OwnAttention") is attention
 
 
 def own_heads(module: OwnAttention, x: torch.Tensor) -> torch.Tensor:
@@ -72,21 +72,25 @@ def own_heads(module: OwnAttention, x: torch.Tensor) -> torch.Tensor:
         return module.written(*vectors)
 
 
-@each("written", [einsum, heads_in_the_batch, one_key_head, distances])
-def test_attention_to_another_text_is_told_from_attention_to_its_own(written: Heads) -> None:
-    trace = capture(
-        OwnAttention(written),
-        vectors(),
-        vectors(OTHERS),
-        tokens=[*"abcdefg"],
-        target_tokens=[*"vwxyz"],
-    )
-    (attention,) = trace.attention
-    assert attention.kind == "cross"
-    assert [token.text for token in trace.keys_of(attention)] == [*"abcdefg"]
-    assert [token.text for token in trace.queries_of(attention)] == [*"vwxyz"]
-    same_length = capture(OwnAttention(written), vectors(), vectors())
-    assert same_length.attention[0].kind == "cross"
+def test_attention_to_another_text_is_told_from_attention_to_its_own(
+    subtests: pytest.Subtests,
+) -> None:
+    for written in [einsum, heads_in_the_batch, one_key_head, distances]:
+        with subtests.test(written=written.__name__):
+            torch.manual_seed(0)
+            trace = capture(
+                OwnAttention(written),
+                vectors(),
+                vectors(OTHERS),
+                tokens=[*"abcdefg"],
+                target_tokens=[*"vwxyz"],
+            )
+            (attention,) = trace.attention
+            assert attention.kind == "cross"
+            assert [token.text for token in trace.keys_of(attention)] == [*"abcdefg"]
+            assert [token.text for token in trace.queries_of(attention)] == [*"vwxyz"]
+            same_length = capture(OwnAttention(written), vectors(), vectors())
+            assert same_length.attention[0].kind == "cross"
 
 
 def test_the_stages_are_read_off_the_steps() -> None:
@@ -138,24 +142,28 @@ class Remembering(nn.Module):
         return self.attn(x)
 
 
-@each("fails", [False, True])
-def test_what_a_module_keeps_is_the_same_object_with_the_same_numbers(fails: bool) -> None:
-    log: list[torch.Tensor] = []
-    module = nn.Sequential(*(Remembering(log, fails) for _ in range(2)))
-    parts = [part for part in module if isinstance(part, Remembering)]
-    before = [(one.last, one.last["seen"], one.last["seen"][0], one.cache) for one in parts]
-    with pytest.raises(RuntimeError, match="failed") if fails else nullcontext():
-        capture(module, vectors())
-    assert log == []
-    for one, (last, seen, count, cache) in zip(parts, before, strict=True):
-        assert one.log is log
-        assert one.last is last
-        assert one.last["seen"] is seen
-        assert len(seen) == 1
-        assert seen[0] is count
-        assert one.cache is cache
-        assert cache.isnan().all()
-        assert not any(kept.any() for kept in (count, one.mean, one.inferred))
+def test_what_a_module_keeps_is_the_same_object_with_the_same_numbers(
+    subtests: pytest.Subtests,
+) -> None:
+    for fails in [False, True]:
+        with subtests.test(fails=fails):
+            torch.manual_seed(0)
+            log: list[torch.Tensor] = []
+            module = nn.Sequential(*(Remembering(log, fails) for _ in range(2)))
+            parts = [part for part in module if isinstance(part, Remembering)]
+            before = [(one.last, one.last["seen"], one.last["seen"][0], one.cache) for one in parts]
+            with pytest.raises(RuntimeError, match="failed") if fails else nullcontext():
+                capture(module, vectors())
+            assert log == []
+            for one, (last, seen, count, cache) in zip(parts, before, strict=True):
+                assert one.log is log
+                assert one.last is last
+                assert one.last["seen"] is seen
+                assert len(seen) == 1
+                assert seen[0] is count
+                assert one.cache is cache
+                assert cache.isnan().all()
+                assert not any(kept.any() for kept in (count, one.mean, one.inferred))
 
 
 def test_a_mask_written_in_place_is_seen_in_inference_mode_too() -> None:

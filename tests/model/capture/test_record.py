@@ -1,6 +1,7 @@
 """What is recorded holds: a record that gives other weights or outputs than the module's is refused."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,8 +11,7 @@ from model import load_trace
 from model.capture import capture
 from model.capture.lineage import UnreadableError
 from model.capture.record import Rows, Seen, recorded
-from tests.cases import each
-from tests.model.capture.own_modules import SPELLINGS, WIDTH, Heads, OwnAttention
+from tests.model.capture.own_modules import SPELLINGS, WIDTH, OwnAttention
 
 ROWS, TOKENS, D = 2, 12, 8
 
@@ -39,27 +39,27 @@ def seen(values: float, precision: torch.dtype, shown: bool) -> Seen:
     )
 
 
-@each(
-    ("values", "precision"),
-    [
-        *(
-            (values, precision)
-            for values in (1e-6, 1, 300)
-            for precision in (torch.float32, torch.bfloat16)
-        ),
-        *((values, torch.float16) for values in (1e-2, 1, 300)),
-    ],
-)
-@each("shown", [True, False])
 def test_a_mask_that_the_module_does_not_have_is_refused_whatever_its_values(
-    values: float, precision: torch.dtype, shown: bool
+    subtests: pytest.Subtests,
 ) -> None:
-    own = seen(values, precision, shown)
-    assert recorded(own)[1].holds
-    last = torch.zeros(1, TOKENS, TOKENS, dtype=torch.bool)
-    last[..., -1] = True
-    with pytest.raises(UnreadableError, match="differs from its own"):
-        recorded(replace(own, forbidden=last, fills=(-np.inf,)))
+    for (values, precision), shown in product(
+        [
+            *(
+                (values, precision)
+                for values in (1e-6, 1, 300)
+                for precision in (torch.float32, torch.bfloat16)
+            ),
+            *((values, torch.float16) for values in (1e-2, 1, 300)),
+        ],
+        [True, False],
+    ):
+        with subtests.test(values=values, precision=precision, shown=shown):
+            own = seen(values, precision, shown)
+            assert recorded(own)[1].holds
+            last = torch.zeros(1, TOKENS, TOKENS, dtype=torch.bool)
+            last[..., -1] = True
+            with pytest.raises(UnreadableError, match="differs from its own"):
+                recorded(replace(own, forbidden=last, fills=(-np.inf,)))
 
 
 def test_weights_are_held_to_the_same_bound_beside_large_outputs() -> None:
@@ -73,11 +73,16 @@ def test_weights_are_held_to_the_same_bound_beside_large_outputs() -> None:
         recorded(replace(own, forbidden=first, fills=(-np.inf,)))
 
 
-@each("written", SPELLINGS)
-def test_every_spelling_comes_back_from_its_file(written: Heads, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    torch.manual_seed(0)
-    trace = capture(OwnAttention(written), torch.randn(1, 5, WIDTH))
-    trace.save(tmp_path / "own.safetensors")
-    (own,), (again,) = trace.attention, load_trace(tmp_path / "own.safetensors").attention
-    assert again.mask_value == own.mask_value
-    assert all(np.array_equal(again.weights(n), own.weights(n)) for n in range(own.heads))
+def test_every_spelling_comes_back_from_its_file(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:  # type: ignore[no-untyped-def]
+    for written in SPELLINGS:
+        with subtests.test(written=written.__name__):
+            torch.manual_seed(0)
+            tmp_path = tmp_path_factory.mktemp("case")
+            torch.manual_seed(0)
+            trace = capture(OwnAttention(written), torch.randn(1, 5, WIDTH))
+            trace.save(tmp_path / "own.safetensors")
+            (own,), (again,) = trace.attention, load_trace(tmp_path / "own.safetensors").attention
+            assert again.mask_value == own.mask_value
+            assert all(np.array_equal(again.weights(n), own.weights(n)) for n in range(own.heads))

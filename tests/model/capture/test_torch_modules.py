@@ -1,5 +1,7 @@
 """`capture` of PyTorch's own attention, and traces of plain arrays: weights and outputs are PyTorch's."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,6 @@ from torch import Tensor, nn
 
 from model import Trace, load_trace
 from model.capture import capture
-from tests.cases import each
 
 TEXTS, TOKENS, OTHERS, WIDTH, HEADS = 3, 5, 7, 16, 4
 LATER = torch.ones(TOKENS, TOKENS, dtype=torch.bool).triu(1)
@@ -28,22 +29,24 @@ def _seed() -> None:
     torch.manual_seed(0)
 
 
-@each("masks", MASKS.values())
-@each("need_weights", [True, False])
-@each("batch_first", [True, False])
-def test_its_weights_are_those_that_pytorch_returns(
-    masks: dict[str, Tensor], need_weights: bool, batch_first: bool
-) -> None:
-    module = nn.MultiheadAttention(WIDTH, HEADS, dropout=0.5, batch_first=batch_first)
-    x = torch.randn(TEXTS, TOKENS, WIDTH)
-    x = x if batch_first else x.transpose(0, 1)
-    (found,) = capture(module, x, x, x, **masks, need_weights=need_weights, batch=2).attention
-    own = module.eval()(x, x, x, **masks, average_attn_weights=False)[1][2].detach().numpy()
-    assert max(np.abs(found.weights(head) - own[head]).max() for head in range(HEADS)) < 1e-6
-    assert found.check() < 1e-6
-    assert found.kind == (
-        "causal" if "attn_mask" in masks and masks["attn_mask"].ndim == 2 else "self"
-    )
+def test_its_weights_are_those_that_pytorch_returns(subtests: pytest.Subtests) -> None:
+    for masks, need_weights, batch_first in product(MASKS.values(), [True, False], [True, False]):
+        with subtests.test(masks=masks, need_weights=need_weights, batch_first=batch_first):
+            torch.manual_seed(0)
+            module = nn.MultiheadAttention(WIDTH, HEADS, dropout=0.5, batch_first=batch_first)
+            x = torch.randn(TEXTS, TOKENS, WIDTH)
+            x = x if batch_first else x.transpose(0, 1)
+            (found,) = capture(
+                module, x, x, x, **masks, need_weights=need_weights, batch=2
+            ).attention
+            own = module.eval()(x, x, x, **masks, average_attn_weights=False)[1][2].detach().numpy()
+            assert (
+                max(np.abs(found.weights(head) - own[head]).max() for head in range(HEADS)) < 1e-6
+            )
+            assert found.check() < 1e-6
+            assert found.kind == (
+                "causal" if "attn_mask" in masks and masks["attn_mask"].ndim == 2 else "self"
+            )
 
 
 class ByPosition(nn.Module):
@@ -71,27 +74,45 @@ def test_training_may_be_told_by_position() -> None:
     assert max(np.abs(found.weights(head) - own[head]).max() for head in range(HEADS)) < 1e-6
 
 
-@each("texts", [1, TEXTS])
-def test_heads_of_width_one_are_no_texts(texts: int) -> None:
-    module = nn.MultiheadAttention(HEADS, HEADS, batch_first=True)
-    x = torch.randn(texts, TOKENS, HEADS)
-    (found,) = capture(module, x, x, x, batch=texts - 1).attention
-    own = module.eval()(x, x, x, average_attn_weights=False)[1][-1].detach().numpy()
-    assert found.heads == HEADS
-    assert max(np.abs(found.weights(head) - own[head]).max() for head in range(HEADS)) < 1e-6
+def test_heads_of_width_one_are_no_texts(subtests: pytest.Subtests) -> None:
+    for texts in [1, TEXTS]:
+        with subtests.test(texts=texts):
+            torch.manual_seed(0)
+            module = nn.MultiheadAttention(HEADS, HEADS, batch_first=True)
+            x = torch.randn(texts, TOKENS, HEADS)
+            (found,) = capture(module, x, x, x, batch=texts - 1).attention
+            own = module.eval()(x, x, x, average_attn_weights=False)[1][-1].detach().numpy()
+            assert found.heads == HEADS
+            assert (
+                max(np.abs(found.weights(head) - own[head]).max() for head in range(HEADS)) < 1e-6
+            )
 
 
-@each("need_weights", [True, False])
-def test_other_widths_learned_keys_and_zeros_are_keys_too(need_weights: bool) -> None:
-    module = nn.MultiheadAttention(
-        WIDTH, HEADS, kdim=12, vdim=10, add_bias_kv=True, add_zero_attn=True, batch_first=True
-    )
-    given = torch.randn(2, TOKENS, WIDTH), torch.randn(2, OTHERS, 12), torch.randn(2, OTHERS, 10)
-    (found,) = capture(module, *given, need_weights=need_weights).attention
-    own = module.eval()(*given, average_attn_weights=False)[1][0].detach().numpy()
-    assert found.kind == "cross"
-    assert own.shape == (HEADS, TOKENS, OTHERS + 2)
-    assert max(np.abs(found.weights(head) - own[head]).max() for head in range(HEADS)) < 1e-6
+def test_other_widths_learned_keys_and_zeros_are_keys_too(subtests: pytest.Subtests) -> None:
+    for need_weights in [True, False]:
+        with subtests.test(need_weights=need_weights):
+            torch.manual_seed(0)
+            module = nn.MultiheadAttention(
+                WIDTH,
+                HEADS,
+                kdim=12,
+                vdim=10,
+                add_bias_kv=True,
+                add_zero_attn=True,
+                batch_first=True,
+            )
+            given = (
+                torch.randn(2, TOKENS, WIDTH),
+                torch.randn(2, OTHERS, 12),
+                torch.randn(2, OTHERS, 10),
+            )
+            (found,) = capture(module, *given, need_weights=need_weights).attention
+            own = module.eval()(*given, average_attn_weights=False)[1][0].detach().numpy()
+            assert found.kind == "cross"
+            assert own.shape == (HEADS, TOKENS, OTHERS + 2)
+            assert (
+                max(np.abs(found.weights(head) - own[head]).max() for head in range(HEADS)) < 1e-6
+            )
 
 
 def test_a_layers_fast_path_is_off_for_the_pass_alone() -> None:
@@ -103,22 +124,24 @@ def test_a_layers_fast_path_is_off_for_the_pass_alone() -> None:
     assert torch.backends.mha.get_fastpath_enabled()
 
 
-@each("others", [TOKENS, OTHERS])
-def test_encoder_and_decoder_are_told_apart_by_cross_attention(others: int) -> None:
-    module = nn.Transformer(WIDTH, HEADS, 2, 2, 32, batch_first=True)
-    x, y = torch.randn(2, others, WIDTH), torch.randn(2, TOKENS, WIDTH)
-    mask = nn.Transformer.generate_square_subsequent_mask(TOKENS)
-    trace = capture(module, x, y, tgt_mask=mask)
-    assert [(one.name, one.kind) for one in trace.attention] == [
-        ("encoder.0.self", "self"),
-        ("encoder.1.self", "self"),
-        ("decoder.0.self", "causal"),
-        ("decoder.0.cross", "cross"),
-        ("decoder.1.self", "causal"),
-        ("decoder.1.cross", "cross"),
-    ]
-    assert (len(trace.tokens), len(trace.target_tokens)) == (others, TOKENS)
-    assert trace.check() < 1e-5
+def test_encoder_and_decoder_are_told_apart_by_cross_attention(subtests: pytest.Subtests) -> None:
+    for others in [TOKENS, OTHERS]:
+        with subtests.test(others=others):
+            torch.manual_seed(0)
+            module = nn.Transformer(WIDTH, HEADS, 2, 2, 32, batch_first=True)
+            x, y = torch.randn(2, others, WIDTH), torch.randn(2, TOKENS, WIDTH)
+            mask = nn.Transformer.generate_square_subsequent_mask(TOKENS)
+            trace = capture(module, x, y, tgt_mask=mask)
+            assert [(one.name, one.kind) for one in trace.attention] == [
+                ("encoder.0.self", "self"),
+                ("encoder.1.self", "self"),
+                ("decoder.0.self", "causal"),
+                ("decoder.0.cross", "cross"),
+                ("decoder.1.self", "causal"),
+                ("decoder.1.cross", "cross"),
+            ]
+            assert (len(trace.tokens), len(trace.target_tokens)) == (others, TOKENS)
+            assert trace.check() < 1e-5
 
 
 def test_a_captured_trace_comes_back_from_its_file(tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -138,26 +161,26 @@ def arrays(*sizes: int) -> tuple[np.ndarray, ...]:
     return tuple(random.normal(size=(HEADS, size, 8)).astype(np.float32) for size in sizes)
 
 
-@each("kind", [np.asarray, torch.from_numpy])
-def test_plain_arrays_give_pytorchs_attention(kind: object) -> None:
-    assert callable(kind)
-    q, k, v = arrays(TOKENS, TOKENS, TOKENS)
-    mask = np.tril(np.ones((TOKENS, TOKENS), bool))
-    trace = Trace.from_arrays(
-        query=kind(q), key=kind(k), value=kind(v), mask=kind(mask), tokens=[*"abcde"]
-    )
-    own = F.scaled_dot_product_attention(*map(torch.from_numpy, (q, k, v)), is_causal=True)
-    assert trace.attention[0].kind == "causal"
-    assert np.abs(trace.attention[0].output - own.numpy()).max() < 1e-6
-    assert trace.check() < 1e-6
-    layers = Trace.from_arrays(query=[q, q], key=[k, k], value=[v, v], scale=1.0)
-    assert [one.name for one in layers.attention] == ["encoder.0.self", "encoder.1.self"]
-    assert layers.attention[0].scale == 1.0
+def test_plain_arrays_give_pytorchs_attention(subtests: pytest.Subtests) -> None:
+    for kind in [np.asarray, torch.from_numpy]:
+        with subtests.test(kind=kind):
+            assert callable(kind)
+            q, k, v = arrays(TOKENS, TOKENS, TOKENS)
+            mask = np.tril(np.ones((TOKENS, TOKENS), bool))
+            trace = Trace.from_arrays(
+                query=kind(q), key=kind(k), value=kind(v), mask=kind(mask), tokens=[*"abcde"]
+            )
+            own = F.scaled_dot_product_attention(*map(torch.from_numpy, (q, k, v)), is_causal=True)
+            assert trace.attention[0].kind == "causal"
+            assert np.abs(trace.attention[0].output - own.numpy()).max() < 1e-6
+            assert trace.check() < 1e-6
+            layers = Trace.from_arrays(query=[q, q], key=[k, k], value=[v, v], scale=1.0)
+            assert [one.name for one in layers.attention] == ["encoder.0.self", "encoder.1.self"]
+            assert layers.attention[0].scale == 1.0
 
 
-@each(
-    ("given", "sentence"),
-    [
+def test_arrays_that_do_not_fit_are_refused(subtests: pytest.Subtests) -> None:
+    for given, sentence in [
         ({"query": arrays(5)[0][0]}, "three axes"),
         ({"key": arrays(5)[0][:, :, :3]}, "differ in d_k"),
         ({"value": arrays(5)[0] * np.nan}, "not finite"),
@@ -169,9 +192,8 @@ def test_plain_arrays_give_pytorchs_attention(kind: object) -> None:
         ({"tokens": "abcde"}, "one string"),
         ({"key": [*arrays(5, 5)]}, "query has 1 layers, but key has 2"),
         ({"scale": float("inf")}, "finite number"),
-    ],
-)
-def test_arrays_that_do_not_fit_are_refused(given: dict[str, object], sentence: str) -> None:
-    q, k, v = arrays(TOKENS, TOKENS, TOKENS)
-    with pytest.raises(ValueError, match=sentence):
-        Trace.from_arrays(**{"query": q, "key": k, "value": v} | given)  # type: ignore[arg-type]
+    ]:
+        with subtests.test(given=given, sentence=sentence):
+            q, k, v = arrays(TOKENS, TOKENS, TOKENS)
+            with pytest.raises(ValueError, match=sentence):
+                Trace.from_arrays(**{"query": q, "key": k, "value": v} | given)  # type: ignore[arg-type]

@@ -1,25 +1,33 @@
 """Operations on axes of a model's own tensors give the recorded numbers."""
 
 import numpy as np
+import pytest
 import torch
 
 from model.code.live_axes import MOST_TOKENS, queries_by_head, softmax_over
-from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded, sentence
 
 
-@each("name", ["stories", "house-gpt", "minilm", "translate-en-fr", "llama, grouped", "induction"])
-def test_the_queries_cut_into_heads_are_the_recorded_ones(name: str) -> None:
+def test_the_queries_cut_into_heads_are_the_recorded_ones(subtests: pytest.Subtests) -> None:
     """From W_Q's output, which the trace does not hold; with rotary positions, those follow."""
-    model = hub_models.loaded("llama") if "grouped" in name else loaded(name)
-    trace = model.trace(sentence(model))
-    for attention in trace.attention:
-        found = queries_by_head(model, trace, attention)
-        assert found.apart < 1e-4 * np.abs(attention.query).max()
-        assert found.outcome.after.shape == (1, *attention.query.shape)
-        assert found.outcome.shared
-        assert not found.outcome.after.contiguous or 1 in found.outcome.after.shape[1:3]
+    for name in [
+        "stories",
+        "house-gpt",
+        "minilm",
+        "translate-en-fr",
+        "llama, grouped",
+        "induction",
+    ]:
+        with subtests.test(name=name):
+            model = hub_models.loaded("llama") if "grouped" in name else loaded(name)
+            trace = model.trace(sentence(model))
+            for attention in trace.attention:
+                found = queries_by_head(model, trace, attention)
+                assert found.apart < 1e-4 * np.abs(attention.query).max()
+                assert found.outcome.after.shape == (1, *attention.query.shape)
+                assert found.outcome.shared
+                assert not found.outcome.after.contiguous or 1 in found.outcome.after.shape[1:3]
 
 
 def test_over_the_keys_the_softmax_gives_the_models_weights_and_over_others_it_does_not() -> None:

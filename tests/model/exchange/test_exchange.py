@@ -6,6 +6,7 @@ import json
 import pickle
 import zipfile
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,6 @@ from model.exchange.formats import FormatName
 from model.trace.partial import NotRecordedError, PartialAttention
 from model.trace.trace_file import trace_file
 from model.trace.unproven import NotShownError
-from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded, run
 
@@ -60,29 +60,33 @@ def transformer_lens_cache(trace: Trace) -> dict[str, torch.Tensor]:
     return {name: torch.tensor(array.copy())[None] for name, array in cache.items()}
 
 
-@each("name", ["gpt", "llama"])
-def test_a_cache_of_transformer_lens_is_the_same_run(name: str) -> None:
-    trace = run(loaded(name))
-    other = read(transformer_lens_cache(trace), tokens=[token.text for token in trace.tokens])
-    assert [token.text for token in other.tokens] == [token.text for token in trace.tokens]
-    for ours, theirs in zip(trace.attention, other.attention, strict=True):
-        assert not isinstance(theirs, PartialAttention)
-        assert (theirs.name, theirs.kind, theirs.scale) == (
-            ours.name,
-            ours.kind,
-            pytest.approx(ours.scale),
-        )
-        assert theirs.doubt == ""
-        np.testing.assert_array_equal(theirs.query, ours.query)
-        np.testing.assert_array_equal(theirs.output, ours.output)
-        np.testing.assert_allclose(theirs.weights(), ours.weights(), atol=1e-6)
-    np.testing.assert_array_equal(other.streams["decoder"], trace.streams["decoder"])
-    assert other.check() < 1e-4
-    assert first_difference(trace, other) is None
-    with pytest.raises(
-        NotShownError, match="It was read from a cache of TransformerLens, which does not keep"
-    ):
-        _ = other.norms[0]
+def test_a_cache_of_transformer_lens_is_the_same_run(subtests: pytest.Subtests) -> None:
+    for name in ["gpt", "llama"]:
+        with subtests.test(name=name):
+            trace = run(loaded(name))
+            other = read(
+                transformer_lens_cache(trace), tokens=[token.text for token in trace.tokens]
+            )
+            assert [token.text for token in other.tokens] == [token.text for token in trace.tokens]
+            for ours, theirs in zip(trace.attention, other.attention, strict=True):
+                assert not isinstance(theirs, PartialAttention)
+                assert (theirs.name, theirs.kind, theirs.scale) == (
+                    ours.name,
+                    ours.kind,
+                    pytest.approx(ours.scale),
+                )
+                assert theirs.doubt == ""
+                np.testing.assert_array_equal(theirs.query, ours.query)
+                np.testing.assert_array_equal(theirs.output, ours.output)
+                np.testing.assert_allclose(theirs.weights(), ours.weights(), atol=1e-6)
+            np.testing.assert_array_equal(other.streams["decoder"], trace.streams["decoder"])
+            assert other.check() < 1e-4
+            assert first_difference(trace, other) is None
+            with pytest.raises(
+                NotShownError,
+                match="It was read from a cache of TransformerLens, which does not keep",
+            ):
+                _ = other.norms[0]
 
 
 def test_a_cache_of_a_bridge_is_read_by_its_own_names() -> None:
@@ -165,22 +169,25 @@ def test_what_a_weight_alone_does_not_tell_is_refused_by_name() -> None:
         trace_file(other)
 
 
-@each("ending", ENDINGS)
-@each("format", NAMED)
-def test_what_is_written_is_read_again(format: FormatName, ending: str, tmp_path: Path) -> None:
-    for name in LOOKING_BACK if format == "vllm" else ONE_STACK:
-        trace = run(loaded(name))
-        write(trace, file := tmp_path / f"{name}{ending}", format)
-        again = read(file)
-        assert again.model == format
-        for ours, theirs in zip(trace.attention, again.attention, strict=True):
-            assert theirs.name.endswith(ours.name.partition(".")[2])
-            np.testing.assert_allclose(theirs.weights(), ours.weights(), atol=1e-6)
-            if format == "huggingface":
-                continue
-            for vectors, others in zip(ours.vectors, theirs.vectors, strict=True):
-                np.testing.assert_array_equal(others, vectors)
-        assert first_difference(trace, again) is None
+def test_what_is_written_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for ending, format in product(ENDINGS, NAMED):
+        with subtests.test(ending=ending, format=format):
+            tmp_path = tmp_path_factory.mktemp("case")
+            for name in LOOKING_BACK if format == "vllm" else ONE_STACK:
+                trace = run(loaded(name))
+                write(trace, file := tmp_path / f"{name}{ending}", format)
+                again = read(file)
+                assert again.model == format
+                for ours, theirs in zip(trace.attention, again.attention, strict=True):
+                    assert theirs.name.endswith(ours.name.partition(".")[2])
+                    np.testing.assert_allclose(theirs.weights(), ours.weights(), atol=1e-6)
+                    if format == "huggingface":
+                        continue
+                    for vectors, others in zip(ours.vectors, theirs.vectors, strict=True):
+                        np.testing.assert_array_equal(others, vectors)
+                assert first_difference(trace, again) is None
 
 
 def test_both_stacks_are_kept_by_the_librarys_names_and_refused_by_the_others(
@@ -343,24 +350,25 @@ HOSTILE = {
 }
 
 
-@each("name", HOSTILE)
 def test_a_hostile_file_is_refused_in_a_sentence(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setenv("ATTENTION_TRACE_MB", "1")
-    file = tmp_path / name
-    file.write_bytes(HOSTILE[name])
-    with pytest.raises(ValueError) as refusal:  # noqa: PT011
-        read(file)
-    sentence = str(refusal.value)
-    assert sentence[0].isupper() or sentence.startswith(name)
-    assert sentence.endswith(".")
-    assert len(sentence) < 500
+    for name in HOSTILE:
+        with subtests.test(name=name), pytest.MonkeyPatch.context() as monkeypatch:
+            tmp_path = tmp_path_factory.mktemp("case")
+            monkeypatch.setenv("ATTENTION_TRACE_MB", "1")
+            file = tmp_path / name
+            file.write_bytes(HOSTILE[name])
+            with pytest.raises(ValueError) as refusal:  # noqa: PT011
+                read(file)
+            sentence = str(refusal.value)
+            assert sentence[0].isupper() or sentence.startswith(name)
+            assert sentence.endswith(".")
+            assert len(sentence) < 500
 
 
-@each(
-    ("given", "sentence"),
-    [
+def test_tensors_that_do_not_fit_are_refused(subtests: pytest.Subtests) -> None:
+    for given, sentence in [
         (
             {"blocks.0.hook_resid_pre": torch.zeros(1, 3, 4)},
             "There is no attention under these names",
@@ -392,11 +400,12 @@ def test_a_hostile_file_is_refused_in_a_sentence(
             "too many for a mask",
         ),
         ({"mlp.0": torch.zeros(3)}, "There is no attention under these names: mlp.0"),
-    ],
-)
-def test_tensors_that_do_not_fit_are_refused(given: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        read(given)
+    ]:
+        with (
+            subtests.test(given=given, sentence=sentence),
+            pytest.raises(ValueError, match=sentence),
+        ):
+            read(given)
 
 
 def test_formats_are_listed_and_others_refused(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from model import load_model
 from model.download.wheel import cache_folder
 from model.hub import template_process
 from model.hub.tokenizer import LONGEST, chat_template, wrapped
-from tests.cases import each
 from tests.model.hub_models import saved, smollm2s_tokenizer
 
 TEXTS = (
@@ -40,31 +39,37 @@ HARMFUL = {
 }
 
 
-@each("text", TEXTS)
-def test_a_sentence_is_wrapped_as_the_library_wraps_it(text: str) -> None:
-    smollm = smollm2s_tokenizer()
-    library = AutoTokenizer.from_pretrained(
-        cache_folder("smollm2-135m-instruct"), trust_remote_code=False
-    )
-    message = [{"role": "user", "content": text}]
-    expected = library.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
-    assert smollm.wrapped(text) == expected
-    ids = library(expected, add_special_tokens=False)["input_ids"]
-    assert [token.id for token in smollm.tokens(expected)] == ids
-    marked = [token.text for token in smollm.marked(smollm.tokens(expected)) if token.special]
-    assert marked[:2] == ["<|im_start|>", "<|im_end|>"]
-    for template in TEMPLATES:
-        (rendered,), _ = render_jinja_template(
-            [message], chat_template=template, add_generation_prompt=True
-        )
-        assert wrapped(template, text) == rendered
+def test_a_sentence_is_wrapped_as_the_library_wraps_it(subtests: pytest.Subtests) -> None:
+    for text in TEXTS:
+        with subtests.test(text=text):
+            smollm = smollm2s_tokenizer()
+            library = AutoTokenizer.from_pretrained(
+                cache_folder("smollm2-135m-instruct"), trust_remote_code=False
+            )
+            message = [{"role": "user", "content": text}]
+            expected = library.apply_chat_template(
+                message, tokenize=False, add_generation_prompt=True
+            )
+            assert smollm.wrapped(text) == expected
+            ids = library(expected, add_special_tokens=False)["input_ids"]
+            assert [token.id for token in smollm.tokens(expected)] == ids
+            marked = [
+                token.text for token in smollm.marked(smollm.tokens(expected)) if token.special
+            ]
+            assert marked[:2] == ["<|im_start|>", "<|im_end|>"]
+            for template in TEMPLATES:
+                (rendered,), _ = render_jinja_template(
+                    [message], chat_template=template, add_generation_prompt=True
+                )
+                assert wrapped(template, text) == rendered
 
 
-@each("template", HARMFUL)
-def test_a_harmful_template_is_ended_with_a_sentence(template: str) -> None:
-    with pytest.raises(ValueError, match=HARMFUL[template]) as refused:
-        wrapped(template, "hello")
-    assert str(refused.value).endswith(".")
+def test_a_harmful_template_is_ended_with_a_sentence(subtests: pytest.Subtests) -> None:
+    for template in HARMFUL:
+        with subtests.test(template=template):
+            with pytest.raises(ValueError, match=HARMFUL[template]) as refused:
+                wrapped(template, "hello")
+            assert str(refused.value).endswith(".")
 
 
 def test_a_process_that_stands_still_is_not_waited_for(
@@ -107,22 +112,26 @@ def test_a_template_is_read_from_an_ordinary_file_of_some_length(tmp_path: Path)
     assert chat_template(tmp_path) is None
 
 
-@each("begins", [True, False])
 def test_the_first_token_is_read_once_though_the_template_writes_it_too(
-    begins: bool, tmp_path: Path
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    folder = shutil.copytree(saved("llama"), tmp_path / "model")
-    library = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    if begins:
-        library.backend_tokenizer.post_processor = TemplateProcessing(
-            single="<s> $A", special_tokens=[("<s>", library.bos_token_id)]
-        )
-    library.chat_template = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
-    library.save_pretrained(folder)
-    message = [{"role": "user", "content": "the cat saw"}]
-    expected = library.apply_chat_template(message, return_dict=False)
-    assert expected.count(library.bos_token_id) == 1
-    tokenizer = load_model(str(folder), device="cpu").tokenizer
-    text = tokenizer.wrapped("the cat saw")
-    assert text is not None
-    assert [token.id for token in tokenizer.tokens(text)] == expected
+    for begins in [True, False]:
+        with subtests.test(begins=begins):
+            tmp_path = tmp_path_factory.mktemp("case")
+            folder = shutil.copytree(saved("llama"), tmp_path / "model")
+            library = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            if begins:
+                library.backend_tokenizer.post_processor = TemplateProcessing(
+                    single="<s> $A", special_tokens=[("<s>", library.bos_token_id)]
+                )
+            library.chat_template = (
+                "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
+            )
+            library.save_pretrained(folder)
+            message = [{"role": "user", "content": "the cat saw"}]
+            expected = library.apply_chat_template(message, return_dict=False)
+            assert expected.count(library.bos_token_id) == 1
+            tokenizer = load_model(str(folder), device="cpu").tokenizer
+            text = tokenizer.wrapped("the cat saw")
+            assert text is not None
+            assert [token.id for token in tokenizer.tokens(text)] == expected

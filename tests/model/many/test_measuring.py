@@ -14,7 +14,6 @@ from model.analysis.attribution.patching import patch_map, path_map
 from model.analysis.heads import statistics
 from model.analysis.stream.steering import Steering, direction, steered
 from model.many import Prompt, accuracy, logit_difference, loss, measure, patch_all
-from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded
 
@@ -372,23 +371,21 @@ def test_resampling_by_role_takes_each_role_from_the_same_role(house: Model) -> 
     assert frame["d_effect"].abs().max() > 0.1
 
 
-@each(
-    ("prompts", "words"),
-    [
+def test_outputs_need_another_prompt_to_come_from(subtests: pytest.Subtests) -> None:
+    for prompts, words in [
         (PROMPTS[:1], "No prompt but “When Mary"),
         ([PROMPTS[0], "Then he left"], "the role “io”"),
         (["It was so", "He was there too"], None),
-    ],
-)
-def test_outputs_need_another_prompt_to_come_from(
-    prompts: list[Prompt | str], words: str | None
-) -> None:
-    metric = logit_difference("a", "the")
-    if words is None:
-        assert len(measure(loaded("house-gpt"), prompts, metric=metric, ablate="mean")) == 64
-        return
-    with pytest.raises(ValueError, match=words):
-        measure(loaded("house-gpt"), prompts, metric=metric, ablate="mean")
+    ]:
+        with subtests.test(words=words):
+            metric = logit_difference("a", "the")
+            if words is None:
+                assert (
+                    len(measure(loaded("house-gpt"), prompts, metric=metric, ablate="mean")) == 64
+                )
+                continue
+            with pytest.raises(ValueError, match=words):
+                measure(loaded("house-gpt"), prompts, metric=metric, ablate="mean")
 
 
 def test_what_an_ablation_needs_is_said(house: Model) -> None:
@@ -426,19 +423,22 @@ def patched_shares(frame: pd.DataFrame, number: int) -> np.ndarray:
     return frame[frame["prompt"] == number]["share"].to_numpy()
 
 
-@each("what", ["head", "weights", "stream", "feed_forward"])
-def test_patches_over_many_pairs_are_the_map_of_each(what: Any) -> None:
-    model = loaded("house-gpt")
-    frame = patch_all(model, PROMPTS[:2], logit_difference(), what=what)
-    for number, prompt in enumerate(PROMPTS[:2]):
-        trace, other = model.trace(prompt.text), model.trace(prompt.corrupt)
-        wanted, against = (model.tokens(f"{prompt.text} {one}")[-1].id for one in prompt.answers)
-        shares = patch_map(model, trace, other, what, answer=(wanted, against))
-        assert patched_shares(frame, number) == pytest.approx(shares.ravel(), abs=1e-4)
-    if what == "stream":
-        token = frame[(frame["prompt"] == 0) & (frame["role"] == "s2")]["token"].unique()
-        assert token.tolist() == [at(model.trace(PROMPTS[0].text), "John", 1)]
-        assert (frame["head"] == -1).all()
+def test_patches_over_many_pairs_are_the_map_of_each(subtests: pytest.Subtests) -> None:
+    for what in ["head", "weights", "stream", "feed_forward"]:
+        with subtests.test(what=what):
+            model = loaded("house-gpt")
+            frame = patch_all(model, PROMPTS[:2], logit_difference(), what=what)
+            for number, prompt in enumerate(PROMPTS[:2]):
+                trace, other = model.trace(prompt.text), model.trace(prompt.corrupt)
+                wanted, against = (
+                    model.tokens(f"{prompt.text} {one}")[-1].id for one in prompt.answers
+                )
+                shares = patch_map(model, trace, other, what, answer=(wanted, against))
+                assert patched_shares(frame, number) == pytest.approx(shares.ravel(), abs=1e-4)
+            if what == "stream":
+                token = frame[(frame["prompt"] == 0) & (frame["role"] == "s2")]["token"].unique()
+                assert token.tolist() == [at(model.trace(PROMPTS[0].text), "John", 1)]
+                assert (frame["head"] == -1).all()
 
 
 def test_paths_over_many_pairs_are_the_map_of_each(house: Model) -> None:
@@ -471,28 +471,29 @@ def test_patches_with_another_metric(house: Model) -> None:
 # Other shapes, progress and end.
 
 
-@each("family", ["llama", "opt"])
-def test_in_models_of_the_hub_too(family: str) -> None:
-    model, texts = hub_models.loaded(family), [hub_models.TEXT, "the dog saw the lion"]
-    change = Intervention(scale=0.5)
-    frame = measure(
-        model,
-        texts,
-        weights=[("last", "first")],
-        metric=loss,
-        ablate="zero",
-        interventions={"flat": change},
-    )
-    for row in frame[frame["layer"] == model.attention_names[1]].itertuples():
-        own = change if row.run == "flat" else Intervention()
-        left_out = replace(own, ablated=frozenset({(row.layer, row.head)}))
-        trace, without = (
-            model.trace(texts[row.prompt], intervention=one) for one in (own, left_out)
-        )
-        assert row.weight == pytest.approx(
-            trace.find(row.layer).weights(row.head)[-1, 0], abs=CLOSE
-        )
-        assert row.loss_effect == pytest.approx(loss(without) - loss(trace), abs=CLOSE)
+def test_in_models_of_the_hub_too(subtests: pytest.Subtests) -> None:
+    for family in ["llama", "opt"]:
+        with subtests.test(family=family):
+            model, texts = hub_models.loaded(family), [hub_models.TEXT, "the dog saw the lion"]
+            change = Intervention(scale=0.5)
+            frame = measure(
+                model,
+                texts,
+                weights=[("last", "first")],
+                metric=loss,
+                ablate="zero",
+                interventions={"flat": change},
+            )
+            for row in frame[frame["layer"] == model.attention_names[1]].itertuples():
+                own = change if row.run == "flat" else Intervention()
+                left_out = replace(own, ablated=frozenset({(row.layer, row.head)}))
+                trace, without = (
+                    model.trace(texts[row.prompt], intervention=one) for one in (own, left_out)
+                )
+                assert row.weight == pytest.approx(
+                    trace.find(row.layer).weights(row.head)[-1, 0], abs=CLOSE
+                )
+                assert row.loss_effect == pytest.approx(loss(without) - loss(trace), abs=CLOSE)
 
 
 def test_a_role_is_not_a_number_where_its_text_is_not_read() -> None:

@@ -1,6 +1,7 @@
 """Biases of positions in our own layers, T5's buckets and ALiBi's slopes; and every stage at once."""
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,25 +17,25 @@ from model.loading.random_weights import with_random_weights
 from model.loading.untrained import UNTRAINED_BY_NAME
 from model.nn.biases import alibi_slopes, distance_buckets
 from model.nn.config import TransformerConfig
-from tests.cases import each
 
 TEXT = "The cat sat on the mat, and the dog saw the cat on the mat"
 TARGET = "the dog saw the cat"
 
 
-@each("two_ways", [True, False])
-@each(("count", "farthest"), [(32, 128), (16, 32), (8, 20)])
-def test_a_bucket_is_t5s_own(count: int, farthest: int, two_ways: bool) -> None:
-    distance = torch.arange(-300, 301)
-    theirs = T5Attention._relative_position_bucket(distance, two_ways, count, farthest)
-    ours = distance_buckets(distance, count, farthest, two_ways=two_ways)
-    assert torch.equal(ours, theirs)
+def test_a_bucket_is_t5s_own(subtests: pytest.Subtests) -> None:
+    for two_ways, (count, farthest) in product([True, False], [(32, 128), (16, 32), (8, 20)]):
+        with subtests.test(two_ways=two_ways, count=count):
+            distance = torch.arange(-300, 301)
+            theirs = T5Attention._relative_position_bucket(distance, two_ways, count, farthest)
+            ours = distance_buckets(distance, count, farthest, two_ways=two_ways)
+            assert torch.equal(ours, theirs)
 
 
-@each("heads", [1, 4, 6, 8, 12, 20])
-def test_slopes_are_those_of_bloom(heads: int) -> None:
-    grown = build_alibi_tensor(torch.ones(1, 2, dtype=torch.long), heads, torch.float32)
-    np.testing.assert_allclose(alibi_slopes(heads), grown[:, 0, 1], rtol=1e-6)
+def test_slopes_are_those_of_bloom(subtests: pytest.Subtests) -> None:
+    for heads in [1, 4, 6, 8, 12, 20]:
+        with subtests.test(heads=heads):
+            grown = build_alibi_tensor(torch.ones(1, 2, dtype=torch.long), heads, torch.float32)
+            np.testing.assert_allclose(alibi_slopes(heads), grown[:, 0, 1], rtol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -137,18 +138,18 @@ def by_hand(model: Model, trace: Any, layer: int, head: int, without: str) -> np
     return grown / total[:, None]
 
 
-@each("without", ["", "cap", "bias", "sinks"])
-@each("explicit", [False, True])
-def test_every_stage_is_what_its_formula_says(stages: Model, without: str, explicit: bool) -> None:
+def test_every_stage_is_what_its_formula_says(stages: Model, subtests: pytest.Subtests) -> None:
     """ALiBi's slopes of four heads are 1/4, 1/16, 1/64 and 1/256."""
-    changed = Intervention(**{without: False}) if without else Intervention()
-    trace = stages.trace(TEXT, intervention=changed, explicit=explicit)
-    for record in trace.attention:
-        for head in range(record.heads):
-            expected = by_hand(stages, trace, record.layer, head, without)
-            np.testing.assert_allclose(record.weights(head), expected, atol=1e-5)
-        assert record.window == (8 if record.layer % 2 == 0 else None)
-    assert trace.check() < 1e-4
+    for without, explicit in product(["", "cap", "bias", "sinks"], [False, True]):
+        with subtests.test(without=without, explicit=explicit):
+            changed = Intervention(**{without: False}) if without else Intervention()
+            trace = stages.trace(TEXT, intervention=changed, explicit=explicit)
+            for record in trace.attention:
+                for head in range(record.heads):
+                    expected = by_hand(stages, trace, record.layer, head, without)
+                    np.testing.assert_allclose(record.weights(head), expected, atol=1e-5)
+                assert record.window == (8 if record.layer % 2 == 0 else None)
+            assert trace.check() < 1e-4
 
 
 def test_one_bias_is_recorded_once_for_all_layers(stages: Model) -> None:

@@ -2,13 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from model import Attention, Intervention, Model, Trace
-from tests.cases import each
 from tests.model.tiny import SENTENCE, TINY, loaded, of_shape, run, sentence
 
 NEAR = 2e-5
@@ -35,7 +35,6 @@ INTERVENTIONS: dict[str, dict[str, Any]] = {
         "dropout": 0.2,
     },
 }
-EVERY_INTERVENTION = each("intervention", INTERVENTIONS)
 ON_TINY = pytest.mark.models(TINY)
 
 
@@ -87,18 +86,18 @@ def assert_unchanged(before: Attention, after: Attention) -> None:
 
 
 @ON_TINY
-@EVERY_INTERVENTION
-@each("explicit", [False, True])
 def test_an_intervention_of_all_sublayers_gives_what_its_formula_gives(
-    model: Model, intervention: str, explicit: bool
+    model: Model, subtests: pytest.Subtests
 ) -> None:
-    only = SET(model.attention_names) if "blocked" in INTERVENTIONS[intervention] else None
-    wanted = Intervention(**INTERVENTIONS[intervention], only=only)
-    trace = run(model, wanted, explicit=explicit)
-    for attention in trace.attention:
-        assert_ran_as(attention, wanted, trace.source)
-    assert trace.intervention == wanted
-    assert trace.check() < NEAR
+    for intervention, explicit in product(INTERVENTIONS, [False, True]):
+        with subtests.test(intervention=intervention, explicit=explicit):
+            only = SET(model.attention_names) if "blocked" in INTERVENTIONS[intervention] else None
+            wanted = Intervention(**INTERVENTIONS[intervention], only=only)
+            trace = run(model, wanted, explicit=explicit)
+            for attention in trace.attention:
+                assert_ran_as(attention, wanted, trace.source)
+            assert trace.intervention == wanted
+            assert trace.check() < NEAR
 
 
 @dataclass(frozen=True)
@@ -128,23 +127,26 @@ EFFECTS = {
 
 
 @ON_TINY
-@EVERY_INTERVENTION
 def test_an_intervention_of_one_sublayer_shows_there_and_leaves_the_others_as_they_were(
-    model: Model, intervention: str
+    model: Model, subtests: pytest.Subtests
 ) -> None:
     before = run(model)
-    for number, name in enumerate(model.attention_names):
-        wanted = Intervention(**INTERVENTIONS[intervention], only=SET({name}))
-        after = run(model, wanted)
-        for earlier in range(number):
-            assert_unchanged(before.attention[earlier], after.attention[earlier])
-        own, changed = before.attention[number], after.attention[number]
-        for vectors in ("query", "key", "value"):
-            np.testing.assert_array_equal(getattr(own, vectors), getattr(changed, vectors))
-        for other in after.attention:
-            assert_ran_as(other, wanted if other.name == name else Intervention(), after.source)
-        same = np.allclose(own.output, changed.output, atol=NEAR)
-        assert same is not shows(model, intervention, own.kind)
+    for intervention in INTERVENTIONS:
+        with subtests.test(intervention=intervention):
+            for number, name in enumerate(model.attention_names):
+                wanted = Intervention(**INTERVENTIONS[intervention], only=SET({name}))
+                after = run(model, wanted)
+                for earlier in range(number):
+                    assert_unchanged(before.attention[earlier], after.attention[earlier])
+                own, changed = before.attention[number], after.attention[number]
+                for vectors in ("query", "key", "value"):
+                    np.testing.assert_array_equal(getattr(own, vectors), getattr(changed, vectors))
+                for other in after.attention:
+                    assert_ran_as(
+                        other, wanted if other.name == name else Intervention(), after.source
+                    )
+                same = np.allclose(own.output, changed.output, atol=NEAR)
+                assert same is not shows(model, intervention, own.kind)
 
 
 def shows(model: Model, intervention: str, kind: str) -> bool:

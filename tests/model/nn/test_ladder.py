@@ -5,6 +5,7 @@ matrix; (c) biases, filled with -1e9 after scaling; (d) minus infinity and dropo
 """
 
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -14,7 +15,6 @@ from model.nn.attention import MultiHeadAttention, attend
 from model.nn.config import TransformerConfig
 from model.nn.masks import causal_mask, padding_mask
 from model.nn.places import Place
-from tests.cases import each
 
 BATCH, LENGTH, WIDTH, HEADS = 2, 6, 24, 3
 PLACE = Place("encoder", 0, "self")
@@ -141,20 +141,19 @@ def x() -> Tensor:
     return torch.randn(BATCH, LENGTH, WIDTH, generator=torch.Generator().manual_seed(1))
 
 
-@each("mask", masks())
-@each(
-    ("kind", "maps"),
-    [
-        (EinsumAttention, ("queries", "keys", "values", "fc_out")),
-        (BiasedAttention, ("wq", "wk", "wv", "wo")),
-    ],
-)
-def test_the_class_is_our_attention(
-    x: Tensor, kind: type[nn.Module], maps: tuple[str, ...], mask: str
-) -> None:
-    theirs = kind(WIDTH, HEADS)
-    same = ours(*(getattr(theirs, name) for name in maps))
-    torch.testing.assert_close(same(x, mask=masks()[mask]), theirs(x, x, x, masks()[mask]))
+def test_the_class_is_our_attention(x: Tensor, subtests: pytest.Subtests) -> None:
+    for mask, (kind, maps) in product(
+        masks(),
+        [
+            (EinsumAttention, ("queries", "keys", "values", "fc_out")),
+            (BiasedAttention, ("wq", "wk", "wv", "wo")),
+        ],
+    ):
+        with subtests.test(mask=mask, maps=maps):
+            torch.manual_seed(0)
+            theirs = kind(WIDTH, HEADS)
+            same = ours(*(getattr(theirs, name) for name in maps))
+            torch.testing.assert_close(same(x, mask=masks()[mask]), theirs(x, x, x, masks()[mask]))
 
 
 def test_a_reads_another_sequence_as_our_cross_attention_does(x: Tensor) -> None:
@@ -164,13 +163,17 @@ def test_a_reads_another_sequence_as_our_cross_attention_does(x: Tensor) -> None
     torch.testing.assert_close(same(x, source), theirs(source, source, x, None))
 
 
-@each("bias", [False, True])
-def test_b_the_single_head_class_is_our_attention_with_one_head(x: Tensor, bias: bool) -> None:
-    theirs = SelfAttention(WIDTH, WIDTH, qkv_bias=bias)
-    unchanged = nn.Linear(WIDTH, WIDTH, bias=False)
-    nn.init.eye_(unchanged.weight)
-    same = ours(theirs.w_query, theirs.w_key, theirs.w_value, unchanged, heads=1)
-    torch.testing.assert_close(same(x), theirs(x))
+def test_b_the_single_head_class_is_our_attention_with_one_head(
+    x: Tensor, subtests: pytest.Subtests
+) -> None:
+    for bias in [False, True]:
+        with subtests.test(bias=bias):
+            torch.manual_seed(0)
+            theirs = SelfAttention(WIDTH, WIDTH, qkv_bias=bias)
+            unchanged = nn.Linear(WIDTH, WIDTH, bias=False)
+            nn.init.eye_(unchanged.weight)
+            same = ours(theirs.w_query, theirs.w_key, theirs.w_value, unchanged, heads=1)
+            torch.testing.assert_close(same(x), theirs(x))
 
 
 def test_b_with_another_width_out_is_our_attend(x: Tensor) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from model.papers.asking import MEASUREMENTS
 from model.papers.claims import PaperQuantity, VerdictRule, brief, claims
-from tests.cases import each
 
 
 def test_each_claim_is_measured_and_each_measurement_belongs_to_a_claim() -> None:
@@ -22,9 +21,8 @@ def test_each_claim_names_its_paper_with_the_year() -> None:
         assert has_number or "Direction only" in claim.figure_of_the_paper.words, claim.name
 
 
-@each(
-    "rule, meets, fails",
-    [
+def test_each_condition_decides(subtests: pytest.Subtests) -> None:
+    for rule, meets, fails in [
         ({"at_least": 0.5}, (0.5, 9.0), (0.49, 0.0)),
         ({"at_most": 0.5}, (0.5, 0.0), (0.51, 9.0)),
         ({"times": 2.0}, (0.4, 0.2), (0.39, 0.2)),
@@ -32,20 +30,17 @@ def test_each_claim_names_its_paper_with_the_year() -> None:
         ({"share": 0.5}, (0.1, 0.2), (0.11, 0.2)),
         ({"above": 0.1}, (0.5, 0.25), (0.3, 0.25)),
         ({"below": 0.1}, (0.25, 0.5), (0.45, 0.5)),
-    ],
-)
-def test_each_condition_decides(
-    rule: dict[str, float], meets: tuple[float, float], fails: tuple[float, float]
-) -> None:
-    assert VerdictRule(**rule).holds(*meets)
-    assert not VerdictRule(**rule).holds(*fails)
-    met = (
-        VerdictRule(at_least=-100.0, **rule)
-        if "at_least" not in rule
-        else VerdictRule(at_most=100.0, **rule)
-    )
-    assert met.holds(*meets)
-    assert not met.holds(*fails)
+    ]:
+        with subtests.test(meets=meets):
+            assert VerdictRule(**rule).holds(*meets)
+            assert not VerdictRule(**rule).holds(*fails)
+            met = (
+                VerdictRule(at_least=-100.0, **rule)
+                if "at_least" not in rule
+                else VerdictRule(at_most=100.0, **rule)
+            )
+            assert met.holds(*meets)
+            assert not met.holds(*fails)
 
 
 def test_a_distance_within_its_standard_errors_is_none() -> None:
@@ -66,11 +61,15 @@ def test_the_words_of_a_rule_name_its_bounds() -> None:
     assert "2 times the control" in words
 
 
-@each(
-    "value, written",
-    [(0.9144, "0.914"), (12.34, "12.3"), (1540.2, "1,540"), (-0.02, "−0.020"), (0.0, "0.000")],
-)
-def test_numbers_have_three_digits(value: float, written: str) -> None:
-    assert brief(value) == written
-    assert str(PaperQuantity(value, "nats")) == f"{written} nats"
-    assert float(PaperQuantity(value, "nats")) == value
+def test_numbers_have_three_digits(subtests: pytest.Subtests) -> None:
+    for value, written in [
+        (0.9144, "0.914"),
+        (12.34, "12.3"),
+        (1540.2, "1,540"),
+        (-0.02, "−0.020"),
+        (0.0, "0.000"),
+    ]:
+        with subtests.test(value=value):
+            assert brief(value) == written
+            assert str(PaperQuantity(value, "nats")) == f"{written} nats"
+            assert float(PaperQuantity(value, "nats")) == value

@@ -22,7 +22,6 @@ from model.papers.explanations import (
 )
 from model.papers.subject import Measured
 from model.papers.texts import Passage, giving, lists, needles, passages, verbs_with_objects
-from tests.cases import each
 from tests.model.papers.wired import encoder, subject
 from tests.model.tiny import loaded
 
@@ -32,26 +31,29 @@ def labelled(measured: Measured, label: str) -> bool:
     return re.search(rf"\b{label}\b", measured.note) is not None
 
 
-@each("name", ["induction", "stories"])
-def test_prefix_matching_is_the_weight_on_what_followed_the_same_word(name: str) -> None:
-    asked = subject(loaded(name))
-    repeats, sums = lists(asked.model), {head: 0.0 for head in asked.heads()}
-    for passage in repeats.twice:
-        trace = asked.trace(passage)
-        ids = [token.id for token in passage.tokens]
-        for place, head in sums:
-            weights = trace.find(place).weights(head)
-            rows = [at for at in range(len(ids)) if ids[at] in ids[:at]]
-            for row in rows:
-                for key in range(1, row):
-                    if ids[key - 1] == ids[row]:
-                        share = weights[row, key] / len(rows) / len(repeats.twice)
-                        sums[place, head] += float(share)
-    best = max(sums, key=lambda head: sums[head])
-    measured = heads.induction(asked)
-    assert measured.figure.value == pytest.approx(sums[best], abs=1e-5)
-    assert labelled(measured, head_label(best))
-    assert measured.control.value < 0.2 < measured.figure.value
+def test_prefix_matching_is_the_weight_on_what_followed_the_same_word(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in ["induction", "stories"]:
+        with subtests.test(name=name):
+            asked = subject(loaded(name))
+            repeats, sums = lists(asked.model), {head: 0.0 for head in asked.heads()}
+            for passage in repeats.twice:
+                trace = asked.trace(passage)
+                ids = [token.id for token in passage.tokens]
+                for place, head in sums:
+                    weights = trace.find(place).weights(head)
+                    rows = [at for at in range(len(ids)) if ids[at] in ids[:at]]
+                    for row in rows:
+                        for key in range(1, row):
+                            if ids[key - 1] == ids[row]:
+                                share = weights[row, key] / len(rows) / len(repeats.twice)
+                                sums[place, head] += float(share)
+            best = max(sums, key=lambda head: sums[head])
+            measured = heads.induction(asked)
+            assert measured.figure.value == pytest.approx(sums[best], abs=1e-5)
+            assert labelled(measured, head_label(best))
+            assert measured.control.value < 0.2 < measured.figure.value
 
 
 def test_the_second_saying_costs_what_pytorch_says() -> None:
@@ -89,30 +91,33 @@ def test_the_previous_token_head_is_left_out_by_an_intervention() -> None:
     assert measured.figure.value == pytest.approx(lost, abs=1e-4)
 
 
-@each("name", ["stories", "translate-en-fr"])
-def test_the_weight_on_the_first_token_is_counted_row_by_row(name: str) -> None:
-    asked = subject(loaded(name))
-    first, second, ratios = [], [], []
-    for passage in passages(asked.model):
-        trace = asked.trace(passage)
-        for attention in trace.attention:
-            if attention.kind == "cross" or attention.sizes[2] < 3:
-                continue
-            for head in range(attention.heads):
-                weights, lengths = (
-                    attention.weights(head),
-                    np.linalg.norm(attention.value[head], axis=-1),
-                )
-                rows = range(1, len(weights))
-                first.append(np.mean([weights[row, 0] for row in rows]))
-                later = range(2, len(weights)) if attention.kind == "causal" else [0, *rows[1:]]
-                second.append(np.mean([weights[row, 1] for row in later]))
-                if first[-1] > 0.3:
-                    ratios.append(lengths[0] / lengths[1:].mean())
-    measured = sinks.first_token(asked)
-    assert measured.figure.value == pytest.approx(np.mean(first), abs=1e-5)
-    assert measured.control.value == pytest.approx(np.mean(second), abs=1e-5)
-    assert sinks.sink_values(asked).figure.value == pytest.approx(np.mean(ratios), abs=1e-4)
+def test_the_weight_on_the_first_token_is_counted_row_by_row(subtests: pytest.Subtests) -> None:
+    for name in ["stories", "translate-en-fr"]:
+        with subtests.test(name=name):
+            asked = subject(loaded(name))
+            first, second, ratios = [], [], []
+            for passage in passages(asked.model):
+                trace = asked.trace(passage)
+                for attention in trace.attention:
+                    if attention.kind == "cross" or attention.sizes[2] < 3:
+                        continue
+                    for head in range(attention.heads):
+                        weights, lengths = (
+                            attention.weights(head),
+                            np.linalg.norm(attention.value[head], axis=-1),
+                        )
+                        rows = range(1, len(weights))
+                        first.append(np.mean([weights[row, 0] for row in rows]))
+                        later = (
+                            range(2, len(weights)) if attention.kind == "causal" else [0, *rows[1:]]
+                        )
+                        second.append(np.mean([weights[row, 1] for row in later]))
+                        if first[-1] > 0.3:
+                            ratios.append(lengths[0] / lengths[1:].mean())
+            measured = sinks.first_token(asked)
+            assert measured.figure.value == pytest.approx(np.mean(first), abs=1e-5)
+            assert measured.control.value == pytest.approx(np.mean(second), abs=1e-5)
+            assert sinks.sink_values(asked).figure.value == pytest.approx(np.mean(ratios), abs=1e-4)
 
 
 def test_a_large_number_is_counted_in_medians_of_its_state() -> None:
@@ -330,30 +335,33 @@ def test_rollout_is_the_product_of_layers_half_of_each_the_shortcut() -> None:
     assert np.allclose(Case(asked, passage, trace).rollout(), product[-1, :-1], atol=1e-5)
 
 
-@each("name", ["stories", "encoder"])
-def test_a_value_at_zero_is_zero_in_the_map_itself(name: str) -> None:
-    asked = subject(encoder() if name == "encoder" else loaded(name))
-    passage = passages(loaded("stories"))[0]
-    module = asked.model.module
-    stack = module.encoder if name == "encoder" else module.decoder
-    states: list[torch.Tensor] = []
-    layer = 0
-    after = stack.blocks[layer].register_forward_hook(lambda part, given, x: states.append(x[0]))
-    for token in (None, 2, 5):
+def test_a_value_at_zero_is_zero_in_the_map_itself(subtests: pytest.Subtests) -> None:
+    for name in ["stories", "encoder"]:
+        with subtests.test(name=name):
+            asked = subject(encoder() if name == "encoder" else loaded(name))
+            passage = passages(loaded("stories"))[0]
+            module = asked.model.module
+            stack = module.encoder if name == "encoder" else module.decoder
+            states: list[torch.Tensor] = []
+            layer = 0
+            after = stack.blocks[layer].register_forward_hook(
+                lambda part, given, x: states.append(x[0])
+            )
+            for token in (None, 2, 5):
 
-        def zero(
-            part: object, given: object, values: torch.Tensor, token: int | None = token
-        ) -> torch.Tensor:
-            values = values.clone()
-            if token is not None:
-                values[:, token] = 0
-            return values
+                def zero(
+                    part: object, given: object, values: torch.Tensor, token: int | None = token
+                ) -> torch.Tensor:
+                    values = values.clone()
+                    if token is not None:
+                        values[:, token] = 0
+                    return values
 
-        hook = stack.blocks[layer].self_attention.value.register_forward_hook(zero)
-        asked.ended([passage])
-        hook.remove()
-    after.remove()
-    own, *others = (state.double() for state in states)
-    expected = [1 - F.cosine_similarity(other, own, dim=-1) for other in others]
-    found = output_without_values(asked, passage, layer, [2, 5])
-    assert np.allclose(found, torch.stack(expected), atol=1e-6)
+                hook = stack.blocks[layer].self_attention.value.register_forward_hook(zero)
+                asked.ended([passage])
+                hook.remove()
+            after.remove()
+            own, *others = (state.double() for state in states)
+            expected = [1 - F.cosine_similarity(other, own, dim=-1) for other in others]
+            found = output_without_values(asked, passage, layer, [2, 5])
+            assert np.allclose(found, torch.stack(expected), atol=1e-6)

@@ -17,7 +17,6 @@ from model.profile.battery import KINDS, labels
 from model.profile.battery.asking import LOOKS, Tally
 from model.profile.battery.prompts import NAMES, NOUNS, random_prompts, sentence_prompts
 from model.trace.records import Token
-from tests.cases import each
 
 ASSETS = Path(package.__file__).parent / "assets"
 Texts = list[str]
@@ -132,29 +131,36 @@ def asked() -> pd.DataFrame:
     return table.assign(head=np.array(list(heads))[table["head"]])
 
 
-@each("label", PLANTED)
-def test_a_planted_head_gets_its_own_label_and_no_other(label: str, asked: pd.DataFrame) -> None:
-    mine = asked[asked["head"] == label].set_index("label")
-    assert mine.index[mine["given"]].tolist() == [label]
-    assert mine["score"][label] == pytest.approx(1)
-    assert mine["control"][label] < 0.25  # full stops are a fifth of their text
+def test_a_planted_head_gets_its_own_label_and_no_other(
+    asked: pd.DataFrame, subtests: pytest.Subtests
+) -> None:
+    for label in PLANTED:
+        with subtests.test(label=label):
+            mine = asked[asked["head"] == label].set_index("label")
+            assert mine.index[mine["given"]].tolist() == [label]
+            assert mine["score"][label] == pytest.approx(1)
+            assert mine["control"][label] < 0.25  # full stops are a fifth of their text
 
 
-@each("impostor", IMPOSTORS)
-def test_a_head_with_another_reason_gets_no_label(impostor: str, asked: pd.DataFrame) -> None:
-    mine = asked[asked["head"] == impostor]
-    assert not mine["given"].any(), mine[mine["given"]]
+def test_a_head_with_another_reason_gets_no_label(
+    asked: pd.DataFrame, subtests: pytest.Subtests
+) -> None:
+    for impostor in IMPOSTORS:
+        with subtests.test(impostor=impostor):
+            mine = asked[asked["head"] == impostor]
+            assert not mine["given"].any(), mine[mine["given"]]
 
 
-@each("name", ["house-gpt", "induction"])
-def test_the_heads_that_training_found_get_their_labels(name: str) -> None:
-    found = labels(load_model(name))
-    given = set(
-        found[found["given"]][["layer", "head", "label"]].itertuples(index=False, name=None)
-    )
-    trained = json.loads((ASSETS / name / "card.json").read_text())["heads"]
-    assert (*decoder_head(trained["induction"]), "induction") in given
-    assert (*decoder_head(trained["previous_token"]), "previous") in given
+def test_the_heads_that_training_found_get_their_labels(subtests: pytest.Subtests) -> None:
+    for name in ["house-gpt", "induction"]:
+        with subtests.test(name=name):
+            found = labels(load_model(name))
+            given = set(
+                found[found["given"]][["layer", "head", "label"]].itertuples(index=False, name=None)
+            )
+            trained = json.loads((ASSETS / name / "card.json").read_text())["heads"]
+            assert (*decoder_head(trained["induction"]), "induction") in given
+            assert (*decoder_head(trained["previous_token"]), "previous") in given
 
 
 def test_the_same_model_gets_the_same_labels_twice_and_who_cannot_be_asked_hears_why() -> None:

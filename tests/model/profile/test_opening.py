@@ -17,7 +17,6 @@ from model.profile import open_profile
 from model.profile.battery import KINDS
 from model.profile.battery.asking import LOOKS
 from model.profile.store import write_labels
-from tests.cases import each
 
 Said = dict[str, Any]
 
@@ -41,9 +40,10 @@ def folder(saved_profile: Path, tmp_path: Path) -> Path:
     return copied(saved_profile, tmp_path)
 
 
-@each(
-    "changed",
-    [
+def test_metadata_that_cannot_be_are_refused(
+    saved_profile: Path, tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for changed in [
         {"version": 2},
         {"window": 10**12},
         {"window": 7},
@@ -59,18 +59,16 @@ def folder(saved_profile: Path, tmp_path: Path) -> Path:
         {"model": "x" * 10_000},
         {"skipped": [[0, 5]]},
         {"versions": ["x" * 10_000]},
-    ],
-)
-def test_metadata_that_cannot_be_are_refused(
-    changed: Said, saved_profile: Path, tmp_path: Path
-) -> None:
-    folder = copied(saved_profile, tmp_path)
-    said, heads = opened(folder)
-    write(folder, said, heads)
-    open_profile(folder)  # written again it is still one
-    write(folder, said | changed, heads)
-    with pytest.raises(ValueError, match="cannot be read"):
-        open_profile(folder)
+    ]:
+        with subtests.test(changed=changed):
+            tmp_path = tmp_path_factory.mktemp("case")
+            folder = copied(saved_profile, tmp_path)
+            said, heads = opened(folder)
+            write(folder, said, heads)
+            open_profile(folder)  # written again it is still one
+            write(folder, said | changed, heads)
+            with pytest.raises(ValueError, match="cannot be read"):
+                open_profile(folder)
 
 
 def replaced(name: str, values: Callable[[list[Any]], list[Any]]) -> Callable[[pa.Table], pa.Table]:
@@ -88,9 +86,10 @@ def first(value: Any) -> Callable[[list[Any]], list[Any]]:
     return lambda values: [value, *values[1:]]
 
 
-@each(
-    "change",
-    [
+def test_heads_that_cannot_be_are_refused(
+    saved_profile: Path, tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for change in [
         replaced("layer", first("no.place")),
         replaced("layer", first("decoder.0.feed_forward")),
         replaced("head", lambda values: [0] * len(values)),
@@ -102,21 +101,20 @@ def first(value: Any) -> Callable[[list[Any]], list[Any]]:
         lambda heads: heads.append_column("more", pa.array([1] * len(heads))),
         lambda heads: heads.slice(0, 0),
         lambda heads: pa.concat_tables([heads, heads]),
-    ],
-)
-def test_heads_that_cannot_be_are_refused(
-    change: Callable[[pa.Table], pa.Table], saved_profile: Path, tmp_path: Path
+    ]:
+        with subtests.test(change=change):
+            tmp_path = tmp_path_factory.mktemp("case")
+            folder = copied(saved_profile, tmp_path)
+            said, heads = opened(folder)
+            write(folder, said, change(heads))
+            with pytest.raises(ValueError, match="cannot be read"):
+                open_profile(folder)
+
+
+def test_other_files_that_cannot_be_are_refused(
+    saved_profile: Path, tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    folder = copied(saved_profile, tmp_path)
-    said, heads = opened(folder)
-    write(folder, said, change(heads))
-    with pytest.raises(ValueError, match="cannot be read"):
-        open_profile(folder)
-
-
-@each(
-    ("name", "change"),
-    [
+    for name, change in [
         ("examples", replaced("query", first(10**6))),
         ("examples", replaced("key", first(-1))),
         ("examples", replaced("head", first(8))),
@@ -138,22 +136,22 @@ def test_heads_that_cannot_be_are_refused(
         ("labels", replaced("does", first("everything"))),
         ("labels", replaced("effect_reason", first(None))),
         ("labels", lambda table: table.slice(1)),
-    ],
-)
-def test_other_files_that_cannot_be_are_refused(
-    name: str, change: Callable[[pa.Table], pa.Table], saved_profile: Path, tmp_path: Path
-) -> None:
-    folder = copied(saved_profile, tmp_path)
-    said, heads = opened(folder)
-    file = folder / f"{name}-{said['files'][name]}.parquet"
-    pq.write_table(change(pq.read_table(file)), file)
-    with pytest.raises(ValueError, match="is damaged"):  # its bytes are not those of its name
-        open_profile(folder)
-    hash_ = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-    file.rename(folder / f"{name}-{hash_}.parquet")
-    write(folder, said | {"files": said["files"] | {name: hash_}}, heads)
-    with pytest.raises(ValueError, match="cannot be read"):
-        open_profile(folder)
+    ]:
+        with subtests.test(name=name, change=change):
+            tmp_path = tmp_path_factory.mktemp("case")
+            folder = copied(saved_profile, tmp_path)
+            said, heads = opened(folder)
+            file = folder / f"{name}-{said['files'][name]}.parquet"
+            pq.write_table(change(pq.read_table(file)), file)
+            with pytest.raises(
+                ValueError, match="is damaged"
+            ):  # its bytes are not those of its name
+                open_profile(folder)
+            hash_ = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+            file.rename(folder / f"{name}-{hash_}.parquet")
+            write(folder, said | {"files": said["files"] | {name: hash_}}, heads)
+            with pytest.raises(ValueError, match="cannot be read"):
+                open_profile(folder)
 
 
 def exchanged(folder: Path, said: Said, heads: pa.Table, labels: pa.Table) -> None:

@@ -21,7 +21,6 @@ from model.profile.tables import ProfileScope
 from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
 from model.system.memory import OutOfMemoryError
-from tests.cases import each
 from tools.training.publishing import save_asset
 
 TEXT = "ab ba. " * 8
@@ -62,20 +61,24 @@ def test_a_worker_refuses_a_model_that_changed_since_the_run_began(tmp_path: Pat
         of_weights(name, "0" * 64)
 
 
-@each("written", [0, 11])  # 1 token or 12: the start and so many words
 def test_a_window_is_left_out_where_the_decoder_writes_too_little_or_too_much(
-    written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    file = tmp_path / "corpus.txt"
-    file.write_text("the cat sleeps")
-    monkeypatch.setattr(
-        Model, "_greedy", lambda self, tokens, limit: self.tokenizer.tokens("the " * written)
-    )
-    found = profile("translate-en-fr", file, window=8)
-    ((number, reason),) = found.about.skipped
-    assert number == 0
-    assert f"its decoder writes has {written + 1} tokens" in reason
-    assert found.sums.windows == 0
+    for written in [0, 11]:  # 1 token or 12: the start and so many words
+        with subtests.test(written=written), pytest.MonkeyPatch.context() as monkeypatch:
+            tmp_path = tmp_path_factory.mktemp("case")
+            file = tmp_path / "corpus.txt"
+            file.write_text("the cat sleeps")
+            monkeypatch.setattr(
+                Model,
+                "_greedy",
+                lambda self, tokens, limit: self.tokenizer.tokens("the " * written),
+            )
+            found = profile("translate-en-fr", file, window=8)
+            ((number, reason),) = found.about.skipped
+            assert number == 0
+            assert f"its decoder writes has {written + 1} tokens" in reason
+            assert found.sums.windows == 0
 
 
 def test_a_text_longer_than_the_window_is_left_out(tmp_path: Path) -> None:
@@ -107,10 +110,13 @@ def test_without_memory_the_run_ends_and_no_window_counts_as_done(
         profile(name, corpus)
 
 
-@each("number", [float("nan"), float("inf"), -float("inf"), 2.0**40])
-def test_numbers_that_int64_cannot_hold_are_refused(number: float) -> None:
-    with pytest.raises(ValueError, match="not finite, or too large"):
-        whole(torch.tensor([1.0, number]), 30)
+def test_numbers_that_int64_cannot_hold_are_refused(subtests: pytest.Subtests) -> None:
+    for number in [float("nan"), float("inf"), -float("inf"), 2.0**40]:
+        with (
+            subtests.test(number=number),
+            pytest.raises(ValueError, match="not finite, or too large"),
+        ):
+            whole(torch.tensor([1.0, number]), 30)
 
 
 def test_a_window_whose_weights_are_no_numbers_is_left_out_with_the_reason(

@@ -20,7 +20,6 @@ from model.profile.shipped import (
 )
 from model.profile.window import Profiled, window_sums
 from model.run.weights_hash import weights_hash
-from tests.cases import each
 from tools import profiles_card
 from tools.training.profiles import PLANS, model_of
 
@@ -74,17 +73,18 @@ def test_the_texts_are_made_again_byte_for_byte(tmp_path: Path) -> None:
         assert (how.text, how.source) == (plan.text, plan.source)
 
 
-@each("name", [name for name in SHIPPED if model_and_step(name)[0] in models])
-def test_windows_computed_again_have_the_examples_of_the_profile(name: str) -> None:
-    model = model_of(name)
-    found = open_profile(shipped_profiles()[name])
-    assert found.about.weights == weights_hash(model), "other weights were profiled"
-    assert (profile_of(model) is None) == (model_and_step(name)[1] is not None)
-    profiled = Profiled.of(model)
-    windows = np.unique(found.sums.examples.rows["window"])
-    for number in windows[:: max(1, len(windows) // WINDOWS)][:WINDOWS].tolist():
-        again = window_sums(profiled, found.texts[number], number, found.about.window)
-        assert_listed(found, again.examples.rows, number)
+def test_windows_computed_again_have_the_examples_of_the_profile(subtests: pytest.Subtests) -> None:
+    for name in [name for name in SHIPPED if model_and_step(name)[0] in models]:
+        with subtests.test(name=name):
+            model = model_of(name)
+            found = open_profile(shipped_profiles()[name])
+            assert found.about.weights == weights_hash(model), "other weights were profiled"
+            assert (profile_of(model) is None) == (model_and_step(name)[1] is not None)
+            profiled = Profiled.of(model)
+            windows = np.unique(found.sums.examples.rows["window"])
+            for number in windows[:: max(1, len(windows) // WINDOWS)][:WINDOWS].tolist():
+                again = window_sums(profiled, found.texts[number], number, found.about.window)
+                assert_listed(found, again.examples.rows, number)
 
 
 def assert_listed(found: Profile, again: np.ndarray, number: int) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from model import Intervention
 from model.nn.config import TransformerConfig
-from tests.cases import each
 from tests.model.tiny import SENTENCE, loaded
 
 NAN, INF = math.nan, math.inf
@@ -49,14 +48,16 @@ def assert_refused(run: Callable[[], object], word: str) -> None:
     assert "Traceback" not in sentence
 
 
-@each(("fields", "word"), IMPOSSIBLE)
-def test_an_intervention_outside_its_range_is_refused(fields: dict[str, Any], word: str) -> None:
-    assert_refused(lambda: Intervention(**fields), word)
+def test_an_intervention_outside_its_range_is_refused(subtests: pytest.Subtests) -> None:
+    for fields, word in IMPOSSIBLE:
+        with subtests.test(fields=fields, word=word):
+            assert_refused(lambda: Intervention(**fields), word)
 
 
-@each(
-    ("name", "fields", "word"),
-    [
+def test_an_intervention_that_names_what_the_pass_does_not_have_is_refused(
+    subtests: pytest.Subtests,
+) -> None:
+    for name, fields, word in [
         ("gpt", {"only": {"decoder.2.self"}}, "decoder.2.self"),
         ("gpt", {"only": {"encoder.0.self"}}, "encoder.0.self"),
         ("gpt", {"only": {"decoder.0.cross"}}, "decoder.0.cross"),
@@ -71,14 +72,11 @@ def test_an_intervention_outside_its_range_is_refused(fields: dict[str, Any], wo
         ("translator", {"blocked": {(0, 0)}}, "only"),
         ("translator", {"blocked": {(7, 0)}, "only": {"decoder.0.cross"}}, "7"),
         ("translator", {"blocked": {(0, 7)}, "only": {"decoder.0.self"}}, "7"),
-    ],
-)
-def test_an_intervention_that_names_what_the_pass_does_not_have_is_refused(
-    name: str, fields: dict[str, Any], word: str
-) -> None:
-    intervention = Intervention(**fields)
-    read = "le chat" if name == "translator" else None
-    assert_refused(lambda: loaded(name).trace(SENTENCE, read, intervention), word)
+    ]:
+        with subtests.test(name=name, fields=fields, word=word):
+            intervention = Intervention(**fields)
+            read = "le chat" if name == "translator" else None
+            assert_refused(lambda: loaded(name).trace(SENTENCE, read, intervention), word)
 
 
 def test_an_edge_that_one_of_the_named_sublayers_has_is_accepted() -> None:
@@ -88,9 +86,10 @@ def test_an_edge_that_one_of_the_named_sublayers_has_is_accepted() -> None:
     assert trace.find("encoder.0.self").weights(0)[7, 7] == 0
 
 
-@each("name", ["gpt", "bert"])
-def test_a_target_without_a_second_stack_is_refused(name: str) -> None:
-    assert_refused(lambda: loaded(name).trace(SENTENCE, "le chat"), "target")
+def test_a_target_without_a_second_stack_is_refused(subtests: pytest.Subtests) -> None:
+    for name in ["gpt", "bert"]:
+        with subtests.test(name=name):
+            assert_refused(lambda: loaded(name).trace(SENTENCE, "le chat"), "target")
 
 
 def test_a_trace_names_the_sublayers_it_has() -> None:
@@ -98,9 +97,8 @@ def test_a_trace_names_the_sublayers_it_has() -> None:
     assert_refused(lambda: trace.find("decoder.9.self") or ".", r"decoder\.9\.self")
 
 
-@each(
-    ("fields", "word"),
-    [
+def test_sizes_that_make_no_transformer_are_refused(subtests: pytest.Subtests) -> None:
+    for fields, word in [
         ({"shape": "gpt"}, "shape"),
         ({"norm": "batch"}, "norm"),
         ({"norm_place": "middle"}, "norm_place"),
@@ -120,8 +118,9 @@ def test_a_trace_names_the_sublayers_it_has() -> None:
         ({"decoder_layers": 1.5}, "decoder_layers"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": NAN}, "epsilon"),
-    ],
-)
-def test_sizes_that_make_no_transformer_are_refused(fields: dict[str, Any], word: str) -> None:
-    sizes = {"shape": "decoder", "d_vocab": 9, "n_ctx": 4, "d_model": 24, "heads": 3}
-    assert_refused(lambda: TransformerConfig(**{**sizes, "decoder_layers": 1, **fields}), word)
+    ]:
+        with subtests.test(fields=fields, word=word):
+            sizes = {"shape": "decoder", "d_vocab": 9, "n_ctx": 4, "d_model": 24, "heads": 3}
+            assert_refused(
+                lambda: TransformerConfig(**{**sizes, "decoder_layers": 1, **fields}), word
+            )

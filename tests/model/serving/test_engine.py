@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from model.run.protocols import check_record
 from model.serving import engine
 from model.serving.engine import CacheLookup, Engine, Event, Passed, Request, model_size
 from model.system.memory import OutOfMemoryError
-from tests.cases import each
 from tests.model.hub_models import saved
 from tests.model.tiny import quiet
 
@@ -199,21 +199,23 @@ def read(shared: Engine, path: Path, way: str) -> object:
     return shared.model(str(path), quiet)
 
 
-@each("way", ["by its path", "dropped"])
 def test_a_trace_file_for_which_there_is_no_memory_is_refused(
-    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    shared, path = Engine(), tmp_path / "run.safetensors"
-    shared.trace(Request("stories", "The cat sat"), quiet).save(path)
+    for way in ["by its path", "dropped"]:
+        with subtests.test(way=way), pytest.MonkeyPatch.context() as monkeypatch:
+            tmp_path = tmp_path_factory.mktemp("case")
+            shared, path = Engine(), tmp_path / "run.safetensors"
+            shared.trace(Request("stories", "The cat sat"), quiet).save(path)
 
-    def read_array(*_: object) -> None:
-        raise MemoryError
+            def read_array(*_: object) -> None:
+                raise MemoryError
 
-    monkeypatch.setattr("model.trace.array_file.read_array", read_array)
-    with pytest.raises(OutOfMemoryError, match=r"not enough memory for th.* trace file"):
-        read(shared, path, way)
-    monkeypatch.undo()
-    assert shared.model(str(path), quiet).trace("The cat sat").check() < 1e-4
+            monkeypatch.setattr("model.trace.array_file.read_array", read_array)
+            with pytest.raises(OutOfMemoryError, match=r"not enough memory for th.* trace file"):
+                read(shared, path, way)
+            monkeypatch.undo()
+            assert shared.model(str(path), quiet).trace("The cat sat").check() < 1e-4
 
 
 def test_a_folder_with_the_ending_of_a_trace_file_is_a_model(tmp_path: Path) -> None:
@@ -238,26 +240,33 @@ def test_a_trace_file_of_more_tokens_than_a_page_shows_is_refused(
     assert len(load_trace(path).tokens) == 3  # outside of pages nothing is bounded
 
 
-@each("name", ["stories", "llama"])
-@each(("full", "dropout"), [(False, False), (True, False), (False, True)])
 def test_a_pass_that_would_record_more_than_a_page_holds_is_refused_before_it_runs(
-    name: str, full: bool, dropout: bool, monkeypatch: pytest.MonkeyPatch
+    subtests: pytest.Subtests,
 ) -> None:
-    shared = Engine()
-    name = str(saved(name)) if name == "llama" else name
-    model = shared.model(name, quiet)
-    change = Intervention(dropout=0.5 * dropout)
-    asked = Request(name, "the cat sat", intervention=change, full=full)
-    trace = shared.trace(asked, quiet)
-    recorded = trace.nbytes - trace.logits.nbytes
-    config, layers = model.config, len(model.attention_names)
-    monkeypatch.setattr("model.run.protocols.LARGEST_RECORD", recorded)
-    given = {"full": full, "dropout": dropout}
-    length = len(model.tokens("the cat sat"))
-    check_record(config, length, layers, **given)  # it counts no more than is recorded
-    monkeypatch.setattr("model.run.protocols.LARGEST_RECORD", 0.7 * recorded)
-    with pytest.raises(ValueError, match="tokens would record"):
-        check_record(config, length, layers, **given)
-    monkeypatch.setattr("model.run.protocols.LARGEST_RECORD", 4 * 3 * config.d_model)  # one state
-    with pytest.raises(ValueError, match="A pass over 3 tokens would record"):
-        Engine().trace(asked, quiet)
+    for name, (full, dropout) in product(
+        ["stories", "llama"], [(False, False), (True, False), (False, True)]
+    ):
+        with (
+            subtests.test(name=name, full=full, dropout=dropout),
+            pytest.MonkeyPatch.context() as monkeypatch,
+        ):
+            shared = Engine()
+            name = str(saved(name)) if name == "llama" else name
+            model = shared.model(name, quiet)
+            change = Intervention(dropout=0.5 * dropout)
+            asked = Request(name, "the cat sat", intervention=change, full=full)
+            trace = shared.trace(asked, quiet)
+            recorded = trace.nbytes - trace.logits.nbytes
+            config, layers = model.config, len(model.attention_names)
+            monkeypatch.setattr("model.run.protocols.LARGEST_RECORD", recorded)
+            given = {"full": full, "dropout": dropout}
+            length = len(model.tokens("the cat sat"))
+            check_record(config, length, layers, **given)  # it counts no more than is recorded
+            monkeypatch.setattr("model.run.protocols.LARGEST_RECORD", 0.7 * recorded)
+            with pytest.raises(ValueError, match="tokens would record"):
+                check_record(config, length, layers, **given)
+            monkeypatch.setattr(
+                "model.run.protocols.LARGEST_RECORD", 4 * 3 * config.d_model
+            )  # one state
+            with pytest.raises(ValueError, match="A pass over 3 tokens would record"):
+                Engine().trace(asked, quiet)

@@ -11,7 +11,6 @@ from model.serving.engine import Engine, Event, Passed, Refused, Request
 from model.system import deadline
 from model.system.deadline import PassTooLongError
 from model.system.fair_queue import FairQueue, QueueFullError
-from tests.cases import each
 from tests.model.tiny import quiet
 
 REQUEST = Request("stories", "The cat sat on the mat")
@@ -180,51 +179,53 @@ def test_a_full_queue_says_so_at_once_and_takes_the_next_when_it_has_moved() -> 
         assert queue.waiting == 0
 
 
-@each("how", ["told the place", "asked whether it is wanted"])
-def test_who_leaves_the_queue_does_not_hold_it_up(how: str) -> None:
-    queue = FairQueue(1)
+def test_who_leaves_the_queue_does_not_hold_it_up(subtests: pytest.Subtests) -> None:
+    for how in ["told the place", "asked whether it is wanted"]:
+        with subtests.test(how=how):
+            queue = FairQueue(1)
 
-    def leave(*_: object) -> None:
-        raise Gone
+            def leave(*_: object) -> None:
+                raise Gone
 
-    ways = (leave, quiet) if how == "told the place" else (quiet, leave)
-    with queue.place(quiet), pytest.raises(Gone), queue.place(*ways):
-        pytest.fail("the place was taken")
-    with queue.place(quiet):
-        assert queue.waiting == 0
+            ways = (leave, quiet) if how == "told the place" else (quiet, leave)
+            with queue.place(quiet), pytest.raises(Gone), queue.place(*ways):
+                pytest.fail("the place was taken")
+            with queue.place(quiet):
+                assert queue.waiting == 0
 
 
-@each("request_", [REQUEST, TRANSLATION])
 def test_a_pass_ends_between_any_two_sub_layers_and_leaves_nothing(
-    request_: Request, monkeypatch: pytest.MonkeyPatch
+    subtests: pytest.Subtests,
 ) -> None:
     """The second request has a greedy loop before its pass; it ends in there too."""
-    monkeypatch.setattr(deadline, "SECONDS_BETWEEN_LOOKS", -1.0)
-    left = iter(())
+    for request_ in [REQUEST, TRANSLATION]:
+        with subtests.test(request_=request_), pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(deadline, "SECONDS_BETWEEN_LOOKS", -1.0)
+            left = iter(())
 
-    def wanted() -> None:
-        if next(left, None) == 0:
-            raise Gone
+            def wanted() -> None:
+                if next(left, None) == 0:
+                    raise Gone
 
-    engine = Engine(wanted=wanted)
-    engine.model(request_.model, quiet)
-    ended = 0
-    for looks in itertools.count():
-        left = countdown(looks)
-        try:
-            trace = engine.trace(request_, quiet)
-        except Gone:
-            ended += 1
-            assert engine.holdings.traces == 0
-            assert engine.holdings.waiting == 0
-        else:
-            break
-    model = engine.model(request_.model, quiet)
-    sub_layers = len(model.attention_names)
-    assert ended == looks >= 2 * sub_layers
-    assert trace.check() < 1e-4
-    assert len(trace.attention) == sub_layers
-    assert engine.holdings.traces == 1
+            engine = Engine(wanted=wanted)
+            engine.model(request_.model, quiet)
+            ended = 0
+            for looks in itertools.count():
+                left = countdown(looks)
+                try:
+                    trace = engine.trace(request_, quiet)
+                except Gone:
+                    ended += 1
+                    assert engine.holdings.traces == 0
+                    assert engine.holdings.waiting == 0
+                else:
+                    break
+            model = engine.model(request_.model, quiet)
+            sub_layers = len(model.attention_names)
+            assert ended == looks >= 2 * sub_layers
+            assert trace.check() < 1e-4
+            assert len(trace.attention) == sub_layers
+            assert engine.holdings.traces == 1
 
 
 def countdown(start: int) -> Iterator[int]:

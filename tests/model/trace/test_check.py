@@ -3,6 +3,7 @@
 import math
 import threading
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from model.system import deadline
 from model.trace.records import BLOCK, Attention, NormRecord
 from model.trace.trace import Trace
-from tests.cases import each
 from tests.model.made_trace import made_trace
 from tests.viz.explorer.records import record
 
@@ -21,38 +21,39 @@ CLOSED = HOLES.copy()
 CLOSED[[0, BLOCK, LONG - 1]] = False
 
 
-@each("mask_value", [-math.inf, -1e9, 0.0])
-@each(
-    "attention",
-    [
-        record(1),
-        record(LONG, kind="causal"),
-        record(LONG, kind="self"),
-        record(5, LONG, kind="cross"),
-        record(LONG, mask=HOLES),
-        record(LONG, mask=CLOSED),
-        record(LONG, mask=BAND),
-        record(LONG, mask=np.zeros_like(HOLES)),
-    ],
-)
 def test_the_check_is_the_difference_from_the_context_head_by_head(
-    attention: Attention, mask_value: float
+    subtests: pytest.Subtests,
 ) -> None:
-    attention = replace(attention, mask_value=mask_value)
-    expected = max(
-        float(np.abs(attention.context(head) - attention.output[head]).max())
-        for head in range(attention.heads)
-    )
-    assert attention.check() == pytest.approx(expected, abs=1e-5)
+    for mask_value, attention in product(
+        [-math.inf, -1e9, 0.0],
+        [
+            record(1),
+            record(LONG, kind="causal"),
+            record(LONG, kind="self"),
+            record(5, LONG, kind="cross"),
+            record(LONG, mask=HOLES),
+            record(LONG, mask=CLOSED),
+            record(LONG, mask=BAND),
+            record(LONG, mask=np.zeros_like(HOLES)),
+        ],
+    ):
+        with subtests.test(mask_value=mask_value, attention=attention):
+            attention = replace(attention, mask_value=mask_value)
+            expected = max(
+                float(np.abs(attention.context(head) - attention.output[head]).max())
+                for head in range(attention.heads)
+            )
+            assert attention.check() == pytest.approx(expected, abs=1e-5)
 
 
-@each("row", [0, BLOCK, LONG - 1])
-def test_one_wrong_number_is_seen_wherever_it_is(row: int) -> None:
-    attention = record(LONG)
-    assert attention.check() < 1e-5
-    output = attention.output.copy()
-    output[1, row, 3] += 0.01
-    assert replace(attention, output=output).check() == pytest.approx(0.01, rel=1e-2)
+def test_one_wrong_number_is_seen_wherever_it_is(subtests: pytest.Subtests) -> None:
+    for row in [0, BLOCK, LONG - 1]:
+        with subtests.test(row=row):
+            attention = record(LONG)
+            assert attention.check() < 1e-5
+            output = attention.output.copy()
+            output[1, row, 3] += 0.01
+            assert replace(attention, output=output).check() == pytest.approx(0.01, rel=1e-2)
 
 
 def test_what_is_not_a_number_is_never_a_gap_of_zero() -> None:

@@ -16,7 +16,6 @@ from model import Trace
 from model.trace.array_file import DEEPEST, MOST_HEADER, strict_json
 from model.trace.description import holds
 from model.trace.trace_file import load_trace, read_trace, trace_file
-from tests.cases import each
 from tests.model.tiny import loaded, run
 from tests.model.trace.altered_files import (
     joined,
@@ -103,19 +102,24 @@ def test_anything_may_stand_at_any_place_of_the_description(
     refused(with_description(whole, change))
 
 
-@each("what", WRONG_WORDS)
-def test_a_description_that_no_pass_gives_is_refused(what: str, whole: bytes) -> None:
-    assert refused(with_description(whole, WRONG_WORDS[what]))
+def test_a_description_that_no_pass_gives_is_refused(
+    whole: bytes, subtests: pytest.Subtests
+) -> None:
+    for what in WRONG_WORDS:
+        with subtests.test(what=what):
+            assert refused(with_description(whole, WRONG_WORDS[what]))
 
 
-@each("what", WRONG_HEADERS)
-def test_a_header_that_lies_is_refused(what: str, whole: bytes) -> None:
-    assert refused(with_header(whole, WRONG_HEADERS[what]))
+def test_a_header_that_lies_is_refused(whole: bytes, subtests: pytest.Subtests) -> None:
+    for what in WRONG_HEADERS:
+        with subtests.test(what=what):
+            assert refused(with_header(whole, WRONG_HEADERS[what]))
 
 
-@each("what", WRONG_NUMBERS)
-def test_arrays_that_no_pass_leaves_are_refused(what: str, whole: bytes) -> None:
-    assert refused(with_arrays(whole, WRONG_NUMBERS[what]))
+def test_arrays_that_no_pass_leaves_are_refused(whole: bytes, subtests: pytest.Subtests) -> None:
+    for what in WRONG_NUMBERS:
+        with subtests.test(what=what):
+            assert refused(with_arrays(whole, WRONG_NUMBERS[what]))
 
 
 def test_what_surrounds_these_changes_makes_no_file_unreadable(whole: bytes) -> None:
@@ -181,9 +185,8 @@ def test_truth_that_is_neither_true_nor_false_is_refused(whole: bytes) -> None:
     assert refused(bytes(file))
 
 
-@each(
-    "header",
-    [
+def test_json_that_is_more_than_names_is_refused(subtests: pytest.Subtests) -> None:
+    for header in [
         b"[" * 100_000 + b"]" * 100_000,
         b'{"a":' * (DEEPEST + 1) + b"1" + b"}" * (DEEPEST + 1),
         b'{"__metadata__": {"trace": "{}"}, "__metadata__": {"trace": "{}"}}',
@@ -193,10 +196,9 @@ def test_truth_that_is_neither_true_nor_false_is_refused(whole: bytes) -> None:
         b"\xff\xfe{}",
         b"{}",
         b"null",
-    ],
-)
-def test_json_that_is_more_than_names_is_refused(header: bytes) -> None:
-    assert refused(joined(header, b""))
+    ]:
+        with subtests.test(header=header):
+            assert refused(joined(header, b""))
 
 
 def test_a_text_without_an_end_is_read_once() -> None:

@@ -3,7 +3,7 @@
 import gc
 import pickle
 import weakref
-from collections.abc import Callable
+from itertools import product
 from threading import Thread
 from typing import Any
 
@@ -18,7 +18,6 @@ from model.system.threads import one_thread, threads
 from model.trace.collect import MadeAgain
 from model.trace.description import trace_file
 from model.trace.promised import arrays_of
-from tests.cases import each
 from tests.model import hub_models as families
 from tests.model.hub.test_identity import TEXT as HUB_TEXT
 from tests.model.tiny import TINY, build, sentence, target
@@ -57,20 +56,18 @@ def waits(trace: Trace) -> list[bool]:
     return [isinstance(one, MadeAgain) and not one.is_read for one in found]
 
 
-@each("change", CHANGES)
-@each("name", TINY)
-def test_its_bits_are_those_of_the_pass(
-    name: str, change: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept, again = both_ways(build(name), monkeypatch, CHANGES[change])
-    assert not any(waits(kept))
-    assert all(waits(again))
-    assert [one.sizes for one in again.attention] == [one.sizes for one in kept.attention]
-    assert all(waits(again))
-    assert again.nbytes == kept.nbytes
-    assert trace_file(again) == trace_file(kept)
-    assert not any(waits(again))
-    assert again.nbytes == kept.nbytes
+def test_its_bits_are_those_of_the_pass(subtests: pytest.Subtests) -> None:
+    for change, name in product(CHANGES, TINY):
+        with subtests.test(change=change, name=name), pytest.MonkeyPatch.context() as monkeypatch:
+            kept, again = both_ways(build(name), monkeypatch, CHANGES[change])
+            assert not any(waits(kept))
+            assert all(waits(again))
+            assert [one.sizes for one in again.attention] == [one.sizes for one in kept.attention]
+            assert all(waits(again))
+            assert again.nbytes == kept.nbytes
+            assert trace_file(again) == trace_file(kept)
+            assert not any(waits(again))
+            assert again.nbytes == kept.nbytes
 
 
 @pytest.mark.parametrize("name", HUB)
@@ -89,43 +86,43 @@ def kept_bytes(trace: Trace) -> int:
     return sum(array.nbytes for array in arrays)
 
 
-@each("name", ["gpt", "hub gpt2", "hub llama", "hub phi3"])
-def test_what_a_sub_layer_read_is_let_go_with_its_vectors(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = model_of(name)
-    read: list[weakref.ref[torch.Tensor]] = []
-    norms = [one for one in model.module.modules() if "Norm" in type(one).__name__]
-    hooks = [
-        one.register_forward_hook(lambda module, given, gave: read.append(weakref.ref(gave)))
-        for one in norms
-    ]
-    monkeypatch.setattr("model.run.model.RERUN_FROM", 0)
-    text = HUB_TEXT if name.startswith("hub") else sentence(model)
-    trace = model.trace(text)
-    for hook in hooks:
-        hook.remove()
-    gc.collect()
-    assert len(read) > len(trace.attention)
-    assert sum(one() is not None for one in read) <= 1  # the last one is a state too
+def test_what_a_sub_layer_read_is_let_go_with_its_vectors(subtests: pytest.Subtests) -> None:
+    for name in ["gpt", "hub gpt2", "hub llama", "hub phi3"]:
+        with subtests.test(name=name), pytest.MonkeyPatch.context() as monkeypatch:
+            model = model_of(name)
+            read: list[weakref.ref[torch.Tensor]] = []
+            norms = [one for one in model.module.modules() if "Norm" in type(one).__name__]
+            hooks = [
+                one.register_forward_hook(
+                    lambda module, given, gave: read.append(weakref.ref(gave))
+                )
+                for one in norms
+            ]
+            monkeypatch.setattr("model.run.model.RERUN_FROM", 0)
+            text = HUB_TEXT if name.startswith("hub") else sentence(model)
+            trace = model.trace(text)
+            for hook in hooks:
+                hook.remove()
+            gc.collect()
+            assert len(read) > len(trace.attention)
+            assert sum(one() is not None for one in read) <= 1  # the last one is a state too
 
 
-@each("name", ["gpt", "translator", "hub gpt2", "hub phi3"])
-def test_one_that_is_read_is_kept_and_the_others_are_not(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept, again = both_ways(model_of(name), monkeypatch)
-    assert kept_bytes(again) == 0 < kept_bytes(kept)
-    first, second, *others = again.attention
-    assert first.query is first.query
-    assert waits(again) == [False, *[True] * (len(others) + 1)]
-    read = first.output
-    assert read is first.output
-    gap = second.check()
-    assert gap == kept.attention[1].check()
-    assert waits(again)[1]  # a check keeps nothing
-    assert again.check() == kept.check()
-    assert waits(again)[1:] == [True] * (len(others) + 1)
+def test_one_that_is_read_is_kept_and_the_others_are_not(subtests: pytest.Subtests) -> None:
+    for name in ["gpt", "translator", "hub gpt2", "hub phi3"]:
+        with subtests.test(name=name), pytest.MonkeyPatch.context() as monkeypatch:
+            kept, again = both_ways(model_of(name), monkeypatch)
+            assert kept_bytes(again) == 0 < kept_bytes(kept)
+            first, second, *others = again.attention
+            assert first.query is first.query
+            assert waits(again) == [False, *[True] * (len(others) + 1)]
+            read = first.output
+            assert read is first.output
+            gap = second.check()
+            assert gap == kept.attention[1].check()
+            assert waits(again)[1]  # a check keeps nothing
+            assert again.check() == kept.check()
+            assert waits(again)[1:] == [True] * (len(others) + 1)
 
 
 def test_a_check_notices_an_output_that_is_not_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,23 +135,19 @@ def test_a_check_notices_an_output_that_is_not_its_own(monkeypatch: pytest.Monke
     assert one.check() == pytest.approx(0.5, abs=1e-4)
 
 
-@each(
-    "change",
-    [
+def test_weights_that_were_changed_or_moved_give_no_vectors(subtests: pytest.Subtests) -> None:
+    for change in [
         lambda model: model.module.decoder.blocks[1].self_attention.key.weight.add_(1.0),
         lambda model: model.module.decoder.blocks[1].self_norm.beta.add_(1.0),
         lambda model: model.on(torch.device("meta")),
-    ],
-)
-def test_weights_that_were_changed_or_moved_give_no_vectors(
-    change: Callable[[Model], object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = build("gpt")
-    _, again = both_ways(model, monkeypatch)
-    change(model)
-    for read in (lambda: again.attention[1].scores(0), again.check):
-        with pytest.raises(ValueError, match="run it again"):
-            read()
+    ]:
+        with subtests.test(change=change), pytest.MonkeyPatch.context() as monkeypatch:
+            model = build("gpt")
+            _, again = both_ways(model, monkeypatch)
+            change(model)
+            for read in (lambda: again.attention[1].scores(0), again.check):
+                with pytest.raises(ValueError, match="run it again"):
+                    read()
 
 
 def test_a_trace_holds_sub_layers_and_not_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,21 +203,17 @@ def test_it_travels_as_its_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
             np.testing.assert_array_equal(one, other)
 
 
-@each(
-    "what",
-    [
+def test_steps_and_draws_are_those_of_the_pass(subtests: pytest.Subtests) -> None:
+    for what in [
         {"explicit": True},
         {"intervention": Intervention(dropout=0.3)},
         {"intervention": Intervention(weights=frozenset({("decoder.0.self", 0, 3, 1, 0.25)}))},
-    ],
-)
-def test_steps_and_draws_are_those_of_the_pass(
-    what: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = build("gpt")
-    expected = model.trace(sentence(model), **what)
-    monkeypatch.setattr("model.run.model.RERUN_FROM", 0)
-    found = model.trace(sentence(model), **what)
-    draws = "weights" not in repr(what) or what.get("explicit")
-    assert any(waits(found)) is not draws
-    assert trace_file(found) == trace_file(expected)
+    ]:
+        with subtests.test(what=what), pytest.MonkeyPatch.context() as monkeypatch:
+            model = build("gpt")
+            expected = model.trace(sentence(model), **what)
+            monkeypatch.setattr("model.run.model.RERUN_FROM", 0)
+            found = model.trace(sentence(model), **what)
+            draws = "weights" not in repr(what) or what.get("explicit")
+            assert any(waits(found)) is not draws
+            assert trace_file(found) == trace_file(expected)

@@ -17,7 +17,6 @@ from model.trace.arrays import matrix_csv, sheltered
 from model.trace.description import InterventionEntry, ProjectionEntry
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
 from model.trace.trace_file import read_trace, trace_file
-from tests.cases import each
 from tests.csv_reading import bared, read_matrix_csv
 from tests.model import hub_models
 from tests.model.made_trace import made_trace
@@ -125,11 +124,12 @@ def test_a_trace_comes_back_from_its_file_bit_for_bit(model: Model) -> None:
         assert len(file) < 1.1 * (trace.nbytes + derived) + named + 60_000  # each is stored once
 
 
-@each("family", ["mistral", "bart", "mixtral"])
-def test_a_trace_of_a_hub_model_comes_back_too(family: str) -> None:
-    model = hub_models.loaded(family)
-    trace = hub_models.traced(model, Intervention(scale=0.5), record="full")
-    assert_same_trace(trace, read_trace(trace_file(trace)))
+def test_a_trace_of_a_hub_model_comes_back_too(subtests: pytest.Subtests) -> None:
+    for family in ["mistral", "bart", "mixtral"]:
+        with subtests.test(family=family):
+            model = hub_models.loaded(family)
+            trace = hub_models.traced(model, Intervention(scale=0.5), record="full")
+            assert_same_trace(trace, read_trace(trace_file(trace)))
 
 
 def test_the_stages_of_later_models_come_back() -> None:

@@ -1,5 +1,7 @@
 """Reference alignment: what the grammar says of a sentence, and how much of a head's weight lies on it."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,6 @@ from model.training.alignment import (
     shares_on_reference,
     target_words,
 )
-from tests.cases import each
 
 
 @pytest.fixture(scope="module")
@@ -31,29 +32,27 @@ def test_every_sentence_of_the_grammar_is_read_back_as_it_was_made() -> None:
         assert reference_phrase(phrase.english) == phrase
 
 
-@each(
-    ("english", "french"),
-    [
+def test_a_sentence_typed_by_hand_has_its_reference_too(subtests: pytest.Subtests) -> None:
+    for english, french in [
         ("the house reads .", "la maison lit ."),  # no sense, but a sentence
         ("the doctor reads", "le médecin lit"),
         ("the cat eats the apple in the garden", "le chat mange la pomme dans le jardin"),
         ("they do not see a dog", "ils ne voient pas de chien"),
         ("an old man and a young woman are not very tired",
          "un vieil homme et une jeune femme ne sont pas très fatigués"),
-    ],
-)  # fmt: skip
-def test_a_sentence_typed_by_hand_has_its_reference_too(english: str, french: str) -> None:
-    phrase = reference_phrase(tuple(english.split()))
-    assert " ".join(phrase.french) == french
+    ]:  # fmt: skip
+        with subtests.test(english=english):
+            phrase = reference_phrase(tuple(english.split()))
+            assert " ".join(phrase.french) == french
 
 
-@each(
-    "english",
-    ["", "cat", "the cats sleeps", "a old man", "these cat sleep", "the black", "cat the sleeps",
-     "the cat sleeps sleeps", "hello", "the cat sleeps . .", "is black", "the cat does sleep"],
-)  # fmt: skip
-def test_what_the_grammar_cannot_say_has_no_reference(english: str) -> None:
-    assert reference_phrase(tuple(english.split())) is None
+def test_what_the_grammar_cannot_say_has_no_reference(subtests: pytest.Subtests) -> None:
+    for english in [
+        "", "cat", "the cats sleeps", "a old man", "these cat sleep", "the black", "cat the sleeps",
+        "the cat sleeps sleeps", "hello", "the cat sleeps . .", "is black", "the cat does sleep",
+    ]:  # fmt: skip
+        with subtests.test(english=english):
+            assert reference_phrase(tuple(english.split())) is None
 
 
 def test_the_reference_follows_the_words_of_another_translation() -> None:
@@ -78,31 +77,33 @@ def test_a_crossing_is_two_neighbours_whose_sources_stand_the_other_way_round() 
     assert crossings(((0,), (1,), (), (2,))) == ()
 
 
-@each(
-    ("english", "french"),
-    [
-        ("the black cat", "le chat noir"),
-        ("the black cat sleeps", "le chat noir dort"),
-        ("the old house", "la vieille maison"),
-        ("the tired doctor opens the red door", "le médecin fatigué ouvre la porte rouge"),
-    ],
-)
-@each("stop", ["", "."])
 def test_the_translator_is_right_and_its_best_head_reads_the_the_reference_words(
-    translator: Model, english: str, french: str, stop: str
+    translator: Model, subtests: pytest.Subtests
 ) -> None:
-    trace = translator.trace(english + stop)
-    assert " ".join(target_words(trace)) == f"{french} {stop}".strip()
-    links = links_of(trace)
-    ranked = heads_by_reference(trace, links)
-    assert len(ranked) == 8
-    assert [head.share for head in ranked] == sorted((h.share for h in ranked), reverse=True)
-    best = ranked[0]
-    weights = trace.find(best.place).weights(best.number)
-    assert best.share == share_on_reference(weights, links)
-    assert best.share > 0.9
-    for pair in crossings(links):
-        assert all(weights[word].argmax() in links[word] for word in pair)
+    for (english, french), stop in product(
+        [
+            ("the black cat", "le chat noir"),
+            ("the black cat sleeps", "le chat noir dort"),
+            ("the old house", "la vieille maison"),
+            ("the tired doctor opens the red door", "le médecin fatigué ouvre la porte rouge"),
+        ],
+        ["", "."],
+    ):
+        with subtests.test(english=english, stop=stop):
+            trace = translator.trace(english + stop)
+            assert " ".join(target_words(trace)) == f"{french} {stop}".strip()
+            links = links_of(trace)
+            ranked = heads_by_reference(trace, links)
+            assert len(ranked) == 8
+            assert [head.share for head in ranked] == sorted(
+                (h.share for h in ranked), reverse=True
+            )
+            best = ranked[0]
+            weights = trace.find(best.place).weights(best.number)
+            assert best.share == share_on_reference(weights, links)
+            assert best.share > 0.9
+            for pair in crossings(links):
+                assert all(weights[word].argmax() in links[word] for word in pair)
 
 
 def test_the_card_names_a_head_that_the_model_has(translator: Model) -> None:

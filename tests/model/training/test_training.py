@@ -13,7 +13,6 @@ from model.nn.transformer import Transformer
 from model.training import induction, trainer
 from model.training.recipe import IGNORED, Evaluation, Random, Recipe, learning_rate
 from model.training.trainer import TrainingState, batch_loss
-from tests.cases import each
 from tools.training import runs, translate
 
 
@@ -50,20 +49,22 @@ def assert_same_weights(one: Transformer, other: Transformer) -> None:
         assert value.equal(others[name]), name
 
 
-@each("recipe", [tiny_decoder(), tiny_translator()])
 def test_a_run_taken_up_again_ends_exactly_where_an_unbroken_one_does(
-    recipe: Recipe, tmp_path: Path
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    unbroken = finish(trainer.begin(recipe))
-    for progress in runs.train(trainer.begin(recipe), tmp_path):
-        if progress.step == 3:
-            break
-    resumed = runs.resume(recipe, tmp_path)
-    assert resumed.step == 3
-    finish(resumed)
-    assert_same_weights(resumed.module, unbroken.module)
-    assert resumed.history == unbroken.history
-    assert resumed.checkpoints.keys() == unbroken.checkpoints.keys()
+    for recipe in [tiny_decoder(), tiny_translator()]:
+        with subtests.test(recipe=recipe.name):
+            tmp_path = tmp_path_factory.mktemp("case")
+            unbroken = finish(trainer.begin(recipe))
+            for progress in runs.train(trainer.begin(recipe), tmp_path):
+                if progress.step == 3:
+                    break
+            resumed = runs.resume(recipe, tmp_path)
+            assert resumed.step == 3
+            finish(resumed)
+            assert_same_weights(resumed.module, unbroken.module)
+            assert resumed.history == unbroken.history
+            assert resumed.checkpoints.keys() == unbroken.checkpoints.keys()
 
 
 def test_the_same_recipe_gives_the_same_model_and_another_seed_another() -> None:
@@ -159,16 +160,22 @@ def test_the_loss_of_an_encoder_decoder_does_not_see_padding() -> None:
     torch.testing.assert_close(batch_loss(module, batch), batch_loss(module, refilled))
 
 
-@each("schedule", ["constant", "cosine", "trapezoid"])
-def test_the_rate_warms_up_and_then_follows_its_schedule(schedule: str) -> None:
-    recipe = replace(
-        induction.recipe(), steps=1000, warm_up=100, rate=1.0, schedule=schedule, checkpoints=()
-    )
-    rates = np.array([learning_rate(recipe, step) for step in range(1000)])
-    assert rates[0] == pytest.approx(0.01)
-    assert (np.diff(rates[:100]) > 0).all()
-    assert rates[99] == pytest.approx(1.0)
-    end = {"constant": 1.0, "cosine": 0.0, "trapezoid": 0.005}[schedule]
-    assert rates[-1] == pytest.approx(end, abs=1e-4)
-    middle = {"constant": 1.0, "cosine": 0.5, "trapezoid": 1.0}[schedule]
-    assert rates[550] == pytest.approx(middle)
+def test_the_rate_warms_up_and_then_follows_its_schedule(subtests: pytest.Subtests) -> None:
+    for schedule in ["constant", "cosine", "trapezoid"]:
+        with subtests.test(schedule=schedule):
+            recipe = replace(
+                induction.recipe(),
+                steps=1000,
+                warm_up=100,
+                rate=1.0,
+                schedule=schedule,
+                checkpoints=(),
+            )
+            rates = np.array([learning_rate(recipe, step) for step in range(1000)])
+            assert rates[0] == pytest.approx(0.01)
+            assert (np.diff(rates[:100]) > 0).all()
+            assert rates[99] == pytest.approx(1.0)
+            end = {"constant": 1.0, "cosine": 0.0, "trapezoid": 0.005}[schedule]
+            assert rates[-1] == pytest.approx(end, abs=1e-4)
+            middle = {"constant": 1.0, "cosine": 0.5, "trapezoid": 1.0}[schedule]
+            assert rates[550] == pytest.approx(middle)

@@ -26,7 +26,6 @@ from model.training import trainer
 from model.training.induction import short_recipe
 from model.training.training_file import RecordedTraining, load_training, read_training
 from model.training.training_record import ProbeInput, TrainingRecord, TrainingRecordWarning
-from tests.cases import each
 
 WORDS, WIDTH = 12, 16
 PROBE = [3, 1, 4, 5, 9, 2, 3, 1, 4, 5, 9, 2]
@@ -210,20 +209,20 @@ def test_numbers_that_are_not_finite_any_more_are_left_out(tmp_path: Path) -> No
     assert (found.steps, found.losses) == ((0,), ())
 
 
-@each(
-    ("probes", "tokenizer", "words"),
-    [
+def test_probes_that_cannot_be_read_are_refused(subtests: pytest.Subtests) -> None:
+    for probes, tokenizer, words in [
         (["a text"], None, "give the tokenizer"),
         ([list(range(200))], None, "has 200 tokens"),
         ([torch.zeros(2, 3, dtype=torch.long)], None, "one row of ids"),
         ([[0.5, 1.0]], None, "one row of ids"),
         ([], None, "1 to 64"),
         ("a text", None, "1 to 64"),
-    ],
-)
-def test_probes_that_cannot_be_read_are_refused(probes: Any, tokenizer: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        TrainingRecord("a.safetensors", probes=probes, tokenizer=tokenizer)
+    ]:
+        with (
+            subtests.test(probes=probes, tokenizer=tokenizer, words=words),
+            pytest.raises(ValueError, match=words),
+        ):
+            TrainingRecord("a.safetensors", probes=probes, tokenizer=tokenizer)
 
 
 def test_what_cannot_be_recorded_is_refused_at_the_first_step(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from torch.nn.functional import gelu, layer_norm
 from model.worked import Example, examples
 from model.worked.equality import settled
 from model.worked.latex import filled
-from tests.cases import each
 from tests.model.worked.test_code import shaken
 
 
@@ -32,10 +31,10 @@ def test_a_row_is_listed_and_words_are_left_as_they_are() -> None:
     assert line == r"\text{The: } 2\,[1,\allowbreak\ -0.5]"
 
 
-@each("values", [(), (1,), (1, 2, 3)])
-def test_as_many_values_as_places_are_needed(values: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="argument"):
-        filled("@ = @", *values)
+def test_as_many_values_as_places_are_needed(subtests: pytest.Subtests) -> None:
+    for values in [(), (1,), (1, 2, 3)]:
+        with subtests.test(values=values), pytest.raises(ValueError, match="argument"):
+            filled("@ = @", *values)
 
 
 NUMBER = r"-?\d+(?:\.\d+)?"
@@ -148,10 +147,13 @@ def worked_again(example: Example) -> list[tuple[str, str, bool]]:
     return found
 
 
-@each("example", examples())
-def test_an_equals_sign_holds_to_the_last_digit_shown(example: Example) -> None:
-    for one in (example, shaken(example)):
-        assert [line for line, sign, fits in worked_again(one) if sign == "=" and not fits] == []
+def test_an_equals_sign_holds_to_the_last_digit_shown(subtests: pytest.Subtests) -> None:
+    for example in examples():
+        with subtests.test(example=example.name):
+            for one in (example, shaken(example)):
+                assert [
+                    line for line, sign, fits in worked_again(one) if sign == "=" and not fits
+                ] == []
 
 
 def test_most_equations_are_worked_again_and_those_about_equal_are_not_equal() -> None:
@@ -162,9 +164,8 @@ def test_most_equations_are_worked_again_and_those_about_equal_are_not_equal() -
     assert [line for line, fits in about if fits] == []
 
 
-@each(
-    ("line", "sign"),
-    [
+def test_the_sign_follows_the_digits(subtests: pytest.Subtests) -> None:
+    for line, sign in [
         (r"\frac{1}{3} = 0.3333", "="),
         (r"0.4444 + 0.2222 + 0 = 0.6667", r"\approx"),
         (r"\frac{-7.7168}{5.6569} = -1.3642", r"\approx"),
@@ -185,7 +186,6 @@ def test_most_equations_are_worked_again_and_those_about_equal_are_not_equal() -
         (r"3 \cdot 10^{-7} = 3.1 \times 10^{-7}", r"\approx"),
         (r"50{,}257 \cdot 768 = 38{,}597{,}376", "="),
         (r"\sin(0.9) = \sin(\pi - 0.9)", "="),
-    ],
-)
-def test_the_sign_follows_the_digits(line: str, sign: str) -> None:
-    assert settled(line, {"W_Q": np.eye(2)}) == line.replace("=", sign)
+    ]:
+        with subtests.test(line=line):
+            assert settled(line, {"W_Q": np.eye(2)}) == line.replace("=", sign)

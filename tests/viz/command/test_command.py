@@ -13,7 +13,6 @@ from model import load_model
 from model.loading.shipped import ASSETS
 from model.profile import open_profile
 from model.trace.trace_file import read_trace, trace_file
-from tests.cases import each
 from viz.command.command import PROJECT, link, main
 from viz.state.link import TEXT_LIMIT, from_link
 
@@ -28,9 +27,10 @@ def viewed(address: str) -> tuple[str, str, str]:
     return parts.path, view.model, view.text
 
 
-@each("model", ["house-gpt", "induction"])
-def test_a_model_and_a_text_open_at_the_attention_page(model: str) -> None:
-    assert viewed(link(model, TEXT)) == ("attention", model, TEXT)
+def test_a_model_and_a_text_open_at_the_attention_page(subtests: pytest.Subtests) -> None:
+    for model in ["house-gpt", "induction"]:
+        with subtests.test(model=model):
+            assert viewed(link(model, TEXT)) == ("attention", model, TEXT)
 
 
 def test_a_folder_opens_by_its_whole_path(monkeypatch: pytest.MonkeyPatch) -> None:

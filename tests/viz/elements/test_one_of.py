@@ -1,8 +1,7 @@
 """A choice in a list that is drawn anew with other names, without a browser."""
 
+import pytest
 from streamlit.testing.v1 import AppTest
-
-from tests.cases import each
 
 
 def listed() -> None:
@@ -14,22 +13,18 @@ def listed() -> None:
     st.write(names[one_listed("Token", names, "token", first=1)])
 
 
-@each(
-    ("chosen", "names", "shown"),
-    [
+def test_a_choice_stays_where_another_list_has_it(subtests: pytest.Subtests) -> None:
+    for chosen, names, shown in [
         (2, ["a (1)", "b (2)", "c (3)"], "c (3)"),
         (2, ["x (1)", "y (2)", "z (3)"], "z (3)"),
         (2, ["x (1)", "y (2)"], "x (1)"),  # it has no third one
-    ],
-)
-def test_a_choice_stays_where_another_list_has_it(
-    chosen: int, names: list[str], shown: str
-) -> None:
-    app = AppTest.from_function(listed, default_timeout=120).run()
-    assert app.markdown[0].value == "b (2)"
-    app.session_state["names"] = names
-    app.session_state["token"] = chosen
-    app.run()
-    assert not app.exception
-    assert app.markdown[0].value == shown
-    assert app.selectbox("token").proto.set_value  # so the browser hears its name
+    ]:
+        with subtests.test(names=names):
+            app = AppTest.from_function(listed, default_timeout=120).run()
+            assert app.markdown[0].value == "b (2)"
+            app.session_state["names"] = names
+            app.session_state["token"] = chosen
+            app.run()
+            assert not app.exception
+            assert app.markdown[0].value == shown
+            assert app.selectbox("token").proto.set_value  # so the browser hears its name

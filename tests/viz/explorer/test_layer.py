@@ -1,17 +1,15 @@
 """What the browser gets of one attention layer."""
 
 import numpy as np
+import pytest
 
 from model.nn.masks import window_mask
-from model.nn.places import Kind
-from tests.cases import each
 from tests.viz.explorer.records import record
 from viz.explorer.layer import layer_arrays
 
 
-@each(
-    ("mask", "kind", "band"),
-    [
+def test_a_mask_that_is_a_band_is_sent_as_its_rule(subtests: pytest.Subtests) -> None:
+    for mask, kind, band in [
         (None, "causal", (8, 0)),
         (None, "self", None),
         (window_mask(9, 9, 3, causal=True).numpy(), "causal", (2, 0)),
@@ -20,11 +18,8 @@ from viz.explorer.layer import layer_arrays
         (np.ones((9, 9), bool), "self", (8, 8)),
         (np.zeros((9, 9), bool), "self", None),
         (np.eye(9, k=1, dtype=bool) | np.eye(9, k=-1, dtype=bool), "self", None),
-    ],
-)
-def test_a_mask_that_is_a_band_is_sent_as_its_rule(
-    mask: np.ndarray | None, kind: Kind, band: tuple[int, int] | None
-) -> None:
-    got = layer_arrays(record(9, kind=kind, mask=mask), range(3), True)
-    assert got["band"] == band
-    assert (got["mask"] is None) == (band is not None or mask is None)
+    ]:
+        with subtests.test(mask=mask, kind=kind, band=band):
+            got = layer_arrays(record(9, kind=kind, mask=mask), range(3), True)
+            assert got["band"] == band
+            assert (got["mask"] is None) == (band is not None or mask is None)

@@ -12,7 +12,6 @@ import pytest
 
 from model.nn.masks import window_mask
 from model.trace.records import Attention
-from tests.cases import each
 from tests.viz.explorer.records import labels, record
 from viz.explorer import message as sent
 from viz.explorer.message import payload
@@ -77,10 +76,11 @@ def test_the_mask_arrives_bit_by_bit() -> None:
     )
 
 
-@each("mask_value", [-math.inf, -1e9, 0.0])
-def test_the_message_is_strict_json_whatever_the_mask_value(mask_value: float) -> None:
-    said = words(packed(made(record(mask_value=mask_value))))
-    assert layer(said)["mask_value"] == (None if math.isinf(mask_value) else mask_value)
+def test_the_message_is_strict_json_whatever_the_mask_value(subtests: pytest.Subtests) -> None:
+    for mask_value in [-math.inf, -1e9, 0.0]:
+        with subtests.test(mask_value=mask_value):
+            said = words(packed(made(record(mask_value=mask_value))))
+            assert layer(said)["mask_value"] == (None if math.isinf(mask_value) else mask_value)
 
 
 def test_a_check_that_is_not_a_number_is_left_out() -> None:
@@ -279,20 +279,23 @@ def test_a_record_that_was_sent_is_not_kept_for_it() -> None:
     assert [array() for array in vectors] == [None] * 4
 
 
-@each("hidden", [False, True])
-def test_a_title_says_all_that_the_mask_of_a_run_forbids(hidden: bool) -> None:
+def test_a_title_says_all_that_the_mask_of_a_run_forbids(subtests: pytest.Subtests) -> None:
     """A window that an intervention asks for, on a model without one; then a hidden key as well."""
-    mask = window_mask(6, 6, 2, causal=True).numpy()
-    mask[:, 3] &= not hidden
-    shown = made(record(6, mask=mask))["stages"]
-    titles = {one["name"]: one["title"] for one in shown}
-    (look,) = [one["look"] for one in shown if one["name"] == "masked"]
-    assert look.startswith("Hatched keys are hidden" if hidden else "A sliding window of 2:")
-    end = "hatched = masked" if hidden else "hatched = outside the window of 2, masked"
-    for name in ("masked", "weights"):
-        assert titles[name].endswith(f"; {end}")
-    whole = {one["name"]: one["title"] for one in made(record(6))["stages"]}
-    assert whole["masked"].endswith("; upper right = the future, masked")
+    for hidden in [False, True]:
+        with subtests.test(hidden=hidden):
+            mask = window_mask(6, 6, 2, causal=True).numpy()
+            mask[:, 3] &= not hidden
+            shown = made(record(6, mask=mask))["stages"]
+            titles = {one["name"]: one["title"] for one in shown}
+            (look,) = [one["look"] for one in shown if one["name"] == "masked"]
+            assert look.startswith(
+                "Hatched keys are hidden" if hidden else "A sliding window of 2:"
+            )
+            end = "hatched = masked" if hidden else "hatched = outside the window of 2, masked"
+            for name in ("masked", "weights"):
+                assert titles[name].endswith(f"; {end}")
+            whole = {one["name"]: one["title"] for one in made(record(6))["stages"]}
+            assert whole["masked"].endswith("; upper right = the future, masked")
 
 
 def test_equal_arrays_of_a_message_stand_in_it_once() -> None:

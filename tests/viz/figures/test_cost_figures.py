@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from model.analysis.cost.cost import Growth
-from tests.cases import each
 from viz.figures.bars import Amount, amounts, percent
 from viz.figures.curves import Timed, growth_lines, time_lines
 from viz.figures.diagrams import WIDE, DrawnArray, blocks
@@ -32,25 +31,24 @@ def area(trace) -> float:
     return sum((right - left) * (low - high) for (left, high), (right, low) in corners)
 
 
-@each(("tokens", "width", "heads"), [(13, 256, 8), (1_024, 768, 12), (4, 64, 500)])
-def test_areas_are_as_the_numbers_and_sides_as_rows_and_columns(
-    tokens: int, width: int, heads: int
-) -> None:
-    arrays = [
-        DrawnArray("Q", 1, tokens, width, "", "#000000"),
-        DrawnArray("Scores", heads, tokens, tokens, "<b>", "#000000"),
-    ]
-    figure = blocks(arrays)
-    query, scores = figure.data
-    names = figure.layout.annotations
-    assert area(scores) / area(query) == pytest.approx(heads * tokens / width)
-    high, wide = query.y[2] - query.y[0], query.x[2] - query.x[0]
-    assert high / wide == pytest.approx(tokens / width)
-    assert scores.y[2] - scores.y[0] == pytest.approx(high)
-    assert max(x for x in (*query.x, *scores.x) if x is not None) <= WIDE + 1e-6
-    assert query.y[2] < names[1].y < scores.y[0]
-    assert names[1].text == "<b>Scores</b> &lt;b&gt;"
-    assert figure.layout.yaxis.scaleanchor == "x"
+def test_areas_are_as_the_numbers_and_sides_as_rows_and_columns(subtests: pytest.Subtests) -> None:
+    for tokens, width, heads in [(13, 256, 8), (1_024, 768, 12), (4, 64, 500)]:
+        with subtests.test(tokens=tokens):
+            arrays = [
+                DrawnArray("Q", 1, tokens, width, "", "#000000"),
+                DrawnArray("Scores", heads, tokens, tokens, "<b>", "#000000"),
+            ]
+            figure = blocks(arrays)
+            query, scores = figure.data
+            names = figure.layout.annotations
+            assert area(scores) / area(query) == pytest.approx(heads * tokens / width)
+            high, wide = query.y[2] - query.y[0], query.x[2] - query.x[0]
+            assert high / wide == pytest.approx(tokens / width)
+            assert scores.y[2] - scores.y[0] == pytest.approx(high)
+            assert max(x for x in (*query.x, *scores.x) if x is not None) <= WIDE + 1e-6
+            assert query.y[2] < names[1].y < scores.y[0]
+            assert names[1].text == "<b>Scores</b> &lt;b&gt;"
+            assert figure.layout.yaxis.scaleanchor == "x"
 
 
 def test_the_lines_meet_at_the_cross() -> None:
@@ -76,6 +74,7 @@ def test_times_are_drawn_in_milliseconds_beside_what_is_expected() -> None:
     assert expected.line.dash == "dash"
 
 
-@each(("share", "words"), [(0, "0.0%"), (0.0001, "<0.1%"), (0.517, "51.7%"), (1, "100.0%")])
-def test_a_small_share_is_not_called_nothing(share: float, words: str) -> None:
-    assert percent(share) == words
+def test_a_small_share_is_not_called_nothing(subtests: pytest.Subtests) -> None:
+    for share, words in [(0, "0.0%"), (0.0001, "<0.1%"), (0.517, "51.7%"), (1, "100.0%")]:
+        with subtests.test(share=share):
+            assert percent(share) == words

@@ -6,12 +6,12 @@ from itertools import product
 
 import numpy as np
 import plotly.graph_objects as go
+import pytest
 
 from model.trace.blocks import CELLS, block_of, largest_of_blocks
 from model.trace.trace import Trace
 from model.worked import examples
-from model.worked.example import Example, Step
-from tests.cases import each
+from model.worked.example import Step
 from tests.pages.reading import numbers
 from viz.figures.alignment import alignment
 from viz.figures.cells import worked_step
@@ -128,17 +128,20 @@ def frames(figure: go.Figure) -> set[tuple[float, float]]:
     }
 
 
-@each("example", examples())
-def test_every_number_stands_in_its_cell_and_just_the_errata_are_framed(example: Example) -> None:
-    for step in example.steps:
-        if not step.result.ndim:
-            continue
-        figure = worked_step(step)
-        values = np.atleast_2d(step.result)
-        if figure.data[0].type == "scatter" and figure.data[0].mode != "text":  # lines
-            assert [list(line.y) for line in figure.data] == values.tolist()
-        else:
-            assert_cells(figure, step, values)
+def test_every_number_stands_in_its_cell_and_just_the_errata_are_framed(
+    subtests: pytest.Subtests,
+) -> None:
+    for example in examples():
+        with subtests.test(example=example.name):
+            for step in example.steps:
+                if not step.result.ndim:
+                    continue
+                figure = worked_step(step)
+                values = np.atleast_2d(step.result)
+                if figure.data[0].type == "scatter" and figure.data[0].mode != "text":  # lines
+                    assert [list(line.y) for line in figure.data] == values.tolist()
+                else:
+                    assert_cells(figure, step, values)
 
 
 def assert_cells(figure: go.Figure, step: Step, values: np.ndarray) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from model import Intervention, Trace, load_model
 from model.arithmetic.attention import softmax
-from tests.cases import each
 from viz import figures
 
 TEXT = "the cat sat on the mat and the cat sat"
@@ -42,10 +41,11 @@ def test_weights_are_softmax_of_queries_and_keys(trace: Trace) -> None:
     np.testing.assert_allclose(np.nan_to_num(drawn), softmax(scores), atol=1e-6)
 
 
-@each("which", ["query", "key", "value", "output"])
-def test_vectors_are_the_recorded_ones(trace: Trace, which: str) -> None:
-    drawn = figures.token_vectors(trace, PLACE, 3, which)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(drawn.data[-1].z, getattr(trace.find(PLACE), which)[3])
+def test_vectors_are_the_recorded_ones(trace: Trace, subtests: pytest.Subtests) -> None:
+    for which in ["query", "key", "value", "output"]:
+        with subtests.test(which=which):
+            drawn = figures.token_vectors(trace, PLACE, 3, which)  # type: ignore[arg-type]
+            np.testing.assert_array_equal(drawn.data[-1].z, getattr(trace.find(PLACE), which)[3])
 
 
 def test_a_difference_is_the_changed_run_less_the_other(trace: Trace) -> None:
@@ -70,9 +70,8 @@ def test_a_statistic_is_a_number_for_each_head(trace: Trace) -> None:
     assert cells[0, 1] == pytest.approx(np.diagonal(weights, -1).mean(), abs=1e-6)
 
 
-@each(
-    ("draw", "said"),
-    [
+def test_what_the_run_does_not_have_is_refused(trace: Trace, subtests: pytest.Subtests) -> None:
+    for draw, said in [
         (lambda trace: figures.weights(trace, PLACE, 8), "has heads 0 to 7, not 8"),
         (lambda trace: figures.weights(trace, "decoder.9.self", 0), "There is no attention"),
         (lambda trace: figures.token_vectors(trace, PLACE, 0, "W_Q"), "There is no vector 'W_Q'"),
@@ -91,11 +90,9 @@ def test_a_statistic_is_a_number_for_each_head(trace: Trace) -> None:
             lambda trace: figures.matrix(np.eye(2), rows=["a"], columns=["b", "c"]),
             "2, 2",
         ),
-    ],
-)
-def test_what_the_run_does_not_have_is_refused(trace: Trace, draw: object, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        draw(trace)  # type: ignore[operator]
+    ]:
+        with subtests.test(said=said), pytest.raises(ValueError, match=said):
+            draw(trace)  # type: ignore[operator]
 
 
 def test_a_statistic_that_the_text_cannot_tell_says_why() -> None:

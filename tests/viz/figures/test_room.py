@@ -7,7 +7,6 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from tests.cases import each
 from viz.figures.alignment import alignment
 from viz.figures.chart import chart
 from viz.figures.heatmap import Axis, heatmap
@@ -32,21 +31,27 @@ def sizes(figure: go.Figure) -> set[float]:
     return {trace.textfont.size for trace in figure.select_traces({"mode": "text"})}
 
 
-@each("count", [1, 3, 13, 64, 400])
-def test_cells_have_a_largest_size_and_the_picture_a_largest_height(count: int) -> None:
-    figure = squares(count, count)
-    assert figure.layout.yaxis.scaleratio == 1
-    assert figure.layout.height <= TALLEST
-    assert height_of_cells(figure) == pytest.approx(
-        min(count * LARGEST, height_of_cells(squares(400, 400))), abs=1
-    )
-
-
-@each(("rows", "columns", "share"), [(2, 60, 0.25), (60, 2, 2.0), (5, 7, 5 / 7)])
-def test_far_more_rows_or_columns_make_cells_that_are_not_quite_square(
-    rows: int, columns: int, share: float
+def test_cells_have_a_largest_size_and_the_picture_a_largest_height(
+    subtests: pytest.Subtests,
 ) -> None:
-    assert squares(rows, columns).layout.yaxis.scaleratio * rows / columns == pytest.approx(share)
+    for count in [1, 3, 13, 64, 400]:
+        with subtests.test(count=count):
+            figure = squares(count, count)
+            assert figure.layout.yaxis.scaleratio == 1
+            assert figure.layout.height <= TALLEST
+            assert height_of_cells(figure) == pytest.approx(
+                min(count * LARGEST, height_of_cells(squares(400, 400))), abs=1
+            )
+
+
+def test_far_more_rows_or_columns_make_cells_that_are_not_quite_square(
+    subtests: pytest.Subtests,
+) -> None:
+    for rows, columns, share in [(2, 60, 0.25), (60, 2, 2.0), (5, 7, 5 / 7)]:
+        with subtests.test(rows=rows):
+            assert squares(rows, columns).layout.yaxis.scaleratio * rows / columns == pytest.approx(
+                share
+            )
 
 
 def test_numbers_that_do_not_fit_their_cells_are_left_out() -> None:
@@ -77,11 +82,12 @@ def test_in_a_narrow_place_the_height_follows_the_width() -> None:
     assert hidden[1] == (str(round(beside + 20 * 13 / 2)), "4")
 
 
-@each("label", ["cat", "猫", "né", "🐈"])
-def test_cells_are_square_whatever_the_letters_of_their_labels(label: str) -> None:
-    figure = squares(8, 8, label=label)
-    figure.update_layout(margin=counted_margins(figure)).update_yaxes(automargin=False)
-    assert "--height:min(" in narrow_rules(figure, ".place")
+def test_cells_are_square_whatever_the_letters_of_their_labels(subtests: pytest.Subtests) -> None:
+    for label in ["cat", "猫", "né", "🐈"]:
+        with subtests.test(label=label):
+            figure = squares(8, 8, label=label)
+            figure.update_layout(margin=counted_margins(figure)).update_yaxes(automargin=False)
+            assert "--height:min(" in narrow_rules(figure, ".place")
 
 
 def test_plotly_keeps_the_shape_of_cells_where_no_rule_does() -> None:
@@ -120,9 +126,10 @@ def test_a_longer_label_has_more_room_and_an_escaped_letter_counts_once() -> Non
     assert margins(*["<"] * 7) == margins(*["a"] * 7)
 
 
-@each(
-    ("label", "letters"),
-    [
+def test_a_letter_of_another_face_has_more_room_and_an_accent_none(
+    subtests: pytest.Subtests,
+) -> None:
+    for label, letters in [
         ("né", 2),
         ("ne\u0301", 2),
         ("‹E7›", 4),
@@ -130,15 +137,12 @@ def test_a_longer_label_has_more_room_and_an_escaped_letter_counts_once() -> Non
         ("猫", 1.65),
         ("こねこ", 3 * 1.65),
         ("🐈", 2.1),
-    ],
-)
-def test_a_letter_of_another_face_has_more_room_and_an_accent_none(
-    label: str, letters: float
-) -> None:
-    plain, other = margins(*["a"] * 7, "tomcat"), margins(*["a"] * 7, "tomcat" + label)
-    assert plain is not None
-    assert other is not None
-    assert other["l"] - plain["l"] == pytest.approx(letters * LETTER)
+    ]:
+        with subtests.test(label=label):
+            plain, other = margins(*["a"] * 7, "tomcat"), margins(*["a"] * 7, "tomcat" + label)
+            assert plain is not None
+            assert other is not None
+            assert other["l"] - plain["l"] == pytest.approx(letters * LETTER)
 
 
 def test_labels_that_may_turn_are_plotlys() -> None:

@@ -7,7 +7,6 @@ import plotly.graph_objects as go
 import pytest
 
 from model.analysis.stream.feed_forward import CURVES, histogram
-from tests.cases import each
 from viz.figures.bars import contribution_lengths, contribution_rows
 from viz.figures.cells import CROSSED, after_dropout
 from viz.figures.curves import (
@@ -86,12 +85,13 @@ def test_the_models_own_order_is_the_one_in_bold() -> None:
         assert any(text.startswith(f"{other}-norm") for text in texts)
 
 
-@each(("width", "gap"), [(4, 13.40), (128, 0.39), (512, 0.10), (576, 0.09)])
-def test_the_gap_of_a_width_is_marked(width: int, gap: float) -> None:
-    own = variance_gap(width).data[-1]
-    assert list(own.x) == [width]
-    assert own.y[0] == pytest.approx(gap, abs=0.005)
-    assert own.y[0] == pytest.approx(100 * (1 - ((width - 1) / width) ** 0.5))
+def test_the_gap_of_a_width_is_marked(subtests: pytest.Subtests) -> None:
+    for width, gap in [(4, 13.40), (128, 0.39), (512, 0.10), (576, 0.09)]:
+        with subtests.test(width=width):
+            own = variance_gap(width).data[-1]
+            assert list(own.x) == [width]
+            assert own.y[0] == pytest.approx(gap, abs=0.005)
+            assert own.y[0] == pytest.approx(100 * (1 - ((width - 1) / width) ** 0.5))
 
 
 NAMES = ["L0 attention", "L0 feed-forward"]

@@ -10,7 +10,6 @@ from model.nn.positions import ROTARY, SINUSOIDAL, TABLES
 from model.run.tokenizers import pieces
 from model.trace.records import Token
 from model.worked.equality import settled
-from tests.cases import each
 from viz.figures.bars import Bars, distribution, neighbours_bars, weights_row
 from viz.figures.cells import lens_table
 from viz.figures.curves import likeness_lines, position_curves
@@ -44,18 +43,19 @@ def table(rows: int, columns: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((rows, columns)).astype(np.float32)
 
 
-@each("id_", [0, 2, 5, 19])
-def test_one_row_has_factor_one_and_the_sum_is_that_row(id_: int) -> None:
-    values = table(20, 6)
-    ids = rows_around(id_, 20)
-    assert id_ in ids
-    assert len(ids) <= 2 * AROUND + 1
-    figure = look_up(values, [MARKUP] * len(ids), id_=id_, product=values[id_])
-    np.testing.assert_array_equal(cells(figure)[-1], values[id_])
-    labels = figure.layout.yaxis.ticktext
-    assert [label.startswith("1 ×") for label in labels].index(True) == ids.index(id_)
-    assert sum(label.startswith("0 ×") for label in labels) == len(ids) - 1
-    assert not any("<b>" in label for label in labels)
+def test_one_row_has_factor_one_and_the_sum_is_that_row(subtests: pytest.Subtests) -> None:
+    for id_ in [0, 2, 5, 19]:
+        with subtests.test(id_=id_):
+            values = table(20, 6)
+            ids = rows_around(id_, 20)
+            assert id_ in ids
+            assert len(ids) <= 2 * AROUND + 1
+            figure = look_up(values, [MARKUP] * len(ids), id_=id_, product=values[id_])
+            np.testing.assert_array_equal(cells(figure)[-1], values[id_])
+            labels = figure.layout.yaxis.ticktext
+            assert [label.startswith("1 ×") for label in labels].index(True) == ids.index(id_)
+            assert sum(label.startswith("0 ×") for label in labels) == len(ids) - 1
+            assert not any("<b>" in label for label in labels)
 
 
 def test_the_nearest_stands_on_top_and_equal_texts_keep_their_bars() -> None:
@@ -68,23 +68,24 @@ def test_the_nearest_stands_on_top_and_equal_texts_keep_their_bars() -> None:
     assert figure.layout.xaxis.range[0] < -0.25
 
 
-@each("count", [6, WRITTEN + 4])
-def test_the_bar_of_a_target_is_that_of_its_window_moved_by_one(count: int) -> None:
-    found = windows(range(count), 3, 2)
-    figure = sliding_windows(found, [MARKUP] * count, chosen=0)
-    inputs, targets = figure.data[:2]
-    assert list(inputs.x) == list(targets.x) == [3] * len(found)
-    assert [end - start for start, end in zip(inputs.base, targets.base, strict=True)] == [1] * len(
-        found
-    )
-    assert [base + 0.5 for base in inputs.base] == [window.start for window in found]
-    written = len(figure.data) == 3
-    assert written == (count <= WRITTEN)
-    if written:
-        assert len(figure.data[2].text) == 6 * len(found)
-        assert "<b>" not in "".join(figure.data[2].text)
-    else:
-        assert "<b>" not in "".join(figure.layout.xaxis.ticktext)
+def test_the_bar_of_a_target_is_that_of_its_window_moved_by_one(subtests: pytest.Subtests) -> None:
+    for count in [6, WRITTEN + 4]:
+        with subtests.test(count=count):
+            found = windows(range(count), 3, 2)
+            figure = sliding_windows(found, [MARKUP] * count, chosen=0)
+            inputs, targets = figure.data[:2]
+            assert list(inputs.x) == list(targets.x) == [3] * len(found)
+            assert [end - start for start, end in zip(inputs.base, targets.base, strict=True)] == [
+                1
+            ] * len(found)
+            assert [base + 0.5 for base in inputs.base] == [window.start for window in found]
+            written = len(figure.data) == 3
+            assert written == (count <= WRITTEN)
+            if written:
+                assert len(figure.data[2].text) == 6 * len(found)
+                assert "<b>" not in "".join(figure.data[2].text)
+            else:
+                assert "<b>" not in "".join(figure.layout.xaxis.ticktext)
 
 
 def test_likeness_has_one_point_a_state() -> None:

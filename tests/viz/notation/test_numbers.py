@@ -5,12 +5,12 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from model.analysis.tokens.prediction import probabilities
-from tests.cases import each
 from tests.model.tiny import loaded
 from viz.notation.numbers import (
     agreeing,
@@ -33,9 +33,8 @@ from viz.views.all_heads.compare import ALL, _look_for
 from viz.views.laboratory.effects import _moved_most
 
 
-@each(
-    ("value", "text"),
-    [
+def test_a_number_is_written_so_that_it_can_be_read_back(subtests: pytest.Subtests) -> None:
+    for value, text in [
         (3, "3"),
         (0, "0"),
         (0.5, "0.5000"),
@@ -48,10 +47,9 @@ from viz.views.laboratory.effects import _moved_most
         (5.62e-17, "5.6e−17"),
         (4.2e-8, "4.2e−8"),
         (6e-5, "0.0001"),
-    ],
-)
-def test_a_number_is_written_so_that_it_can_be_read_back(value: float, text: str) -> None:
-    assert number(value) == text
+    ]:
+        with subtests.test(text=text):
+            assert number(value) == text
 
 
 def test_numbers_are_whole_only_where_all_are() -> None:
@@ -137,17 +135,15 @@ def test_a_large_number_keeps_the_digits_that_hold() -> None:
 NAMES = ["L0H0", "L0H1", "L0H2", "L0H3", "L1H0"]
 
 
-@each(
-    ("values", "said", "several"),
-    [
+def test_equal_values_share_the_first_place(subtests: pytest.Subtests) -> None:
+    for values, said, several in [
         ([0.1, 0.9, 0.2, 0.3, 0.4], "**L0H1**", False),
         ([0.1, 0.9001, 0.2, 0.9002, 0.4], "**L0H1** and **L0H3**", True),  # printed alike
         ([0.9, 0.9, 0.9, 0.9, 0.4], "**4 of 5 alike**", True),
         ([0.0] * 5, "**all 5 alike**", True),
-    ],
-)
-def test_equal_values_share_the_first_place(values: list[float], said: str, several: bool) -> None:
-    assert led_by(NAMES, values, decimals=3) == (said, several)
+    ]:
+        with subtests.test(said=said):
+            assert led_by(NAMES, values, decimals=3) == (said, several)
 
 
 def test_one_head_alone_leads() -> None:
@@ -174,12 +170,16 @@ def test_predictions_that_did_not_move_moved_most_after_no_token() -> None:
 ALL_HEADS = Path(__file__).resolve().parents[3] / "pages" / "all_heads.py"
 
 
-@each(
-    ("value", "said"),
-    [(0, "0"), (1.49e-6, "2e−6"), (7e-7, "7e−7"), (9.01e-7, "1e−6"), (np.float32(0.5), "5e−1")],
-)
-def test_a_bound_is_rounded_up_to_one_digit(value: float, said: str) -> None:
-    assert difference(value) == said
+def test_a_bound_is_rounded_up_to_one_digit(subtests: pytest.Subtests) -> None:
+    for value, said in [
+        (0, "0"),
+        (1.49e-6, "2e−6"),
+        (7e-7, "7e−7"),
+        (9.01e-7, "1e−6"),
+        (np.float32(0.5), "5e−1"),
+    ]:
+        with subtests.test(said=said):
+            assert difference(value) == said
 
 
 def test_a_bound_holds_and_is_the_least_of_one_digit() -> None:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -12,10 +13,9 @@ from torch import Tensor
 
 from model.nn.places import head_label
 from model.trace.trace import Logits
-from tests.cases import each
 from tests.model.tiny import loaded, sentence, target
 from tests.viz.questions.recomputed_exercises import RECOMPUTED, told
-from viz.questions.exercises.exercise import Exercise, ExerciseKind, ExerciseSource
+from viz.questions.exercises.exercise import Exercise, ExerciseSource
 from viz.questions.exercises.kinds import KINDS, kinds_of, logit_difference, loss_of_a_token
 from viz.questions.exercises.sheets import (
     PUPILS,
@@ -55,24 +55,29 @@ def made(name: str, kind: str) -> list[Exercise]:
     ]
 
 
-@each("kind", [kind.name for kind in KINDS])
-@each("name", NAMES)
-def test_every_answer_is_what_pytorch_makes_of_the_printed_numbers(name: str, kind: str) -> None:
-    exercises = made(name, kind)
-    assert exercises or name == "bert"  # an encoder predicts nothing
-    for exercise in exercises:
-        answers = [value for answer in exercise.answers for value in answer.values]
-        expected = RECOMPUTED[kind](exercise).double().reshape(-1)
-        assert answers == pytest.approx(expected.tolist(), rel=1e-9, abs=1e-9), exercise.task
+def test_every_answer_is_what_pytorch_makes_of_the_printed_numbers(
+    subtests: pytest.Subtests,
+) -> None:
+    for kind, name in product([kind.name for kind in KINDS], NAMES):
+        with subtests.test(kind=kind, name=name):
+            exercises = made(name, kind)
+            assert exercises or name == "bert"  # an encoder predicts nothing
+            for exercise in exercises:
+                answers = [value for answer in exercise.answers for value in answer.values]
+                expected = RECOMPUTED[kind](exercise).double().reshape(-1)
+                assert answers == pytest.approx(expected.tolist(), rel=1e-9, abs=1e-9), (
+                    exercise.task
+                )
 
 
-@each("name", NAMES)
-def test_a_task_names_layers_in_words_and_no_two_axes_look_alike(name: str) -> None:
-    for exercise in (one for sheet in sheets(name) for one in sheet.exercises):
-        assert not re.search(r"(encoder|decoder)\.\d", exercise.task), exercise.task
-    for exercise in made(name, "Cut into heads"):
-        batch, heads, tokens, width = exercise.answers[0].values
-        assert batch not in (heads, tokens, width, exercise.answers[1].values[-1])
+def test_a_task_names_layers_in_words_and_no_two_axes_look_alike(subtests: pytest.Subtests) -> None:
+    for name in NAMES:
+        with subtests.test(name=name):
+            for exercise in (one for sheet in sheets(name) for one in sheet.exercises):
+                assert not re.search(r"(encoder|decoder)\.\d", exercise.task), exercise.task
+            for exercise in made(name, "Cut into heads"):
+                batch, heads, tokens, width = exercise.answers[0].values
+                assert batch not in (heads, tokens, width, exercise.answers[1].values[-1])
 
 
 def run_again(name: str, exercise: Exercise) -> tuple[Tensor, Tensor, list[int], int]:
@@ -95,58 +100,69 @@ def run_again(name: str, exercise: Exercise) -> tuple[Tensor, Tensor, list[int],
     return scores, v, keys, int(query)
 
 
-@each("name", NAMES)
-def test_the_models_own_numbers_are_those_of_a_pass_through_pytorch(name: str) -> None:
-    rows = list(RECOMPUTED)[2:8]
-    for kind, exercise in ((row, one) for row in rows for one in made(name, row)):
-        scores, values, keys, _ = run_again(name, exercise)
-        weights = torch.softmax(scores, 0)
-        own = [value for answer in exercise.answers for value in answer.own]
-        if kind == "Softmax of a row":
-            expected = torch.softmax(scores[keys], 0)
-        elif kind == "Entropy of a row":
-            expected = torch.special.entr(weights).sum()[None]
-        elif kind == "A weighted sum":
-            entry = int(told(r"calculate entry (\d+)", exercise))
-            expected = (weights @ values)[entry][None]
-        elif kind == "A scaled score":
-            expected = scores[int(told(r"for the key .* \((\d+)\):", exercise))][None]
-            own = own[1:]
-        elif kind == "The largest weight":
-            best = scores[keys].sort(descending=True).values
-            expected = torch.exp(best[0] - best[1])[None]
-        else:
-            hidden = int(told(r"mask the key .* \((\d+)\) and", exercise))
-            without = scores.clone()
-            without[hidden] = -torch.inf
-            expected = torch.softmax(without, 0)[[key for key in keys if key != hidden]]
-        assert own == pytest.approx(expected.tolist(), rel=2e-4, abs=2e-5), exercise.task
+def test_the_models_own_numbers_are_those_of_a_pass_through_pytorch(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in NAMES:
+        with subtests.test(name=name):
+            rows = list(RECOMPUTED)[2:8]
+            for kind, exercise in ((row, one) for row in rows for one in made(name, row)):
+                scores, values, keys, _ = run_again(name, exercise)
+                weights = torch.softmax(scores, 0)
+                own = [value for answer in exercise.answers for value in answer.own]
+                if kind == "Softmax of a row":
+                    expected = torch.softmax(scores[keys], 0)
+                elif kind == "Entropy of a row":
+                    expected = torch.special.entr(weights).sum()[None]
+                elif kind == "A weighted sum":
+                    entry = int(told(r"calculate entry (\d+)", exercise))
+                    expected = (weights @ values)[entry][None]
+                elif kind == "A scaled score":
+                    expected = scores[int(told(r"for the key .* \((\d+)\):", exercise))][None]
+                    own = own[1:]
+                elif kind == "The largest weight":
+                    best = scores[keys].sort(descending=True).values
+                    expected = torch.exp(best[0] - best[1])[None]
+                else:
+                    hidden = int(told(r"mask the key .* \((\d+)\) and", exercise))
+                    without = scores.clone()
+                    without[hidden] = -torch.inf
+                    expected = torch.softmax(without, 0)[[key for key in keys if key != hidden]]
+                assert own == pytest.approx(expected.tolist(), rel=2e-4, abs=2e-5), exercise.task
 
 
-@each("name", NAMES)
-def test_the_answers_are_the_models_own_numbers_but_for_the_rounding(name: str) -> None:
-    compared = 0
-    for sheet in sheets(name):
-        for exercise in sheet.exercises:
-            for answer in exercise.answers:
-                if answer.own:
-                    compared += 1
-                    assert answer.values == pytest.approx(answer.own, rel=0.03, abs=0.03), exercise
-    assert compared > 10 * PUPILS
+def test_the_answers_are_the_models_own_numbers_but_for_the_rounding(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in NAMES:
+        with subtests.test(name=name):
+            compared = 0
+            for sheet in sheets(name):
+                for exercise in sheet.exercises:
+                    for answer in exercise.answers:
+                        if answer.own:
+                            compared += 1
+                            assert answer.values == pytest.approx(answer.own, rel=0.03, abs=0.03), (
+                                exercise
+                            )
+            assert compared > 10 * PUPILS
 
 
-@each("name", NAMES)
-def test_no_two_pupils_have_the_same_sheet_and_a_seed_gives_the_same_ones_again(name: str) -> None:
-    of_class = sheets(name)
-    assert [sheet.pupil for sheet in of_class] == list(range(1, PUPILS + 1))
-    assert len({sheet.exercises for sheet in of_class}) == PUPILS
-    for column in zip(*(sheet.exercises for sheet in of_class), strict=True):
-        assert len(set(column)) > PUPILS / 3  # nor do they share many exercises
-    again = sheets_of(source(name), kinds_of(source(name)), 1, 7)
-    assert again == of_class[:7]  # however many pupils there are
-    assert not {sheet.exercises for sheet in sheets(name, 2)} & {
-        each.exercises for each in of_class
-    }
+def test_no_two_pupils_have_the_same_sheet_and_a_seed_gives_the_same_ones_again(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in NAMES:
+        with subtests.test(name=name):
+            of_class = sheets(name)
+            assert [sheet.pupil for sheet in of_class] == list(range(1, PUPILS + 1))
+            assert len({sheet.exercises for sheet in of_class}) == PUPILS
+            for column in zip(*(sheet.exercises for sheet in of_class), strict=True):
+                assert len(set(column)) > PUPILS / 3  # nor do they share many exercises
+            again = sheets_of(source(name), kinds_of(source(name)), 1, 7)
+            assert again == of_class[:7]  # however many pupils there are
+            assert not {sheet.exercises for sheet in sheets(name, 2)} & {
+                each.exercises for each in of_class
+            }
 
 
 def test_there_are_twelve_kinds_or_more_for_every_model() -> None:
@@ -170,19 +186,14 @@ def test_the_pupils_file_begins_a_page_each_and_tells_no_answer() -> None:
             assert all(answer.replace("&", "&amp;") in solved for answer in written)
 
 
-@each(
-    ("kinds", "pupils", "sentence_of_refusal"),
-    [
+def test_a_class_out_of_bounds_is_refused(subtests: pytest.Subtests) -> None:
+    for kinds, pupils, sentence_of_refusal in [
         ((), 3, "Choose at least one kind"),
         (KINDS, 0, "1 to 40 pupils, not 0"),
         (KINDS, 41, "1 to 40 pupils, not 41"),
-    ],
-)
-def test_a_class_out_of_bounds_is_refused(
-    kinds: tuple, pupils: int, sentence_of_refusal: str
-) -> None:
-    with pytest.raises(ValueError, match=sentence_of_refusal):
-        sheets_of(source("house-gpt"), kinds, 1, pupils)
+    ]:
+        with subtests.test(pupils=pupils), pytest.raises(ValueError, match=sentence_of_refusal):
+            sheets_of(source("house-gpt"), kinds, 1, pupils)
 
 
 def test_a_sentence_too_short_for_exercises_is_refused() -> None:
@@ -197,13 +208,16 @@ def test_a_sentence_too_short_for_exercises_is_refused() -> None:
     assert np.isfinite(sheets_of(three, rows, 1, 2)[0].exercises[0].answers[0].values).all()
 
 
-@each("kind", [kind for kind in KINDS if kind.make in (logit_difference, loss_of_a_token)])
 def test_logits_beyond_what_an_exponential_holds_are_refused_in_a_sentence(
-    kind: ExerciseKind,
+    subtests: pytest.Subtests,
 ) -> None:
-    known = source("house-gpt")
-    tokens, vocabulary = known.trace.require_prediction().shape
-    apart = np.tile(np.arange(vocabulary, dtype=np.float32) * -1_000, (tokens, 1))
-    wide = replace(known, trace=replace(known.trace, prediction=Logits.of(apart)))
-    with pytest.raises(ValueError, match="larger than any number of float64"):
-        [kind.make(wide, Random(seed)) for seed in range(20)]  # the likeliest token may follow
+    for kind in [kind for kind in KINDS if kind.make in (logit_difference, loss_of_a_token)]:
+        with subtests.test(kind=kind):
+            known = source("house-gpt")
+            tokens, vocabulary = known.trace.require_prediction().shape
+            apart = np.tile(np.arange(vocabulary, dtype=np.float32) * -1_000, (tokens, 1))
+            wide = replace(known, trace=replace(known.trace, prediction=Logits.of(apart)))
+            with pytest.raises(ValueError, match="larger than any number of float64"):
+                [
+                    kind.make(wide, Random(seed)) for seed in range(20)
+                ]  # the likeliest token may follow

@@ -14,7 +14,6 @@ from model import Intervention, Model, Trace, load_model
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import probabilities
 from model.trace.records import Token
-from tests.cases import each
 from viz.notation.labels import token_label
 from viz.notation.names import state_names
 from viz.questions import interventions, next_tokens, rows
@@ -99,22 +98,26 @@ def test_open_keys_are_counted_from_the_mask() -> None:
         assert int(chosen(question)) == ground.attention.mask[row].sum()
 
 
-@each("head", range(8))
-def test_without_scaling_the_answer_is_what_the_changed_run_shows(head: int) -> None:
-    ground = scene(place="decoder.0.self", head=head)
-    changed = ground.run(Intervention(scale=1.0)).find(ground.place)
-    for number in range(13):
-        question = interventions.without_scaling(ground, number)
-        before, after = (
-            float(run.weights(head)[12 - number].max()) for run in (ground.attention, changed)
-        )
-        if question is None:
-            assert number >= 11 or 0.01 < abs(after - before) < 0.05
-            continue
-        expected = {"It grows": 1, "It hardly moves": 0, "It shrinks": -1}[chosen(question)]
-        assert expected == (0 if abs(after - before) <= 0.01 else np.sign(after - before))
-        assert f"{before:.3f}" in question.numbers
-        assert f"{after:.3f}" in question.numbers
+def test_without_scaling_the_answer_is_what_the_changed_run_shows(
+    subtests: pytest.Subtests,
+) -> None:
+    for head in range(8):
+        with subtests.test(head=head):
+            ground = scene(place="decoder.0.self", head=head)
+            changed = ground.run(Intervention(scale=1.0)).find(ground.place)
+            for number in range(13):
+                question = interventions.without_scaling(ground, number)
+                before, after = (
+                    float(run.weights(head)[12 - number].max())
+                    for run in (ground.attention, changed)
+                )
+                if question is None:
+                    assert number >= 11 or 0.01 < abs(after - before) < 0.05
+                    continue
+                expected = {"It grows": 1, "It hardly moves": 0, "It shrinks": -1}[chosen(question)]
+                assert expected == (0 if abs(after - before) <= 0.01 else np.sign(after - before))
+                assert f"{before:.3f}" in question.numbers
+                assert f"{after:.3f}" in question.numbers
 
 
 def test_lifting_the_mask_leaves_the_last_row_of_the_first_layer_and_no_other_layer_alone() -> None:
@@ -222,18 +225,16 @@ def test_the_state_from_which_on_a_token_comes_first_is_where_all_later_ones_agr
     assert f"“{token_label(expected.text)}”" in question.prompt
 
 
-@each(
-    ("text", "model", "place"),
-    [
+def test_no_head_is_said_to_copy_in_another_kind_of_model_or_where_no_word_comes_back(
+    subtests: pytest.Subtests,
+) -> None:
+    for text, model, place in [
         ("the cat saw the cat and the cat saw the dog", "minilm", "encoder.0.self"),
         ("the cat sees the cat", "translate-en-fr", "decoder.0.self"),
         ("Tom Hill saw a red ball", "house-gpt", "decoder.0.self"),
-    ],
-)
-def test_no_head_is_said_to_copy_in_another_kind_of_model_or_where_no_word_comes_back(
-    text: str, model: str, place: str
-) -> None:
-    assert rows.copying_head(scene(text, model, place, 0), 0) is None
+    ]:
+        with subtests.test(text=text):
+            assert rows.copying_head(scene(text, model, place, 0), 0) is None
 
 
 def test_temperature_above_one_shrinks_the_likeliest_and_below_one_makes_it_grow() -> None:
@@ -263,22 +264,23 @@ def test_what_a_head_and_positions_are_needed_for_is_taken_from_the_changed_runs
     assert (chosen(question).startswith("No")) == (int(blind[-1].argmax()) != best)
 
 
-@each("maker", ALL)
-def test_a_question_is_only_asked_where_the_model_can_answer_it(maker: QuestionMaker) -> None:
-    hostile = "</script> *a* $x$ :red[b] 🦊 the the"
-    for model, place in (
-        ("minilm", "encoder.1.self"),
-        ("translate-en-fr", "decoder.1.cross"),
-        ("induction", "decoder.1.self"),
-        ("stories", "decoder.1.self"),
-    ):
-        texts = ("the cat sleeps",) if model == "translate-en-fr" else ("a", hostile)
-        for text in ("q",) if model == "induction" else texts:
-            for number in range(3):
-                question = maker(scene(text, model, place, 0), number)
-                if question is not None:
-                    assert all(question.options)
-                    assert "nan" not in question.numbers + question.why
+def test_a_question_is_only_asked_where_the_model_can_answer_it(subtests: pytest.Subtests) -> None:
+    for maker in ALL:
+        with subtests.test(maker=maker.__name__):
+            hostile = "</script> *a* $x$ :red[b] 🦊 the the"
+            for model, place in (
+                ("minilm", "encoder.1.self"),
+                ("translate-en-fr", "decoder.1.cross"),
+                ("induction", "decoder.1.self"),
+                ("stories", "decoder.1.self"),
+            ):
+                texts = ("the cat sleeps",) if model == "translate-en-fr" else ("a", hostile)
+                for text in ("q",) if model == "induction" else texts:
+                    for number in range(3):
+                        question = maker(scene(text, model, place, 0), number)
+                        if question is not None:
+                            assert all(question.options)
+                            assert "nan" not in question.numbers + question.why
 
 
 def test_questions_go_through_the_kinds_and_then_through_the_rows() -> None:
@@ -297,9 +299,7 @@ def test_a_sentence_of_one_token_asks_nothing_about_rows() -> None:
     assert first_clear(ground, MAKERS["attention"], 0) is None
 
 
-@each(("options", "answer"), [(("a",), 0), (("a", "a"), 0), (("a", "b"), 2)])
-def test_a_question_without_distinct_options_is_refused(
-    options: tuple[str, ...], answer: int
-) -> None:
-    with pytest.raises(ValueError, match=r"[Oo]ption"):
-        Question("?", options, answer, "", "")
+def test_a_question_without_distinct_options_is_refused(subtests: pytest.Subtests) -> None:
+    for options, answer in [(("a",), 0), (("a", "a"), 0), (("a", "b"), 2)]:
+        with subtests.test(options=options), pytest.raises(ValueError, match=r"[Oo]ption"):
+            Question("?", options, answer, "", "")

@@ -6,6 +6,7 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,6 @@ from model.run.weights_hash import fingerprint
 from model.serving.engine import Request
 from model.trace.arrays import Array
 from model.trace.trace_file import load_trace
-from tests.cases import each
 from viz.command.command import main
 from viz.saving.certificate import KEY, certificate_in, check, run_facts
 from viz.saving.offline_page import head_picture
@@ -114,15 +114,15 @@ def sized(rows: int, columns: int, numbers: str) -> str:
     )
 
 
-@each("write", [png, svg, pdf, packed_pdf])
-@each("intervention", CHANGES)
-def test_the_models_own_numbers_hold(write: object, intervention: Intervention) -> None:
-    said = said_of(intervention)
-    verdict = check(certificate_in(write(json.dumps(said))))  # type: ignore[operator]
-    assert verdict.holds
-    assert verdict.numbers == len(said["panels"]) * said["rows"] * said["columns"]  # type: ignore[arg-type, operator]
-    assert verdict.largest <= verdict.allowed < 1e-3
-    assert "hold" in str(verdict)
+def test_the_models_own_numbers_hold(subtests: pytest.Subtests) -> None:
+    for write, intervention in product([png, svg, pdf, packed_pdf], CHANGES):
+        with subtests.test(write=write.__name__, intervention=intervention):
+            said = said_of(intervention)
+            verdict = check(certificate_in(write(json.dumps(said))))  # type: ignore[operator]
+            assert verdict.holds
+            assert verdict.numbers == len(said["panels"]) * said["rows"] * said["columns"]  # type: ignore[arg-type, operator]
+            assert verdict.largest <= verdict.allowed < 1e-3
+            assert "hold" in str(verdict)
 
 
 def test_every_second_number_is_held_against_its_own_cell() -> None:
@@ -134,16 +134,19 @@ def test_every_second_number_is_held_against_its_own_cell() -> None:
     assert (wrong.row, wrong.column) == (2 * (6 // columns), 2 * (6 % columns))
 
 
-@each("value", [0.9, float("nan")])
-def test_a_number_that_the_model_does_not_give_is_named(value: float) -> None:
-    said = said_of()
-    columns = int(str(said["columns"]))
-    verdict = check(certificate_in(png(json.dumps(changed(said, 3 * columns + 1, value)))))
-    (wrong,) = verdict.differing
-    assert (wrong.run, wrong.row, wrong.column) == ("unchanged", 3, 1)
-    assert not verdict.holds
-    assert str(verdict).startswith(f"1 of {verdict.numbers} numbers do not hold")
-    assert ("masked in the picture" if np.isnan(value) else "0.9000 in the picture") in str(verdict)
+def test_a_number_that_the_model_does_not_give_is_named(subtests: pytest.Subtests) -> None:
+    for value in [0.9, float("nan")]:
+        with subtests.test(value=value):
+            said = said_of()
+            columns = int(str(said["columns"]))
+            verdict = check(certificate_in(png(json.dumps(changed(said, 3 * columns + 1, value)))))
+            (wrong,) = verdict.differing
+            assert (wrong.run, wrong.row, wrong.column) == ("unchanged", 3, 1)
+            assert not verdict.holds
+            assert str(verdict).startswith(f"1 of {verdict.numbers} numbers do not hold")
+            assert ("masked in the picture" if np.isnan(value) else "0.9000 in the picture") in str(
+                verdict
+            )
 
 
 def test_a_number_behind_the_mask_is_named() -> None:
@@ -152,9 +155,8 @@ def test_a_number_behind_the_mask_is_named() -> None:
     assert np.isnan(wrong.computed)
 
 
-@each(
-    ("other", "sentence"),
-    [
+def test_a_run_that_cannot_be_made_again_is_refused(subtests: pytest.Subtests) -> None:
+    for other, sentence in [
         ({"weights": "0" * 64}, "other weights"),
         ({"head": 400}, "has 8 heads"),
         ({"place": "decoder.9.self"}, "decoder.9.self"),
@@ -162,19 +164,15 @@ def test_a_number_behind_the_mask_is_named() -> None:
         ({"link": {"model": "no-such-model", "text": TEXT}}, "no such model"),
         ({"link": {"model": "house-gpt", "text": "Anna saw"}}, "other rows and columns"),
         ({"link": {"model": "house-gpt", "text": TEXT, "scale": "wide"}}, "link cannot be read"),
-    ],
-)
-def test_a_run_that_cannot_be_made_again_is_refused(
-    other: dict[str, object], sentence: str
-) -> None:
-    said = {**said_of(), **other}
-    with pytest.raises(ValueError, match=sentence):
-        check(certificate_in(png(json.dumps(said))))
+    ]:
+        with subtests.test(sentence=sentence):
+            said = {**said_of(), **other}
+            with pytest.raises(ValueError, match=sentence):
+                check(certificate_in(png(json.dumps(said))))
 
 
-@each(
-    "said",
-    [
+def test_a_damaged_certificate_is_refused(subtests: pytest.Subtests) -> None:
+    for said in [
         "",
         "[]",
         "null",
@@ -185,17 +183,15 @@ def test_a_run_that_cannot_be_made_again_is_refused(
         sized(2, 2, "AAAA"),
         sized(0, 2, ""),
         sized(1, 1, "%%%"),
-    ],
-)
-def test_a_damaged_certificate_is_refused(said: str) -> None:
-    with pytest.raises(ValueError, match="damaged"):
-        certificate_in(png(said))
+    ]:
+        with subtests.test(said=said), pytest.raises(ValueError, match="damaged"):
+            certificate_in(png(said))
 
 
-@each("cut", [0, 8, 20, 60])
-def test_a_file_without_a_certificate_is_refused(cut: int) -> None:
-    with pytest.raises(ValueError, match="no certificate"):
-        certificate_in(png("{}")[:cut])
+def test_a_file_without_a_certificate_is_refused(subtests: pytest.Subtests) -> None:
+    for cut in [0, 8, 20, 60]:
+        with subtests.test(cut=cut), pytest.raises(ValueError, match="no certificate"):
+            certificate_in(png("{}")[:cut])
 
 
 def test_a_chunk_whose_checksum_is_wrong_is_not_read() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,7 +16,6 @@ from model.analysis.run_comparison import losses, most_moved, row_statistics
 from model.analysis.tokens.prediction import probabilities
 from model.nn.patches import Patch
 from model.serving.engine import Request
-from tests.cases import each
 from tests.model.tiny import loaded
 from viz.state.intervention_words import mask_value_name, masks_for, parts
 from viz.state.link import View, from_link, to_link
@@ -36,21 +36,24 @@ def runs(preset: Preset) -> tuple[Model, Trace, Trace]:
     return model, model.trace(view.text), model.trace(view.text, intervention=view.intervention)
 
 
-@each("preset", [*PRESETS, *PATCHES])
 def test_a_preset_opens_on_something_that_changed_and_its_link_reopens_it(
-    preset: Preset,
+    subtests: pytest.Subtests,
 ) -> None:
-    view = preset.view
-    model, before, after = runs(preset)
-    assert view.place in model.attention_names
-    assert view.head < after.find(view.place).heads
-    assert view.query < len(after.queries_of(after.find(view.place)))
-    assert view.key < len(after.keys_of(after.find(view.place)))
-    assert not np.array_equal(before.residual[before.source][-1], after.residual[after.source][-1])
-    reopened, problems = from_link(to_link(view))
-    assert reopened == view
-    assert problems == ()
-    assert preset_of(reopened) is preset
+    for preset in [*PRESETS, *PATCHES]:
+        with subtests.test(preset=preset.title):
+            view = preset.view
+            model, before, after = runs(preset)
+            assert view.place in model.attention_names
+            assert view.head < after.find(view.place).heads
+            assert view.query < len(after.queries_of(after.find(view.place)))
+            assert view.key < len(after.keys_of(after.find(view.place)))
+            assert not np.array_equal(
+                before.residual[before.source][-1], after.residual[after.source][-1]
+            )
+            reopened, problems = from_link(to_link(view))
+            assert reopened == view
+            assert problems == ()
+            assert preset_of(reopened) is preset
 
 
 def test_without_scaling_rows_saturate() -> None:
@@ -78,24 +81,32 @@ def test_without_scaling_rows_saturate() -> None:
     assert [float(row.max()) for row in rows] == pytest.approx([0.97, 1.0], abs=0.005)
 
 
-@each("preset", PRESETS)
-@each("model", ["house-gpt", "stories", "induction", "all-stages", "minilm", "translate-en-fr"])
-def test_a_preset_changes_the_open_run_or_says_why_not(preset: Preset, model: str) -> None:
-    opened = loaded(model)
-    text = "the black cat sees the white dog" if model == "translate-en-fr" else "a b c b a b c"
-    look = Look(Request(model, text))
-    view = View(text, model, opened.attention_names[-1], 0, query=6, key=1)
-    change = preset.change_of(view, stacks=len(opened.stacks()))
-    assert (view.text, view.model) == (text, model)
-    before = opened.trace(text)
-    fits = replace(change, mask=change.mask if change.mask in masks_for(opened) else "model")
-    after = opened.trace(text, intervention=fits)
-    moves = any(
-        ours.shape != theirs.shape or np.abs(ours - theirs).max() > 1e-4
-        for stack in before.residual
-        for ours, theirs in zip(before.residual[stack], after.residual[stack], strict=True)
-    )
-    assert moves == (nothing_to_change(change, look) == "")
+def test_a_preset_changes_the_open_run_or_says_why_not(subtests: pytest.Subtests) -> None:
+    for preset, model in product(
+        PRESETS, ["house-gpt", "stories", "induction", "all-stages", "minilm", "translate-en-fr"]
+    ):
+        with subtests.test(preset=preset.title, model=model):
+            opened = loaded(model)
+            text = (
+                "the black cat sees the white dog"
+                if model == "translate-en-fr"
+                else "a b c b a b c"
+            )
+            look = Look(Request(model, text))
+            view = View(text, model, opened.attention_names[-1], 0, query=6, key=1)
+            change = preset.change_of(view, stacks=len(opened.stacks()))
+            assert (view.text, view.model) == (text, model)
+            before = opened.trace(text)
+            fits = replace(
+                change, mask=change.mask if change.mask in masks_for(opened) else "model"
+            )
+            after = opened.trace(text, intervention=fits)
+            moves = any(
+                ours.shape != theirs.shape or np.abs(ours - theirs).max() > 1e-4
+                for stack in before.residual
+                for ours, theirs in zip(before.residual[stack], after.residual[stack], strict=True)
+            )
+            assert moves == (nothing_to_change(change, look) == "")
 
 
 def test_without_a_mask_the_answer_leaks() -> None:
@@ -137,19 +148,20 @@ def test_the_previous_token_head_matters_on_other_lists_too() -> None:
     assert np.mean(lost) < 0.2 < 0.8 < np.mean(kept)
 
 
-@each(("width", "copies"), [(3, False), (4, False), (5, True), (6, True)])
 def test_a_window_that_ends_before_the_word_to_copy_lets_nothing_be_copied(
-    width: int, copies: bool
+    subtests: pytest.Subtests,
 ) -> None:
-    model, before, after = runs(WINDOW)
-    assert after.attention[1].mask.sum(-1).max() == WINDOW.view.intervention.window == 4
-    assert np.exp(-losses(before))[-4:].min() >= 0.99
-    found = model.trace(WINDOW.view.text, intervention=Intervention(window=width))
-    shares = np.exp(-losses(found))[-4:]
-    assert shares.min() >= 0.99 if copies else shares.max() < 0.06
-    assert np.exp(-losses(after))[-4:].max() < 0.005
-    texts = [token.text for token in before.tokens]
-    assert all(texts[query - 4] == texts[query + 1] for query in range(6, 10))
+    for width, copies in [(3, False), (4, False), (5, True), (6, True)]:
+        with subtests.test(width=width):
+            model, before, after = runs(WINDOW)
+            assert after.attention[1].mask.sum(-1).max() == WINDOW.view.intervention.window == 4
+            assert np.exp(-losses(before))[-4:].min() >= 0.99
+            found = model.trace(WINDOW.view.text, intervention=Intervention(window=width))
+            shares = np.exp(-losses(found))[-4:]
+            assert shares.min() >= 0.99 if copies else shares.max() < 0.06
+            assert np.exp(-losses(after))[-4:].max() < 0.005
+            texts = [token.text for token in before.tokens]
+            assert all(texts[query - 4] == texts[query + 1] for query in range(6, 10))
 
 
 def test_without_sinks_the_rows_of_the_first_layer_grow_by_one_factor() -> None:

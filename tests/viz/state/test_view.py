@@ -4,13 +4,13 @@ import math
 from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from model.loading.registry import models
 from model.nn.intervention import MASKS, SMALLEST, Intervention
 from model.nn.patches import Patch
-from tests.cases import each
 from tests.pages.reading import control, visit
 from viz.state.link import RENAMED, TEXT_LIMIT, View, from_link, to_link
 from viz.state.presets import EXAMPLES, example_claim
@@ -89,9 +89,10 @@ def test_no_link_raises_and_each_unreadable_part_is_named(parameters: dict[str, 
     assert all(problem.startswith("The link's “") for problem in problems)
 
 
-@each(
-    ("name", "value"),
-    [
+def test_an_unreadable_part_takes_its_default_and_leaves_the_rest(
+    subtests: pytest.Subtests,
+) -> None:
+    for name, value in [
         ("head", "-1"),
         ("head", "٣"),
         ("head", "9" * 400),
@@ -129,29 +130,29 @@ def test_no_link_raises_and_each_unreadable_part_is_named(parameters: dict[str, 
         ("model", "../../etc"),
         ("stage", "<b>"),
         ("text", "x" * (TEXT_LIMIT + 1)),
-    ],
-)
-def test_an_unreadable_part_takes_its_default_and_leaves_the_rest(name: str, value: str) -> None:
-    view, problems = from_link({"head": "2", name: value})
-    assert len(problems) == 1
-    assert f"“{name}”" in problems[0]
-    assert replace(view, head=View().head) == View()
-    if name != "head":
-        assert view.head == 2
+    ]:
+        with subtests.test(name=name, value=value):
+            view, problems = from_link({"head": "2", name: value})
+            assert len(problems) == 1
+            assert f"“{name}”" in problems[0]
+            assert replace(view, head=View().head) == View()
+            if name != "head":
+                assert view.head == 2
 
 
-@each(("page", "former"), [
-    ("attention", "Edges"),
-    ("all_heads", "Through W_O"),
-    ("all_heads", "A head as matrices"),
-    ("training", "Beside a GRU"),
-])  # fmt: skip
-def test_a_link_with_the_former_name_of_a_view_opens_it(page: str, former: str) -> None:
-    app = visit(page, show=former)
-    row = control(app, "Show")
-    assert former not in row.options
-    assert row.value == RENAMED[former]
-    assert app.query_params["show"] == RENAMED[former]
+def test_a_link_with_the_former_name_of_a_view_opens_it(subtests: pytest.Subtests) -> None:
+    for page, former in [
+        ("attention", "Edges"),
+        ("all_heads", "Through W_O"),
+        ("all_heads", "A head as matrices"),
+        ("training", "Beside a GRU"),
+    ]:
+        with subtests.test(former=former):
+            app = visit(page, show=former)
+            row = control(app, "Show")
+            assert former not in row.options
+            assert row.value == RENAMED[former]
+            assert app.query_params["show"] == RENAMED[former]
 
 
 def test_every_former_name_is_tried() -> None:

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
+
+import pytest
 
 from model import Intervention, Model, Trace, load_model, models
-from tests.cases import each
 from viz.questions.question import Scene
 from viz.state.link import View, from_link, to_link
 from viz.state.navigation import PAGES, PLACES
@@ -100,23 +101,25 @@ def missing(step: TourStep, before: View, **act: object) -> str | None:
     return step.missing(Moment(view, before, traced(view)))
 
 
-@each("step", TOUR_STEPS)
-def test_a_step_is_open_at_first_and_done_by_its_act_alone(step: TourStep) -> None:
-    before = walked(step)
-    assert before.text == (UNFINISHED if step is TOUR_STEPS[0] else TEXT)
-    assert unfit(step, traced(before), before) is None
-    assert missing(step, before) == ""
-    assert missing(step, before, **ACTS[step.name]) is None
+def test_a_step_is_open_at_first_and_done_by_its_act_alone(subtests: pytest.Subtests) -> None:
+    for step in TOUR_STEPS:
+        with subtests.test(step=step.name):
+            before = walked(step)
+            assert before.text == (UNFINISHED if step is TOUR_STEPS[0] else TEXT)
+            assert unfit(step, traced(before), before) is None
+            assert missing(step, before) == ""
+            assert missing(step, before, **ACTS[step.name]) is None
 
 
-@each(("name", "act", "said"), TURNS)
 def test_another_act_is_told_in_a_sentence_that_says_what_is_missing(
-    name: str, act: dict[str, object], said: tuple[str, ...]
+    subtests: pytest.Subtests,
 ) -> None:
-    step = TOUR_STEPS[NAMES.index(name)]
-    told = missing(step, walked(step), **act)
-    assert told is not None
-    assert [words for words in said if words not in told] == [], told
+    for name, act, said in TURNS:
+        with subtests.test(name=name, act=act, said=said):
+            step = TOUR_STEPS[NAMES.index(name)]
+            told = missing(step, walked(step), **act)
+            assert told is not None
+            assert [words for words in said if words not in told] == [], told
 
 
 def test_every_step_has_a_wrong_turn_that_is_tried() -> None:
@@ -140,14 +143,17 @@ def test_the_heads_that_count_as_copying_give_most_of_their_weight_to_it_at_ever
             assert (lacks is None) == ((attention.name, head) in copying)
 
 
-@each("step", [step for step in TOUR_STEPS if step.question])
-def test_a_question_of_the_tour_has_a_clear_answer_on_its_sentence(step: TourStep) -> None:
-    view = walked(step)
-    run = cache(lambda intervention: traced(replace(view, intervention=intervention)))
-    model = loaded(view.model)
-    ground = Scene(run, model.tokenizer.named, view.place, view.head, model.unembed)
-    assert step.question is not None
-    assert step.question(ground, 0) is not None
+def test_a_question_of_the_tour_has_a_clear_answer_on_its_sentence(
+    subtests: pytest.Subtests,
+) -> None:
+    for step in [step for step in TOUR_STEPS if step.question]:
+        with subtests.test(step=step.name):
+            view = walked(step)
+            run = cache(lambda intervention: traced(replace(view, intervention=intervention)))
+            model = loaded(view.model)
+            ground = Scene(run, model.tokenizer.named, view.place, view.head, model.unembed)
+            assert step.question is not None
+            assert step.question(ground, 0) is not None
 
 
 def test_the_tour_goes_the_way_of_a_sentence_over_pages_that_there_are() -> None:
@@ -161,16 +167,17 @@ def test_the_tour_goes_the_way_of_a_sentence_over_pages_that_there_are() -> None
         }
 
 
-@each("step", TOUR_STEPS)
 def test_a_step_keeps_the_sentence_and_model_of_the_reader_and_fits_in_the_link(
-    step: TourStep,
+    subtests: pytest.Subtests,
 ) -> None:
-    own = View(text="the cat sat", model="minilm", place="encoder.2.self", head=3)
-    view = opened(step, own)
-    assert from_link(to_link(view)) == (view, ())
-    if step is not TOUR_STEPS[0]:
-        assert (view.text, view.model, view.place) == (own.text, own.model, own.place)
-        assert missing(step, view) == "" or unfit(step, traced(view), view)
+    for step in TOUR_STEPS:
+        with subtests.test(step=step.name):
+            own = View(text="the cat sat", model="minilm", place="encoder.2.self", head=3)
+            view = opened(step, own)
+            assert from_link(to_link(view)) == (view, ())
+            if step is not TOUR_STEPS[0]:
+                assert (view.text, view.model, view.place) == (own.text, own.model, own.place)
+                assert missing(step, view) == "" or unfit(step, traced(view), view)
 
 
 def test_a_model_that_cannot_do_a_step_is_told_in_a_sentence_and_no_other() -> None:
@@ -205,11 +212,11 @@ def test_every_step_has_something_to_read_off_or_to_predict() -> None:
     assert all(step.question for step in TOUR_STEPS if step.reads_off)
 
 
-@each("number", range(len(TOUR_STEPS) + 1))
-@each("under_way", [True, False])
 def test_the_link_reopens_the_step_and_says_whether_the_tour_was_left(
-    number: int, under_way: bool
+    subtests: pytest.Subtests,
 ) -> None:
-    known = TourState(number, under_way=under_way)
-    assert read(known.link) == known
-    assert read(known.link + "x") is None
+    for number, under_way in product(range(len(TOUR_STEPS) + 1), [True, False]):
+        with subtests.test(number=number, under_way=under_way):
+            known = TourState(number, under_way=under_way)
+            assert read(known.link) == known
+            assert read(known.link + "x") is None

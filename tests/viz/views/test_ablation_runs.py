@@ -105,7 +105,7 @@ def test_with_eight_runs_under_way_a_sentence_waits_for_one_pass_of_theirs(
         for request, trace in zip(eight, traces, strict=True)
     ]
     for done in range(12):  # each has had a turn or two
-        wait_for(lambda: engine.holdings.waiting == 7 and len(passes) == done + 1)  # noqa: B023
+        wait_for(lambda: engine.holdings.waiting == 7 and len(passes) == done + 1)
         if done < 11:
             go.release()
     asked = threading.Thread(target=engine.trace, args=(REQUEST, lambda place: None))

@@ -12,7 +12,6 @@ from model.profile.battery import KINDS
 from model.profile.projection import FEATURES, HeadPlane, projected
 from model.profile.tables import no_labels
 from model.trace.arrays import Array
-from tests.cases import each
 from tests.model.profile.synthetic import many_heads, small_profile
 from tests.model.tiny import loaded
 from viz.explorer.packing import words
@@ -123,9 +122,8 @@ ROW = {
 }
 
 
-@each(
-    ("changed", "said"),
-    [
+def test_a_label_is_told_with_both_verdicts(subtests: pytest.Subtests) -> None:
+    for changed, said in [
         (
             {},
             "without it the name’s lead over the one that occurs twice falls by 2.81 ± 0.20 (control +0.03) "
@@ -147,11 +145,12 @@ ROW = {
             "the head matters no more here than elsewhere.",
         ),
         ({"measure": "", "does": "", "effect_reason": "Why not."}, "not known. Why not."),
-    ],
-)
-def test_a_label_is_told_with_both_verdicts(changed: dict[str, object], said: str) -> None:
-    looks = "Looks: 0.61 of the last token’s weight on the other name (control 0.12). Does: "
-    assert verdicts_in_words(ROW | changed) == looks + said
+    ]:
+        with subtests.test(said=said):
+            looks = (
+                "Looks: 0.61 of the last token’s weight on the other name (control 0.12). Does: "
+            )
+            assert verdicts_in_words(ROW | changed) == looks + said
 
 
 def test_a_label_that_a_head_earns_by_what_it_does_comes_first() -> None:
@@ -167,15 +166,16 @@ def test_a_label_that_a_head_earns_by_what_it_does_comes_first() -> None:
     assert profile.given["earned"].tolist() == [True, False]
 
 
-@each("model", [STORIES, "minilm"])
-def test_the_points_of_a_curve_are_all_distances_once(model: str) -> None:
-    profile = many_heads(5) if model == STORIES else small_profile(model)
-    bins, points = curve(profile)
-    distances = [distance for first, last in bins for distance in range(first, last + 1)]
-    last = profile.sums.window - 1
-    assert distances == list(range(0 if model == STORIES else -last, last + 1))
-    lengths = [last - first + 1 for first, last in bins]
-    assert (points * lengths).sum(1) == pytest.approx(np.ones(len(points)), abs=1e-4)
+def test_the_points_of_a_curve_are_all_distances_once(subtests: pytest.Subtests) -> None:
+    for model in [STORIES, "minilm"]:
+        with subtests.test(model=model):
+            profile = many_heads(5) if model == STORIES else small_profile(model)
+            bins, points = curve(profile)
+            distances = [distance for first, last in bins for distance in range(first, last + 1)]
+            last = profile.sums.window - 1
+            assert distances == list(range(0 if model == STORIES else -last, last + 1))
+            lengths = [last - first + 1 for first, last in bins]
+            assert (points * lengths).sum(1) == pytest.approx(np.ones(len(points)), abs=1e-4)
 
 
 def test_the_axes_of_the_map_are_said_as_what_heads_do_more_or_less() -> None:

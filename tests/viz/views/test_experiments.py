@@ -8,8 +8,7 @@ from model.analysis.run_comparison import losses, row_statistics
 from model.analysis.stream.deep_stack import DeepStack, gradient_sizes
 from model.nn.intervention import Intervention
 from model.trace.trace import Trace
-from model.training.claims import CLAIMS, SEEDS, Claim, curves, shipped_runs
-from tests.cases import each
+from model.training.claims import CLAIMS, SEEDS, curves, shipped_runs
 from tests.model.tiny import loaded
 from viz.state.link import from_link
 from viz.state.navigation import read_address
@@ -128,16 +127,21 @@ def test_without_shortcuts_the_first_layers_learn_least() -> None:
     assert answer("No shortcuts") == "The first"
 
 
-@each("claim", CLAIMS)
-def test_a_claim_is_called_right_where_every_seed_ends_in_its_order(claim: Claim) -> None:
-    runs = shipped_runs()
-    sign = -1 if claim.measure == "repeat_accuracy" else 1
-    ends = {
-        name: sign * curves(runs, variant, claim.measure)[1][:, -1]
-        for name, variant in claim.variants.items()
-    }
-    orders = [ends[better] < ends[worse] for better, worse in claim.better]
-    (asked,) = (one for one in experiments() if one.topic == TRAINED and one.title == claim.title)
-    expected = 0 if np.all(orders) else 1 if np.any(orders) else 2
-    assert asked.right == expected
-    assert len(orders[0]) == len(SEEDS)
+def test_a_claim_is_called_right_where_every_seed_ends_in_its_order(
+    subtests: pytest.Subtests,
+) -> None:
+    for claim in CLAIMS:
+        with subtests.test(claim=claim.title):
+            runs = shipped_runs()
+            sign = -1 if claim.measure == "repeat_accuracy" else 1
+            ends = {
+                name: sign * curves(runs, variant, claim.measure)[1][:, -1]
+                for name, variant in claim.variants.items()
+            }
+            orders = [ends[better] < ends[worse] for better, worse in claim.better]
+            (asked,) = (
+                one for one in experiments() if one.topic == TRAINED and one.title == claim.title
+            )
+            expected = 0 if np.all(orders) else 1 if np.any(orders) else 2
+            assert asked.right == expected
+            assert len(orders[0]) == len(SEEDS)

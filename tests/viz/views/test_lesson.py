@@ -4,14 +4,14 @@ import html
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
+import pytest
 
 from model import load_model
 from model.nn.places import head_label
-from tests.cases import each
 from tests.pages.reading import control, visit
 from viz.state.link import View, address, from_link
 from viz.state.presets import EXAMPLES
-from viz.views.for_a_class.lesson import LessonPart, lesson_page, parts
+from viz.views.for_a_class.lesson import lesson_page, parts
 
 
 def test_the_lesson_takes_90_minutes() -> None:
@@ -19,25 +19,26 @@ def test_the_lesson_takes_90_minutes() -> None:
     assert len({part.title for part in parts()}) == len(parts()) == 10
 
 
-@each("part", parts())
-def test_a_link_of_the_lesson_opens_what_it_says(part: LessonPart) -> None:
-    written = dict(parse_qsl(urlsplit(address("/", part.link)).query))
-    assert written == part.link
-    assert written or part.page == "pages/home.py"
-    view, problems = from_link(written)
-    assert not problems
-    app = visit(part.page, **written)
-    assert not [one for one in app.warning if "link" in one.value]
-    assert not app.error
-    opened: View = app.session_state["view"]
-    assert (opened.text, opened.model, opened.place, opened.head) == (
-        (view.text, view.model, view.place, view.head)
-    )
-    assert opened.intervention == view.intervention
-    if view.show:
-        assert control(app, "Show").value == view.show
-    if "example" in written:
-        assert control(app, "Example").value == written["example"]
+def test_a_link_of_the_lesson_opens_what_it_says(subtests: pytest.Subtests) -> None:
+    for part in parts():
+        with subtests.test(part=part.title):
+            written = dict(parse_qsl(urlsplit(address("/", part.link)).query))
+            assert written == part.link
+            assert written or part.page == "pages/home.py"
+            view, problems = from_link(written)
+            assert not problems
+            app = visit(part.page, **written)
+            assert not [one for one in app.warning if "link" in one.value]
+            assert not app.error
+            opened: View = app.session_state["view"]
+            assert (opened.text, opened.model, opened.place, opened.head) == (
+                (view.text, view.model, view.place, view.head)
+            )
+            assert opened.intervention == view.intervention
+            if view.show:
+                assert control(app, "Show").value == view.show
+            if "example" in written:
+                assert control(app, "Example").value == written["example"]
 
 
 def test_a_link_to_the_usual_view_opens_it_in_a_session_that_has_another() -> None:

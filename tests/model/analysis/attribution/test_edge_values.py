@@ -9,7 +9,6 @@ from model.analysis.heads.contributions import parts_of_logit
 from model.analysis.heads.sinks import token_as_key
 from model.analysis.heads.statistics import families
 from model.trace.unproven import UnprovenError
-from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, run
 
@@ -35,15 +34,20 @@ def sum_to_logits(model: Model, trace: Trace) -> None:
         assert not edge.logit(token)[:-1].any()
 
 
-@each("name", ["gpt", "llama", "gpt-post", "translator"])
-def test_edges_of_any_row_are_their_heads_part_of_the_logit_after_it(name: str) -> None:
-    model = loaded(name)
-    trace = run(model)
-    for part in parts_of_logit(model, trace, 2, 5):
-        if part.kind == "head":
-            edges = edge_values(model, trace, part.name, part.head or 0).logit(5, position=2)
-            assert edges[2].sum() == pytest.approx(part.effect, abs=1e-5)
-            assert not np.delete(edges, 2, axis=0).any()
+def test_edges_of_any_row_are_their_heads_part_of_the_logit_after_it(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in ["gpt", "llama", "gpt-post", "translator"]:
+        with subtests.test(name=name):
+            model = loaded(name)
+            trace = run(model)
+            for part in parts_of_logit(model, trace, 2, 5):
+                if part.kind == "head":
+                    edges = edge_values(model, trace, part.name, part.head or 0).logit(
+                        5, position=2
+                    )
+                    assert edges[2].sum() == pytest.approx(part.effect, abs=1e-5)
+                    assert not np.delete(edges, 2, axis=0).any()
 
 
 def test_the_key_that_carries_most_has_the_longest_vector() -> None:
@@ -57,13 +61,15 @@ def test_edges_and_the_other_parts_sum_to_the_logit(model: Model, trace: Trace) 
     sum_to_logits(model, trace)
 
 
-@each(
-    "family",
-    [name for name, family in hub_models.FAMILIES.items() if not family[0].endswith("Model")],
-)
-def test_edges_and_the_other_parts_sum_to_the_logit_in_every_family(family: str) -> None:
-    model = hub_models.loaded(family)
-    sum_to_logits(model, hub_models.traced(model))
+def test_edges_and_the_other_parts_sum_to_the_logit_in_every_family(
+    subtests: pytest.Subtests,
+) -> None:
+    for family in [
+        name for name, family in hub_models.FAMILIES.items() if not family[0].endswith("Model")
+    ]:
+        with subtests.test(family=family):
+            model = hub_models.loaded(family)
+            sum_to_logits(model, hub_models.traced(model))
 
 
 def test_the_edges_of_a_query_add_up_to_what_its_head_writes(model: Model, trace: Trace) -> None:

@@ -1,6 +1,7 @@
 """The estimate from one gradient, and patches along one path, each against a way of its own."""
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,13 +14,11 @@ from model.analysis.attribution.patching import (
     READS,
     WHATS,
     PatchedRuns,
-    What,
     agreement,
     estimated_map,
     path_map,
 )
 from model.nn.transformer import Transformer
-from tests.cases import each
 from tests.model import hub_models
 from tests.model.analysis.attribution.test_patching import ANSWER, two_runs
 from tests.model.tiny import loaded
@@ -57,44 +56,50 @@ def nudged(model: Model, a: Trace, b: Trace, runs: PatchedRuns, size: float) -> 
     return found
 
 
-@each("name", ["gpt", "llama", "translator"])
-@each("what", WHATS)
 def test_the_estimate_is_the_slope_of_the_answer_towards_the_other_run(
-    name: str, what: What
+    subtests: pytest.Subtests,
 ) -> None:
-    model = loaded(name)
-    a, b = two_runs(model)
-    runs = PatchedRuns(model, a, b, what, a.attention[0].name)
-    estimate = estimated_map(runs, ANSWER)
-    slopes = np.array(nudged(model, a, b, runs, 1e-2)).reshape(estimate.shape)
-    np.testing.assert_allclose(estimate, slopes, rtol=0.1, atol=5e-3)
-    assert np.ptp(estimate) > 1e-2
+    for name, what in product(["gpt", "llama", "translator"], WHATS):
+        with subtests.test(name=name, what=what):
+            model = loaded(name)
+            a, b = two_runs(model)
+            runs = PatchedRuns(model, a, b, what, a.attention[0].name)
+            estimate = estimated_map(runs, ANSWER)
+            slopes = np.array(nudged(model, a, b, runs, 1e-2)).reshape(estimate.shape)
+            np.testing.assert_allclose(estimate, slopes, rtol=0.1, atol=5e-3)
+            assert np.ptp(estimate) > 1e-2
 
 
-@each("family", ["gpt2", "llama", "opt", "mistral", "bart"])
-def test_an_estimate_is_made_of_every_map_of_a_hub_model(family: str) -> None:
+def test_an_estimate_is_made_of_every_map_of_a_hub_model(subtests: pytest.Subtests) -> None:
     """Where heads share keys and values too."""
-    model = hub_models.loaded(family)
-    a, b = two_runs(model)
-    for what in WHATS:
-        estimate = estimated_map(PatchedRuns(model, a, b, what, a.attention[0].name), ANSWER)
-        assert np.isfinite(estimate).all()
-        assert estimate.any()
+    for family in ["gpt2", "llama", "opt", "mistral", "bart"]:
+        with subtests.test(family=family):
+            model = hub_models.loaded(family)
+            a, b = two_runs(model)
+            for what in WHATS:
+                estimate = estimated_map(
+                    PatchedRuns(model, a, b, what, a.attention[0].name), ANSWER
+                )
+                assert np.isfinite(estimate).all()
+                assert estimate.any()
 
 
-@each("what", ["head", "weights"])
 def test_the_last_layers_heads_are_estimated_closely_where_only_a_norm_follows(
-    what: What,
+    subtests: pytest.Subtests,
 ) -> None:
-    model = loaded("attention-only")
-    a, b = two_runs(model, (2, 3, 4, 2, 6))
-    estimate = estimated_map(PatchedRuns(model, a, b, what), ANSWER)
-    exact = patch_map(model, a, b, what, answer=ANSWER)
-    assert np.abs(estimate - exact)[-1].max() < 0.05 * np.abs(exact[-1]).max()
-    found = agreement(exact, estimate)
-    assert found.cells == exact.size
-    assert found.correlation == pytest.approx(np.corrcoef(exact.ravel(), estimate.ravel())[0, 1])
-    assert found.largest == pytest.approx(np.abs(exact - estimate).max())
+    for what in ["head", "weights"]:
+        with subtests.test(what=what):
+            model = loaded("attention-only")
+            a, b = two_runs(model, (2, 3, 4, 2, 6))
+            estimate = estimated_map(PatchedRuns(model, a, b, what), ANSWER)
+            exact = patch_map(model, a, b, what, answer=ANSWER)
+            assert np.abs(estimate - exact)[-1].max() < 0.05 * np.abs(exact[-1]).max()
+            found = agreement(exact, estimate)
+            assert found.cells == exact.size
+            assert found.correlation == pytest.approx(
+                np.corrcoef(exact.ravel(), estimate.ravel())[0, 1]
+            )
+            assert found.largest == pytest.approx(np.abs(exact - estimate).max())
 
 
 def test_agreement_leaves_out_what_is_not_there_yet() -> None:
@@ -105,53 +110,59 @@ def test_agreement_leaves_out_what_is_not_there_yet() -> None:
     assert agreement(np.full((1, 3), np.nan), estimate[:1]).cells == 0
 
 
-@each("reads", [READS, ("query",), ("value",)])
 def test_a_path_is_the_receiver_fed_with_the_senders_difference_alone(
-    reads: tuple[str, ...],
+    subtests: pytest.Subtests,
 ) -> None:
     """Against a computation by hand with the modules of a model of two layers."""
-    model = loaded("gpt")
-    a, b = two_runs(model)
-    found = path_map(model, a, b, ("decoder.1.self", 2), reads, answer=ANSWER)  # type: ignore[arg-type]
-    assert found.shape == (1, 3)
-    runs = PatchedRuns(model, a, b, "head")
-    start, end = runs.answers(ANSWER)
-    module = model.module
-    assert isinstance(module, Transformer)
-    block = module.decoder.blocks[1]
-    stream = torch.tensor(a.residual["decoder"][2])  # before layer 1
-    for sender in range(3):
-        one, other = (trace.find("decoder.0.self").output[sender] for trace in (a, b))
-        weight = model.layer("decoder.0.self").output.weight[:, sender * 8 : sender * 8 + 8]
-        reached = stream + torch.tensor(other - one) @ weight.T
-        with torch.inference_mode():
-            vectors = []
-            for name in READS:
-                made = [
-                    getattr(block.self_attention, name)(block.self_norm(x)).unflatten(-1, (3, 8))
-                    for x in (stream, reached)
-                ]
-                made[0][:, 2] = made[name in reads][:, 2]
-                vectors.append(made[0].transpose(0, 1))
-            mixed = F.scaled_dot_product_attention(*vectors, is_causal=True)
-            x = stream + block.self_attention.output(mixed.transpose(0, 1).flatten(1))
-            x = x + block.feed_forward(block.feed_forward_norm(x))
-            logits = module.logits(module.decoder.normed(x))[-1]
-        moved = float(logits[ANSWER[1]] - logits[ANSWER[0]])
-        assert found[0, sender] == pytest.approx((moved - start) / (end - start), abs=1e-4)
-    assert np.ptp(found) > 1e-3
+    for reads in [READS, ("query",), ("value",)]:
+        with subtests.test(reads=reads):
+            model = loaded("gpt")
+            a, b = two_runs(model)
+            found = path_map(model, a, b, ("decoder.1.self", 2), reads, answer=ANSWER)  # type: ignore[arg-type]
+            assert found.shape == (1, 3)
+            runs = PatchedRuns(model, a, b, "head")
+            start, end = runs.answers(ANSWER)
+            module = model.module
+            assert isinstance(module, Transformer)
+            block = module.decoder.blocks[1]
+            stream = torch.tensor(a.residual["decoder"][2])  # before layer 1
+            for sender in range(3):
+                one, other = (trace.find("decoder.0.self").output[sender] for trace in (a, b))
+                weight = model.layer("decoder.0.self").output.weight[:, sender * 8 : sender * 8 + 8]
+                reached = stream + torch.tensor(other - one) @ weight.T
+                with torch.inference_mode():
+                    vectors = []
+                    for name in READS:
+                        made = [
+                            getattr(block.self_attention, name)(block.self_norm(x)).unflatten(
+                                -1, (3, 8)
+                            )
+                            for x in (stream, reached)
+                        ]
+                        made[0][:, 2] = made[name in reads][:, 2]
+                        vectors.append(made[0].transpose(0, 1))
+                    mixed = F.scaled_dot_product_attention(*vectors, is_causal=True)
+                    x = stream + block.self_attention.output(mixed.transpose(0, 1).flatten(1))
+                    x = x + block.feed_forward(block.feed_forward_norm(x))
+                    logits = module.logits(module.decoder.normed(x))[-1]
+                moved = float(logits[ANSWER[1]] - logits[ANSWER[0]])
+                assert found[0, sender] == pytest.approx((moved - start) / (end - start), abs=1e-4)
+            assert np.ptp(found) > 1e-3
 
 
-@each("model", ["gpt-post", "llama", "translator"])
-def test_a_path_in_other_models_is_finite_and_from_earlier_heads_only(model: str) -> None:
-    own = loaded(model)
-    a, b = two_runs(own)
-    last = a.attention[-1].name
-    found = path_map(own, a, b, (last, 0), answer=ANSWER)
-    assert found.shape == (len(a.attention) - 1, 3)
-    assert np.isfinite(found).all()
-    with pytest.raises(ValueError, match="No head comes before"):
-        path_map(own, a, b, (a.attention[0].name, 0), answer=ANSWER)
+def test_a_path_in_other_models_is_finite_and_from_earlier_heads_only(
+    subtests: pytest.Subtests,
+) -> None:
+    for model in ["gpt-post", "llama", "translator"]:
+        with subtests.test(model=model):
+            own = loaded(model)
+            a, b = two_runs(own)
+            last = a.attention[-1].name
+            found = path_map(own, a, b, (last, 0), answer=ANSWER)
+            assert found.shape == (len(a.attention) - 1, 3)
+            assert np.isfinite(found).all()
+            with pytest.raises(ValueError, match="No head comes before"):
+                path_map(own, a, b, (a.attention[0].name, 0), answer=ANSWER)
 
 
 def test_a_path_in_a_hub_model_with_shared_keys() -> None:

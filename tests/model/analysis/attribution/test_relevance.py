@@ -10,7 +10,6 @@ from model.analysis.attribution.relevance import (
     rank_correlation,
     relevances,
 )
-from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import build, loaded, run
 
@@ -36,66 +35,83 @@ def with_mean_vector(name: str, trace: Trace, at: list[int]) -> torch.Tensor:
         return model.module(ids)[0, -1]
 
 
-@each("name", ["gpt", "llama", "gpt-post"])
-def test_left_out_is_the_models_own_pass_with_the_mean_vector(name: str) -> None:
-    model = loaded(name)
-    trace = run(model)
-    token = 7
-    found = last(model, trace, token, steps=2)
-    length = len(trace.tokens)
-    assert found.logit == pytest.approx(float(trace.logits[-1, token]), abs=1e-4)
-    expected = [
-        found.logit - float(with_mean_vector(name, trace, [at])[token]) for at in range(length)
-    ]
-    np.testing.assert_allclose(found.left_out, expected, atol=1e-4)
-    everything = with_mean_vector(name, trace, list(range(length)))[token]
-    assert found.baseline == pytest.approx(float(everything), abs=1e-4)
+def test_left_out_is_the_models_own_pass_with_the_mean_vector(subtests: pytest.Subtests) -> None:
+    for name in ["gpt", "llama", "gpt-post"]:
+        with subtests.test(name=name):
+            model = loaded(name)
+            trace = run(model)
+            token = 7
+            found = last(model, trace, token, steps=2)
+            length = len(trace.tokens)
+            assert found.logit == pytest.approx(float(trace.logits[-1, token]), abs=1e-4)
+            expected = [
+                found.logit - float(with_mean_vector(name, trace, [at])[token])
+                for at in range(length)
+            ]
+            np.testing.assert_allclose(found.left_out, expected, atol=1e-4)
+            everything = with_mean_vector(name, trace, list(range(length)))[token]
+            assert found.baseline == pytest.approx(float(everything), abs=1e-4)
 
 
-@each("name", PREDICTING)
-def test_integrated_gradients_add_up_to_what_all_tokens_do_together(name: str) -> None:
-    model = loaded(name)
-    trace = run(model)
-    found = last(model, trace, 5, steps=200)
-    scale = max(abs(found.logit - found.baseline), 1.0)
-    assert found.incomplete < 0.02 * scale
-    assert found.done == found.total == len(trace.tokens) + 200
-    coarse = last(model, trace, 5, steps=2)
-    assert coarse.incomplete > found.incomplete  # and it shows what too few steps leave
+def test_integrated_gradients_add_up_to_what_all_tokens_do_together(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in PREDICTING:
+        with subtests.test(name=name):
+            model = loaded(name)
+            trace = run(model)
+            found = last(model, trace, 5, steps=200)
+            scale = max(abs(found.logit - found.baseline), 1.0)
+            assert found.incomplete < 0.02 * scale
+            assert found.done == found.total == len(trace.tokens) + 200
+            coarse = last(model, trace, 5, steps=2)
+            assert coarse.incomplete > found.incomplete  # and it shows what too few steps leave
 
 
-@each("family", FAMILIES)
-def test_it_holds_in_families_of_the_hub(family: str) -> None:
-    model = hub_models.loaded(family)
-    trace = hub_models.traced(model)
-    found = last(model, trace, 3, steps=150)
-    assert found.logit == pytest.approx(float(trace.logits[-1, 3]), abs=1e-4)
-    assert found.incomplete < 0.05 * max(abs(found.logit - found.baseline), 1.0)
-    for values in (found.left_out, found.integrated, found.by_attention):
-        assert np.isfinite(values).all()
-        assert np.abs(values).max() > 0
+def test_it_holds_in_families_of_the_hub(subtests: pytest.Subtests) -> None:
+    for family in FAMILIES:
+        with subtests.test(family=family):
+            model = hub_models.loaded(family)
+            trace = hub_models.traced(model)
+            found = last(model, trace, 3, steps=150)
+            assert found.logit == pytest.approx(float(trace.logits[-1, 3]), abs=1e-4)
+            assert found.incomplete < 0.05 * max(abs(found.logit - found.baseline), 1.0)
+            for values in (found.left_out, found.integrated, found.by_attention):
+                assert np.isfinite(values).all()
+                assert np.abs(values).max() > 0
 
 
-@each("name", ["gpt", "translator"])
-def test_weights_times_gradients_are_those_of_autograd(name: str) -> None:
+def test_weights_times_gradients_are_those_of_autograd(subtests: pytest.Subtests) -> None:
     """By finite differences: each weight of one head is raised a little, and the logit computed again."""
-    model = loaded(name)
-    trace = run(model)
-    token, small = 5, 1e-2
-    found = last(model, trace, token, steps=1).by_attention
-    expected = np.zeros(len(trace.tokens))
-    for attention in trace.attention:
-        if trace.keys_of(attention) != trace.tokens:
-            continue
-        for head in range(attention.heads):
-            weights, value = attention.weights(head), attention.value[head]
-            for key in range(len(trace.tokens)):
-                ends = [
-                    ended(model, trace, attention.name, head, weights[:, key], value[key], share)
-                    for share in (small, -small)
-                ]
-                expected[key] += float((ends[0] - ends[1])[token]) / (2 * small)
-    np.testing.assert_allclose(found, expected, atol=2e-3 * max(np.abs(expected).max(), 1.0))
+    for name in ["gpt", "translator"]:
+        with subtests.test(name=name):
+            model = loaded(name)
+            trace = run(model)
+            token, small = 5, 1e-2
+            found = last(model, trace, token, steps=1).by_attention
+            expected = np.zeros(len(trace.tokens))
+            for attention in trace.attention:
+                if trace.keys_of(attention) != trace.tokens:
+                    continue
+                for head in range(attention.heads):
+                    weights, value = attention.weights(head), attention.value[head]
+                    for key in range(len(trace.tokens)):
+                        ends = [
+                            ended(
+                                model,
+                                trace,
+                                attention.name,
+                                head,
+                                weights[:, key],
+                                value[key],
+                                share,
+                            )
+                            for share in (small, -small)
+                        ]
+                        expected[key] += float((ends[0] - ends[1])[token]) / (2 * small)
+            np.testing.assert_allclose(
+                found, expected, atol=2e-3 * max(np.abs(expected).max(), 1.0)
+            )
 
 
 def ended(
@@ -175,14 +191,17 @@ def test_the_rank_correlation_is_that_of_the_ranks() -> None:
     assert rank_correlation(first[:2], first[:2]) is None
 
 
-@each("name", ["gpt", "translator"])
-def test_of_two_tokens_each_number_is_that_of_one_minus_that_of_the_other(name: str) -> None:
-    model = loaded(name)
-    trace = run(model)
-    one, other = (last(model, trace, token, steps=9) for token in (7, 5))
-    both = last(model, trace, 7, against=5, steps=9)
-    for field in ("left_out", "integrated", "by_attention", "logit", "baseline"):
-        expected = getattr(one, field) - getattr(other, field)
-        np.testing.assert_allclose(getattr(both, field), expected, atol=1e-4)
-    with pytest.raises(ValueError, match="Choose two tokens"):
-        last(model, trace, 7, against=7)
+def test_of_two_tokens_each_number_is_that_of_one_minus_that_of_the_other(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in ["gpt", "translator"]:
+        with subtests.test(name=name):
+            model = loaded(name)
+            trace = run(model)
+            one, other = (last(model, trace, token, steps=9) for token in (7, 5))
+            both = last(model, trace, 7, against=5, steps=9)
+            for field in ("left_out", "integrated", "by_attention", "logit", "baseline"):
+                expected = getattr(one, field) - getattr(other, field)
+                np.testing.assert_allclose(getattr(both, field), expected, atol=1e-4)
+            with pytest.raises(ValueError, match="Choose two tokens"):
+                last(model, trace, 7, against=7)

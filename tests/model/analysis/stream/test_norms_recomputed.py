@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 import torch.nn.functional as F
 
@@ -14,7 +15,6 @@ from model.analysis.stream.stream import (
     token_statistics,
 )
 from model.nn.norms import NORMS
-from tests.cases import each
 from tests.model.tiny import loaded, sentence
 
 
@@ -46,13 +46,14 @@ def test_the_two_norms_agree_exactly_where_the_mean_is_zero() -> None:
     assert apart.max() > 0.1
 
 
-@each("width", [4, 512])
-def test_the_unbiased_norm_is_smaller_by_the_root_of_the_widths(width: int) -> None:
-    rows = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
-    biased = layer_normalized(rows, 0.0)
-    unbiased = layer_normalized(rows, 0.0, unbiased=True)
-    np.testing.assert_allclose(unbiased, biased * np.sqrt((width - 1) / width), rtol=1e-9)
-    np.testing.assert_allclose(unbiased.var(-1, ddof=1), 1, rtol=1e-6)
+def test_the_unbiased_norm_is_smaller_by_the_root_of_the_widths(subtests: pytest.Subtests) -> None:
+    for width in [4, 512]:
+        with subtests.test(width=width):
+            rows = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
+            biased = layer_normalized(rows, 0.0)
+            unbiased = layer_normalized(rows, 0.0, unbiased=True)
+            np.testing.assert_allclose(unbiased, biased * np.sqrt((width - 1) / width), rtol=1e-9)
+            np.testing.assert_allclose(unbiased.var(-1, ddof=1), 1, rtol=1e-6)
 
 
 def test_statistics_are_those_of_each_row() -> None:

@@ -7,7 +7,6 @@ import torch
 
 from model import Model
 from model.analysis.tokens.live_writing import BeamSearch, beam_search
-from tests.cases import each
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, run
 
@@ -46,17 +45,20 @@ def all_continuations(model: Model, steps: int) -> dict[tuple[int, ...], float]:
     return totals
 
 
-@each("name", ["gpt", "llama", "translator"])
-def test_with_enough_beams_it_finds_what_a_search_over_all_texts_finds(name: str) -> None:
-    model = loaded(name)
-    everything = all_continuations(model, 3)
-    found = searched(model, model.config.d_vocab**2, 3)
-    ranked = sorted(everything.items(), key=lambda text: -text[1])
-    assert found.best.ids == ranked[0][0]
-    assert [one.total for one in found.steps[-1].kept] == pytest.approx(
-        [total for _, total in ranked[: len(found.steps[-1].kept)]], abs=1e-5
-    )
-    assert any(one.ended and len(one.ids) < 3 for one in found.steps[-1].kept)
+def test_with_enough_beams_it_finds_what_a_search_over_all_texts_finds(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in ["gpt", "llama", "translator"]:
+        with subtests.test(name=name):
+            model = loaded(name)
+            everything = all_continuations(model, 3)
+            found = searched(model, model.config.d_vocab**2, 3)
+            ranked = sorted(everything.items(), key=lambda text: -text[1])
+            assert found.best.ids == ranked[0][0]
+            assert [one.total for one in found.steps[-1].kept] == pytest.approx(
+                [total for _, total in ranked[: len(found.steps[-1].kept)]], abs=1e-5
+            )
+            assert any(one.ended and len(one.ids) < 3 for one in found.steps[-1].kept)
 
 
 @pytest.mark.models(of_shape("decoder", "encoder-decoder"))

@@ -21,7 +21,6 @@ from model.analysis.tokens.embeddings import (
 from model.loading.bert import word_pieces
 from model.run.tokenizers import clean, gpt2, gpt2_tokens, pieces, spelled
 from model.trace.records import Token
-from tests.cases import each
 from tests.model.tiny import loaded, sentence
 
 FOX = "a fox 🦊 and é"
@@ -134,10 +133,10 @@ def test_a_target_is_its_input_moved_on_by_one(more: int, length: int, stride: i
     assert all(window.inputs[1:] == window.target[:-1] for window in found)
 
 
-@each(("length", "stride"), [(0, 1), (1, 0), (-1, 1)])
-def test_windows_below_one_token_are_refused(length: int, stride: int) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        windows("abcdef", length, stride)
+def test_windows_below_one_token_are_refused(subtests: pytest.Subtests) -> None:
+    for length, stride in [(0, 1), (1, 0), (-1, 1)]:
+        with subtests.test(length=length), pytest.raises(ValueError, match="at least 1"):
+            windows("abcdef", length, stride)
 
 
 def test_a_token_in_identical_sentences_is_alike_at_every_state(model: Model) -> None:

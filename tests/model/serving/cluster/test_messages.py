@@ -12,7 +12,6 @@ from model.serving.cluster.host import ModelHost
 from model.serving.cluster.messages import READ, TRACE, Caller, read, written
 from model.serving.engine import Request
 from model.system.elsewhere import asked_function
-from tests.cases import each
 from tests.model.serving.cluster.in_process import LARGE
 
 NAME, SECRET = "house-gpt", "Anna saw a dog"
@@ -61,9 +60,8 @@ def test_every_kind_of_refusal_comes_back_with_its_sentence_and_what_it_says_bes
         assert (type(other), str(other), vars(other)) == (kind, "A sentence.", {"part": "logits"})
 
 
-@each(
-    "name",
-    [
+def test_only_functions_that_are_marked_may_be_asked(subtests: pytest.Subtests) -> None:
+    for name in [
         "os:system",
         "builtins:eval",
         "model.loading.registry:load_model",
@@ -72,11 +70,9 @@ def test_every_kind_of_refusal_comes_back_with_its_sentence_and_what_it_says_bes
         "model.nowhere:nothing",
         "model.run.model:Model.trace",
         "",
-    ],
-)
-def test_only_functions_that_are_marked_may_be_asked(name: str) -> None:
-    with pytest.raises(LookupError, match="may not be asked"):
-        asked_function(name)
+    ]:
+        with subtests.test(name=name), pytest.raises(LookupError, match="may not be asked"):
+            asked_function(name)
 
 
 class Pointer(NamedTuple):
