@@ -27,6 +27,7 @@ from bench import (
     long_texts,
     many,
     notebook,
+    own_tests,
     page_switch,
     patching,
     play,
@@ -72,6 +73,7 @@ PARTS = {
     "soak": soak.measure,
     "cluster": cluster.measure,
     "cluster_soak": cluster_soak.measure,
+    "own_tests": own_tests.measure,
 }
 MINUTES = 30  # until a part is given up, whatever it waits for
 

@@ -3,7 +3,17 @@
 from collections.abc import Callable
 from textwrap import fill
 
-from bench import cluster, cluster_soak, corpus, page_switch, research, site, soak, training
+from bench import (
+    cluster,
+    cluster_soak,
+    corpus,
+    own_tests,
+    page_switch,
+    research,
+    site,
+    soak,
+    training,
+)
 from bench.cells import Measured, megabytes, ms, seconds, table, times
 from bench.profiling_tables import PROFILING
 from bench.titles import TITLES
@@ -322,4 +332,5 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "soak": soak.tabled,
     "cluster": cluster.tabled,
     "cluster_soak": cluster_soak.tabled,
+    "own_tests": own_tests.tabled,
 }

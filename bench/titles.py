@@ -26,6 +26,7 @@ TITLES = {
     "soak": "A class beside hostile sessions",
     "cluster": "Models on a cluster, beside models in the app",
     "cluster_soak": "A class on a cluster that loses an actor and a replica",
+    "own_tests": "What `make test` takes",
 }
 
 NOTES = {
@@ -146,5 +147,9 @@ NOTES = {
         "From the click's time stamp to the frame that shows it, in a headless Chromium without a "
         "graphics card, server and browser on the same machine. What comes from the server is shown by the "
         "canvas first: that frame counts, and Plotly's picture follows it."
+    ),
+    "own_tests": (
+        "Once all is installed; types are checked anew. A group is a folder of tests: its seconds of a "
+        "processor are those of the workers and of their browsers, its wall that of all workers together."
     ),
 }

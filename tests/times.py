@@ -31,13 +31,12 @@ class Times:
 
     items: dict[str, tuple[float, float]] = field(default_factory=dict)
     memory: int = 0
-    workers: int = 0
     elsewhere: float = 0.0  # collection, imports, fixtures that end with the session
+    server: float = 0.0  # the one that all workers share
 
     def add(self, other: "Times") -> None:
         self.items |= other.items
         self.memory = max(self.memory, other.memory)
-        self.workers += other.workers
         self.elsewhere += other.elsewhere
 
 
@@ -66,7 +65,7 @@ def own_seconds() -> float:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[TIMES] = Times(workers=1)
+    config.stash[TIMES] = Times()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -104,23 +103,28 @@ def group_of(item: str) -> str:
     return "/".join(folders[:2]) or "tests"
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    times = config.stash[TIMES]
-    if len(times.items) < SLOWEST or hasattr(config, "workerinput"):
-        return
+def by_group(times: Times) -> list[tuple[str, int, float, float]]:
+    """A row a group, the longest first: its items, seconds of processor, seconds of wall. The last is the sum."""
     groups: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for item, both in times.items.items():
         groups[group_of(item)].append(both)
     rows = [(name, len(each), *map(sum, zip(*each, strict=True))) for name, each in groups.items()]
     rows.sort(key=lambda row: -row[2])
-    if server := one_server.process():
-        rows.append(("the server of all", 0, seconds_of_tree(server), 0.0))
+    rows.append(("the server that all share", 0, times.server, 0.0))
     rows.append(("starts and collection", 0, times.elsewhere, 0.0))
-    rows.append(("all", len(times.items), sum(row[2] for row in rows), sum(row[3] for row in rows)))
+    return [*rows, ("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:]))]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    times = config.stash[TIMES]
+    if len(times.items) < SLOWEST or hasattr(config, "workerinput"):
+        return
+    if server := one_server.process():
+        times.server = seconds_of_tree(server)
     write = terminalreporter.write_line
     terminalreporter.section("where the time went")
     write(f"{'group':32}{'items':>7}{'processor s':>13}{'wall s':>10}")
-    for name, items, processor, wall in rows:
+    for name, items, processor, wall in by_group(times):
         write(f"{name:32}{items:7}{processor:13.1f}{wall:10.1f}")
     write("")
     slowest = sorted(times.items.items(), key=lambda each: -each[1][0])[:SLOWEST]
