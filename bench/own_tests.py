@@ -40,7 +40,7 @@ def _seconds_of_children() -> float:
 
 
 def tabled(measured: Measured) -> str:
-    """A row a group. The wall of a group is that of its workers together; the last row's is that of the run."""
+    """A row a group: the wall is that of its workers together, in the last row that of the run."""
     rows = [
         (
             row["group"],
