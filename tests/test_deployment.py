@@ -2,7 +2,9 @@
 
 import json
 import re
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import yaml
@@ -59,6 +61,22 @@ def test_the_image_runs_as_a_visitor_without_rights_and_says_how_it_is() -> None
 
 def test_where_nothing_answers_is_not_healthy() -> None:
     assert not healthy(1)
+
+
+@pytest.mark.parametrize("ready", [200, 503])
+def test_a_server_that_has_not_loaded_its_model_is_not_healthy(ready: int) -> None:
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(ready if self.path == "/readyz" else 200)
+            self.end_headers()
+
+        def log_message(self, *said: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        answering = Thread(target=server.handle_request)
+        answering.start()
+        assert healthy(server.server_port) is (ready == 200)
+        answering.join()
 
 
 def test_every_path_and_variable_of_the_composition_exists() -> None:

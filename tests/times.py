@@ -104,7 +104,7 @@ def group_of(item: str) -> str:
 
 
 def by_group(times: Times) -> list[tuple[str, int, float, float]]:
-    """A row a group, the longest first: its items, its seconds of processor and of wall. The last is the sum."""
+    """A row a group, the longest first: items, seconds of processor and of wall. The last is the sum."""
     groups: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for item, both in times.items.items():
         groups[group_of(item)].append(both)

@@ -1,5 +1,6 @@
 """Which tests notice a bug: `python -m tools.planted_bugs [NAME …]` plants each of tools/planted_bugs.toml in
-a copy of the tree and runs the test files that should fail; --all runs every test that needs no browser.
+a copy of the tree and runs the test files that should fail; --fast runs those of them that need no browser
+and names each test that notices; --all runs every test that needs no browser.
 
 A bug that no test notices, a text that does not occur exactly once, and a tree whose tests fail without any
 bug are errors, and the run ends with 1.
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 INSTALLED = (".venv", "node_modules")  # linked, not copied
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 TESTS_FAILED = 1  # pytest's exit status
+IN_A_BROWSER = "tests/browser"
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class PlantedBug:
         if (count := source.count(self.text)) != 1:
             raise ValueError(f"{self.name}: {self.file} has its text {count} times.")
         return source.replace(self.text, self.bug)
+
+    @property
+    def fast_tests(self) -> tuple[str, ...]:
+        """The files of tests that need no browser."""
+        return tuple(test for test in self.tests if not test.startswith(IN_A_BROWSER))
 
 
 def planted_bugs() -> tuple[PlantedBug, ...]:
@@ -81,8 +88,8 @@ def bundle(tree: Path) -> None:
     subprocess.run(line, cwd=tree, check=True)
 
 
-def try_bug(tree: Path, bug: PlantedBug, every: bool) -> tuple[str, ...]:
-    """The tests that notice a bug, which is taken out again."""
+def try_bug(tree: Path, bug: PlantedBug, tests: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of some tests that notice a bug, which is taken out again."""
     file = tree / bug.file
     source = file.read_text(encoding="utf-8")
     is_script = file.suffix == ".js"
@@ -90,7 +97,7 @@ def try_bug(tree: Path, bug: PlantedBug, every: bool) -> tuple[str, ...]:
     try:
         if is_script:
             bundle(tree)
-        return failures(tree, ("tests", "--ignore=tests/browser") if every else bug.tests)
+        return failures(tree, tests)
     finally:
         file.write_text(source, encoding="utf-8")
         if is_script:
@@ -101,25 +108,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.planted_bugs", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="the bugs to plant; all without")
     parser.add_argument("--all", action="store_true", help="run all tests but those in a browser")
+    parser.add_argument("--fast", action="store_true", help="no browser; name tests that notice")
     parser.add_argument("--without", action="store_true", help="first run the tests without a bug")
     asked = parser.parse_args()
     bugs = [bug for bug in planted_bugs() if not asked.names or bug.name in asked.names]
+    chosen = {bug: bug.fast_tests if asked.fast else bug.tests for bug in bugs}
+    bugs = [bug for bug in bugs if chosen[bug]]
+    every = ("tests", f"--ignore={IN_A_BROWSER}")
     unnoticed = []
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
         copy_tree(tree)
-        tests = tuple(sorted({test for bug in bugs for test in bug.tests}))
+        tests = tuple(sorted({test for bug in bugs for test in chosen[bug]}))
         if asked.without and (failed := failures(tree, tests)):
             print("Without any bug there fail:", *failed, sep="\n  ")
             return 1
         for bug in bugs:
             start = time.monotonic()
-            noticed = try_bug(tree, bug, asked.all)
+            noticed = try_bug(tree, bug, every if asked.all else chosen[bug])
             unnoticed += [] if noticed else [bug.name]
             seconds = time.monotonic() - start
             print(f"{bug.name}: {len(noticed)} tests notice it ({seconds:.0f} s)", flush=True)
-            for file in sorted({test.partition("::")[0] for test in noticed}):
-                print(f"  {file}", flush=True)
+            for test in sorted({one if asked.fast else one.partition("::")[0] for one in noticed}):
+                print(f"  {test}", flush=True)
     print(f"{len(bugs) - len(unnoticed)} of {len(bugs)} bugs are noticed.", *unnoticed, sep="\n  ")
     return 1 if unnoticed else 0
 

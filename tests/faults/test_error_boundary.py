@@ -15,20 +15,29 @@ def broken(*_: object, **__: object) -> None:
     raise KeyError(SECRET)
 
 
+def refused_by_a_library(*_: object, **__: object) -> None:
+    raise ValueError(SECRET)
+
+
 def everything(app: AppTest) -> str:
     return repr(app)
 
 
+@pytest.mark.parametrize(
+    ("view", "error"), [(broken, "KeyError"), (refused_by_a_library, "ValueError")]
+)
 def test_a_view_that_breaks_says_so_in_its_place_and_the_others_work(
     opened: Callable[..., AppTest],
     monkeypatch: pytest.MonkeyPatch,
     broken_parts: list[str],
+    view: Callable[..., None],
+    error: str,
 ) -> None:
-    monkeypatch.setattr("viz.views.tokens.listing.token_list", broken)
+    monkeypatch.setattr("viz.views.tokens.listing.token_list", view)
     app = opened("pages/tokens.py", model="stories")
     assert "because of an error in the app" in told(app)
     assert SECRET not in everything(app)
-    assert broken_parts == ["KeyError"]
+    assert broken_parts == [error]
     assert typed(app) == TYPED
     show = next(views for views in app.selectbox if views.label == "Show")
     show.set_value("Two tokenizers").run()

@@ -202,6 +202,8 @@ def test_a_long_ablation_waits_to_be_asked_and_a_stopped_one_shows_what_was_foun
     start[0].click().run()
     assert not app.exception
     assert "Without **" in said(app)
+    app.text_area[0].set_value(f"{text} again").run()  # of which nobody has asked
+    assert "Without **" not in said(app)
     model = own("stories")
     request = Request("stories", text)
     run = background.shared_passes().known(("all-heads-ablation", request))

@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from model import load_model
@@ -12,6 +14,7 @@ from model.training.alignment import reference_phrase, source_words, target_word
 from tests.pages.reading import press, said, tables, visit
 from tools.training.translate import words
 from viz.figures.bars import GivenWord
+from viz.shell.frame import IDEA
 from viz.state.engine import engine
 from viz.views.translation.sentences import (
     FIRST,
@@ -53,6 +56,18 @@ def test_the_french_comes_out_word_by_word() -> None:
     assert next(button for button in app.button if button.label == "Next").disabled
     assert "attends most to “" in said(app)
     assert "gives the same logits, to within" in said(app)
+
+
+def test_the_decoder_asks_in_cross_attention_and_the_encoder_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed = st.expander
+    monkeypatch.setattr(
+        st, "expander", lambda label, *given, **more: closed(label, label == IDEA, **more)
+    )
+    (cross,) = [one.value for one in opened().latex if "{E" in one.value and "{Y" in one.value]
+    streams = re.findall(r"\{(\w)\\,W_(\w)", cross)
+    assert streams == [("Y", "Q"), ("E", "K"), ("E", "V")]
 
 
 def test_the_alignment_tells_the_share_on_the_reference_and_the_crossing() -> None:

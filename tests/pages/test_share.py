@@ -43,6 +43,7 @@ def test_a_pupil_is_offered_what_the_lecturer_shows_next_and_may_leave() -> None
     code = code_of(lecturer)
     pupil = visit("attention", **class_views.look(code).parameters, **{JOIN: f"{code}.0"})
     assert "You are following your lecturer." in said(pupil)
+    lecturer.query_params["tour"] = "scaling.left"  # the lecturer's own
     press(lecturer, "Show this page")
     pupil.run()
     assert "The lecturer has moved on." in said(pupil)

@@ -60,6 +60,10 @@ def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in
     buttons(app)["Back"].click().run()
     assert "step 4 of 10: Scaling · ✓ done" in said(app)
     assert named(app.toggle, "choose-scaled").value
+    app.query_params["tour"] = "scores"  # by a link, in the same tab
+    app.run()
+    assert "step 3 of 10" in said(app)
+    assert app.session_state["tour"].done == {"scaling"}
 
 
 def test_a_wrong_turn_is_told_and_the_step_can_be_started_again() -> None:

@@ -15,6 +15,7 @@ from model.loading.shipped import DamagedError, checkpoint_file, load_asset
 from model.run import tokenizers
 from model.run.tokenizers import GPT2Subset, tokenizer_from
 from model.system.files import file_hash
+from model.system.settings import settings
 from tests.harm import change_one_bit, cut_short
 from tests.model.tiny import SENTENCE, TINY, build
 from tools.training.publishing import save_asset
@@ -180,6 +181,19 @@ def test_an_unknown_model_is_refused_with_the_names_there_are(subtests: pytest.S
             assert all(known in message for known in models)
             assert len(message) < 600
             message.encode()
+
+
+def test_where_no_folder_may_be_opened_none_is_told_from_one_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "someone" / "private").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    of_the_hub = settings().model_copy(update={"folders": False, "other_models": True})
+    monkeypatch.setattr("model.loading.registry.settings", lambda: of_the_hub)
+    for name in ("someone/private", "someone/absent"):
+        entry = models.found(name)
+        assert entry is not None
+        assert (entry.hub, entry.folder) == (name, None)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:

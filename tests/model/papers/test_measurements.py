@@ -89,6 +89,9 @@ def test_the_previous_token_head_is_left_out_by_an_intervention() -> None:
 
     lost = 1 - score(frozenset({feeding})) / score(frozenset())
     assert measured.figure.value == pytest.approx(lost, abs=1e-4)
+    others = [("decoder.0.self", head) for head in range(4) if head != feeding[1]]
+    without = [1 - score(frozenset({one})) / score(frozenset()) for one in others]
+    assert measured.control.value == pytest.approx(np.mean(without), abs=1e-4)
 
 
 def test_the_weight_on_the_first_token_is_counted_row_by_row(subtests: pytest.Subtests) -> None:

@@ -10,12 +10,13 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+import torch
 
 from model import Intervention, load_trace
 from model.loading.shipped import ASSETS
 from model.run.protocols import check_record
 from model.serving import engine
-from model.serving.engine import CacheLookup, Engine, Event, Passed, Request, model_size
+from model.serving.engine import CacheLookup, Engine, Event, Passed, Request, bytes_of, model_size
 from model.system.memory import OutOfMemoryError
 from tests.model.hub_models import saved
 from tests.model.tiny import quiet
@@ -112,6 +113,14 @@ def test_models_are_dropped_when_their_bytes_are_over_the_bound() -> None:
     assert shared.has("stories")
 
 
+def test_weights_that_share_memory_count_once() -> None:
+    embedding, output = torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5)
+    output.weight = embedding.weight
+    tied = torch.nn.ModuleList([embedding, output])
+    numbers = sum(weight.numel() for weight in tied.parameters())  # PyTorch names each once
+    assert bytes_of(tied.state_dict().values()) == 4 * numbers
+
+
 def test_what_is_reported_is_all_that_is_in_memory_kept_or_not() -> None:
     sizes = [model_size(Engine().model(name, quiet)) for name in ("stories", "translate-en-fr")]
     narrow = Engine(model_bytes=max(sizes), trace_bytes=10)
@@ -161,6 +170,18 @@ def test_two_visitors_on_two_models_keep_both_while_memory_allows_and_hear_when_
     narrow.model("translate-en-fr", quiet)
     assert not narrow.has("stories")
     assert narrow.evictions == (engine.ModelUnloaded("stories", "translate-en-fr"),)
+
+
+def test_the_traces_of_a_model_are_dropped_with_it_and_those_of_others_stay() -> None:
+    names = ("stories", "translate-en-fr", "induction")
+    sizes = [model_size(Engine().model(name, quiet)) for name in names]
+    narrow = Engine(model_bytes=max(sizes) + sizes[-1])
+    requests = Request("stories", "The cat sat"), Request("induction", "a b a b")
+    for request in requests:
+        narrow.trace(request, quiet)
+    narrow.model("translate-en-fr", quiet)
+    assert narrow.evictions == (engine.ModelUnloaded("stories", "translate-en-fr"),)
+    assert set(narrow._traces) == {requests[1]}
 
 
 def test_the_run_of_a_trace_file_is_one_object_until_the_file_changes(tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 """What leaves the app comes back as it was: the trace file and the CSV."""
 
+import errno
 import io
 from dataclasses import fields, replace
+from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -130,6 +133,23 @@ def test_a_trace_of_a_hub_model_comes_back_too(subtests: pytest.Subtests) -> Non
             model = hub_models.loaded(family)
             trace = hub_models.traced(model, Intervention(scale=0.5), record="full")
             assert_same_trace(trace, read_trace(trace_file(trace)))
+
+
+def test_a_trace_whose_writing_breaks_off_leaves_the_file_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks_off(file: BinaryIO, *written: object) -> None:
+        file.write(b"half of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file = tmp_path / "run.safetensors"
+    run(loaded("gpt-bytes")).save(file)
+    before = file.read_bytes()
+    monkeypatch.setattr("model.trace.description.array_file.write", breaks_off)
+    with pytest.raises(OSError, match="No space left"):
+        run(loaded("gpt-bytes")).save(file)
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_the_stages_of_later_models_come_back() -> None:

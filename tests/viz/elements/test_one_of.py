@@ -28,3 +28,17 @@ def test_a_choice_stays_where_another_list_has_it(subtests: pytest.Subtests) -> 
             assert not app.exception
             assert app.markdown[0].value == shown
             assert app.selectbox("token").proto.set_value  # so the browser hears its name
+
+
+def test_a_number_that_a_list_does_not_have_becomes_its_first(subtests: pytest.Subtests) -> None:
+    def page() -> None:
+        from viz.elements.one_of import keep_within
+
+        keep_within("number", 2, first=1)
+
+    for chosen, kept in [(None, 1), (0, 0), (1, 1), (2, 0)]:
+        with subtests.test(chosen=chosen):
+            app = AppTest.from_function(page, default_timeout=120)
+            app.session_state["number"] = chosen
+            app.run()
+            assert app.session_state["number"] == kept

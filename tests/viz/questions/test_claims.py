@@ -106,9 +106,7 @@ def test_words_that_name_a_row_a_line_or_a_head_lead_there() -> None:
     model, first = loaded("house-gpt"), EXAMPLES[0]
     trace = model.trace(first.view.text)
     last = len(trace.tokens) - 1
-    text = (
-        "The last token, the diagonal, just below the diagonal, the first column, L0H2, “nothing”."
-    )
+    text = "The last token, the diagonal, just below the diagonal, the first column, L0H2, L0H8, “nothing”."
     example = SentenceExample("made up", first.view, text)
     (claim,) = claims(first.view, trace, trace, Intervention(), [example])
     assert [(words.text, words.rings, words.place, words.head) for words in links(claim)] == [

@@ -232,6 +232,8 @@ def test_the_command_says_of_each_picture_whether_its_numbers_hold(
     assert "numbers hold" in capsys.readouterr().out
     assert status("good.png", "wrong.svg") == 1
     assert "do not hold" in capsys.readouterr().out
+    assert status("wrong.svg", "good.png") == 1  # whichever comes last
+    capsys.readouterr()
     assert status("no.png", "missing.png") == 2
     heard = capsys.readouterr().err
     assert "no certificate" in heard

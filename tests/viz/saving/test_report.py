@@ -138,6 +138,8 @@ def test_the_files_of_a_stage_around_the_heads_hold_the_numbers_of_the_trace(
             read = read_matrix_csv(picture_csv(picture))
             for run_name, values in expected.items():
                 np.testing.assert_allclose(read[run_name].values, values, atol=1e-4)
+            apart = expected["changed"] - expected["baseline"]
+            np.testing.assert_allclose(read["difference"].values, apart, atol=1e-4)
             alone = pictured(after, None, place, stage, model=model)
             assert set(alone.runs) == (
                 {"before", "after"} if alone.stage.captions else {"unchanged"}

@@ -4,11 +4,14 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from typing import Any
 
+import anyio
 import pytest
+from prometheus_client import generate_latest
 
 from model.serving.engine import Event, Loaded, Passed, Refused
-from viz.telemetry import logs
+from viz.telemetry import logs, metrics
 
 TYPED = "/home/anna/secret"
 
@@ -55,6 +58,13 @@ def test_one_line_stands_for_many_and_the_next_one_counts_them(
     assert "kept_back" not in lines(written)[0]
 
 
+def test_what_is_filled_into_a_message_is_in_no_line(written: io.StringIO) -> None:
+    logging.getLogger("some.library").warning("There is no folder %s", TYPED)
+    (line,) = lines(written)
+    assert line["says"] == "There is no folder %s"
+    assert TYPED not in written.getvalue()
+
+
 def test_every_event_of_the_app_is_written(written: io.StringIO) -> None:
     for number in range(3):
         logs.event("passed", number=number)
@@ -65,15 +75,44 @@ def test_every_event_of_the_app_is_written(written: io.StringIO) -> None:
     "happened",
     [Loaded(TYPED, 1.0, 1), Passed(TYPED, 3, 1.0, 0.1), Refused(TYPED, "ValueError")],
 )
-def test_a_typed_folder_is_in_no_line(happened: Event, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_typed_folder_is_in_no_line_and_in_no_number(
+    happened: Event, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.INFO, logs.OWN):
         logs.note(happened)
     line = logs.JsonLines().format(caplog.records[-1])
     assert TYPED not in line
     assert json.loads(line)["model"] == "other"
+    metrics.count(happened)
+    assert TYPED not in generate_latest(metrics.REGISTRY).decode()
 
 
 def test_a_model_that_everybody_knows_is_named(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logs.OWN):
         logs.note(Loaded("minilm", 1.0, 1))
     assert json.loads(logs.JsonLines().format(caplog.records[-1]))["model"] == "minilm"
+
+
+def test_an_open_page_is_one_websocket_and_a_request_is_none() -> None:
+    told: list[float | None] = []
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        opened = scope["type"] == "websocket"
+        await send(
+            {"type": "websocket.accept"}
+            if opened
+            else {"type": "http.response.start", "status": 200}
+        )
+        told.append(metrics.REGISTRY.get_sample_value("attention_sessions"))
+
+    async def ask() -> None:
+        for kind in ("http", "websocket", "http"):
+            await metrics.Counting(answer)({"type": kind, "path": "/"}, quiet, quiet)
+
+    async def quiet(*said: Any) -> Any: ...
+
+    before = metrics.REGISTRY.get_sample_value("attention_sessions")
+    assert before is not None
+    anyio.run(ask)
+    assert told == [before, before + 1, before]
+    assert metrics.REGISTRY.get_sample_value("attention_sessions") == before
