@@ -26,10 +26,9 @@ from playwright.sync_api import (
 from playwright.sync_api import Error as PlaywrightError
 
 from tests import chromium
-from tests.server import HEALTHY, REPOSITORY, serving
+from tests.server import HEALTHY, serving
 from tools.on_cluster import ADDRESS, SETTING
 
-SCRIPTS = REPOSITORY / "viz" / "explorer" / "js"
 QUIET_APP = (
     "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
 )
@@ -285,16 +284,3 @@ def wait_until_settled(page: Page) -> None:
     page.locator(QUIET_APP).wait_for(state="attached")
     page.get_by_test_id("stElementContainer").first.wait_for(state="attached")
     page.evaluate(AT_REST, QUIET_APP)
-
-
-@pytest.fixture(scope="module")
-def modules(browser: Browser) -> Iterator[Page]:
-    """A page of which the explorer's modules can be imported, each by its own name."""
-    page = chromium.new_page(browser)
-    page.route(
-        "**/*.js", lambda route: route.fulfill(path=SCRIPTS / route.request.url.split("/")[-1])
-    )
-    page.route("**/", lambda route: route.fulfill(body="<html></html>", content_type="text/html"))
-    page.goto("http://explorer.test/")
-    yield page
-    page.close()

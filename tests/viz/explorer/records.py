@@ -1,6 +1,5 @@
 """Seeded attention records with the true layout, for the tests of the explorer."""
 
-import base64
 import math
 from dataclasses import replace
 
@@ -9,8 +8,6 @@ from numpy.typing import NDArray
 
 from model.nn.places import Kind, Place
 from model.trace.records import Attention
-from viz.explorer import payload
-from viz.explorer.packing import packed
 
 
 def record(
@@ -89,10 +86,3 @@ def weighing(weights: NDArray[np.floating]) -> Attention:
     vectors = (np.eye(queries, dtype=np.float32)[None], scores.T[None], made.vectors[2])
     made = replace(made, vectors=vectors)
     return replace(made, output=made.context(0)[None])
-
-
-def sent(attention: Attention) -> str:
-    """The message of a layer, as it can be handed to a script in the browser."""
-    queries, keys = attention.query.shape[1], attention.key.shape[1]
-    message = payload(attention, queries=labels(queries), keys=labels(keys), head=0, check=0.0)
-    return base64.b64encode(packed(message)).decode()
