@@ -48,3 +48,9 @@ export function numbersIn(texts) {
 export function written(number, decimals = 4) {
   return number.toFixed(decimals);
 }
+
+/** A matrix as the picture has it, with a gap where the mask hides a cell. */
+export function pictured(own, name, head) {
+  const hides = ["masked", "weights"].includes(name) && own.mask;
+  return Array.from(matrix(own, name, head), (number, at) => (hides && !own.mask[at] ? NaN : number));
+}
