@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
-import { unpacked } from "../../../../viz/explorer/js/message.js";
+import { unpacked } from "../../../viz/explorer/js/message.js";
 
 const read = () => unpacked(new Uint8Array(readFileSync(process.env.CASES)));
-export const cases = process.env.CASES ? read() : assert.fail("tests/viz/explorer/test_in_node.py runs these laws");
+export const cases = process.env.CASES ? read() : assert.fail("tests/viz/in_node/test_in_node.py runs these laws");
 
 /** One head's part of an array that all heads have. */
 export function ofHead(array, head, heads) {

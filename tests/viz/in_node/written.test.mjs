@@ -5,7 +5,8 @@ import { test } from "node:test";
 
 import { cases, cell, close, matrix, numbersIn, pictured, row, written } from "./cases.mjs";
 import { claims } from "./equations.mjs";
-import { libraries, loadLibraries, Stage } from "./stage.mjs";
+import { libraries } from "./page.mjs";
+import { loadLibraries, Stage } from "./stage.mjs";
 
 const ALL = ["query", "key", "value", "scores", "scaled", "masked", "weights", "output"];
 const LATER = ["query", "key", "value", "scores", "scaled", "capped", "biased", "masked", "weights", "output"];

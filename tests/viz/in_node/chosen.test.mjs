@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { cases, cell, close, matrix, numbersIn, pictured, row, written } from "./cases.mjs";
-import { clipboard, Stage } from "./stage.mjs";
+import { clipboard } from "./page.mjs";
+import { Stage } from "./stage.mjs";
 
 const ALL = ["query", "key", "value", "scores", "scaled", "masked", "weights", "output"];
 const WITHIN = { within: 1e-6 };

@@ -3,13 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { aroundNumbers, headTerms } from "../../../../viz/explorer/js/around.js";
-import { decodeLayer, deriveHead, spread } from "../../../../viz/explorer/js/derive.js";
-import { tickPositions } from "../../../../viz/explorer/js/geometry.js";
-import { layersOf } from "../../../../viz/explorer/js/held.js";
-import { magnitude } from "../../../../viz/explorer/js/numbers.js";
-import { FONT } from "../../../../viz/explorer/js/paint.js";
-import { isLarge, rowOf } from "../../../../viz/explorer/js/steps.js";
+import { aroundNumbers, headTerms } from "../../../viz/explorer/js/around.js";
+import { decodeLayer, deriveHead, spread } from "../../../viz/explorer/js/derive.js";
+import { tickPositions } from "../../../viz/explorer/js/geometry.js";
+import { layersOf } from "../../../viz/explorer/js/held.js";
+import { magnitude } from "../../../viz/explorer/js/numbers.js";
+import { FONT } from "../../../viz/explorer/js/paint.js";
+import { isLarge, rowOf } from "../../../viz/explorer/js/steps.js";
 import { cases, cell, close, matrix, ofHead } from "./cases.mjs";
 
 const RECORDED = { query: "query", key: "key", value: "value", recorded: "output" };

@@ -2,81 +2,24 @@
 // here. What a browser alone knows, the layout, the focus, pixels and Plotly's drawing, cannot.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { afterEach } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
-import { runInThisContext } from "node:vm";
 
-import { parseHTML } from "linkedom";
+import { CHOOSE, SHOWN } from "../../../viz/explorer/js/head_events.js";
+import { REPORT_DELAY } from "../../../viz/explorer/js/python.js";
+import { libraries, read } from "./page.mjs";
 
-import { CHOOSE, SHOWN } from "../../../../viz/explorer/js/head_events.js";
-import { REPORT_DELAY } from "../../../../viz/explorer/js/python.js";
-
-const ROOT = new URL("../../../../", import.meta.url);
-const read = (name) => readFileSync(new URL(name, ROOT), "utf8");
 const STILL = 4; // moments in which nothing is drawn anew
 const PATIENCE = 5000; // moments until something is drawn
 
-runInThisContext(read("static/katex/katex.min.js")); // before there is a document, which it would ask of
-const { document } = parseHTML("<!doctype html><html><head></head><body></body></html>");
-const { Element, HTMLElement, HTMLCanvasElement } = document.defaultView;
-const page = new EventTarget();
-
-/** What the style of a page says, by name. */
-export const theme = {};
-/** Whether the reader likes motion, and how wide the window is. */
-export const reader = { still: true };
-export const clipboard = {}; // a browser without one has no `writeText`
-
-Object.assign(globalThis, {
-  ...{ document, window: globalThis, innerWidth: 1040, innerHeight: 1000 },
-  ...Object.fromEntries(["addEventListener", "removeEventListener", "dispatchEvent"].map((name) => [name, page[name].bind(page)])),
-  requestAnimationFrame: (task) => setImmediate(() => task(performance.now())),
-  cancelAnimationFrame: clearImmediate,
-  getComputedStyle: () => ({ getPropertyValue: (name) => theme[name] ?? "" }),
-  getSelection: () => ({ selectAllChildren() {} }),
-  matchMedia: () => ({ get matches() { return reader.still; } }),
-  location: new URL("http://explorer.test/"),
-  localStorage: { getItem: () => null, setItem() {} },
-  ResizeObserver: class { observe() {} disconnect() {} },
-  DOMMatrix: class { scale() {} },
-});
-Object.defineProperty(globalThis, "navigator", { value: { get clipboard() { return clipboard.writeText && clipboard; } } });
-
-for (const name of ["Checked", "Pressed", "Expanded", "Label"]) reflect(`aria${name}`, `aria-${name.toLowerCase()}`);
-reflect("role", "role");
-const size = { clientWidth: 700, clientHeight: 700 };
-for (const side of ["offsetLeft", "offsetTop", "offsetWidth", "offsetHeight", "scrollWidth", "scrollHeight"]) size[side] = 0;
-for (const [name, value] of Object.entries(size)) Object.defineProperty(HTMLElement.prototype, name, { value });
-
-/** A property that stands for an attribute. */
-function reflect(name, attribute) {
-  const get = function () { return this.getAttribute(attribute); };
-  const set = function (value) { this.setAttribute(attribute, value); };
-  Object.defineProperty(Element.prototype, name, { get, set });
-}
-
-/** A pen that draws nothing. */
-const pen = new Proxy({}, { set: () => true, get: (_, name) => PEN[name] ?? (() => pen) });
-const PEN = {
-  createImageData: (width, height) => ({ data: new Uint8ClampedArray(4 * width * height) }),
-  getTransform: () => ({ a: 1 }),
-  measureText: () => ({ width: 0 }),
-};
-HTMLCanvasElement.prototype.getContext = () => pen;
-
 /** Stands for Plotly: keeps what it is told to draw. */
 const Plotly = { react: async (plot, data, layout) => Object.assign(plot, { data, layout }), purge() {} };
-/** The libraries, as the explorer keeps them; a page that could not load one has null. */
-export const libraries = new Map();
-globalThis[Symbol.for("attention-explorer.libraries")] = libraries;
-
 export function loadLibraries() {
   libraries.set("plotly", Promise.resolve(Plotly)).set("katex", Promise.resolve({ katex: globalThis.katex, sheet: {} }));
 }
 
 loadLibraries();
-const { default: mount } = await import("../../../../viz/explorer/js/main.js");
+const { default: mount } = await import("../../../viz/explorer/js/main.js");
 const stages = [];
 let mounts = 0;
 

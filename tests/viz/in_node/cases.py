@@ -1,5 +1,6 @@
 """What Python writes for the laws of *.test.mjs: messages, and beside them the trace's own numbers."""
 
+import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,18 +13,22 @@ import torch
 
 from model import Model, Trace
 from model.analysis.stream.around_heads import AroundHeads
+from model.loading.registry import models
 from model.nn.masks import window_mask
+from model.nn.places import layer_label
 from model.snippets import STYLES, code_of, filled
 from model.trace.records import Attention
 from tests.model import hub_models, tiny
 from tests.model.snippets.snippet_cases import TEXTS, around, unit
 from tests.viz.explorer.records import HERO, dropping, grouped, labels, record, sent, staged
 from tests.viz.explorer.records_of_today import LATER, SINKS, closed, later
+from tools.catalogue import FILE
 from viz.explorer import Selection, payload
 from viz.explorer.message import HeadClaim, Hero, LinkedWords, Ring, parts
-from viz.notation.labels import tick_positions
+from viz.notation.labels import tick_positions, token_label
 from viz.notation.numbers import difference
 from viz.notation.readout import readout
+from viz.views.glossary.glossary import TERMS
 
 Cases = dict[str, Any]
 VECTORS = ("query", "key", "value", "output")
@@ -380,10 +385,24 @@ def layers() -> Cases:
     }
 
 
+def search() -> Cases:
+    """What the search lists while house-gpt reads a sentence."""
+    model, text = tiny.loaded("house-gpt"), TEXTS["house-gpt"]
+    names = model.attention_names
+    return {
+        "layers": [[name, layer_label(name), model.layer(name).heads] for name in names],
+        "tokens": [token_label(token.text) for token in model.tokens(text)],
+        "catalogue": json.loads(FILE.read_text(encoding="utf-8")),
+        "models": [[entry.name, entry.title, entry.about] for entry in models.values()],
+        "also": [(term.name, other) for term in TERMS for other in term.also],
+    }
+
+
 FILES = {
     "arithmetic": arithmetic,
     "written": written,
     "play": play,
     "chosen": chosen,
     "layers": layers,
+    "search": search,
 }

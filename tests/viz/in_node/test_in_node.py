@@ -1,4 +1,4 @@
-"""What the explorer computes and writes, held to the trace's own numbers in Node, which needs no browser."""
+"""What the scripts of pages compute and write, held to Python's own numbers in Node, without a browser."""
 
 import os
 import subprocess
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.viz.explorer.in_node.cases import FILES
+from tests.viz.in_node.cases import FILES
 from viz.explorer.packing import packed
 
-LAWS = Path(__file__).with_name("in_node")
+LAWS = Path(__file__).parent
 
 
 @pytest.mark.parametrize("name", FILES)
