@@ -13,6 +13,7 @@ runInThisContext(read("static/katex/katex.min.js")); // before there is a docume
 const { document } = parseHTML("<!doctype html><html><head></head><body></body></html>");
 const { Element, HTMLElement, HTMLCanvasElement, HTMLInputElement } = document.defaultView;
 const page = new EventTarget();
+const { setTimeout: later } = globalThis;
 
 export const clipboard = {}; // a browser without one has no `writeText`
 
@@ -21,6 +22,7 @@ Object.assign(globalThis, {
   ...Object.fromEntries(["addEventListener", "removeEventListener", "dispatchEvent"].map((name) => [name, page[name].bind(page)])),
   requestAnimationFrame: (task) => setImmediate(() => task(performance.now())),
   cancelAnimationFrame: clearImmediate,
+  setTimeout: (...task) => later(...task).unref(), // nobody waits for what a page does when it is left
   getComputedStyle: () => ({ getPropertyValue: () => "" }),
   getSelection: () => ({ selectAllChildren() {} }),
   matchMedia: () => ({ matches: true }), // motion is not liked
