@@ -26,9 +26,7 @@ from playwright.sync_api import Error as PlaywrightError
 
 from tests import chromium
 from tests.one_server import shared
-from tests.server import REPOSITORY
 
-SCRIPTS = REPOSITORY / "viz" / "explorer" / "js"
 QUIET_APP = (
     "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
 )
@@ -282,16 +280,3 @@ def wait_until_settled(page: Page) -> None:
     page.locator(QUIET_APP).wait_for(state="attached")
     page.get_by_test_id("stElementContainer").first.wait_for(state="attached")
     page.evaluate(AT_REST, QUIET_APP)
-
-
-@pytest.fixture(scope="module")
-def modules(browser: Browser) -> Iterator[Page]:
-    """A page of which the explorer's modules can be imported, each by its own name."""
-    page = chromium.new_page(browser)
-    page.route(
-        "**/*.js", lambda route: route.fulfill(path=SCRIPTS / route.request.url.split("/")[-1])
-    )
-    page.route("**/", lambda route: route.fulfill(body="<html></html>", content_type="text/html"))
-    page.goto("http://explorer.test/")
-    yield page
-    page.close()

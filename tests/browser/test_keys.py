@@ -1,6 +1,5 @@
 """The keys in a real browser: their list, the way to any head or page, the sentence, the lecture view."""
 
-import json
 import re
 from collections.abc import Callable
 
@@ -10,19 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import wait_until_settled
 from tests.browser.controls import shown_view
 from tests.legible import STILL
-from tools.catalogue import FILE
-from viz.views.glossary.glossary import TERMS
 
-CATALOGUE = json.loads(FILE.read_text(encoding="utf-8"))
-# What the search lists for each of some words that are typed.
-LISTED = """(dialog, words) => words.map((typed) => {
-    const box = dialog.querySelector("input");
-    box.value = typed;
-    box.dispatchEvent(new Event("input", { bubbles: true }));
-    const text = (option, part) => option.querySelector(part).textContent;
-    const options = [...dialog.querySelectorAll("[role=option]")];
-    return options.map((one) => `${text(one, ".kind")} ${text(one, ".name")}`);
-})"""
 LEAST = 18  # pixels of a label in the lecture view
 # The letters that one sees, each with its size in pixels on the screen.
 LETTERS = """root => {
@@ -86,56 +73,6 @@ def test_any_page_head_or_token_is_two_keys_away(open_page: Callable[..., Page])
     expect(page.get_by_text("Nothing has these words.")).to_be_visible()
     page.keyboard.press("Escape")
     expect(box).to_be_hidden()
-
-
-def found(page: Page, typed: list[str]) -> list[list[str]]:
-    """What the open search lists for each, as kind and name."""
-    lists: list[list[str]] = page.get_by_role("dialog", name="Search").evaluate(LISTED, typed)
-    return lists
-
-
-@pytest.mark.walk
-def test_every_term_view_question_and_example_is_found_by_its_own_words(
-    open_page: Callable[..., Page],
-) -> None:
-    page = listening(open_page("/glossary"))
-    page.keyboard.press("Control+k")
-    page.get_by_role("combobox", name="Search").fill("softmax")
-    listed = page.get_by_role("listbox", name="Found").get_by_role("option")
-    expect(listed.filter(has_text="Softmax").first).to_be_attached()  # the catalogue has come
-    goals = [goal for goal in CATALOGUE if not goal.get("model")]
-    assert len(goals) > 300
-    lost = [
-        goal["name"]
-        for goal, names in zip(goals, found(page, [goal["name"] for goal in goals]), strict=True)
-        if f"{goal['kind']} {goal['name']}" not in names[:5]
-    ]
-    assert lost == []
-    also = [(term.name, other) for term in TERMS for other in term.also]
-    for (name, _), names in zip(also, found(page, [other for _, other in also]), strict=True):
-        assert f"Term {name}" in names[:5]
-
-
-@pytest.mark.walk
-def test_the_search_puts_first_what_is_asked(
-    open_page: Callable[..., Page], subtests: pytest.Subtests
-) -> None:
-    for typed, first in [
-        ("softmax", "Term Softmax"),
-        ("why divide by the square root", "Question Why divide by √d, and not by d?"),
-        ("minilm", "Model MiniLM"),
-        ("what does it stand for", "Example What “it” stands for"),
-        ("hide the future", "Term Causal mask"),
-        ("flash attention", "Term Fused kernel"),
-        ("sofmtax", "Term Softmax"),
-    ]:
-        with subtests.test(typed=typed):
-            page = listening(open_page("/glossary"))
-            page.keyboard.press("Control+k")
-            page.get_by_role("combobox", name="Search").fill(typed)
-            option = page.get_by_role("listbox", name="Found").get_by_role("option").first
-            expect(option).to_contain_text(first.partition(" ")[2])
-            expect(option).to_contain_text(first.partition(" ")[0])
 
 
 def test_a_view_and_a_model_open_on_the_visitors_own_sentence(

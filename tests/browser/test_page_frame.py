@@ -125,10 +125,6 @@ def test_a_third_rank_and_small_letters_are_seen(page: Page) -> None:
     assert page.evaluate(TOO_SMALL, SMALLEST) == ["12 px: small", "11 px: smaller"]
 
 
-def test_letters_that_are_painted_have_13_pixels(modules: Page) -> None:
-    assert modules.evaluate("async () => (await import('/paint.js')).FONT") == SMALLEST
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_controls_are_black_and_streamlits_own_marks_are_not_seen(
     page: Page, open_page: Callable[..., Page], scheme: str

@@ -2,7 +2,6 @@
 
 import base64
 import re
-from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import count
 from typing import Any
@@ -11,12 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, Route, expect
 
-from model.analysis.stream.around_heads import AroundHeads
 from model.trace.records import Attention
-from tests.viz.explorer.records import labels
-from viz.explorer import Selection, assets, bundle, payload
-from viz.explorer.message import HeadClaim, Hero, without_arrays
-from viz.explorer.packing import packed
+from tests.viz.explorer.records import sent
+from viz.explorer import Selection, assets, bundle
 
 ADDRESS = "http://explorer.test"
 PYTHON_JS = (bundle.FOLDER / "js" / "python.js").read_text(encoding="utf-8")
@@ -38,39 +34,28 @@ MOUNT = """async ([html, css]) => {
     const shadow = place.attachShadow({ mode: "open" });
     shadow.innerHTML = `<div>${html}<style>${css}</style></div>`;
     const { default: mount } = await import("/explorer.js");
-    window.soon = undefined;
     const reports = window.reports = [];
     const asked = window.asked = [];
-    const checks = window.checks = [];
     const setStateValue = (name, value) => reports.push(value);
-    const setTriggerValue = (name, value) => (name === "check" ? checks : asked).push(value);
+    const setTriggerValue = (name, value) => asked.push(value);
     window.send = (block) => {
         const data = Uint8Array.from(atob(block), (letter) => letter.charCodeAt(0));
         window.unmount = mount({ data, parentElement: shadow, setStateValue, setTriggerValue });
     };
 }"""
-# Stands for the work bar: buttons that ask for a head or a layer, marked as the explorer tells.
+# Stands for the work bar: buttons that ask for a head.
 WORK_BAR = """() => {
     if (document.querySelector("#work-bar")) return;
     const bar = document.body.appendChild(document.createElement("div"));
     bar.id = "work-bar";
     let shown = {};
-    const add = (testid, isShown, chosen) => {
+    window.addEventListener("head-shown", ({ detail }) => (shown = detail));
+    for (let head = 0; head < 3; head++) {
         const button = bar.appendChild(document.createElement("button"));
-        button.dataset.testid = button.textContent = testid;
-        button.setAttribute("role", "radio");
+        button.dataset.testid = button.textContent = `head-${head}`;
         button.tabIndex = -1;
-        button.onclick = () =>
-            window.dispatchEvent(new CustomEvent("choose-head", { detail: chosen(), cancelable: true }));
-        window.addEventListener("head-shown", ({ detail }) => {
-            shown = detail;
-            button.ariaChecked = String(isShown(detail));
-        });
-    };
-    for (let n = 0; n < 12; n++) {
-        const layer = () => shown.place.replace(/[0-9]+/, n);
-        add(`head-${n}`, ({ head }) => head === n, () => ({ ...shown, head: n }));
-        add(`layer-${n}`, ({ place }) => place === layer(), () => ({ ...shown, place: layer() }));
+        button.onclick = () => window.dispatchEvent(
+            new CustomEvent("choose-head", { detail: { ...shown, head }, cancelable: true }));
     }
 }"""
 mounts = count()
@@ -82,7 +67,6 @@ class Stage:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.mount = f"mount-{next(mounts)}"
-        self.run: tuple[Attention, ...] = ()  # whose layers are offered
         page.evaluate(WORK_BAR)
         page.evaluate(MOUNT, [bundle.skeleton(), bundle.style()])
         self.theme(LIGHT)
@@ -101,45 +85,23 @@ class Stage:
         self,
         attention: Attention,
         selection: Selection | None = None,
-        baseline: Attention | None = None,
-        queries: list[str] | None = None,
-        keys: list[str] | None = None,
         revision: int = 0,
-        check: float | None = 3e-7,
         *,
-        asked: Selection | None = None,
-        held: Sequence[str] = (),
         run: str = "",
-        claims: Sequence[HeadClaim] = (),
-        around: Sequence[AroundHeads] = (),
-        hero: Hero | None = None,
+        **more: Any,
     ) -> None:
-        """Hands the browser what Python sends; `asked` is the reader's choice, where it counts. held: the
-        parts that come without their arrays, because the browser has them already. run: its name; each stage
-        has one of its own."""
-        selection = selection or Selection(0, "weights", 3, 1)
-        asked = asked or selection
-        message = payload(
-            attention,
-            queries=queries or labels(attention.query.shape[1]),
-            keys=keys or labels(attention.key.shape[1]),
-            head=asked.head,
-            stage=asked.stage,
-            check=check,
-            baseline=baseline,
-            layers=[layer.name for layer in self.run],
-            around=around,
-        )
-        extra = {"selection": asdict(selection), "revision": revision, "mount": self.mount}
-        extra |= {"run": run or self.mount, "claims": [asdict(claim) for claim in claims]}
-        extra |= {"hero": hero and asdict(hero)}
-        block = packed(without_arrays(message, held) | extra | {"assets": assets.addresses()})
+        """Hands the browser what Python sends. run: its name; each stage has one of its own. more: as `sent`
+        has it."""
+        chosen = selection or Selection(0, "weights", 3, 1)
+        said = {"selection": asdict(chosen), "revision": revision, "mount": self.mount}
+        said |= {"run": run or self.mount}
+        block = sent(attention, chosen, said=said, **more).tobytes()
         self.page.evaluate("block => window.send(block)", base64.b64encode(block).decode())
 
-    def asked(self) -> list[dict[str, object]]:
-        """The layers that Python was told of: the first one, and all that follow within the delay."""
+    def asked(self) -> list[str]:
+        """How much Python was told to show: the first time, and all that follow within the delay."""
         self.page.wait_for_function("window.asked.length > 0")
-        found: list[dict[str, object]] = self.page.evaluate(AFTER_THE_DELAY, "asked")
+        found: list[str] = self.page.evaluate(AFTER_THE_DELAY, "asked")
         return found
 
     def ready(self) -> Locator:
@@ -177,19 +139,6 @@ class Stage:
         """What was reported to Python, once the delay has passed."""
         found: list[dict[str, object]] = self.page.evaluate(AFTER_THE_DELAY, "reports")
         return found
-
-    def click_at_once(self, *names: str, then: str = "") -> None:
-        """Clicks parts one after the other, then runs a script, before any timer of the browser ends."""
-        parts = [self.part(name).element_handle() for name in names]
-        self.page.evaluate(
-            f"(parts) => {{ for (const part of parts) part.click(); {then} }}", parts
-        )
-
-    def expect_report_at_once(self, name: str) -> None:
-        """Clicks a part and waits until that was reported, without the delay."""
-        self.click_at_once(name, then="setTimeout(() => (window.soon = window.reports.length), 50)")
-        self.page.wait_for_function("window.soon !== undefined")
-        assert self.page.evaluate("window.soon") == 1
 
 
 def serve(route: Route) -> None:

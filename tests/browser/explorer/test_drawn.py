@@ -1,15 +1,12 @@
 """What the explorer draws: the model's numbers, in every theme, width and length of text."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.analysis.stream.around_heads import AroundHeads
 from tests.browser.explorer.stage import DARK, STAGES, Stage, expected, middle
-from tests.model import tiny
 from tests.viz.explorer.records import record
 from viz.explorer import Selection
 
@@ -29,54 +26,6 @@ def test_every_stage_is_a_plotly_heatmap_of_the_models_numbers(stage: Stage) -> 
         np.testing.assert_allclose(drawn, numbers, rtol=1e-5, atol=1e-5, err_msg=name)
         expect(stage.root.locator(".plotly .heatmaplayer image")).to_have_count(1)
         expect(stage.part(f"stage-{name}")).to_have_attribute("aria-checked", "true")
-
-
-def test_the_numbers_are_those_of_head_and_layer_whatever_was_drawn_before(stage: Stage) -> None:
-    stage.send(record(6))
-    other = record(7, layer=5, seed=9)
-    stage.send(other, revision=0)
-    expect(stage.part("title")).to_contain_text("L5H0")
-    np.testing.assert_allclose(stage.drawn(), expected(other, "weights", 0), atol=1e-6)
-
-
-def test_a_masked_cell_is_called_so_everywhere_and_never_zero(stage: Stage) -> None:
-    stage.send(record(6), Selection(0, "weights", 1, 4))
-    assert np.isnan(stage.drawn()[1, 4])
-    stage.part("figure").hover(position=middle(stage, 1, 4, 6, 6))
-    expect(stage.part("tooltip")).to_contain_text("masked")
-    expect(stage.part("legend")).to_contain_text("masked")
-    expect(stage.part("chip-query-4")).to_have_attribute("title", "query 4 “·cat”: masked")
-    stage.part("table").locator("summary").click()
-    expect(stage.part("table").locator("tbody tr").nth(1).locator("td").nth(4)).to_have_text(
-        "masked"
-    )
-    stage.part("stage-masked").click()
-    expect(stage.part("details")).to_contain_text("comes later than")
-
-
-def test_scores_before_the_mask_show_the_future_too(stage: Stage) -> None:
-    stage.send(record(6), Selection(0, "scores", 1, 4))
-    assert np.isfinite(stage.drawn()).all()
-    expect(stage.part("legend")).not_to_contain_text("masked")
-
-
-def test_a_masked_key_that_still_gets_weight_shows_it(stage: Stage) -> None:
-    attention = record(6, mask_value=-1.0)
-    stage.send(attention)
-    np.testing.assert_allclose(stage.drawn(), attention.weights(0), atol=1e-6)
-    expect(stage.part("legend")).to_contain_text("the weight it gets all the same")
-    stage.part("figure").hover(position=middle(stage, 0, 5, 6, 6))
-    expect(stage.part("tooltip")).to_contain_text("(masked)")
-
-
-@pytest.mark.parametrize("name", STAGES)
-def test_a_row_whose_every_key_is_masked_is_said_to_be_so(stage: Stage, name: str) -> None:
-    mask = np.tri(6, dtype=bool)
-    mask[3] = False
-    stage.send(record(6, mask=mask), Selection(0, name, 3, 1))
-    expect(stage.part("top-keys")).to_contain_text("Every key of this query is masked")
-    if name == "weights":
-        expect(stage.part("details")).to_contain_text("all weights are 0")
 
 
 def test_one_token_is_enough(stage: Stage) -> None:
@@ -160,40 +109,6 @@ def test_a_long_text_is_an_overview_and_a_click_opens_an_exact_window(
     expect(stage.part("window")).to_contain_text(words)
 
 
-def test_the_window_follows_the_chosen_cell(stage: Stage) -> None:
-    stage.send(record(100, heads=1), Selection(0, "scores", 63, 0))
-    stage.part("figure").focus()
-    stage.page.keyboard.press("Enter")
-    expect(stage.part("window")).to_contain_text("Rows 31–94")
-    stage.part("chip-query-99").click()
-    expect(stage.part("window")).to_contain_text("Rows 36–99")
-    stage.part("figure").focus()
-    stage.page.keyboard.press("Escape")
-    expect(stage.part("window")).to_contain_text("Every position")
-
-
-def test_the_colours_span_all_heads_or_the_shown_one(stage: Stage) -> None:
-    attention = record(6)
-    query, key, value = (array.copy() for array in attention.vectors)
-    query[2] *= 9
-    attention = replace(attention, vectors=(query, key, value))
-    stage.send(attention, Selection(0, "scores", 3, 1))
-
-    def end() -> float:
-        return float(stage.root.locator(".figure > .plotly").evaluate("plot => plot.data[0].zmax"))
-
-    assert end() == pytest.approx(
-        max(np.abs(attention.scores(h)).max() for h in range(3)), rel=1e-5
-    )
-    stage.part("span-head").click()
-    stage.ready()
-    assert end() == pytest.approx(np.abs(attention.scores(0)).max(), rel=1e-5)
-    stage.part("stage-weights").click()
-    stage.ready()
-    assert end() == 1
-    expect(stage.part("span-head")).to_have_count(0)
-
-
 @pytest.mark.parametrize("size", [6, 64, 100])
 @pytest.mark.parametrize("compared", [False, True])
 def test_nothing_is_wider_than_a_phone(
@@ -223,29 +138,3 @@ def test_what_is_left_without_room_draws_nothing(stage: Stage) -> None:
     )
     stage.page.evaluate(TWO_FRAMES_LATER)
     assert complaints == []
-
-
-def test_where_a_few_columns_are_huge_the_colours_end_early_and_it_says_so(stage: Stage) -> None:
-    """Streams of large models have such columns: all others would be white."""
-    model = tiny.loaded("gpt")
-    trace = model.trace("the cat saw the dog")
-    norm = next(norm for norm in trace.norms if norm.name == "decoder.1.self.norm")
-    numbers = norm.input.copy()
-    numbers[0, 3] = 1000
-    huge = replace(norm, input=numbers)
-
-    class Around(AroundHeads):
-        norm = property(lambda self: huge)  # type: ignore[assignment]
-
-    attention, tokens = trace.attention[1], [token.text for token in trace.tokens]
-    around = [Around(model, trace, attention)]
-    stage.send(attention, Selection(0, "norm", 1, 0), queries=tokens, keys=tokens, around=around)
-    plot = stage.root.locator(".figure > .plotly")
-    end = plot.evaluate("plot => plot.data[0].zmax")
-    sizes = np.abs(numbers)
-    usual = np.percentile(sizes, 98, method="inverted_cdf")
-    assert usual <= end <= 1.01 * usual
-    said = f"{(sizes > end).sum():,} of {sizes.size:,} numbers lie beyond"
-    expect(stage.part("legend")).to_contain_text(said)
-    stage.part("stage-weights").click()
-    expect(stage.part("legend")).not_to_contain_text("beyond")

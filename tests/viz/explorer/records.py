@@ -1,16 +1,20 @@
 """Seeded attention records with the true layout, for the tests of the explorer."""
 
-import base64
 import math
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.nn.places import Kind, Place
 from model.trace.records import Attention
-from viz.explorer import payload
+from viz.explorer import Selection, assets, payload
+from viz.explorer.message import HeadClaim, Hero, without_arrays
 from viz.explorer.packing import packed
+
+HERO = Hero("No mask", detail="full", ways={"why?": "/attention?show=Why", "carries": "/attention"})
 
 
 def record(
@@ -60,6 +64,21 @@ def staged(made: Attention) -> Attention:
     return with_output(replace(made, cap=1.5, bias=bias, sinks=sinks))
 
 
+def dropping(attention: Attention) -> Attention:
+    """The same layer in a pass that dropped half of its weights and doubled the others."""
+    heads = range(attention.heads)
+    weights = np.stack([attention.weights(head) for head in heads])
+    kept = np.random.default_rng(0).random(weights.shape) > 0.5
+    steps = {
+        "scores": np.stack([attention.scores(head) for head in heads]),
+        "masked": np.stack([attention.masked(head) for head in heads]),
+        "weights": weights,
+        "dropped": (weights * np.float32(2) * kept).astype(np.float32),
+    }
+    dropped = replace(attention, steps=steps)
+    return replace(dropped, output=np.stack([dropped.context(head) for head in heads]))
+
+
 def grouped(made: Attention) -> Attention:
     """The record with keys and values that three heads share."""
     query, key, value = made.vectors
@@ -91,8 +110,32 @@ def weighing(weights: NDArray[np.floating]) -> Attention:
     return replace(made, output=made.context(0)[None])
 
 
-def sent(attention: Attention) -> str:
-    """The message of a layer, as it can be handed to a script in the browser."""
-    queries, keys = attention.query.shape[1], attention.key.shape[1]
-    message = payload(attention, queries=labels(queries), keys=labels(keys), head=0, check=0.0)
-    return base64.b64encode(packed(message)).decode()
+def sent(
+    attention: Attention,
+    asked: Selection | None = None,
+    *,
+    check: float | None = 3e-7,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    held: Sequence[str] = (),
+    claims: Sequence[HeadClaim] = (),
+    hero: Hero | None = None,
+    said: Mapping[str, object] | None = None,
+    **more: Any,
+) -> NDArray[np.uint8]:
+    """The block that the browser gets. asked: the reader's choice, which says what of a large layer is sent.
+    held: the parts that come without their arrays, because the browser has them already. said: what else the
+    message says."""
+    asked = asked or Selection()
+    made = payload(
+        attention,
+        queries=queries or labels(attention.query.shape[1]),
+        keys=keys or labels(attention.key.shape[1]),
+        head=asked.head,
+        stage=asked.stage,
+        check=check,
+        **more,
+    )
+    extra = {"claims": [asdict(claim) for claim in claims], "hero": hero and asdict(hero)}
+    extra |= {"assets": assets.addresses(), **(said or {})}
+    return np.frombuffer(packed(without_arrays(made, held) | extra), np.uint8)

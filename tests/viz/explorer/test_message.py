@@ -298,6 +298,13 @@ def test_a_title_says_all_that_the_mask_of_a_run_forbids(subtests: pytest.Subtes
             assert whole["masked"].endswith("; upper right = the future, masked")
 
 
+def test_the_message_is_as_small_as_its_numbers() -> None:
+    attention = record(64, heads=12, width=64)
+    numbers = 4 * 12 * 64 * 64 * 4
+    assert len(packed(made(attention))) < numbers + 40_000
+    assert math.isclose(attention.weights(0).sum(), 64, rel_tol=1e-4)
+
+
 def test_equal_arrays_of_a_message_stand_in_it_once() -> None:
     one = np.arange(600, dtype="<f4")
     block = packed({"first": one, "second": [one.copy()], "other": one + 1})

@@ -2,7 +2,7 @@
 // layer or the check of a long run.
 
 export const REPORTED = ["head", "stage", "query", "key"];
-const REPORT_DELAY = 250; // milliseconds
+export const REPORT_DELAY = 250; // milliseconds
 
 export class Python {
   /** `tell` takes a choice, `open` an opened layer, `check` the run whose check is to be made. */

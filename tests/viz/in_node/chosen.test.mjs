@@ -1,0 +1,419 @@
+// What is chosen in the explorer: what it shows and says then, and what it reports.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { cases, cell, close, matrix, numbersIn, pictured, row, written } from "./cases.mjs";
+import { clipboard } from "./page.mjs";
+import { Stage } from "./stage.mjs";
+
+const ALL = ["query", "key", "value", "scores", "scaled", "masked", "weights", "output"];
+const WITHIN = { within: 1e-6 };
+const FAINT = 0.01; // smaller weights have no arc
+const WIDEST = 12; // pixels of an arc of weight 1
+
+async function sent(block, ...chosen) {
+  const [head, name, query, key] = chosen;
+  return new Stage().send(block, { selection: chosen.length ? { head, stage: name, query, key } : {} });
+}
+
+const draws = (stage, { own }, head, name = "weights", panel = 0) => close(stage.drawn(panel), pictured(own, name, head), { ...WITHIN, of: name });
+const chip = (stage, name) => stage.text(`chip-${name}`);
+
+test("a head is switched at once and reported once", async () => {
+  const stage = await sent(cases.causal.sent);
+  stage.choose({ head: 1 });
+  await stage.chooseHead(2);
+  stage.holdsCell({ head: 2 });
+  draws(stage, cases.causal, 2);
+  assert.match(stage.text("title"), /L2H2/);
+  await stage.told();
+  assert.deepEqual(stage.reports, [{ head: 2, stage: "weights", query: 3, key: 1, revision: 0 }]);
+});
+
+test("a click chooses the cell under it", async () => {
+  const stage = await sent(cases.causal.sent);
+  await stage.point("click", 4, 2, 6, 6);
+  stage.holdsCell({ query: 4, key: 2 });
+  await stage.click("stage-value");
+  await stage.point("click", 5, 7, 6, 8);
+  stage.holdsCell({ query: 4, key: 5 });
+});
+
+test("the arrow keys move the cell and stop at the edges", async () => {
+  const stage = await sent(cases.causal.sent, 0, "weights", 0, 0);
+  await stage.press("figure", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowUp", "ArrowLeft", "ArrowLeft");
+  stage.holdsCell({ query: 1, key: 0 });
+  assert.match(stage.text("announcement"), /query 1 “·cat”, key 0 “The”/);
+  await stage.told();
+  const { query, key } = stage.reports.at(-1); // the only one, where the keys come quickly
+  assert.deepEqual([query, key], [1, 0]);
+});
+
+test("the top keys are the largest weights and can be chosen", async () => {
+  const stage = await sent(cases.causal.sent, 0, "weights", 5, 0);
+  const weights = row(cases.causal.own, "weights", 0, 5);
+  const order = [...weights.keys()].sort((one, other) => weights[other] - weights[one] || one - other).slice(0, 5);
+  close(numbersIn(stage.texts("[data-testid=top-keys] button .number")), order.map((key) => weights[key]), { within: 6e-5 });
+  await stage.click("top-key-3");
+  stage.holdsCell({ query: 5, key: order[3] });
+});
+
+test("the sentence reads and is read", async () => {
+  const { sent: block, own } = cases.causal;
+  const stage = await sent(block, 0, "weights", 3, 1);
+  await stage.click("chip-query-5");
+  stage.holdsCell({ query: 5, key: 1 });
+  const shows = (name, query, key) => assert.ok(chip(stage, name).includes(written(cell(own, "weights", 0, query, key), 2)));
+  shows("query-2", 5, 2);
+  await stage.click("side-read-by");
+  shows("key-5", 5, 1);
+  await stage.click("chip-key-2");
+  stage.holdsCell({ query: 5, key: 2 });
+  shows("key-4", 4, 2);
+});
+
+test("cross-attention has a line for queries and one for keys", async () => {
+  const { sent: block, own } = cases.cross;
+  const stage = await sent(block, 0, "weights", 1, 6);
+  assert.equal(stage.all("[data-testid=chips-query] [role=radio]").length, 4);
+  assert.ok(stage.texts("[data-testid=chips-key] .chip")[6].includes(written(cell(own, "weights", 0, 1, 6), 2)));
+  await stage.click("side-read-by", "chip-key-3");
+  stage.holdsCell({ query: 1, key: 3 });
+});
+
+test("a selection of Python counts only under a new revision", async () => {
+  const stage = await sent(cases.causal.sent);
+  await stage.chooseHead(2);
+  await stage.send(cases.causal.sent);
+  stage.holdsCell({ head: 2 });
+  const selection = { head: 1, stage: "key", query: 0, key: 5 };
+  await stage.send(cases.causal.sent, { selection, revision: 1 });
+  stage.holdsCell(selection);
+});
+
+test("a choice survives another layer as far as it exists", async () => {
+  const selection = { head: 2, stage: "scores", query: 5, key: 4 };
+  const stage = await new Stage().send(cases.causal.sent, { selection });
+  await stage.send(cases.small.sent, { selection });
+  stage.holdsCell({ head: 1, stage: "scores", query: 2, key: 2 });
+});
+
+test("the numbers are those of head and layer, whatever was drawn before", async () => {
+  const stage = await sent(cases.causal.sent);
+  await stage.send(cases.fifth.sent);
+  assert.match(stage.text("title"), /L5H0/);
+  draws(stage, cases.fifth, 0);
+});
+
+test("a head that was not sent is asked for at once", async () => {
+  const { sent: block, fetched } = cases["some heads"];
+  const stage = await sent(block, 0, "weights", 3, 1);
+  stage.choose({ head: 3 });
+  assert.equal(stage.text("notice"), "Fetching head 3 …");
+  await stage.toldAtOnce();
+  await stage.send(fetched);
+  stage.holdsCell({ head: 3 });
+  draws(stage, cases["some heads"], 3);
+});
+
+test("values of a large layer follow when a stage shows them", async () => {
+  const { sent: block, fetched } = cases["without values"];
+  const stage = await sent(block);
+  assert.match(stage.text("check"), /✓.*summed over the dimensions/);
+  stage.part("stage-output").click();
+  assert.equal(stage.text("notice"), "Fetching the values of head 0 …");
+  await stage.toldAtOnce();
+  await stage.send(fetched);
+  stage.holdsCell({ stage: "output" });
+  draws(stage, cases["without values"], 0, "output");
+  assert.doesNotMatch(stage.text("check"), /summed/);
+  await stage.send(block); // the answer to an older report, without values: they stay
+  await stage.chooseHead(1);
+  draws(stage, cases["without values"], 1, "output");
+});
+
+for (const [panel, block] of ["sent", "compared"].entries()) {
+  test(`without the values of a large layer every other stage is whole: ${block}`, async () => {
+    const stage = await sent(cases["without values"][block]);
+    for (const name of ALL.filter((name) => !["value", "output"].includes(name))) {
+      await stage.click(`stage-${name}`);
+      stage.holdsCell({ stage: name });
+      draws(stage, cases["without values"], 0, name, panel);
+      assert.ok(stage.part("numbers-formula").querySelector("math"));
+    }
+  });
+}
+
+test("a mount that ends after the next one takes nothing from it", async () => {
+  const stage = await sent(cases.causal.sent);
+  const { unmount } = stage;
+  stage.post(cases.second.sent);
+  unmount();
+  await stage.ready();
+  draws(stage, cases.second, 0);
+  await stage.chooseHead(1);
+  draws(stage, cases.second, 1);
+});
+
+test("the same message again draws nothing anew", async () => {
+  const stage = await sent(cases.causal.sent);
+  stage.part("title").textContent = "untouched";
+  await stage.send(cases.causal.sent);
+  assert.equal(stage.text("title"), "untouched");
+});
+
+test("a place that closes leaves nothing running", async () => {
+  const stage = await sent(cases.causal.sent);
+  stage.choose({ head: 1 });
+  stage.unmount();
+  await stage.told();
+  assert.deepEqual(stage.reports, []);
+});
+
+test("a choice not yet reported is kept when the place is mounted anew", async () => {
+  const stage = await sent(cases.causal.sent);
+  stage.choose({ head: 2 });
+  stage.unmount();
+  await stage.send(cases.causal.sent);
+  stage.holdsCell({ head: 2 });
+  await stage.told();
+  assert.deepEqual(stage.reports.map(({ head }) => head), [2]);
+});
+
+test("a choice that Python has not answered is told again by a new mount", async () => {
+  // Whether the first report arrived cannot be known there, and the same report twice does no harm.
+  const stage = await sent(cases.causal.sent);
+  await stage.chooseHead(2);
+  await stage.told();
+  assert.deepEqual(stage.reports.map(({ head }) => head), [2]);
+  stage.unmount();
+  await stage.send(cases.causal.sent);
+  stage.holdsCell({ head: 2 });
+  await stage.told();
+  assert.deepEqual(stage.reports.map(({ head }) => head), [2, 2]);
+  await stage.send(cases.causal.sent, { selection: { head: 2 } }); // Python's answer
+  await stage.told();
+  assert.equal(stage.reports.length, 2);
+});
+
+test("a masked cell is called so everywhere and is never zero", async () => {
+  const stage = await sent(cases.causal.sent, 0, "weights", 1, 4);
+  assert.ok(Number.isNaN(stage.drawn()[1 * 6 + 4]));
+  await stage.point("pointermove", 1, 4, 6, 6);
+  assert.match(stage.text("tooltip"), /masked/);
+  assert.match(stage.text("legend"), /masked/);
+  assert.equal(stage.part("chip-query-4").title, "query 4 “·cat”: masked");
+  stage.openTable();
+  assert.equal(stage.texts("tbody tr:nth-child(2) td")[4], "masked");
+  await stage.click("stage-masked");
+  assert.match(stage.text("details"), /comes later than/);
+});
+
+test("scores before the mask show the future too", async () => {
+  const stage = await sent(cases.causal.sent, 0, "scores", 1, 4);
+  assert.ok(stage.drawn().every(Number.isFinite));
+  assert.doesNotMatch(stage.text("legend"), /masked/);
+});
+
+test("a masked key that still gets weight shows it", async () => {
+  const stage = await sent(cases.leaking.sent);
+  close(stage.drawn(), matrix(cases.leaking.own, "weights", 0), WITHIN);
+  assert.match(stage.text("legend"), /the weight it gets all the same/);
+  await stage.point("pointermove", 0, 5, 6, 6);
+  assert.match(stage.text("tooltip"), /\(masked\)/);
+});
+
+test("a row whose every key is masked is said to be so", async () => {
+  for (const name of ALL) {
+    const stage = await sent(cases.closed.sent, 0, name, 3, 1);
+    assert.match(stage.text("top-keys"), /Every key of this query is masked/);
+    if (name === "weights") assert.match(stage.text("details"), /all weights are 0/);
+  }
+});
+
+test("the window follows the chosen cell", async () => {
+  const stage = await sent(cases.long.sent, 0, "scores", 63, 0);
+  await stage.press("figure", "Enter");
+  assert.match(stage.text("window"), /Rows 31–94/);
+  await stage.click("chip-query-99");
+  assert.match(stage.text("window"), /Rows 36–99/);
+  await stage.press("figure", "Escape");
+  assert.match(stage.text("window"), /Every position/);
+});
+
+test("the colours span all heads or the shown one", async () => {
+  const { sent: block, own } = cases.loud;
+  const largest = (head) => Math.max(...matrix(own, "scores", head).map(Math.abs));
+  const stage = await sent(block, 0, "scores", 3, 1);
+  const ends = () => stage.plot.data[0].zmax;
+  close([ends()], [Math.max(largest(0), largest(1), largest(2))], { within: 0, share: 1e-5 });
+  await stage.click("span-head");
+  close([ends()], [largest(0)], { within: 0, share: 1e-5 });
+  await stage.click("stage-weights");
+  assert.equal(ends(), 1);
+  assert.equal(stage.part("span-head"), null);
+});
+
+test("where a few columns are huge the colours end early, and it says so", async () => {
+  const { sent: block, numbers, usual } = cases.huge;
+  const stage = await sent(block, 0, "norm", 1, 0);
+  const end = stage.plot.data[0].zmax;
+  assert.ok(usual <= end && end <= 1.01 * usual);
+  const beyond = numbers.filter((number) => Math.abs(number) > end).length;
+  const count = (number) => number.toLocaleString("en");
+  assert.ok(stage.text("legend").includes(`${count(beyond)} of ${count(numbers.length)} numbers lie beyond`));
+  await stage.click("stage-weights");
+  assert.doesNotMatch(stage.text("legend"), /beyond/);
+});
+
+/** The arcs that are shown. */
+function arcs(stage) {
+  const shown = stage.all(".arcs path").filter(({ style }) => style.display !== "none");
+  return shown.map((path) => ({
+    ...{ token: Number(path.dataset.token), reads: path.dataset.reads === "true", weight: Number(path.dataset.weight) },
+    ...{ width: Number(path.getAttribute("stroke-width")), stroke: path.getAttribute("stroke") },
+  }));
+}
+
+/** Above, what a token attends to; below, the others that attend to it; each as wide as its weight. */
+function holdsArcs(stage, own, head, token) {
+  const [above, below] = [true, false].map((reads) => arcs(stage).filter((arc) => arc.reads === reads));
+  const others = Array.from({ length: own.queries }, (_, other) => other);
+  const weights = { true: (other) => cell(own, "weights", head, token, other), false: (other) => cell(own, "weights", head, other, token) };
+  for (const [found, reads] of [[above, true], [below, false]]) {
+    const expected = others.filter((other) => weights[reads](other) >= FAINT && (reads || other !== token));
+    assert.deepEqual(found.map((arc) => arc.token).sort((one, other) => one - other), expected);
+    close(found.map(({ weight }) => weight), found.map((arc) => weights[reads](arc.token)));
+    close(found.map(({ width }) => width), found.map((arc) => WIDEST * weights[reads](arc.token)), { within: 1e-3 });
+  }
+}
+
+test("the model's own weights have their arcs", async () => {
+  const stage = await sent(cases.house.sent, 7, "weights", 12, 1);
+  holdsArcs(stage, cases.house.own, 7, 12);
+});
+
+test("a long text has shades alone", async () => {
+  for (const { sent: block, own } of cases.shaded) {
+    const stage = await sent(block, 0, "weights", own.queries - 1, 0);
+    assert.deepEqual(stage.all(".arcs"), []);
+    const weights = row(own, "weights", 0, own.queries - 1);
+    const largest = weights.indexOf(Math.max(...weights));
+    const { title } = stage.part(`chip-query-${largest}`);
+    assert.ok(title.startsWith(`query ${largest} `) && title.endsWith(`: ${written(weights[largest])}`), title);
+  }
+});
+
+test("the first token is grey and can be hidden, which is said", async () => {
+  const stage = await sent(cases.open.sent, 0, "weights", 3, 1);
+  const above = () => Object.fromEntries(arcs(stage).filter(({ reads }) => reads).map(({ token, stroke }) => [token, stroke]));
+  const { 0: first, ...others } = above();
+  assert.equal(others[1], others[2]);
+  assert.notEqual(first, others[1]);
+  await stage.click("hide-first");
+  assert.match(stage.text("sentence"), /no longer sums to 1/);
+  assert.deepEqual(above(), others);
+  assert.equal(stage.part("chip-query-0").title, "query 0 “The”: hidden here");
+  await stage.click("hide-first");
+  assert.doesNotMatch(stage.text("sentence"), /no longer sums to 1/);
+  assert.deepEqual(above(), { 0: first, ...others });
+});
+
+test("several queries show their mean", async () => {
+  const { sent: block, own } = cases.open;
+  const stage = await sent(block, 0, "weights", 3, 1);
+  await stage.click("several", "chip-query-1", "chip-query-5");
+  const mean = (queries, key) => queries.reduce((sum, query) => sum + cell(own, "weights", 0, query, key), 0) / queries.length;
+  assert.match(stage.text("sentence"), /3 tokens, their mean/);
+  for (let key = 0; key < 6; key++) {
+    assert.ok(chip(stage, `query-${key}`).includes(written(mean([1, 3, 5], key), 2)));
+    const parts = arcs(stage).filter(({ reads, token }) => reads && token === key);
+    close([parts.reduce((sum, { weight }) => sum + weight, 0)], [mean([1, 3, 5], key)], { within: 3 * FAINT });
+  }
+  await stage.click("chip-query-5");
+  assert.ok(chip(stage, "query-2").includes(written(mean([1, 3], 2), 2)));
+  await stage.click("several");
+  stage.holdsCell({ query: 1 });
+  holdsArcs(stage, own, 0, 1);
+});
+
+test("whole words add their tokens", async () => {
+  const { sent: block, own } = cases.pieces;
+  const words = [[0], [1, 2, 3], [4], [5], [6], [7, 8], [9]];
+  const sum = (numbers) => numbers.reduce((whole, number) => whole + number, 0);
+  // Summed over a word's keys, then the mean over a word's queries.
+  const gives = (from, to) => sum(words[from].map((query) => sum(words[to].map((key) => cell(own, "weights", 0, query, key))))) / words[from].length;
+  const stage = await sent(block, 0, "weights", 8, 1);
+  await stage.click("unit-word");
+  assert.equal(stage.all("[data-testid=chips-query] [role=radio]").length, words.length);
+  assert.match(chip(stage, "query-1"), /·unaccountable/);
+  words.forEach((_, from) => close([sum(words.map((_, to) => gives(from, to)))], [1]));
+  words.forEach(([first], to) => assert.ok(chip(stage, `query-${first}`).includes(written(gives(5, to), 2))));
+  const above = arcs(stage).filter(({ reads }) => reads);
+  assert.deepEqual(above.map(({ token }) => token), words.map(([first]) => first));
+  close(above.map(({ weight }) => weight), words.map((_, to) => gives(5, to)));
+  await stage.click("chip-query-1");
+  stage.holdsCell({ query: 1 });
+  assert.ok(chip(stage, "query-1").includes(written(gives(1, 1), 2)));
+});
+
+test("a text of whole words has no switch for them", async () => {
+  const stage = await sent(cases.causal.sent);
+  assert.ok(stage.part("hide-first"));
+  assert.equal(stage.part("unit-word"), null);
+});
+
+test("the card follows the head and leads to its cell", async () => {
+  const stage = await sent(cases.hero.sent, 0, "weights", 3, 1);
+  await stage.point("click", 4, 2, 6, 6);
+  await stage.chooseHead(2);
+  close(numbersIn(stage.texts(".card dd")).slice(2), [cell(cases.causal.own, "weights", 2, 4, 2)], { within: 6e-5 });
+  const links = Object.fromEntries(stage.all(".card a").map((link) => [link.textContent, link.getAttribute("href")]));
+  assert.equal(links["why?"], "/attention?show=Why&place=decoder.2.self&head=2&query=4&key=2");
+  assert.equal(links.carries, "/attention"); // the session knows the place
+});
+
+test("the card is copied as text", async () => {
+  let copied = "";
+  clipboard.writeText = async (text) => (copied = text);
+  const stage = await sent(cases.hero.sent, 0, "weights", 4, 2);
+  await stage.press("figure", "Enter");
+  await stage.click("copy-cell");
+  delete clipboard.writeText;
+  assert.equal(stage.text("copy-cell"), "Copied");
+  assert.ok(copied.startsWith("L2H0: ·cat → ·saw, score "), copied);
+  assert.ok(copied.endsWith(`weight ${written(cell(cases.causal.own, "weights", 0, 4, 2))}`), copied);
+});
+
+test("simple detail has three stages and a number that asks how it is computed", async () => {
+  const strip = () => stage.texts("[data-testid=stages] [role=radio]");
+  const stage = await sent(cases.hero.simple, 0, "weights", 3, 1);
+  assert.deepEqual(strip(), ["scores", "masked", "weights"]);
+  const weight = cell(cases.causal.own, "weights", 0, 3, 1);
+  assert.ok(stage.text("readout").endsWith(`weight ${written(weight, 2)}`));
+  assert.equal(stage.text("how"), `How is ${written(weight, 2)} computed?`);
+  assert.equal(stage.part("formula").textContent, "");
+  await stage.click("how");
+  assert.equal(stage.part("how").ariaExpanded, "true");
+  assert.ok(stage.latex("formula"));
+  await stage.send(cases.hero.simple, { selection: { stage: "query" }, revision: 1 });
+  assert.deepEqual(strip(), ["Q", "scores", "masked", "weights"]); // as the link says
+});
+
+test("full detail compares side by side where there is room", async () => {
+  globalThis.innerWidth = 1600;
+  const stage = await new Stage().send(cases.beside.full, { run: "compared" });
+  const panels = () => stage.plot.data.length;
+  assert.equal(panels(), 3);
+  await stage.send(cases.beside.simple, { run: "compared" });
+  assert.equal(panels(), 1);
+  await stage.send(cases.beside.full, { run: "compared" });
+  assert.ok(stage.root.classList.contains("split"));
+  globalThis.innerWidth = 1599;
+  dispatchEvent(new Event("resize"));
+  await stage.ready();
+  assert.ok(!stage.root.classList.contains("split"));
+  assert.equal(panels(), 1);
+  globalThis.innerWidth = 1040;
+});
