@@ -50,6 +50,7 @@ def views(page: str) -> set[str]:
     return {node.value for node in nodes if isinstance(node, ast.Constant)}
 
 
+@pytest.mark.slow
 def test_a_link_leads_to_a_page_and_says_what_it_can_open(subtests: pytest.Subtests) -> None:
     for link in LINKS:
         with subtests.test(link=link):

@@ -48,6 +48,7 @@ def left() -> list[str]:
     return [path.name for path in folder.iterdir() if path.name != LOCKS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True], ids=["on its way", "while it is unpacked"])
 def test_a_wheel_that_finds_no_room_leaves_nothing_and_comes_later(
     index: Path, tmp_path: Path, full_disk: FullDisk, packed: bool, monkeypatch: pytest.MonkeyPatch

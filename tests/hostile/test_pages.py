@@ -24,6 +24,7 @@ WITHOUT = (
 )
 
 
+@pytest.mark.slow
 def test_a_page_shows_attacks_as_text(subtests: pytest.Subtests) -> None:
     for page in [PurePath(page.file).stem for page in PAGES]:
         with subtests.test(page=page):

@@ -135,6 +135,7 @@ def chosen(app: AppTest, label: str, option: str) -> None:
     bounded(lambda: control(app, label).set_value(option).run())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "page"), WALKS)
 def test_every_view_of_a_long_text_is_bounded(kind: str, page: str) -> None:
     own = kind != "translator" or page == "encoder_decoder"

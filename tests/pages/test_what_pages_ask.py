@@ -186,6 +186,7 @@ def looked_through(file: str, asked: Asked, **changed: str) -> dict[str, str]:
     return words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
 def test_every_view_asks_once_holds_nothing_and_says_the_same_on_a_cluster(
     page: PageEntry, asked: Asked, monkeypatch: pytest.MonkeyPatch
@@ -200,6 +201,7 @@ def test_every_view_asks_once_holds_nothing_and_says_the_same_on_a_cluster(
     assert there == here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", RUN_CHANGES)
 def test_a_view_of_a_changed_run_asks_twice_and_holds_nothing(file: str, asked: Asked) -> None:
     looked_through(file, asked, **CHANGED)
@@ -260,6 +262,7 @@ def test_hiding_a_token_passes_the_sentence_once_more(asked: Asked) -> None:
     assert len(asked.passes) == len(set(asked.passes)) == 2
 
 
+@pytest.mark.process
 def test_the_servers_own_numbers_count_one_pass_for_each_request(tmp_path: Path) -> None:
     """The traces of the sentence take more than the one megabyte that this server may keep."""
     text = " ".join([TEXT] * 4)

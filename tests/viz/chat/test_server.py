@@ -333,6 +333,7 @@ def test_the_models_are_those_of_the_list_that_are_here(monkeypatch: pytest.Monk
     assert on_this_computer().keys() == shipped
 
 
+@pytest.mark.process
 def test_the_command_serves_a_folder_that_it_is_started_with(tmp_path: Path) -> None:
     """As a program for chats starts it; nothing but the protocol leaves its standard output."""
     folder = tmp_path / "mine"

@@ -100,6 +100,7 @@ def test_a_statistic_that_the_text_cannot_tell_says_why() -> None:
         figures.statistic(load_model("house-gpt").trace("the cat sat"), "induction")
 
 
+@pytest.mark.process
 def test_scripts_need_neither_streamlit_nor_duckdb() -> None:
     scripts = (
         "from model.capture import capture",

@@ -198,6 +198,7 @@ def test_a_page_is_light_without_the_data_of_sentences(site: Path) -> None:
     assert sum((site / name).stat().st_size for name in first) <= LARGEST_FIRST
 
 
+@pytest.mark.slow
 def test_the_whole_site_fits_and_the_shipped_lesson_opens_all_that_it_names() -> None:
     course = read_course()
     files = dict(site_files(replace(course, in_browser=MODELS)))
@@ -250,6 +251,7 @@ def test_what_the_shipped_lesson_says_of_heads_is_so() -> None:
     assert sorted(before, key=lambda head: before[head])[-2:] == [(0, 5), (0, 2)]
 
 
+@pytest.mark.slow
 def test_hostile_words_of_a_course_are_shown_and_change_no_page(tmp_path: Path) -> None:
     words_of = {"title": HOSTILE, "text": HOSTILE, "look_for": HOSTILE}
     part = {"minutes": 3, "title": HOSTILE, "ask": HOSTILE, "expect": HOSTILE, "page": "explore"}

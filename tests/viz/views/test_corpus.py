@@ -166,6 +166,7 @@ def test_a_label_that_a_head_earns_by_what_it_does_comes_first() -> None:
     assert profile.given["earned"].tolist() == [True, False]
 
 
+@pytest.mark.slow
 def test_the_points_of_a_curve_are_all_distances_once(subtests: pytest.Subtests) -> None:
     for model in [STORIES, "minilm"]:
         with subtests.test(model=model):
