@@ -80,25 +80,27 @@ def test_what_python_sets_moves_the_picture(
     assert chosen(widget) == (OTHER, 5, "masked", 7, 3)
 
 
-@pytest.mark.parametrize("stage", ["scores", "weights", "query", "output"])
 def test_the_numbers_in_the_page_are_the_traces_own(
-    open_notebook: Callable[..., Notebook], trace: Trace, stage: str
+    open_notebook: Callable[..., Notebook], trace: Trace
 ) -> None:
     notebook = open_notebook()
-    explorer = notebook.show(show(trace, place=PLACE, head=6, stage=stage))
+    explorer = notebook.show(show(trace, place=PLACE, head=6, stage="scores"))
     explorer.get_by_test_id("table").locator("summary").click()
     rows = explorer.get_by_test_id("table").locator("tbody tr")
     attention = trace.find(PLACE)
-    matrix = getattr(attention, stage)
-    expected = matrix(6) if callable(matrix) else matrix[6]
-    expect(rows).to_have_count(len(expected))
-    cells = [
-        float(text.replace("−", "-"))
-        for text in rows.nth(4).locator("td").all_inner_texts()
-        if text[-1].isdigit()
-    ]
-    assert cells == pytest.approx(expected[4][: len(cells)].tolist(), abs=6e-5)
-    assert len(cells) >= 5
+    for stage in ("scores", "weights", "query", "output"):
+        explorer.get_by_test_id(f"stage-{stage}").click()
+        expect_shown(explorer, stage=stage)
+        matrix = getattr(attention, stage)
+        expected = matrix(6) if callable(matrix) else matrix[6]
+        expect(rows).to_have_count(len(expected))
+        cells = [
+            float(text.replace("−", "-"))
+            for text in rows.nth(4).locator("td").all_inner_texts()
+            if text[-1].isdigit()
+        ]
+        assert cells == pytest.approx(expected[4][: len(cells)].tolist(), abs=6e-5)
+        assert len(cells) >= 5
 
 
 def test_a_large_layer_comes_from_python_when_it_is_chosen(

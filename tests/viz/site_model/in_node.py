@@ -16,8 +16,6 @@ from viz.explorer.packing import packed
 from viz.site.model.parts import parts, vocabulary
 from viz.site.pages import changes
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-HERE = Path(__file__).parent
 _HEADS = {("decoder.0.self", 1), ("decoder.1.self", 0), ("decoder.1.self", 3)}
 _OF_BOTH_STACKS = {("encoder.1.self", 2), ("decoder.0.cross", 3), ("encoder.0.self", 1)}
 
@@ -67,16 +65,8 @@ def loaded(name: str) -> Model:
 
 @cache
 def _folder() -> Path:
-    """Where the bundled script lies, and the parts of each model once they are made."""
+    """Where the parts of each model lie once they are made."""
     folder = new_folder("site-model")
-    command = [
-        REPOSITORY / "node_modules/.bin/esbuild",
-        HERE / "node.js",
-        "--bundle",
-        "--platform=node",
-    ]
-    command += ["--format=esm", f"--outfile={folder / 'node.mjs'}", "--log-level=warning"]
-    subprocess.run(command, check=True, timeout=60)
     (folder / "vocabulary.bin").write_bytes(packed(vocabulary()))
     return folder
 
@@ -94,7 +84,7 @@ def in_node(name: str, job: Job) -> dict[str, Any]:
     arrays, asked = folder / "arrays.bin", folder / "job.json"
     places = {"parts": str(file), "vocabulary": str(folder / "vocabulary.bin")}
     asked.write_text(json.dumps(job.written(name) | places | {"arrays": str(arrays)}))
-    node = ["node", str(folder / "node.mjs"), str(asked)]
+    node = ["node", str(Path(__file__).with_name("node.js")), str(asked)]
     got = subprocess.run(node, capture_output=True, text=True, check=False, timeout=400)
     assert got.returncode == 0, got.stderr[-2000:]
     content = arrays.read_bytes()

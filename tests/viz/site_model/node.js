@@ -1,4 +1,4 @@
-// Does in Node what a job asks of a browser's model: node node.mjs JOB.json. Prints JSON; arrays go to a file.
+// Does in Node what a job asks of a browser's model: node node.js JOB.json. Prints JSON; arrays go to a file.
 
 import { readFileSync, writeFileSync } from "node:fs";
 
