@@ -8,8 +8,7 @@ import pytest
 from model.run.tokenizers import WordTokenizer
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.words import text_of
-from tests.viz.site_model.in_node import Job, in_node, loaded
-from viz.site.model.parts import MODELS
+from tests.viz.site_model.in_node import Job, each_model, in_node, loaded
 
 LONGEST = 2_000  # letters: a longer text is no other kind of text
 TEXTS = 300
@@ -38,7 +37,7 @@ def texts() -> list[str]:
     return [*_CHOSEN, *ATTACKS, *known]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_model
 def test_the_ids_of_any_text_are_pythons(name: str) -> None:
     tokenizer, asked = loaded(name).tokenizer, texts()
     refused = 0

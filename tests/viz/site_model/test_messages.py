@@ -12,10 +12,10 @@ from model.analysis.stream.around_heads import AroundHeads
 from model.code.origin import origin
 from model.trace.trace import Trace
 from tests.hostile.attacks import SHORT
-from tests.viz.site_model.in_node import Job, changes_of, in_node, loaded, traced
+from tests.viz.site_model.in_node import Job, changes_of, each_model, in_node, loaded, traced
 from viz.explorer.message import payload
 from viz.notebook.run import Run
-from viz.site.model.parts import MODELS, parts
+from viz.site.model.parts import parts
 from viz.site.recording import recorded_run
 from viz.state.link import View
 
@@ -89,7 +89,7 @@ def hold(got: Any, right: Any, share: float, path: str) -> None:
             assert got == right, path
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_model
 def test_a_run_of_the_browsers_is_as_python_records_it(name: str) -> None:
     """The messages of its layers as the app sends them; beside them the next token, the loss and all heads,
     with the numbers as they are printed."""

@@ -3,7 +3,6 @@
 import random
 
 import numpy as np
-import pytest
 
 from model.analysis.run_comparison import rounding
 from model.trace.arrays import Array
@@ -11,8 +10,8 @@ from model.trace.trace import Trace
 from model.training.grammar import sentence
 from tests.hostile.attacks import SHORT
 from tests.hostile.words import ORDINARY
-from tests.viz.site_model.in_node import Job, changes_of, in_node, traced
-from viz.site.model.parts import MODELS, probe_of
+from tests.viz.site_model.in_node import Job, changes_of, each_model, in_node, traced
+from viz.site.model.parts import probe_of
 
 _GIVEN = ("Tom Hill saw a red ball. Anna gave the ball to Tom", "a", *SHORT[:4])
 
@@ -49,7 +48,7 @@ def expected(trace: Trace) -> dict[str, tuple[Array, Array]]:
     return alone
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_model
 def test_every_recorded_array_is_pytorchs_with_and_without_each_switch(name: str) -> None:
     asked = [(text, change) for text in sentences(name) for change in changes_of(name)]
     assert len(asked) == 20 * 6
@@ -69,7 +68,7 @@ def test_every_recorded_array_is_pytorchs_with_and_without_each_switch(name: str
     assert len(last) == 6, "a switch changes nothing"
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_model
 def test_a_browser_says_how_far_it_is_from_pytorch(name: str) -> None:
     probe = traced(name, probe_of(name))
     assert 0 < in_node(name, Job())["probe"] <= rounding(probe)
