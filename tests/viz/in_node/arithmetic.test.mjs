@@ -102,7 +102,24 @@ function aroundTheHeads({ message, own, stages, outputs, turned }) {
   close(list.map(({ product }) => product), list.map(({ head }) => outputs[head]), { within, of: "what heads write" });
   const total = list.reduce((sum, { product }) => sum + product, bias);
   close([total], [stages.written.numbers[3 * stages.written.width + 5]], { within, of: "what is written" });
-  if (turned) turnsKeepLengths(made.before_positions, matrix(own, "query", 1), own.queries);
+  if (!turned) return;
+  const query = matrix(own, "query", 1);
+  turnsKeepLengths(made.before_positions, query, own.queries);
+  const { facts, numbers } = message.layer.around.positions;
+  close(turnedForward(made.before_positions, facts, numbers.angles, layer.width), query, { of: "turned again" });
+}
+
+/** Rotary positions as a model applies them: (x, y) becomes (x cos − y sin, y cos + x sin). */
+function turnedForward(before, { pairs, half }, angles, width) {
+  return before.map((number, at) => {
+    const [query, column] = [Math.floor(at / width), at % width];
+    if (column >= 2 * half) return number;
+    const apart = pairs === "halves" ? half : 1;
+    const isSecond = Math.floor(column / apart) % 2 === 1;
+    const angle = angles[query * half + (pairs === "halves" ? column % half : column >> 1)];
+    const other = before[isSecond ? at - apart : at + apart];
+    return number * Math.cos(angle) + other * Math.sin(angle) * (isSecond ? 1 : -1);
+  });
 }
 
 /** And leave row 0 altogether. */
