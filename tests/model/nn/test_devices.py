@@ -201,6 +201,7 @@ def test_what_crosses_or_waits_is_noticed(
 ) -> None:
     from model.nn import attention
 
+    on_device(name)  # loaded before the fault: what a load proves would notice it too
     fused = attention.fused
     kind, does = PLANTED[planted]
 
