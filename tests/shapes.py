@@ -1,6 +1,8 @@
 """The shapes in the annotations of these modules are checked at every call that a test makes.
 
 To be imported before them. Their annotations name jaxtyping's types, which the product never imports.
+Leading axes that may be any are `*_`, never `...`: Ruff takes "... #query #key" for Python with a comment,
+and drops the quotes. What cannot be read any more, jaxtyping does not check.
 """
 
 import builtins

@@ -88,12 +88,7 @@ def padding_mask(
 
 def masked(
     scores: Float[np.ndarray, "*row key"],
-    allowed: Float[
-        np.ndarray,
-        (
-            ...  # key
-        ),
-    ],
+    allowed: Float[np.ndarray, "*_ #key"],
     mask_value: float = HIDDEN,
 ) -> Float[np.ndarray, "*row key"]:
     """The scores with every cell that is not allowed replaced by `mask_value`."""
@@ -105,13 +100,7 @@ def attend(
     key: Float[np.ndarray, "*head key width"],
     value: Float[np.ndarray, "*head key value_width"],
     *,
-    allowed: Float[
-        np.ndarray,
-        (
-            ...  # query #key
-        ),
-    ]
-    | None = None,
+    allowed: Float[np.ndarray, "*_ #query #key"] | None = None,
     mask_value: float = HIDDEN,
     scale: float | None = None,
 ) -> AttentionSteps:

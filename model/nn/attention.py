@@ -197,23 +197,11 @@ def attend(
     value: Float[Tensor, "batch key_head key value_width"],
     place: Place,
     *,
-    mask: Bool[
-        Tensor,
-        (
-            ...  # query #key
-        ),
-    ]
-    | None = None,
+    mask: Bool[Tensor, "*_ #query #key"] | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
     cap: float | None = None,
-    bias: Float[
-        Tensor,
-        (
-            ...  # query #key
-        ),
-    ]
-    | None = None,
+    bias: Float[Tensor, "*_ #query #key"] | None = None,
     sinks: Float[Tensor, " head"] | None = None,
     window: int | None = None,
 ) -> Float[Tensor, "batch head query value_width"]:
@@ -336,13 +324,7 @@ class MultiHeadAttention(nn.Module):
         x: Float[Tensor, "batch token d_model"],
         source: Float[Tensor, "batch source d_model"] | None = None,
         *,
-        mask: Bool[
-            Tensor,
-            (
-                ...  # token #key
-            ),
-        ]
-        | None = None,
+        mask: Bool[Tensor, "*_ #token #key"] | None = None,
         angles: Float[Tensor, "token half"] | None = None,
         bias: Float[Tensor, "head token key"] | None = None,
     ) -> Float[Tensor, "batch token d_model"]:

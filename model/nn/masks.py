@@ -43,27 +43,13 @@ def window_mask(
 
 
 def windowed(
-    mask: Bool[
-        Tensor,
-        (
-            ...  # query #key
-        ),
-    ]
-    | None,
+    mask: Bool[Tensor, "*_ #query #key"] | None,
     window: int | None,
     query: Float[Tensor, "batch head query width"],
     key: Float[Tensor, "batch key_head key width"],
     *,
     causal: bool,
-) -> (
-    Bool[
-        Tensor,
-        (
-            ...  # query #key
-        ),
-    ]
-    | None
-):
+) -> Bool[Tensor, "*_ #query #key"] | None:
     """A mask, and within it a layer's own sliding window if it has one. The queries are the last of the keys'
     tokens; where a cache has dropped some keys, the rest fits into the window."""
     if window is None:
@@ -76,27 +62,13 @@ def windowed(
 
 
 def changed_mask(
-    own: Bool[
-        Tensor,
-        (
-            ...  # query #key
-        ),
-    ]
-    | None,
+    own: Bool[Tensor, "*_ #query #key"] | None,
     intervention: Intervention,
     query: Float[Tensor, "*head query width"],
     key: Float[Tensor, "*key_head key width"],
     *,
     causal: bool = False,
-) -> (
-    Bool[
-        Tensor,
-        (
-            ...  # query #key
-        ),
-    ]
-    | None
-):
+) -> Bool[Tensor, "*_ #query #key"] | None:
     """The mask of one attention sub-layer, after what an intervention changes in it.
 
     query and key give lengths and device. causal: whether the model hides the future there.

@@ -5,7 +5,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import wait_until_settled
 from tests.browser.controls import download
+
+SHEET = '<section class="sheet">'  # of one pupil
 
 
 def test_exercises_are_looked_at_and_saved(open_page: Callable[..., Page]) -> None:
@@ -21,10 +24,27 @@ def test_exercises_are_looked_at_and_saved(open_page: Callable[..., Page]) -> No
     page.get_by_label("Pupils").press("Enter")
     sheet = page.get_by_label("Sheet", exact=True)
     expect(sheet).to_have_attribute("max", "3")
-    saved = download(page, page.get_by_role("button", name="Pupils' sheets"))
-    text = saved.path().read_text("utf-8")
-    assert text.count('<section class="sheet">') == 3
+    wait_until_settled(page)
+    text = sheets(page)
+    assert text.count(SHEET) == 3
     assert "Exponentials" not in text
+
+
+def test_a_press_while_the_page_runs_saves_the_sheets(open_page: Callable[..., Page]) -> None:
+    page = open_page("/for_a_class", show="Exercises")
+    pupils = page.get_by_label("Pupils")
+    asked_for = {int(pupils.input_value())}
+    for number in range(2, 10):
+        asked_for.add(number)
+        pupils.fill(str(number))
+        pupils.press("Enter")
+        assert sheets(page).count(SHEET) in asked_for
+
+
+def sheets(page: Page) -> str:
+    """The file of the pupils' sheets."""
+    saved = download(page, page.get_by_role("button", name="Pupils' sheets"))
+    return saved.path().read_text("utf-8")
 
 
 @pytest.mark.walk

@@ -3,6 +3,8 @@
 import asyncio
 import hashlib
 import threading
+import time
+import uuid
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,15 +12,18 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
+from streamlit import runtime
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
-from streamlit.runtime import app_session, memory_media_file_storage
+from streamlit.runtime import app_session, media_file_manager, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.media_file_manager import MediaFileManager, MediaFileMetadata
 from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunnerEvent
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData, ScriptRequestType
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.runtime.session_manager import SessionInfo
 
 from model.system.clicks import clicked
@@ -26,6 +31,7 @@ from viz.state.shares import page_runs
 from viz.state.way_back import way_back
 
 TOGETHER = 0.005  # seconds for which what a run draws is collected before it is sent
+TO_FETCH = 10.0  # seconds for which a file is kept that no page shows any more
 COLLECTED = (ScriptRunnerEvent.SCRIPT_STARTED, ScriptRunnerEvent.ENQUEUE_FORWARD_MSG)
 
 
@@ -33,6 +39,7 @@ def mend_streamlit() -> None:
     """Applies all patches. A second call changes nothing."""
     around_every_page()
     name_files_by_their_content()
+    keep_files_of_buttons()
     watch_nothing()
     take_turns()
     clear_with_what_is_inside()
@@ -57,6 +64,80 @@ def file_name(content: bytes, kind: str, name: str | None = None) -> str:
     digest = hashlib.sha256(content)
     digest.update(repr((len(content), kind, name)).encode())
     return digest.hexdigest()
+
+
+def keep_files_of_buttons() -> None:
+    """A press on a button that saves a file finds it, also while the page runs anew.
+
+    Streamlit forgets what a page shows when a run begins, and at the end of anybody's run drops what is
+    forgotten. A file that is made on request gets another name in each run, and nothing holds it until the
+    browser fetches it.
+    """
+    if hasattr(media_file_manager.MediaFileMetadata, "_may_go"):
+        return  # also where it was another import of this file
+    setattr(media_file_manager, "MediaFileMetadata", _FileToFetch)  # noqa: B010
+    setattr(MediaFileManager, "clear_session_refs", _forget_files)  # noqa: B010
+    setattr(MediaFileManager, "add_deferred", _add_file_on_request)  # noqa: B010
+
+
+class _FileToFetch(MediaFileMetadata):
+    """Of a file that may be dropped only some seconds after no page shows it any more."""
+
+    _may_go = 0.0
+
+    def mark_for_delete(self) -> None:
+        if not self._is_marked_for_delete:
+            self._may_go = time.monotonic() + TO_FETCH
+        super().mark_for_delete()
+
+    @property
+    def is_marked_for_delete(self) -> bool:
+        return super().is_marked_for_delete and time.monotonic() >= self._may_go
+
+
+def _shown_before(session_id: str) -> str:
+    """The name under which a session's files are held that stand on the page from before its run."""
+    return f"before {session_id}"
+
+
+def _forget_files(manager: MediaFileManager, session_id: str | None = None) -> None:
+    """A session has ended. Without its name a run of it begins, and its page still shows what it showed."""
+    files = manager._files_by_session_and_coord
+    with manager._lock:
+        if session_id is None:
+            session_id = media_file_manager._get_session_id()
+            files[_shown_before(session_id)] |= files.pop(session_id, {})
+        else:
+            for name in (session_id, _shown_before(session_id)):
+                files.pop(name, None)
+
+
+def _add_file_on_request(
+    manager: MediaFileManager,
+    data_callable: Callable[[], Any],
+    mimetype: str | None,
+    coordinates: str,
+    file_name: str | None = None,
+    *,
+    element_id: str = "",
+) -> str:
+    """The name of the file, which a button keeps for as long as it is on the page."""
+    session_id = media_file_manager._get_session_id()
+    with manager._lock:
+        made, known = manager._deferred_callables, manager._deferred_ids_by_session[session_id]
+        same = (name for name in known if element_id and made[name]["element_id"] == element_id)
+        name = next(same, None) or uuid.uuid4().hex
+        made[name] = {
+            "callable": data_callable,
+            "mimetype": mimetype,
+            "filename": file_name,
+            "coordinates": coordinates,
+            "session_id": session_id,
+            "element_id": element_id,
+        }
+        known.add(name)
+        manager._files_by_session_and_coord[session_id][coordinates] = name
+    return name
 
 
 def watch_nothing() -> None:
@@ -91,6 +172,16 @@ class _InTurn(script_runner.ScriptRunner):
     def _run_script(self, rerun_data: RerunData) -> None:
         with clicked(), page_runs.turn(self._session_id):
             super()._run_script(rerun_data)
+
+    def _on_script_finished(
+        self, ctx: ScriptRunContext, event: ScriptRunnerEvent, *how: Any, **more: Any
+    ) -> None:
+        """The browser clears away what the run has not drawn, unless it was stopped for another one."""
+        if event is ScriptRunnerEvent.SCRIPT_STOPPED_WITH_SUCCESS and ctx.has_script_started:
+            runtime.get_instance().media_file_mgr.clear_session_refs(
+                _shown_before(self._session_id)
+            )
+        super()._on_script_finished(ctx, event, *how, **more)
 
 
 def of_the_page_asked_for(last: RerunData, request: RerunData) -> RerunData:

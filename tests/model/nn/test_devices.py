@@ -200,6 +200,7 @@ def test_what_crosses_or_waits_is_noticed(subtests: pytest.Subtests) -> None:
         with subtests.test(name=name, planted=planted), pytest.MonkeyPatch.context() as monkeypatch:
             from model.nn import attention
 
+            on_device(name)  # loaded before the fault: what a load proves would notice it too
             fused = attention.fused
             kind, does = PLANTED[planted]
 

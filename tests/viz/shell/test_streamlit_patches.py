@@ -4,22 +4,31 @@ import asyncio
 import gc
 import importlib.util
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 from unittest import mock
 
 import pytest
+import streamlit as st
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
-from streamlit.runtime import app_session, memory_media_file_storage
+from streamlit.runtime import (
+    Runtime,
+    app_session,
+    media_file_manager,
+    memory_media_file_storage,
+)
 from streamlit.runtime.app_session import AppSession, _populate_config_msg
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.fragment import MemoryFragmentStorage
-from streamlit.runtime.media_file_storage import MediaFileKind
+from streamlit.runtime.media_file_manager import MediaFileManager
+from streamlit.runtime.media_file_storage import MediaFileKind, MediaFileStorageError
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
@@ -27,6 +36,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.script_data import ScriptData
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunnerEvent
+from streamlit.runtime.scriptrunner_utils.exceptions import RerunException
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.state import SessionState
 from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
@@ -48,6 +58,9 @@ def mended() -> Iterator[None]:
     changed = [
         (PagesManager, "uses_pages_directory"),
         (memory_media_file_storage, "_calculate_file_id"),
+        (media_file_manager, "MediaFileMetadata"),
+        (MediaFileManager, "clear_session_refs"),
+        (MediaFileManager, "add_deferred"),
         (AppSession, "register_file_watchers"),
         (AppSession, "_clear_queue"),
         (AppSession, "_call_soon_on_event_loop"),
@@ -105,6 +118,139 @@ def test_a_byte_anywhere_in_a_large_file_gives_it_another_name() -> None:
         names.add(storage.load_and_get_id(bytes(plain), "a/b", MediaFileKind.DOWNLOADABLE, "c"))
         plain[place] ^= 1
     assert len(names) == 30
+
+
+class Visitor:
+    """A session of a server, whose page is what a test says. Streamlit's own runner runs it."""
+
+    def __init__(self, name: str, manager: MediaFileManager, folder: Path) -> None:
+        self.name, self.manager, self.state = name, manager, SessionState()
+        self.script = folder / f"{name}.py"
+        self.script.write_text("import streamlit as st\nst.session_state.page()\n")
+        self.names: dict[str, str] = {}  # of the files that the browser knows, by their labels
+
+    def run(self, page: Callable[[], object]) -> None:
+        """One run, and those for which it stops, until the last one has ended."""
+        self.state["page"] = page
+        loop = asyncio.new_event_loop()
+        runner = app_session.ScriptRunner(
+            session_id=self.name,
+            main_script_path=str(self.script),
+            session_state=self.state,
+            uploaded_file_mgr=mock.Mock(),
+            script_cache=ScriptCache(),
+            initial_rerun_data=RerunData(),
+            user_info={},
+            fragment_storage=MemoryFragmentStorage(),
+            pages_manager=PagesManager(str(self.script)),
+            event_loop=loop,
+        )
+        runner.on_event.connect(self._hear, weak=False)
+        runner.start()
+        assert runner._script_thread
+        runner._script_thread.join()
+        loop.close()
+
+    def _hear(self, runner: object, event: ScriptRunnerEvent, **more: Any) -> None:
+        message = more.get("forward_msg")
+        if event is ScriptRunnerEvent.ENQUEUE_FORWARD_MSG and message.HasField("delta"):
+            button = message.delta.new_element.download_button
+            if button.label:
+                self.names[button.label] = button.deferred_file_id or button.url
+
+    def saved(self, name: str) -> bytes:
+        """What the browser gets for a press on a button with this name of a file, or address."""
+        address = name if name.startswith("/") else self.manager.execute_deferred(name)
+        for _ in range(3):
+            self.manager.remove_orphaned_files()  # others' runs end meanwhile
+        file = self.manager.read_file(address.rpartition("/")[2])
+        assert file is not None
+        return file.content
+
+
+@pytest.fixture
+def visitor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Visitor:
+    manager = MediaFileManager(MemoryMediaFileStorage("/media"))
+    server = mock.MagicMock(spec=Runtime, media_file_mgr=manager)
+    monkeypatch.setattr(Runtime, "_instance", server)
+    return Visitor("mine", manager, tmp_path)
+
+
+def draws(*contents: str, above: int = 0, stops: bool = False) -> Callable[[], None]:
+    """A page with a button for each content, the first made on request; above: how many lines stand above.
+    stops: for another run, before it has drawn anything."""
+
+    def page() -> None:
+        if stops:
+            raise RerunException(RerunData())
+        for line in range(above):
+            st.write(line)
+        for label, content in zip(("on request", "at once"), contents, strict=False):
+            data = content if label == "at once" else content.encode
+            st.download_button(label, data, file_name=f"{content}.txt", key=label)  # type: ignore[arg-type]
+
+    return page
+
+
+def test_a_press_finds_its_file_at_every_moment_of_a_later_run(visitor: Visitor) -> None:
+    found: list[bytes] = []
+
+    def press(names: dict[str, str]) -> None:
+        found.extend(map(visitor.saved, names.values()))
+
+    visitor.run(draws("old", "old"))
+    shown = dict(visitor.names)  # until the browser hears of the later run
+
+    def page() -> None:
+        press(shown)
+        draws("new", "new", above=2)()
+        press(shown)
+
+    visitor.run(page)
+    press(shown)
+    assert found == [b"old", b"old", *[b"new", b"old"] * 2]
+    assert visitor.saved(visitor.names["at once"]) == b"new"
+
+
+def test_a_run_that_stops_for_another_one_leaves_the_files_of_the_page(visitor: Visitor) -> None:
+    visitor.run(draws("old", "old"))
+    found: list[bytes] = []
+    runs = iter(
+        [
+            draws(stops=True),
+            draws(stops=True),
+            lambda: found.extend(map(visitor.saved, visitor.names.values())),
+        ]
+    )
+    visitor.run(lambda: next(runs)())
+    assert found == [b"old", b"old"]
+
+
+def test_of_a_button_that_is_gone_and_of_a_session_that_has_ended_nothing_is_kept(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = visitor.manager
+    for end in (lambda: visitor.run(draws()), lambda: manager.clear_session_refs("mine")):
+        for content in ("a text", "another"):
+            visitor.run(draws(content, content))
+            visitor.saved(visitor.names["on request"])
+        assert len(manager._deferred_callables) == 1
+        end()
+        manager.remove_orphaned_files()
+        with monkeypatch.context() as later:
+            clock = SimpleNamespace(monotonic=lambda: time.monotonic() + streamlit_patches.TO_FETCH)
+            later.setattr(streamlit_patches, "time", clock)
+            manager.remove_orphaned_files()
+        with pytest.raises(MediaFileStorageError, match="not found"):
+            visitor.saved(visitor.names["on request"])
+        for kept in (
+            manager._files_by_session_and_coord,
+            manager._file_metadata,
+            manager._deferred_callables,
+            manager._deferred_ids_by_session,
+            manager._storage._files_by_id,
+        ):
+            assert not kept
 
 
 def waiting(request: RerunData, *others: RerunData, session: str = "mine") -> RerunData:
@@ -322,9 +468,15 @@ def test_a_second_import_leaves_the_first_ones_mend() -> None:
     assert spec.loader
     again = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(again)
-    before = AppSession._call_soon_on_event_loop, AppSession._on_scriptrunner_event
+    mended = [
+        (AppSession, "_call_soon_on_event_loop"),
+        (AppSession, "_on_scriptrunner_event"),
+        (MediaFileManager, "clear_session_refs"),
+        (MediaFileManager, "add_deferred"),
+    ]
+    before = [getattr(owner, name) for owner, name in mended]
     again.mend_streamlit()
-    assert (AppSession._call_soon_on_event_loop, AppSession._on_scriptrunner_event) == before
+    assert [getattr(owner, name) for owner, name in mended] == before
 
     async def listen() -> Listening:
         session = Listening(asyncio.get_running_loop())

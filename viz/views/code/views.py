@@ -147,6 +147,7 @@ def _offer_weights(look: Look, weights: NamedWeights) -> int:
             lambda: weights_of(loaded(name)),
             file_name=f"{stem(look.model)}.safetensors",
             mime="application/octet-stream",
+            key="code-save-weights",
             icon=":material/download:",
             on_click="ignore",
         )

@@ -113,6 +113,7 @@ def _downloads(
                 partial(content, page),
                 file_name=f"{file}-{seed}.html",
                 mime="text/html",
+                key=f"class-save-{file}",
                 icon=":material/download:",
                 on_click="ignore",
             )
