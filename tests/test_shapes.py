@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 from jaxtyping import AbstractArray
-from tests.cases import each
 
 from model.arithmetic import attention as arithmetic
 from model.arithmetic.attention import dot_products
@@ -33,7 +32,7 @@ def test_numbers_of_another_kind_are_refused() -> None:
         dot_products(np.zeros((3, 4), dtype=int), np.zeros((3, 4)))
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "given"),
     [
         ("mask", torch.ones(3, 3)),
@@ -52,7 +51,7 @@ def test_attend_refuses_masks_biases_and_sinks_of_another_kind_or_shape(
         attend(vectors, vectors, vectors, Place("encoder", 0, "self"), **{name: given})
 
 
-@each("allowed", [np.ones((3, 3), dtype=bool), np.ones((2, 3))])
+@pytest.mark.parametrize("allowed", [np.ones((3, 3), dtype=bool), np.ones((2, 3))])
 def test_the_arithmetic_refuses_allowed_cells_of_another_kind_or_shape(allowed: Any) -> None:
     vectors = np.zeros((3, 4))
     with pytest.raises(jaxtyping.TypeCheckError, match="parameter 'allowed'"):
