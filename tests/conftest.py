@@ -5,6 +5,7 @@ PyTorch and Streamlit are imported by the first test that needs them: tests/laws
 
 import logging
 import os
+import random
 from collections.abc import Generator, Iterator
 from functools import cache
 from importlib import import_module
@@ -40,8 +41,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest tests first, so that at the end no worker waits for one of them: those that share a cluster
-    or a large model. Leave out, by name, the tests that need a device this machine does not have."""
-    items.sort(key=lambda item: (not item.get_closest_marker("xdist_group"), -longest_time(item)))
+    or a large model. ATTENTION_TEST_ORDER, any word, shuffles them all instead. Leave out, by name, the tests
+    that need a device this machine does not have."""
+    if seed := os.environ.get("ATTENTION_TEST_ORDER"):
+        random.Random(seed).shuffle(items)
+    else:
+        items.sort(
+            key=lambda item: (not item.get_closest_marker("xdist_group"), -longest_time(item))
+        )
     on_cuda = [item for item in items if item.get_closest_marker("cuda")]
     if not on_cuda or import_module("torch").cuda.is_available():
         return
