@@ -44,6 +44,14 @@ def test_the_check_notices_weights_under_a_wrong_name(name: str, pair: tuple[str
         checked_difference(model, trace, wrong)
 
 
+@each("by", [0.5, -0.5])
+def test_the_check_notices_values_that_are_all_too_large_or_all_too_small(by: float) -> None:
+    model, trace = opened("bert")
+    named = model.module.named_weights()
+    bias = "encoder.blocks.1.self_attention.value.bias"
+    assert largest_difference(model, trace, {**named, bias: named[bias] + by}) > 0.01
+
+
 @each("name", ["query_norm", "key_norm"])
 def test_the_check_notices_a_wrong_norm_of_queries_or_keys(name: str) -> None:
     model, trace = opened("qwen3")
