@@ -57,13 +57,16 @@ def planted_bugs() -> tuple[PlantedBug, ...]:
 
 
 def copy_tree(to: Path) -> None:
-    """The files of this repository as they are now, committed or not."""
+    """The files of this repository as they are now, committed or not: a repository too, as tests ask it."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
     for name in filter(None, listed.decode().split("\0")):
         if name not in INSTALLED and (ROOT / name).is_file():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, to / name)
+    for arguments in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *arguments], cwd=to, check=True)
+    (to / ".git/info/exclude").write_text("\n".join(INSTALLED), encoding="utf-8")
     for name in INSTALLED:
         (to / name).symlink_to((ROOT / name).resolve())
 

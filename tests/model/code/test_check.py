@@ -47,6 +47,17 @@ def test_the_check_notices_weights_under_a_wrong_name(subtests: pytest.Subtests)
                 checked_difference(model, trace, wrong)
 
 
+def test_the_check_notices_values_that_are_all_too_large_or_all_too_small(
+    subtests: pytest.Subtests,
+) -> None:
+    model, trace = opened("bert")
+    named = model.module.named_weights()
+    bias = "encoder.blocks.1.self_attention.value.bias"
+    for by in (0.5, -0.5):
+        with subtests.test(by=by):
+            assert largest_difference(model, trace, {**named, bias: named[bias] + by}) > 0.01
+
+
 def test_the_check_notices_a_wrong_norm_of_queries_or_keys(subtests: pytest.Subtests) -> None:
     for name in ["query_norm", "key_norm"]:
         with subtests.test(name=name):

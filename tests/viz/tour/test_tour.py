@@ -5,6 +5,7 @@ from functools import cache
 from itertools import pairwise, product
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from model import Intervention, Model, Trace, load_model, models
 from viz.questions.question import Scene
@@ -220,3 +221,21 @@ def test_the_link_reopens_the_step_and_says_whether_the_tour_was_left(
             known = TourState(number, under_way=under_way)
             assert read(known.link) == known
             assert read(known.link + "x") is None
+
+
+def test_a_step_is_compared_with_its_beginning_and_begins_again_in_another_model() -> None:
+    def page() -> None:
+        from dataclasses import replace
+
+        import streamlit as st
+
+        from viz.state.link import View
+        from viz.tour.progress import compared_with
+
+        views = View(), replace(View(), head=1), replace(View(), model="minilm")
+        st.session_state["beginnings"] = [compared_with(view) for view in views]
+
+    app = AppTest.from_function(page, default_timeout=120).run()
+    assert not app.exception
+    other = replace(View(), model="minilm")
+    assert app.session_state["beginnings"] == [View(), View(), other]

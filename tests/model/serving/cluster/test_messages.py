@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from model.serving.cluster import far_trace
 from model.serving.cluster.host import ModelHost
 from model.serving.cluster.messages import READ, TRACE, Caller, read, written
 from model.serving.engine import Request
 from model.system.elsewhere import asked_function
 from tests.model.serving.cluster.in_process import LARGE
+from tests.model.tiny import loaded
 
 NAME, SECRET = "house-gpt", "Anna saw a dog"
 PREDICTED = "model.analysis.run_comparison:predicted"
@@ -134,3 +136,21 @@ def test_a_host_that_nobody_has_any_more_is_gone_with_all_that_it_held() -> None
     del host
     gc.collect()
     assert left() is None
+
+
+def test_rows_of_logits_that_travel_a_few_at_a_time_are_the_runs_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Here:
+        def part(self, request: Request, path: tuple[Any, ...]) -> Any:
+            return far_trace.at(trace, path, request)
+
+        def question(self, *asked: Any) -> Any: ...
+
+    monkeypatch.setattr(far_trace, "TOGETHER", 3)
+    trace = loaded(NAME).trace(f"{SECRET}. Tom saw Anna")
+    source, tokens = far_trace.TraceSource(Request(NAME, trace.text), Here()), len(trace.tokens)
+    assert tokens > 7
+    assert trace.logits is not None
+    for rows in (slice(None), slice(2, 7), slice(4, 5), slice(-2, None)):
+        assert np.array_equal(source.rows(tokens, rows), trace.logits[rows])
