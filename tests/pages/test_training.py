@@ -91,7 +91,7 @@ def test_the_player_shows_each_checkpoints_own_weights_and_its_cards_scores(
             assert told["training loss"]["values"] == losses
             assert all(max(line["steps"]) == training_run.steps[-1] for line in told.values())
             assert len(player["movement"]["parts"]) == len(player["movement"]["sinceStart"][0])
-            assert "own by at most" in said(app)
+            assert "model's own by" in said(app)
 
 
 def test_every_training_that_was_shipped_can_be_chosen() -> None:
