@@ -56,8 +56,8 @@ def test_the_parts_of_a_score_add_up_on_every_model(subtests: pytest.Subtests) -
 
 def test_one_walks_from_the_surname_to_the_previous_token_head_and_back() -> None:
     app = opened()
-    assert "**16.99**, is what **L0H1** wrote at **·Tom**" in said(app)
-    assert "what **L0H2** wrote at **·Hill**, in the key" in said(app)
+    assert re.search(r"\*\*16\.99\*\*[^.]*\*\*L0H1\*\*[^.]*\*\*·Tom\*\*[^.]*query", said(app))
+    assert re.search(r"\*\*L0H2\*\*[^.]*\*\*·Hill\*\*[^.]*key", said(app))
     assert totals(app)[:2] == pytest.approx((42.519524, 42.519530), abs=6e-5)
     for key, title in STEPS:
         app.button(key=key).click().run()
@@ -84,7 +84,7 @@ def test_a_chosen_cell_is_split_and_another_sentence_forgets_the_walk() -> None:
 def test_a_row_of_one_key_has_nothing_above_its_mean() -> None:
     app = opened(query="0", key="0")
     choose(app, "Picture", "Above the row's mean")
-    assert "No pair of parts raises it" in said(app)
+    assert "No pair" in said(app)
     assert totals(app)[1] == 0
 
 
@@ -132,7 +132,7 @@ def test_a_number_of_a_vector_is_the_sum_of_its_products_on_every_model(
                     cells["x"][0] * cells[f"W_{letter.upper()}"][3], abs=1e-5
                 )
             turned = own(model).config.turns_positions and recorded.kind != "cross"
-            assert ("Rotary positions then rotate" in said(app)) == turned
+            assert ("Rotary positions then" in said(app)) == turned
 
 
 def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
@@ -159,9 +159,10 @@ def test_edges_and_all_else_add_up_to_the_logit_on_every_model(subtests: pytest.
                     query="3",
                     key="2",
                 )
-                assert "The two vectors differ by at most" in said(app)
+                (lengths,) = re.findall(r"length (\S+); .*? length (\S+)\. ", said(app))
+                assert lengths[0] == lengths[1]  # of the sum of the edges, and recorded
                 choose(app, "Picture", "The whole head")
-                assert "Of all weights the first token" in said(app)
+                assert re.search(r"first token, \S+ has \d+%; .* \d+%", said(app))
                 choose(app, "Picture", "In a logit")
                 if not place.startswith("decoder"):
                     assert "logit" in " ".join(info.value for info in app.info)
@@ -181,12 +182,12 @@ def test_a_logit_is_held_against_that_of_another_word_of_the_sentence() -> None:
     app = opened("What does it carry?")
     choose(app, "Picture", "In a logit")
     logits = own("house-gpt").trace(TEXT).require_prediction().after(12)
-    assert "The logit of **·Hill**, after **·Tom**, is 18.35" in said(app)
+    hill, ball = (own("house-gpt").tokens(f"a {word}")[1].id for word in ("Hill", "ball"))
+    assert re.search(rf"\*\*·Hill\*\*, [^*]*\*\*·Tom\*\*[^.]* {logits[hill]:.2f}", said(app))
     names = control(app, "Rather than").options
     place = next(at for at, name in enumerate(names) if name.startswith("·ball"))
     choose(app, "Rather than", place)
-    assert "The logit of **·Hill** above that of **·ball**" in said(app)
-    hill, ball = (own("house-gpt").tokens(f"a {word}")[1].id for word in ("Hill", "ball"))
+    assert re.search(r"\*\*·Hill\*\* [^.]*\*\*·ball\*\*", said(app))
     assert totals(app, EDGES_CHECK)[1] == pytest.approx(
         float(logits[hill] - logits[ball]), abs=1e-4
     )
@@ -205,7 +206,7 @@ def test_what_the_first_token_carries_is_told_only_where_it_is_little() -> None:
     app = opened(
         "What does it carry?", query="2", key="0"
     )  # here it has the weight, and carries the most
-    assert "**Tom** has the largest weight of this row, 0.99" in said(app)
+    assert re.search(r"\*\*Tom\*\* [^.]*, 0\.99", said(app))
     assert "The first token" not in said(app)
 
 
@@ -218,7 +219,7 @@ def test_a_logit_that_cannot_be_split_is_refused_in_a_sentence(
     monkeypatch.setattr(EdgeValues, "logit", refuse)
     app = opened("What does it carry?")
     choose(app, "Picture", "In a logit")
-    assert "Parts of another sentence" in " ".join(info.value for info in app.info)
+    assert "Parts of another" in " ".join(info.value for info in app.info)
 
 
 def test_what_leaks_is_told_only_where_a_token_sees_the_next_one(subtests: pytest.Subtests) -> None:

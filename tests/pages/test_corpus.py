@@ -9,7 +9,7 @@ from model.profile import open_profile
 from model.profile.shipped import shipped_profiles
 from tests.model.profile.synthetic import small_profile
 from tests.pages.reading import choose, control, own, press, said, visit
-from viz.views.corpus.views import OWN
+from viz.views.corpus.views import OTHERS, OWN
 
 FOLDER = "Open a folder that the command has written"
 
@@ -20,15 +20,15 @@ def test_a_folder_is_opened_and_a_sentence_has_its_place_among_all_weights(tmp_p
     app = visit(
         "corpus", model="stories", place="decoder.1.self", head="3", query="5", key="1", show=OWN
     )
-    assert "`python -m model.profile MODEL TEXT.txt -o FOLDER`" in said(app)
+    assert "`python -m model.profile" in said(app)
     control(app, FOLDER).set_value(str(tmp_path / "none")).run()
-    assert "There is no folder none here." in said(app)
+    assert "folder none" in said(app)
     choose(app, FOLDER, str(tmp_path / "mine"))
     assert control(app, "Profile").value == "folder mine"
     words = said(app)
     head, text = ("decoder.1.self", 3), app.text_area[0].value
     weight = float(own("stories").trace(text).find(head[0]).weights(head[1])[5, 1])
-    assert f"the chosen cell of L1H3 has the weight {weight:.2f}" in words
+    assert f"L1H3 has the weight {weight:.2f}" in words
     (shares,) = re.findall(r"larger than \*\*([\d.]+) to ([\d.]+) %\*\* of the weights", words)
     known = [100 * share for share in profile.percentile(head, weight)]
     assert [float(share) for share in shares] == pytest.approx(known, abs=0.11)
@@ -42,18 +42,18 @@ def test_a_folder_is_opened_and_a_sentence_has_its_place_among_all_weights(tmp_p
 def test_a_row_that_attends_to_one_key_has_no_entropy_and_more_than_no_other_row() -> None:
     app = visit("corpus", model="house-gpt", place="decoder.0.self", head="2", query="0", key="0")
     words = said(app)
-    assert "an entropy of 0.00 nats: more than 0.0 % of this head's rows" in words
+    assert "0.00 nats: more than 0.0 %" in words
 
 
 def test_heads_form_between_two_checkpoints_whose_examples_the_explorer_does_not_show() -> None:
     early = "Induction after 200 steps"
     app = visit("corpus", model="induction", text="a b c d a b c")
     choose(app, "Beside it", early)
-    assert "of other weights" not in said(app)
+    assert OTHERS not in said(app)
     choose(app, "Profile", early)
-    assert "of other weights than the model of this name has now" in said(app)
-    assert "they cannot be compared" in said(app)
-    assert "All arcs of each row" not in [one.label for one in app.toggle]
+    assert OTHERS in said(app)
+    assert "other weights of" in said(app)
+    assert not [one for one in app.toggle if (one.key or "").startswith("corpus-rows")]
     forming = open_profile(shipped_profiles()["induction-step-400"])
     formed = open_profile(shipped_profiles()["induction"])
     assert [len(one.labels[one.labels["given"]]) for one in (forming, formed)] == [4, 6]
@@ -65,9 +65,7 @@ def test_a_profile_is_shown_where_its_model_cannot_read_the_sentence() -> None:
     assert not app.error
     assert control(app, "Profile").value == "Induction"
     assert control(app, "Model").value == "house-gpt"
-    assert "read by House GPT, and this profile is of Induction: they cannot be compared" in said(
-        app
-    )
+    assert re.search("House GPT, [^.]* Induction: ", said(app))
 
 
 def test_a_folder_is_not_opened_for_a_visitor_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +88,7 @@ def test_a_box_for_files_stands_only_where_files_may_be_sent(
 def test_an_own_text_is_refused_in_a_sentence_or_measured() -> None:
     app = visit("corpus", model="stories", show=OWN)
     press(app, "How long will it take?")
-    assert "There is no text yet." in said(app)
+    assert "no text yet" in said(app)
     control(app, "Your text").set_value("The cat sat on the mat. " * 50).run()
     press(app, "How long will it take?")
-    assert "measured on the first windows" in said(app)
+    assert "corpus-start" in [one.key for one in app.button]

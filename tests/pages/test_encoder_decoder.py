@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from model import load_model
 from model.training.alignment import reference_phrase, source_words, target_words
-from tests.pages.reading import press, said, tables, visit
+from tests.pages.reading import own, press, said, tables, visit
 from tools.training.translate import words
 from viz.figures.bars import GivenWord
 from viz.shell.frame import IDEA
@@ -55,7 +55,7 @@ def test_the_french_comes_out_word_by_word() -> None:
     assert marked(press(app, "Next")).endswith("end&gt;")
     assert next(button for button in app.button if button.label == "Next").disabled
     assert "attends most to “" in said(app)
-    assert "gives the same logits, to within" in said(app)
+    assert "the same logits" in said(app)
 
 
 def test_the_decoder_asks_in_cross_attention_and_the_encoder_answers(
@@ -73,7 +73,7 @@ def test_the_decoder_asks_in_cross_attention_and_the_encoder_answers(
 def test_the_alignment_tells_the_share_on_the_reference_and_the_crossing() -> None:
     app = opened(show="Alignment")
     assert "This head puts **0.99" in said(app)
-    assert "“tired doctor” becomes “médecin fatigué”: the reference lines cross" in said(app)
+    assert re.search("“tired doctor”[^.]*“médecin fatigué”", said(app))
     heads = next(box for box in app.selectbox if box.label.startswith("Layer and head"))
     shares = [float(option.split(": ")[1].split()[0]) for option in heads.options]
     assert shares == sorted(shares, reverse=True)
@@ -82,9 +82,11 @@ def test_the_alignment_tells_the_share_on_the_reference_and_the_crossing() -> No
 
 
 def test_what_the_grammar_cannot_say_has_no_reference_and_what_differs_is_told() -> None:
-    assert "there is no reference" in said(opened(show="Alignment", text="these three dogs"))
-    other = said(opened(show="Alignment", text="the cat eats the apple in the garden"))
-    assert "The grammar gives “le chat mange la pomme dans le jardin”" in other
+    assert "no reference" in said(opened(show="Alignment", text="these three dogs"))
+    other = "the cat eats the apple in the garden"
+    phrase = reference_phrase(source_words(own("translate-en-fr").trace(other)))
+    assert phrase is not None
+    assert f"“{' '.join(phrase.french)}”" in said(opened(show="Alignment", text=other))
 
 
 def test_the_layers_are_those_of_the_chosen_attention() -> None:
@@ -109,11 +111,11 @@ def test_french_of_ones_own_is_judged_word_by_word() -> None:
     box = next(field for field in app.text_input if field.label == "Your French")
     box.set_value("le noir chat dort").run()
     assert not app.exception
-    assert "The least expected is “noir”" in said(app)
-    assert "would have written “chat”" in said(app)
+    assert "expected is “noir”" in said(app)
+    assert "written “chat”" in said(app)
     wrong = "le chat bonjour"
     next(field for field in app.text_input if field.label == "Your French").set_value(wrong).run()
-    assert "does not know “bonjour”" in said(app)
+    assert "know “bonjour”" in said(app)
     field = next(field for field in app.text_input if field.label == "Your French")
     assert field.value == wrong
     press(app, "Take the model's")
@@ -125,18 +127,17 @@ def test_french_of_ones_own_is_judged_word_by_word() -> None:
 def test_a_link_brings_the_target_and_the_other_views_show_it() -> None:
     linked = {"text": "the black cat sleeps", "target": "le chat blanc dort"}
     app = opened(show="Alignment", **linked)
-    assert "This is your own French" in said(app)
-    press(app, "Back to the model's French")
-    assert "This is your own French" not in said(app)
+    app.button(key="encoder-own-target").click().run()
+    assert "encoder-own-target" not in [one.key for one in app.button]
     app = opened(show="Your own French", **linked)
-    assert "The least expected is “blanc”" in said(app)
+    assert "expected is “blanc”" in said(app)
     assert marked(opened(**linked)) == "le chat noir"
 
 
 def test_unknown_words_are_named_with_words_like_them_and_a_way_on() -> None:
     app = opened(text="the hungry doctr <b>x</b> $y$ *z*")
     assert "“hungry”" in app.error[0].value
-    assert "for “doctr”, perhaps “doctor”" in said(app)
+    assert re.search("“doctr”, [^.]*“doctor”", said(app))
     assert "**Adjectives:** old, young" in said(app)
     press(app, "Open “the black cat sleeps”")
     assert not app.error
@@ -161,13 +162,13 @@ def test_whoever_comes_with_another_model_finds_the_translator_and_goes_on_with_
 ):
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
     app.query_params["model"] = "stories"
-    app.query_params["text"] = "Anna King met Sam Gray"
+    app.query_params["text"] = text = "Anna King met Sam Gray"
     app.run()
     app.switch_page("pages/encoder_decoder.py").run()
     assert app.text_area[0].value == FIRST
-    assert "“Anna King met Sam Gray” and Stories" in said(app)
+    assert f"“{text}” and Stories" in said(app)
     app.switch_page("pages/attention.py").run()
-    assert app.text_area[0].value == "Anna King met Sam Gray"
+    assert app.text_area[0].value == text
 
 
 def test_a_sentence_that_the_translator_can_read_comes_along() -> None:
@@ -179,7 +180,7 @@ def test_a_sentence_that_the_translator_can_read_comes_along() -> None:
 def test_another_model_chosen_here_is_told_and_led_to_the_translator() -> None:
     app = opened()
     next(box for box in app.selectbox if box.label == "Model").set_value("stories").run()
-    assert "Stories has one stack only" in said(app)
+    assert app.info[0].value.startswith("Stories ")
     assert not app.exception
     press(app, f"Open “{TEXT}” in the translator")
     assert marked(app) == "le médecin fatigué"

@@ -48,17 +48,14 @@ def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(
                 expected = record.hidden[:, strongest(record.hidden, 24)]
                 np.testing.assert_allclose(numbers(pictures(app)[0]["z"]), expected, rtol=1e-6)
                 mean, below = record.before.mean(dtype=np.float64), (record.before < 0).mean()
-                assert (
-                    f"tokens is {signed(f'{mean:.3f}')}, and **{below:.1%}** of the values lie below 0"
-                    in said(app)
-                )
+                assert f"is {signed(f'{mean:.3f}')}, and **{below:.1%}** of" in said(app)
 
 
 def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
     app, record = opened(), traced("stories").feed_forward[0]
     choose(app, "Token", 2)
     neuron = int(np.abs(record.hidden[2]).argmax())
-    assert f"its neuron with the largest activation, {neuron}:" in said(app)
+    assert f"largest activation, {neuron}:" in said(app)
     assert right_side(app, 0) == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
 
 
@@ -115,9 +112,7 @@ def test_the_bars_are_the_lengths_of_the_contributions(subtests: pytest.Subtests
                 np.testing.assert_allclose(drawn(app, "bar", "y"), added.mean(1), rtol=1e-5)
                 choose(app, "Lengths for", 1)
                 np.testing.assert_allclose(drawn(app, "bar", "y"), added[:, 0], rtol=1e-5)
-            assert (
-                "all contributions differ from the last state" in said(app)
-            ) is config.norms_input
+            assert ("all contributions differ" in said(app)) is config.norms_input
 
 
 def test_the_gradients_drawn_are_those_measured_and_each_control_changes_them() -> None:
@@ -156,10 +151,8 @@ def test_dropout_has_four_places_each_with_what_it_changes(subtests: pytest.Subt
             app = opened("Dropout", model)
             for place in ("Embedding", "Attention weights", "Sub-layer output", "Neurons"):
                 choose(app, "Dropout on", place)
-                assert re.search(
-                    r"\*\*What it changes\.\*\* The stream .* moves by \*\*[\d.]+%\*\*", said(app)
-                )
-            assert ("A real pass in training mode" in said(app)) == (model == "translate-en-fr")
+                assert re.search(r"stream [^*]* moves by \*\*[\d.]+%\*\*", said(app))
+            assert ("A real pass" in said(app)) == (model == "translate-en-fr")
             choose(app, "Values", "Mask")
             assert set(np.unique(drawn(app, "heatmap", "z", -1))) == {0, 1}
             choose(app, "Values", "Before")

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.exchange import write
 from tests.pages.reading import choose, control, own, said, tables, visit
-from viz.views.all_heads.first_difference import FILE
+from viz.views.all_heads.first_difference import FILE, HOW
 
 TEXT = "Tom Hill saw a red ball"
 
@@ -26,11 +26,11 @@ def test_each_copy_parts_where_its_fault_is() -> None:
         found[copy] = said(app)
         assert not app.error
     parts = {
-        "a copy: not scaled": "scaled scores** of L0H0: that of query",
-        "a copy: √d_model": "its scores are divided by √d_model instead of √d_k",
+        "a copy: not scaled": "scaled scores** of L0H0",
+        "a copy: √d_model": "√d_model instead of √d_k",
         "a copy: no mask": "Cause: **it has no mask**",
         "a copy: no positions": "it adds no positions",
-        "a copy: no L1H3": "outputs** of L1H3: dimension",
+        "a copy: no L1H3": "outputs** of L1H3",
     }
     assert {*found} == {*parts}
     for copy, words in parts.items():
@@ -47,18 +47,18 @@ def test_a_file_of_the_same_run_has_no_difference(
             write(trace, file := tmp_path / "run.safetensors", format)
             app = opened()
             choose(app, "Compared with", len(control(app, "Compared with").options) - 1)
-            assert "Drop a file to see where its run leaves this one" in said(app)
+            assert HOW in said(app)
             app.get("file_uploader")[-1].upload("run.safetensors", file.read_bytes(), "").run()
             assert not app.exception
-            assert "No number of the file differs beyond rounding" in said(app)
+            assert len(app.success) == 1
             assert {*tables(app)[0]["differs"]} == {"by rounding"}
 
 
 def test_a_file_of_another_text_or_of_nothing_gets_a_sentence(tmp_path: Path) -> None:
     write(own("house-gpt").trace("Tom Hill"), file := tmp_path / "run.npz", "transformer_lens")
     for content, sentence in {
-        file.read_bytes(): "6 queries and 6 keys in the first run and 8 heads, 2",
-        b"hello": "run.npz holds no readable arrays",
+        file.read_bytes(): "6 queries and 6 keys",
+        b"hello": "run.npz",
     }.items():
         app = opened()
         choose(app, "Compared with", len(control(app, "Compared with").options) - 1)

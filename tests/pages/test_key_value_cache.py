@@ -49,10 +49,7 @@ def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
             ]
             sizes = [sum(array.nbytes for array in one.vectors[1:]) for one in decoder[-1]]
             words = said(app)
-            assert (
-                f"that the running model keeps take {sum(sizes):,} bytes: {sizes[0]:,} in the self"
-                in words
-            )
+            assert f" {sum(sizes):,} bytes: {sizes[0]:,} in the self" in words
             (formula,) = [one.value for one in app.latex if "key heads" in one.value]
             assert formula.strip("$\n").endswith(f"= {sum(sizes):,}".replace(",", "{,}"))
             shapes = [[one.heads * np.prod((one.query.shape[1], one.key.shape[1])) for one in layers]
@@ -72,8 +69,8 @@ def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
             )
             assert apart in words
             assert f"share {sum(array.size for array in kept):,} numbers" in words
-            assert "They may be kept" in words
-            assert "both ways give the same logits; over " in words
+            assert len(app.success) == 1
+            assert "the same logits" in words
             chart, _ = app.get("plotly_chart")
             cells, *_ = json.loads(chart.proto.spec)["data"]
             drawn = numbers(cells["z"]).reshape(5, -1)
@@ -85,7 +82,7 @@ def test_layers_with_a_window_have_no_more_keys_than_it_is_wide() -> None:
     """Windows of 8 in 2 of 4 layers with 4 heads each; the text has 13 tokens, 17 at step 5."""
     app = opened(model="all-stages")
     words = said(app)
-    assert "by 8 keys in 2 layers with a sliding window and 17 keys in 2 others: one row" in words
+    assert all(f" {keys} keys in 2 " in words for keys in (8, 17))
     chart, _ = app.get("plotly_chart")
     cells, *_ = json.loads(chart.proto.spec)["data"]
     drawn = numbers(cells["z"]).reshape(5, -1)
@@ -99,10 +96,10 @@ def test_layers_with_a_window_have_no_more_keys_than_it_is_wide() -> None:
 def test_at_the_first_step_and_in_a_full_context_nothing_is_kept_yet() -> None:
     app = opened()
     control(app, "Step").set_value(1).run()
-    assert "nothing is kept yet" in said(app)
+    assert "nothing is kept" in said(app)
     assert "Measured" not in said(app)
     app = opened(text="cat " * 127 + "cat")
-    assert "nothing is kept yet" in said(app)
+    assert "nothing is kept" in said(app)
     assert "the last 24 of 128" in app.get("plotly_chart")[0].proto.spec
     assert not app.exception
 
@@ -123,7 +120,7 @@ def test_the_sink_experiment_shows_the_texts_and_numbers_of_three_caches() -> No
         for logs in (one.of_whole, one.of_own):
             assert f"**{np.exp(-logs.mean()):,.2f}**" in words
         held = sum(kept.nbytes for kept in one.writing.steps[-1].kept.values())
-        assert f"| bytes kept at the end | {held:,} |" in words
+        assert f" | {held:,} |" in words
     spec = json.loads(app.get("plotly_chart")[0].proto.spec)
     drawn = {line["name"]: numbers(line["y"]) for line in spec["data"]}
     np.testing.assert_allclose(drawn["the last 4"], last.found[1].of_whole)
@@ -134,6 +131,6 @@ def test_the_sink_experiment_shows_the_texts_and_numbers_of_three_caches() -> No
 
 
 def test_an_encoder_says_why_it_can_keep_no_keys() -> None:
-    refused = "a new token would change every kept key"
+    refused = "every kept key"
     assert refused in said(opened(model="minilm"))
     assert refused not in said(opened(model="minilm", show="Token by token"))

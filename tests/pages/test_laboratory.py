@@ -71,20 +71,18 @@ def test_a_stage_of_attention_has_a_switch_where_the_model_has_it(
             assert intervention(app) == Intervention()
             without = opened(**{stage: "0"})  # a model that has no such stage
             assert not [one for one in without.toggle if f"laboratory-{stage}" in one.key]
-            assert f"This model has no {stage}: without it nothing changes." in said(without)
+            assert f"has no {stage}:" in said(without)
             assert f"has no {stage}" not in said(opened())
 
 
 def test_a_window_says_where_it_hides_nothing() -> None:
-    wide = "This window is as wide as the text: it hides nothing."
+    wide = "it hides nothing"
     for model, reaches, width in (("stories", False, 5), ("stories", True, 6)):
         assert (wide in said(opened(model=model, window=str(width)))) == reaches
     tokens = len(engine().model("minilm", lambda *news: None).tokens(TEXT))
     for reaches, width in ((False, 2 * tokens - 2), (True, 2 * tokens - 1)):
         assert (wide in said(opened(model="minilm", window=str(width)))) == reaches
-    assert "The model’s own window: 8 keys, in 2 of 4 sub-layers." in said(
-        opened(model="all-stages")
-    )
+    assert "8 keys, in 2 of 4 " in said(opened(model="all-stages"))
 
 
 def test_a_link_with_an_impossible_window_opens_without_it_and_says_so(
@@ -197,7 +195,7 @@ def test_an_edge_that_the_mask_forbids_is_said_to_be_masked_and_cannot_be_cut() 
     assert (button.label, button.disabled) == ("Already masked", True)
     widget(app, "laboratory-cell").click().run()
     assert intervention(app) == Intervention()
-    assert "1 cannot attend to 3: the mask already forbids it." in said(app)
+    assert "1 cannot attend to 3:" in said(app)
     app = opened("Edges", query="1", key="3", mask="none")
     button = widget(app, "laboratory-edge")
     assert (button.label, button.disabled) == ("Cut this edge", False)

@@ -28,8 +28,7 @@ def test_the_cache_holds_latent_vectors_and_keys_and_values_are_rebuilt() -> Non
 def test_the_page_counts_the_latent_vectors_in_bytes() -> None:
     app = visit("prediction", model=str(saved("deepseek_v3")), text=TEXT, show="KV cache")
     words = said(app)
-    assert "one **latent vector** of 16 numbers and one rotated key of 8" in words
-    assert "rebuilds the keys (6 × 16 numbers a token) and values (6 × 12)" in words
+    assert all(part in words for part in (" 16 numbers", "key of 8,", "(6 × 16 ", "(6 × 12)"))
     assert any(r"3 \cdot (16 + 8) \cdot" in formula.value for formula in app.latex)
 
 
@@ -37,14 +36,15 @@ def test_the_page_of_costs_counts_experts_and_latent_vectors() -> None:
     name = str(saved("deepseek_v3"))
     app = visit("shapes_and_cost", model=name, text=TEXT, show="Parameters")
     words, model = said(app), loaded("deepseek_v3")
-    assert "E = 8 experts, of which k = 2 read each token" in words
-    assert "a latent vector of r = 16 numbers, and of a key of d_R = 8" in words
+    assert all(part in words for part in ("E = 8 ", " k = 2 ", " r = 16 ", " d_R = 8 "))
     counted = model.parameter_count
-    values = {one.label: one.value for one in app.metric}
-    assert values["All parameters"] == f"{counted:,}"
     unread = 2 * (8 - 2) * 3 * 48 * 40  # two layers, six experts, three matrices
-    assert values["Of these, a token meets"] == f"{counted - unread:,}"
+    values = [one.value for one in app.metric]
+    assert values[:2] == [
+        f"{counted:,}",
+        f"{counted - unread:,}",
+    ]  # all, and those that a token meets
     shapes = said(visit("shapes_and_cost", model=name, text=TEXT, show="Shapes"))
-    assert "shapes recorded in this run" in shapes
+    assert "shapes recorded in" in shapes
     for view in ("Memory", "Operations", "Growth"):
         assert not visit("shapes_and_cost", model=name, text=TEXT, show=view).exception

@@ -21,6 +21,7 @@ from tests.model.hub_models import build, save
 from tests.pages.laboratory import linked
 from tests.pages.reading import control, shows, visit
 from tests.pages.test_measured_points import DISTANCES, POINTS, points_page
+from viz.elements.plot import WOULD_SEND
 from viz.state.navigation import PAGES
 
 TOKENS = 1200
@@ -121,7 +122,7 @@ def bounded(draw: Callable[[], AppTest], most: int = COMPUTED) -> AppTest:
         size = element.proto.ByteSize() if hasattr(element.proto, "ByteSize") else 0
         assert size <= MESSAGE, f"{element.type}: {size:,} bytes"
         # The last resort: a view draws less of its own.
-        assert "This picture would send" not in str(getattr(element, "value", ""))
+        assert WOULD_SEND not in str(getattr(element, "value", ""))
     assert computed <= most, f"{computed:,} bytes"
     return app
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from model.trace.unproven import WORDS
 from tests.model.hub.test_quantized import eight
 from tests.model.hub_families import GROUPED
 from tests.model.hub_models import TEXT as HUB_TEXT
@@ -53,18 +54,18 @@ def test_a_page_says_which_part_is_not_proven_why_and_what_is(
     hybrid: str, subtests: pytest.Subtests
 ) -> None:
     for page, view, part in [
-        ("layer_norm", {}, "the norms, because "),
-        ("feed_forward", {"show": "Contributions"}, "the residual stream, because"),
-        ("prediction", {"show": "Layer by layer"}, "the logits of earlier states, because"),
-        ("all_heads", {"show": "What heads write"}, "what single parts add to a logit, because"),
-        ("shapes_and_cost", {}, "the count of parameters and operations, because"),
+        ("layer_norm", {}, "norms"),
+        ("feed_forward", {"show": "Contributions"}, "stream"),
+        ("prediction", {"show": "Layer by layer"}, "unembedding"),
+        ("all_heads", {"show": "What heads write"}, "logit_parts"),
+        ("shapes_and_cost", {}, "sizes"),
     ]:
         with subtests.test(page=page):
             app = opened(page, hybrid, **view)
             assert not app.error
             words = said(app)
-            assert part in words
-            assert "Proven and shown: attention" in words
+            assert f"{WORDS[part]}, because" in words
+            assert "shown: attention" in words
 
 
 def test_experts_are_shown_first_with_the_routers_weights() -> None:
@@ -84,5 +85,5 @@ def test_every_page_of_a_quantized_model_says_that_its_weights_are_dequantized(
     eight(folder)
     for page in ("attention", "all_heads"):
         words = said(visit(page, model=str(folder), text=HUB_TEXT))
-        assert "Weights dequantized from 8 bits." in words
+        assert "dequantized from 8 bits" in words
     assert "dequantized" not in said(visit("attention", model=str(saved("llama")), text=HUB_TEXT))

@@ -10,7 +10,7 @@ from model import Intervention
 from model.analysis import patch_map
 from model.nn.patches import Patch
 from tests.pages.laboratory import assert_sound, intervention, linked, widget
-from tests.pages.reading import control, said
+from tests.pages.reading import control, named, said
 from viz.state.engine import engine
 from viz.state.link import to_link
 from viz.state.presets import PATCH, PATCH_KIND, PATCHES, SURNAME
@@ -37,8 +37,8 @@ def test_every_map_is_drawn_with_the_numbers_of_its_runs(subtests: pytest.Subtes
             app = opened(kind)
             assert_sound(app)
             assert not app.warning
-            assert "moves the answer farthest: " in said(app)
-            assert "Correlation with the exact map" not in said(app)
+            assert "the answer farthest" in said(app)
+            assert "Correlation with the" not in said(app)
             if kind in ("Heads", "Residual stream"):
                 model = engine().model("stories", lambda *news: None)
                 a, b = model.trace(A), model.trace(B)
@@ -48,7 +48,7 @@ def test_every_map_is_drawn_with_the_numbers_of_its_runs(subtests: pytest.Subtes
                 np.testing.assert_allclose(drawn(app), expected.ravel(), atol=1e-3)
             if kind != "Path to the chosen head":
                 control(app, "Map").set_value("Estimate").run()
-                assert "Correlation with the exact map" in said(app)
+                assert "Correlation with the" in said(app)
 
 
 def test_sentence_b_begins_as_sentence_a_with_one_word_exchanged(subtests: pytest.Subtests) -> None:
@@ -60,7 +60,7 @@ def test_sentence_b_begins_as_sentence_a_with_one_word_exchanged(subtests: pytes
         with subtests.test(other=other):
             app = linked({"model": model, "text": text, "show": PATCH})
             assert_sound(app)
-            assert control(app, "Sentence B, of as many tokens").value == other
+            assert named(app.text_area, "laboratory-patch-text").value == other
 
 
 def test_an_example_opens_its_map_and_its_link_opens_it_again(subtests: pytest.Subtests) -> None:
@@ -101,20 +101,20 @@ def to_link_of(patch: Patch) -> dict[str, str]:
 def test_what_cannot_be_laid_over_each_other_is_said_and_the_page_stays() -> None:
     app = opened(second_text="Tom Hill")
     assert_sound(app)
-    assert "both texts need the same number of tokens" in app.warning[0].value
+    assert "the other 2" in app.warning[0].value
     app = opened(second_text=A)
     assert_sound(app)
-    assert "Both sentences are the same to this model" in app.warning[0].value
+    assert "are the same" in app.warning[0].value
     app = opened(
         second_text="Anna Hill met Tom King near the ball. Tom", text=A.replace("met", "saw")
     )
     assert_sound(app)
     app = opened(second_text="Tom Hill met Sam King near the river. Tom")
     assert_sound(app)
-    assert "Both sentences lead to" in said(app)
+    assert "sentences lead to" in said(app)
     app = opened("Path to the chosen head", place="decoder.0.self")
     assert_sound(app)
-    assert "No head comes before L0" in app.warning[0].value
+    assert "before L0" in app.warning[0].value
 
 
 def test_a_patch_of_another_length_or_model_is_left_out_and_said() -> None:
@@ -130,7 +130,7 @@ def test_a_patch_of_another_length_or_model_is_left_out_and_said() -> None:
 def test_an_encoder_and_a_translator() -> None:
     app = linked({"model": "minilm", "text": "a cat", "show": PATCH})
     assert_sound(app)
-    assert "no answer that a patch could move" in " ".join(one.value for one in app.info)
+    assert any("is an encoder" in one.value for one in app.info)
     text, other = "the black cat sees the white dog", "the white cat sees the black dog"
     app = linked({"model": "translate-en-fr", "text": text, "second_text": other, "show": PATCH})
     assert_sound(app)

@@ -118,7 +118,7 @@ def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:
 
 def test_the_lens_prints_its_check_and_colours_by_the_final_token_too() -> None:
     app = opened("Layer by layer")
-    assert "differ from the model's own output by at most" in said(app)
+    assert re.search(r"own output .* (0|\de−\d), over 12 ", said(app))
     choose(app, "Colour: probability", "of the final token")
 
 
@@ -152,14 +152,14 @@ def test_layer_and_head_of_a_step_join_the_link() -> None:
 
 def test_a_full_context_leaves_one_step() -> None:
     app = opened("Token by token", text="cat " * 127 + "cat")
-    assert "fills the model's context of 128" in said(app)
+    assert "context of 128 " in said(app)
     assert not [slider for slider in app.slider if slider.label == "Step"]
     assert not app.exception
 
 
 def test_an_encoder_says_that_it_predicts_nothing_and_offers_a_model_that_does() -> None:
     app = opened(model="minilm")
-    assert "predicts no next token" in said(app).replace("\\", "")
+    assert app.info[0].value.startswith("MiniLM")
     (offer,) = [button for button in app.button if button.label.startswith("Read it with")]
     offer.click().run()
     assert control(app, "Model").value == "house-gpt"
@@ -181,7 +181,7 @@ def test_an_encoder_decoder_writes_its_translation_and_stops_at_the_end() -> Non
     control(app, "Layer").set_value("decoder.1.cross").run()
     assert f"its weights on {len(model.tokens(SOURCE))} tokens sum to 1.0000" in said(app)
     control(app, "Step").set_value(16).run()
-    assert f"ended its text at step {len(written)}" in said(app)
+    assert f"text at step {len(written)}." in said(app)
 
 
 DECIMAL = r"\d+\.(\d+)"
@@ -201,7 +201,7 @@ def test_no_digit_is_shown_that_single_precision_does_not_settle() -> None:
     assert 5e-5 < error < 1e-4  # of a logit or a loss: four decimals hold, of four nats only three
     app = opened(model="house-gpt", text="Anna gave", **{"prediction-top-k": "5"})
     words = said(app)
-    assert decimals("the model's own is N", words) == [3]
+    assert decimals("own is N", words) == [3]
     (chart,) = [e for e in app.get("plotly_chart") if "probability" in e.proto.spec]
     _, *series = json.loads(chart.proto.spec)["data"]
     for shares in series:
@@ -245,7 +245,7 @@ def test_the_tokens_that_made_a_logit_are_told_with_their_numbers(
     trace = model.trace(TEXT)
     *_, found = relevances(model, trace, int(own_logits().argmax()))
     most = int(found.left_out.argmax())
-    assert f"The logit of **·Hill** is {found.logit:.2f}" in said(app)
+    assert f"**·Hill** is {found.logit:.2f}" in said(app)
     assert f"by {found.left_out.max():.2f}." in said(app)
     assert trace.tokens[most].text.strip() in said(app)
     for values in (found.integrated, found.by_attention):
@@ -260,28 +260,29 @@ def test_the_tokens_that_made_a_logit_are_told_with_their_numbers(
     other = app.selectbox[0].options[1] if app.selectbox else None
     assert other
     assert "Take more steps" not in said(app)
-    assert f"With 32 steps the difference is {found.incomplete:.2g}" in said(app)
+    assert re.search(f" 32 steps [^.]* {found.incomplete:.2g}", said(app))
     choose(app, "Against", 1)
     *_, contrast = relevances(
         model, trace, int(own_logits().argmax()), against=int(own_logits().argsort()[-2])
     )
-    assert re.search(rf"minus that of \*\*.+\*\* is {contrast.logit:.2f}\.", said(app))
+    assert re.search(rf"minus .+\*\* is {contrast.logit:.2f}\.", said(app))
     choose(app, "Against", 0)
     control(app, "Steps of integrated gradients").set_value(128).run()
     *_, finer = relevances(model, trace, int(own_logits().argmax()), steps=128)
     assert finer.incomplete < found.incomplete
-    assert f"With 128 steps the difference is {finer.incomplete:.2g}" in said(app)
+    assert re.search(f" 128 steps [^.]* {finer.incomplete:.2g}", said(app))
     monkeypatch.setattr(relevance_view, "FEW_STEPS", 0.0)
     choose(app, "Logit of", 1)
     assert "Take more steps" in said(app)
-    assert f"The logit of **·Hill** is {found.logit:.2f}" not in said(app)
+    assert f"**·Hill** is {found.logit:.2f}" not in said(app)
 
 
 def test_passes_that_take_long_are_offered_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "UNASKED", 0)
     background.shared_passes.clear()
     app = opened("Which tokens made it?")
-    assert "with one token left out" in said(app)
+    tokens = engine().model("stories", lambda *news: None).tokens(TEXT)
+    assert f"run {len(tokens)} times" in said(app)
     assert not app.get("plotly_chart")
     app.button(key="prediction-relevance-start").click().run()
     assert len(app.get("plotly_chart")) == 1

@@ -8,6 +8,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from model.analysis.axes import axis_operations
 from tests.pages.kinds import KINDS, name_of
 from tests.pages.reading import choose, control, numbers, said, tables, traces, visit
 from viz.state.engine import engine
@@ -216,14 +217,14 @@ def test_nothing_is_measured_until_somebody_asks() -> None:
     assert app.button(key="cost-loop").label == "Measure again"
     (bars,) = json.loads(app.get("plotly_chart")[-1].proto.spec)["data"]
     assert [re.fullmatch(r"[\d.,]+ ms", word) is not None for word in bars["text"]] == [True, True]
-    assert re.search(r"the largest difference is (0|\de−[5-9])\.", said(app))
+    assert re.search(r"difference is (0|\de−[5-9])\.", said(app))
 
 
 def test_tokens_that_the_model_adds_are_told_from_those_that_were_typed() -> None:
     app = opened(model="minilm", text="The cat sat")
     assert sizes(app)[1] == 5
     assert "3 words and 3 tokens" in said(app)
-    assert "adds 2 special ones: 5 in all" in said(app)
+    assert " 2 special ones: 5 " in said(app)
 
 
 def test_grouped_keys_have_their_own_shapes_in_the_table_and_the_picture() -> None:
@@ -242,16 +243,11 @@ def test_grouped_keys_have_their_own_shapes_in_the_table_and_the_picture() -> No
 
 def test_twice_a_translators_text_has_twice_the_target() -> None:
     app = opened("Memory", model="translate-en-fr", text="the black cat sees the dog")
-    assert "matrices × 4, the other results × 2, the weights × 1." in said(app)
-    numbers = dict(zip(tables(app)[0]["what"], tables(app)[0]["numbers"], strict=True))
+    assert re.search(r"matrices × 4, [^.]* × 2, [^.]* × 1\.", said(app))
+    once = tables(app)[0]["numbers"].str.replace(",", "").astype(int)
     change(app, "Length", 2 * sizes(app)[1])
-    twice = dict(zip(tables(app)[0]["what"], tables(app)[0]["numbers"], strict=True))
-
-    def ratio(name: str) -> float:
-        return int(twice[name].replace(",", "")) / int(numbers[name].replace(",", ""))
-
-    assert ratio("Attention matrices") == 4
-    assert ratio("Results of the operations") == ratio("Key–value cache") == 2
+    twice = tables(app)[0]["numbers"].str.replace(",", "").astype(int)
+    assert (twice / once).tolist()[:4] == [1, 2, 4, 2]  # weights, results, matrices, cache
 
 
 def test_an_operation_on_axes_shows_each_number_where_pytorch_puts_it() -> None:
@@ -287,13 +283,13 @@ def cells(app: AppTest, at: int) -> np.ndarray:
 
 def test_what_pytorch_refuses_is_shown_with_its_message_and_what_it_means() -> None:
     app = opened("Axes", **{"axes-operation": "view after transpose: it fails"})
-    assert "view size is not compatible with input tensor's size and stride" in app.code[0].value
-    assert "**What it means.** A view needs one stride for each of its axes" in said(app)
+    assert "view size is" in app.code[0].value
+    assert axis_operations()["view-too-early"].means in said(app)
     app.number_input(key="axes-h").set_value(1).run()
     assert not app.error
     choose(app, "Operation", "masked_fill: the mask on the scores")
     choose(app, "Tokens of the mask", 2)
-    assert "must match the size of tensor b" in app.code[0].value
+    assert "must match the" in app.code[0].value
 
 
 def test_the_models_queries_are_cut_into_heads_and_its_scores_summed_along_each_axis(
@@ -303,11 +299,12 @@ def test_the_models_queries_are_cut_into_heads_and_its_scores_summed_along_each_
         with subtests.test(model=model):
             text = KINDS.get(model, TEXT)
             link = {"axes-tensor": "Queries of your sentence"}
+            ones = r"[^*]*\*\*1\.000\*\* and \*\*1\.000\*\*"
             app = opened("Axes", model=name_of(model), text=text, **link)
-            assert re.search(r"differ from the recorded ones by at most \de−[4-9]", said(app))
+            assert re.search(r"recorded ones .* \de−[4-9]", said(app))
             choose(app, "Tensor", "Scores of your sentence")
-            assert "The rows sum to between **1.000** and **1.000**." in said(app)
+            assert re.search(f"rows sum {ones}", said(app))
             choose(app, "Axis (dim)", -3)
             assert ("NaN" in said(app)) == (model != "minilm")
             choose(app, "Axis (dim)", -2)
-            assert "The columns sum to between **1.000** and **1.000**." in said(app)
+            assert re.search(f"columns sum {ones}", said(app))

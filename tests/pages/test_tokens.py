@@ -13,6 +13,7 @@ from tests.model.hub_models import saved
 from tests.model.tiny import sentence
 from tests.pages.reading import control, drawn, numbers, own, said, tables, traces, visit
 from tests.pages.tokens_and_positions import opened
+from viz.shell.pictures import LOOK_FOR
 
 
 def strip(app: AppTest) -> str:
@@ -32,7 +33,7 @@ def test_the_boxes_show_ids_and_bytes_and_torn_characters() -> None:
         assert f">{token.id}<" in strip(app)
         assert token.raw.hex(" ").upper() in strip(app)
     assert "part of 🦊" in strip(app)
-    assert "only part of a character" in said(app)
+    assert "part of a character" in said(app)
 
 
 def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -> None:
@@ -45,7 +46,7 @@ def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -
     raws = [token.raw.decode() for token in own("stories").tokens("the unseen embeddings")]
     assert "".join(last).replace("␣", " ") == " embeddings"
     assert len(last) == len(raws) - len(own("stories").tokens("the unseen"))
-    assert "Check: the last row is what the tokenizer itself makes" in said(app)
+    assert "Check: the last" in said(app)
     assert "spelled in bytes" in strip(app)
     control(app, "Word").set_value(0).run()
     assert len(re.findall(r"<li", strip(app))) < len(rows)
@@ -53,33 +54,34 @@ def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -
 
 def test_each_kind_of_tokenizer_shows_its_own_steps(subtests: pytest.Subtests) -> None:
     for model, told in [
-        ("minilm", "the longest piece that the vocabulary has"),
+        ("minilm", "the longest piece"),
         ("smollm2-135m-instruct", "with rank"),
-        ("induction", "looks up whole words and cuts none"),
+        ("induction", "and cuts none"),
     ]:
         with subtests.test(model=model):
             app = opened("tokens", "Step by step", model=model, text=sentence(own(model)))
             assert told in said(app)
-            assert "Check: the last row" in said(app)
+            assert "Check: the last" in said(app)
 
 
 def test_an_instruct_model_shows_its_chat_template_and_reads_it_when_asked() -> None:
     model = own("smollm2-135m-instruct")
-    app = opened("tokens", "As a chat", model=model.name, text="Why is the sky blue?")
-    wrapped = model.tokenizer.wrapped("Why is the sky blue?")
+    text = "Why is the sky blue?"
+    app = opened("tokens", "As a chat", model=model.name, text=text)
+    wrapped = model.tokenizer.wrapped(text)
     assert app.code[0].value == wrapped.strip()
-    assert f"as a chat it has {len(model.tokens(wrapped))} tokens" in said(app)
+    assert f"it has {len(model.tokens(wrapped))} tokens" in said(app)
     lines = re.findall(r"<li.*?</li>", strip(app))
     assert [re.sub("<.*?>", "", line).split("␣")[0].split("⏎")[0] for line in lines] == [
         f"&lt;|im_start|&gt;{role}" for role in ("system", "user", "assistant")
     ]
-    assert own_tokens(app) == "Why is the sky blue?"
+    assert own_tokens(app) == text
     app.button(key="tokens-as-chat").click().run()
     assert app.text_area[0].value == wrapped
-    assert f"The model reads this text: {len(model.tokens(wrapped))} tokens." in said(app)
+    assert f"text: {len(model.tokens(wrapped))} tokens." in said(app)
     assert "tokens-as-chat" not in [button.key for button in app.button]
     assert app.code[0].value == wrapped.strip()  # not wrapped again
-    assert own_tokens(app) == "Why is the sky blue?"
+    assert own_tokens(app) == text
 
 
 def own_tokens(app: AppTest) -> str:
@@ -107,9 +109,7 @@ def test_the_bottom_row_is_the_framed_row(subtests: pytest.Subtests) -> None:
             token = own(model).tokens("the cat saw the cat")[place]
             np.testing.assert_array_equal(rows[-1], own(model).embedding[token.id])
             assert (rows[:-2] == rows[-1]).all(axis=1).sum() == 1
-            assert re.search(
-                r"differs from the row by at most 0, and .* in this pass by 0\.", said(app)
-            )
+            assert re.search(r"most 0, and [^.]* 0\.", said(app))
 
 
 def test_the_bars_are_the_nearest_of_the_whole_vocabulary() -> None:
@@ -139,7 +139,9 @@ def test_length_and_stride_move_the_windows() -> None:
 
 
 def test_one_token_has_no_window_and_says_so() -> None:
-    assert "at least two tokens" in said(opened("tokens", "Windows", text="a"))
+    app = opened("tokens", "Windows", text="a")
+    assert len(app.info) == 1
+    assert not app.get("plotly_chart")
 
 
 def test_what_a_window_reads_stands_there_as_it_was_typed(subtests: pytest.Subtests) -> None:
@@ -157,7 +159,7 @@ def test_what_a_window_reads_stands_there_as_it_was_typed(subtests: pytest.Subte
 
 def test_one_token_that_no_window_reaches_is_one() -> None:
     app = opened("tokens", "Windows", text="the cat saw the cat the")  # six tokens, windows of 4
-    assert "The last token is not a target here: no whole window reaches it." in said(app)
+    assert "last token is" in said(app)
 
 
 def test_the_same_sentence_twice_is_alike_at_every_state(subtests: pytest.Subtests) -> None:
@@ -180,9 +182,9 @@ def test_what_is_said_of_two_sentences_is_the_curve(subtests: pytest.Subtests) -
             control(app, "Second sentence").set_value(second).run()
             curve = numbers(traces(app)[0]["y"])
             names = list(traces(app)[0]["hovertext"])
-            told = next(one.value for one in app.markdown if "What to look for" in one.value)
+            told = next(one.value for one in app.markdown if LOOK_FOR in one.value)
             if own(model).config.positions in ("learned", "sinusoidal"):
-                assert f"Adding the positions takes it to {curve[1]:.2f}." in told
+                assert f"takes it to {curve[1]:.2f}." in told
             else:
                 assert "adds no position" in told
             moves = re.findall(
@@ -199,7 +201,7 @@ def test_what_is_said_of_two_sentences_is_the_curve(subtests: pytest.Subtests) -
 def test_two_equal_sentences_part_nowhere() -> None:
     app = opened("tokens", "Two sentences")
     control(app, "Second sentence").set_value("the cat saw the cat").run()
-    told = next(one.value for one in app.markdown if "What to look for" in one.value)
+    told = next(one.value for one in app.markdown if LOOK_FOR in one.value)
     assert "same position" in told
     assert "after that" not in told
 
@@ -207,15 +209,13 @@ def test_two_equal_sentences_part_nowhere() -> None:
 def test_sentences_without_a_common_word_are_told_so() -> None:
     app = opened("tokens", "Two sentences")
     control(app, "Second sentence").set_value("Anna gave John a ball").run()
-    assert "No token occurs in both" in said(app)
+    assert "No token occurs" in said(app)
     control(app, "Second sentence").set_value(" ").run()
-    assert "There is no text yet" in said(app)
+    assert "no text yet" in said(app)
 
 
 def test_the_page_of_tokens_says_how_a_pair_is_written_where_a_model_reads_them() -> None:
-    hint = "Write [SEP] between two sentences"
+    hint = "[SEP] between"
     app = visit("tokens", model=str(saved_pairs("bert")), text=f"{FIRST} [SEP] {SECOND}")
     assert hint in said(app)
-    assert "between two sentences" not in said(
-        visit("tokens", model=str(saved("roberta")), text=FIRST)
-    )
+    assert "[SEP]" not in said(visit("tokens", model=str(saved("roberta")), text=FIRST))

@@ -30,6 +30,7 @@ def rules(css: str) -> None:
 # Bytes of a picture in the message to the browser. A matrix of as many cells as are drawn, with its mask and
 # its hatching, has 3.2 MB; Streamlit refuses 20 MB.
 LARGEST = 4_000_000
+WOULD_SEND = "This picture would send"
 PLOTLY = 450  # pixels of a figure without a height
 WAITS = "The picture is being drawn."
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # Streamlit leaves it out of a class named after a key
@@ -69,7 +70,7 @@ def plot(
     size = _bytes(figure.to_plotly_json())
     if size > LARGEST:
         st.info(
-            f"This picture would send {bytes_text(size)}; at most {bytes_text(LARGEST)} are drawn. "
+            f"{WOULD_SEND} {bytes_text(size)}; at most {bytes_text(LARGEST)} are drawn. "
             "A shorter text has a smaller one."
         )
         return

@@ -20,13 +20,14 @@ from viz.state.look import Look
 from viz.state.session import current
 
 TABLED = 64  # tokens of a matrix that has a table: a larger one helps nobody
+LOOK_FOR = "**What to look for.**"
 PAIRS = 4096**2  # of tokens: a matrix of them has 134 MB in double precision
 T = TypeVar("T")
 
 
 def look_for(words: str) -> None:
     """The sentence above a picture: what there is to see in it. words: Markdown."""
-    st.markdown(f"**What to look for.** {words}")
+    st.markdown(f"{LOOK_FOR} {words}")
 
 
 def of_all_pairs(view: Callable[[Look], T]) -> Callable[[Look], T]:

@@ -42,7 +42,7 @@ _PAGE = "tour-page"
 _ASKED = "tour-asked"  # session state: the step's question
 _REMARK = "tour-said"  # session state: what the card says of what the reader did
 _DONE = "✓ Done."
-_FIRST = "Answer the question below first."
+FIRST = "Answer the question below first."
 _NOTHING_RAN = "This page cannot show the sentence; the reason is given below."
 
 
@@ -216,12 +216,12 @@ def _remark(request: Request) -> str:
     if reason := _unfit(known.step, request):
         return reason
     if _waits(known):
-        return _FIRST
+        return FIRST
     missing = _missing(known.step, request)
     if missing is not None:
         return missing
     if known.step.reads_off and _ASKED not in st.session_state:
-        return _FIRST  # the page asks once it is drawn anew
+        return FIRST  # the page asks once it is drawn anew
     mark_done()
     return _DONE
 
@@ -240,11 +240,11 @@ def _step(known: TourState, step: TourStep, remark: str) -> None:
         key="tour-card",
     ):
         do = f"**Do this.** {plain(step.do)}"
-        if remark == _FIRST:
-            st.markdown(f"**{_FIRST}**")
+        if remark == FIRST:
+            st.markdown(f"**{FIRST}**")
         else:
             st.markdown(f"{do}  \n**{plain(remark)}**" if remark else do)
-        _ways(known.number, done=done, astray=remark not in ("", _DONE, _FIRST))
+        _ways(known.number, done=done, astray=remark not in ("", _DONE, FIRST))
 
 
 def _ways(number: int, *, done: bool, astray: bool) -> None:

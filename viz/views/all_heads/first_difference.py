@@ -79,14 +79,14 @@ def first_difference_of(look: Look) -> Panel:
     try:
         other = _file(look) if chosen == FILE else _copy(look, faults[chosen])
         if other is None:
-            return Panel("all-heads-difference", picture=partial(st.info, _HOW))
+            return Panel("all-heads-difference", picture=partial(st.info, HOW))
         parting = first_difference(look.trace, other, model=look.model if look.model.runs else None)
     except ValueError as refusal:
         return Panel("all-heads-difference", picture=partial(st.warning, plain(str(refusal))))
     return _panel(look, other, parting, "the file" if chosen == FILE else "the copy")
 
 
-_HOW = (
+HOW = (
     "Drop a file to see where its run leaves this one: a cache of TransformerLens, what nnsight saved, the "
     "attentions of Hugging Face's library, queries and keys of a serving engine (.npz or .safetensors), or "
     "a trace file, such as `capture(your_module, ids).save(…)` writes of your own module. It must be of the "

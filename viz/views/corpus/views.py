@@ -57,6 +57,7 @@ _map, _examples_list = (
     for part in ("map", "examples")
 )
 HEADS, OWN = "Heads", "A text of yours"  # the views
+OTHERS = "This profile is of other weights than the model of this name has now."
 WeightCell = tuple[int, int]
 
 
@@ -193,9 +194,8 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
             drawn = profile.examples(head, "chance").head(examples.BY_CHANCE)
             chance = examples.of_head(head, drawn)
     same = is_of(profile, model)
-    others = "This profile is of other weights than the model of this name has now."
     if not same and model.config.shape == "encoder-decoder":
-        st.caption(f"{others} What it would write for these texts is not known.")
+        st.caption(f"{OTHERS} What it would write for these texts is not known.")
         return
     at_once = examples.runs_at_once(len(listed) + len(chance), model, profile.about.window)
     runs = same and st.toggle(
@@ -211,7 +211,7 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
         "is vermillion. Each example is from another window. The best alone mislead, so some by chance stand "
         "below them."
         if same
-        else f"{others} So only the example's own arc is known, and the explorer cannot show it."
+        else f"{OTHERS} So only the example's own arc is known, and the explorer cannot show it."
     )
 
 
