@@ -6,4 +6,5 @@ import pytest
 def test_a_skip_within_a_test_is_a_failure(request: pytest.FixtureRequest) -> None:
     call = pytest.CallInfo.from_call(lambda: pytest.skip("not here"), "call")
     report = request.node.ihook.pytest_runtest_makereport(item=request.node, call=call)
-    assert (report.outcome, report.longrepr) == ("failed", "skipped while it ran: not here")
+    assert report.outcome == "failed"
+    assert "not here" in report.longrepr

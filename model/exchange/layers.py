@@ -17,6 +17,10 @@ from model.trace.precision import HALVES, SINGLE, score_rounding, weight_roundin
 from model.trace.records import Attention, largest
 
 _NO_MASK = "No mask was kept: every token is taken to look back only."
+_NO_VECTORS = (
+    "Its queries and keys do not give its weights, as where positions, a cap or a bias come "
+    "between: they were left out."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,10 +199,7 @@ def _checked(made: PartialAttention, doubts: list[str], precision: float) -> Att
             no_key = np.zeros((made.heads, of_key.shape[1], 0), np.float32)
             vectors = of_query[:, :, :0], no_key, value
             made = made.changed(vectors=vectors, absent=without)
-            doubts.append(
-                "Its queries and keys do not give its weights, as where positions, a cap or a bias come "
-                "between: they were left out."
-            )
+            doubts.append(_NO_VECTORS)
     made = made.changed(doubt=" ".join(doubts))
     if made.absent:
         return made

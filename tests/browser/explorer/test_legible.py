@@ -92,7 +92,7 @@ def test_a_saved_picture_has_its_whole_title(stage: Stage, width: int) -> None:
     with stage.page.expect_download() as download:
         stage.part("save-svg").click()
     drawn = shown(stage.page, download.value.path().read_text("utf-8"))
-    assert "upper right = the future, masked" in " ".join(drawn["title"])
+    assert "the future, masked" in " ".join(drawn["title"])
     assert drawn["beyond"] == []
     assert drawn["over the cells"] == []
 

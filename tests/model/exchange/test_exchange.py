@@ -19,6 +19,7 @@ from model import Trace
 from model.analysis import first_difference
 from model.exchange import ENDINGS, FORMATS, read, write
 from model.exchange.formats import FormatName
+from model.exchange.layers import _NO_MASK, _NO_VECTORS
 from model.trace.partial import NotRecordedError, PartialAttention
 from model.trace.trace_file import trace_file
 from model.trace.unproven import NotShownError
@@ -138,7 +139,7 @@ def test_queries_that_do_not_give_the_recorded_weights_are_left_out_and_told() -
         name: one for name, one in cache.items() if "rot" not in name
     }  # as without `hook_rot_q`
     attention = read(before).attention[0]
-    assert "Its queries and keys do not give its weights" in attention.doubt
+    assert _NO_VECTORS in attention.doubt
     with pytest.raises(NotRecordedError, match=r"The query of blocks\.0\.attn was not recorded"):
         _ = attention.query
     np.testing.assert_array_equal(attention.weights(1), cache["blocks.0.attn.hook_pattern"][0, 1])
@@ -234,7 +235,7 @@ def test_a_step_of_a_serving_engine_reads_keys_of_before() -> None:
     (last,) = read(dump).attention
     assert last.sizes == (one.heads, 2, one.sizes[2])
     np.testing.assert_allclose(last.weights(), one.weights()[:, -2:], atol=1e-6)
-    assert "No mask was kept" in last.doubt
+    assert _NO_MASK in last.doubt
     with pytest.raises(NotRecordedError, match="output"):
         _ = last.output
 
@@ -244,7 +245,7 @@ def test_half_precision_is_told_and_allowed_for() -> None:
         name: one.bfloat16() for name, one in transformer_lens_cache(run(loaded("gpt"))).items()
     }
     other = read(cache)
-    assert other.device == "a cache of TransformerLens, in bfloat16"
+    assert other.device == f"{FORMATS['transformer_lens'].title}, in bfloat16"
     assert other.attention[0].doubt == ""
     assert first_difference(run(loaded("gpt")), other) is None
 

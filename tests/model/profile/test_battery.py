@@ -171,14 +171,11 @@ def test_the_same_model_gets_the_same_labels_twice_and_who_cannot_be_asked_hears
     unasked = first[first["prompts"] == 0]
     assert unasked["score"].isna().all()
     assert not unasked["given"].any()
-    assert unasked["reason"].to_dict() == {
-        "next": "It may not look at later tokens.",
-        "delimiter": "Its texts have no full stop and no end token.",
-        "brackets": "Its tokenizer has no tokens for brackets.",
-        "agreement": "Its tokenizer has too few of the words of these sentences as whole tokens.",
-        "names": "Its tokenizer has too few of the words of these sentences as whole tokens.",
-        "negative_names": "Its tokenizer has too few of the words of these sentences as whole tokens.",
-    }
+    said = {"next": "later tokens", "delimiter": "full stop", "brackets": "tokens for brackets"}
+    said |= dict.fromkeys(("agreement", "names", "negative_names"), "too few")
+    assert [*unasked.index] == [*said]
+    for label, reason in unasked["reason"].items():
+        assert said[label] in reason
     assert (first["reason"][first["prompts"] > 0] == "").all()
 
 
@@ -213,4 +210,4 @@ def test_a_row_without_a_choice_says_nothing() -> None:
     reasons = {kind.name: "its window is short" for kind in KINDS}
     table = pd.DataFrame(tally.rows("decoder.0.self", reasons), columns=list(LOOKS))
     assert not table["given"].any()
-    assert (table["reason"] == "its window is short").all()
+    assert {*table["reason"]} == {*reasons.values()}

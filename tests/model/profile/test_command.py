@@ -1,6 +1,7 @@
 """The command, as somebody types it."""
 
 import errno
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from model.profile import open_profile, slices
 from model.profile.__main__ import main
 from model.profile.run import RunProgress
 from tests.model.profile.test_run import saved
+from viz.state.navigation import entry
 
 LINES = [f"ab {number}" for number in range(8)]
 
@@ -45,7 +47,7 @@ def test_it_tells_how_far_it_is_and_where_to_look_at_what_it_made(
     )
     assert "0:00:00 left" in said.split("\r")[-1]
     assert "8 windows, " in said
-    assert "open this folder on the page “Heads over a corpus”" in said
+    assert f"“{entry('pages/corpus.py').title}”" in said
 
 
 def test_a_run_that_was_stopped_goes_on_and_counts_only_what_is_left(
@@ -61,7 +63,7 @@ def test_a_run_that_was_stopped_goes_on_and_counts_only_what_is_left(
     with monkeypatch.context() as patch:
         patch.setattr("model.profile.__main__._tell", stop)
         assert ran(typed, patch) == 130
-        assert "the same command goes on" in capsys.readouterr().err
+        assert typed[3] in capsys.readouterr().err
         assert heard[-1].share == pytest.approx(0.5, abs=0.01)
         # Four windows of eight were done in this run: the others take as long.
         assert heard[-1].seconds_left == pytest.approx(heard[-1].seconds, rel=0.05)
@@ -97,4 +99,4 @@ def test_a_full_disk_is_said_in_a_sentence(
     monkeypatch.setattr(pq, "write_table", full)
     assert ran(typed, monkeypatch) == 2
     said = capsys.readouterr().err
-    assert f"No space left on device: {typed[3]}. What was saved before is kept" in said
+    assert f"{os.strerror(errno.ENOSPC)}: {typed[3]}." in said

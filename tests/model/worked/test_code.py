@@ -13,7 +13,7 @@ import torch
 
 from model.snippets import filled
 from model.worked import Example, examples
-from model.worked.code import LONGEST, StepCode, given_to, script, snippet, written_forms
+from model.worked.code import _SUMMED, LONGEST, StepCode, given_to, script, snippet, written_forms
 
 CLOSE = 1e-11
 WITHOUT_CODE = {  # given, or taken over from another step
@@ -157,11 +157,12 @@ def forms(name: str, title: str) -> dict[str, StepCode]:
 
 def test_loops_follow_from_the_line_inside_and_the_shapes() -> None:
     scores = forms("the-cat-sat", "Scores")["loops"]
-    assert [f"{line.code}  # {line.beside}".removesuffix("  # ") for line in scores.lines] == [
+    assert ["row" in line.beside for line in scores.lines] == [False, True, False, False, False]
+    assert [line.code for line in scores.lines] == [
         "scores = torch.zeros(3, 3)",
-        "for i in range(3):  # each row",
-        "    for j in range(3):  # each column",
-        "        for k in range(4):  # summed over",
+        "for i in range(3):",
+        "    for j in range(3):",
+        "        for k in range(4):",
         "            scores[i, j] += query[i, k] * key[j, k]",
     ]
     allowed = forms("look-ahead-mask", "Look-ahead mask")["loops"]
@@ -170,7 +171,7 @@ def test_loops_follow_from_the_line_inside_and_the_shapes() -> None:
 
 def test_letters_of_einsums_and_the_module_are_explained() -> None:
     scores = forms("the-cat-sat", "Scores")
-    assert scores["einsum"].remark.startswith("q query, d dimension, k key. A letter")
+    assert scores["einsum"].remark == f"q query, d dimension, k key. {_SUMMED}"
     assert "einsum" not in forms("the-cat-sat", "Weights")  # nothing is multiplied or summed
     for example in examples():
         for step in example.code:

@@ -61,11 +61,12 @@ def test_the_message_is_the_one_that_the_cause_gives(subtests: pytest.Subtests) 
 def test_a_name_that_is_not_there_and_a_batch_of_pads_are_told_too() -> None:
     misspelt = failing_code()["misspelt-mask"]
     outcome = misspelt.run(misspelt.wrong)
-    assert (outcome.kind, outcome.message) == ("NameError", "name 'maks' is not defined")
+    assert outcome.kind == "NameError"
+    assert "'maks'" in outcome.message
     pads = failing_code()["only-pads"]
     outcome = pads.run(pads.wrong)
     assert outcome.kind == "RuntimeError"
-    assert "at least one constituent tensor" in outcome.message
+    assert "constituent tensor" in outcome.message
     assert not pads.run(pads.wrong, {"real_tokens": 1}).failed
     alone = failing_code()["only-pads-in-one-layer"]
     assert alone.run(alone.wrong).is_nan

@@ -206,7 +206,7 @@ def test_two_models_agree_at_every_stage_or_part_where_their_weights_do(tmp_path
     found = called(answers, "first_difference", **ask, other_model="louder")["first_difference"]
     assert (found["stage"], found["place"]) == ("key", "decoder.0.self")
     assert found["second"] == pytest.approx(2 * found["first"], rel=1e-4)
-    assert found["cause"] == "they are multiplied by 2"
+    assert found["cause"].endswith(" by 2")
 
 
 def test_a_scan_that_takes_too_long_is_ended_in_a_sentence(
@@ -356,6 +356,6 @@ def test_the_command_serves_a_folder_that_it_is_started_with(tmp_path: Path) -> 
         assert row is not None
         assert row["keys"][0]["weight"] == opened.structured_content["state"]["weight"]
         refused = await client.call_tool("attention_weights", given | {"model": str(folder)})
-        assert "There is no model" in said(refused)
+        assert str(folder)[:60] in said(refused)
 
     talk(stdio_client(started), ask)

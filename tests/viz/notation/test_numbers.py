@@ -153,11 +153,10 @@ def test_one_head_alone_leads() -> None:
 
 def test_no_token_is_said_to_lead_where_several_are_equal() -> None:
     even = np.full(2, 0.5)
-    assert "No token stands out" in _look_for(ALL, even, ["a", "b"], False)
+    assert "**" not in _look_for(ALL, even, ["a", "b"], False)
     first = np.array([1.0, 0.0])
-    assert "**a** (position 0) gets a mean weight of 1.00" in _look_for(
-        ALL, first, ["a", "b"], False
-    )
+    said = _look_for(ALL, first, ["a", "b"], False)
+    assert re.match(r"\*\*a\*\* \(position 0\) .*\b1\.00", said)
 
 
 def test_predictions_that_did_not_move_moved_most_after_no_token() -> None:

@@ -123,7 +123,7 @@ def test_without_scaling_the_answer_is_what_the_changed_run_shows(
 def test_lifting_the_mask_leaves_the_last_row_of_the_first_layer_and_no_other_layer_alone() -> None:
     first = asked(interventions.lifted_mask, scene(place="decoder.0.self", head=3), [0])[0]
     later = asked(interventions.lifted_mask, scene(place="decoder.1.self", head=7), [0])[0]
-    assert chosen(first) == "All its weights stay as they are"
+    assert "stay as" in chosen(first)
     assert "0.0000" in first.numbers
     assert chosen(later) == "Its weights change"
     lifted = scene().run(Intervention(mask="none")).find("decoder.1.self").weights(7)[-1]
@@ -193,7 +193,7 @@ def test_lifting_the_mask_moves_the_loss_as_the_changed_run_says() -> None:
     ]
     assert [round(mean, 2) for mean in means] == [4.25, 3.33]
     assert chosen(question) == "It shrinks"
-    assert "It was 4.25 and is now 3.33" in question.numbers
+    assert re.search(r" 4\.25 .* 3\.33\b", question.numbers)
 
 
 def test_a_question_prints_the_digits_that_its_runs_settle() -> None:
@@ -206,11 +206,11 @@ def test_a_question_prints_the_digits_that_its_runs_settle() -> None:
     losses = re.findall(r"(?:loss of|from|to|was|now) \d+\.(\d+)", str(question))
     assert [len(decimals) for decimals in losses] == [1] * 5
     (question,) = asked(interventions.without_positions, ground, [0])
-    assert re.findall(r"most likely token, with 0\.(\d+)\.", question.numbers) == ["14"]
+    assert question.numbers.endswith(" 0.14.")
     (question,) = asked(next_tokens.warmed, ground, [0])
     assert question.numbers == "It is now 0.44."
     (question,) = asked(next_tokens.next_token, ground, [0])
-    assert "Its logit is 18.8, the next largest 11.9." in question.why
+    assert re.search(r" 18\.8,.* 11\.9\.", question.why)
 
 
 def test_the_state_from_which_on_a_token_comes_first_is_where_all_later_ones_agree() -> None:

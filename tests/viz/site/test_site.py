@@ -350,9 +350,9 @@ def test_the_command_writes_a_course_and_refuses_a_file_that_is_none(
     assert b"Softmax" in (tmp_path / "out" / "index.html").read_bytes()
     with pytest.raises(SystemExit):
         main(["site", str(tmp_path / "out"), "--course", str(course), "--in-browser", "minilm"])
-    assert "These models run in a browser" in capsys.readouterr().err
+    assert "minilm" in capsys.readouterr().err
     course.write_text("title = ")
     with pytest.raises(SystemExit) as end:
         main(["site", str(tmp_path / "out"), "--course", str(course)])
     assert end.value.code == 2
-    assert "cannot be read as TOML" in capsys.readouterr().err
+    assert "as TOML" in capsys.readouterr().err

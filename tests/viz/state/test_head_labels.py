@@ -1,5 +1,6 @@
 """What All heads and the questions call a head holds on its rows; a sink or a single row is no label."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -57,7 +58,7 @@ def told(trace: Trace, family: Family | None = None) -> tuple[str, list[str]]:
 
 def test_a_head_that_copies_is_called_an_induction_head() -> None:
     above, roles = told(made_trace([on(copying(LIST), 12)], LIST))
-    assert "is an induction head (L0H0: 1.00)" in above
+    assert "induction head (L0H0: 1.00)" in above
     assert roles == ["induction: 1.00"]
 
 
@@ -114,18 +115,15 @@ def test_short_texts_and_equal_tokens_make_no_label_of_what_cannot_be_otherwise(
             length = len(words.split())
             even = on({}, length, rest=None)
             above, roles = told(made_trace([even, even], words))
-            assert above.startswith("Compare the tiles")
-            assert roles == ["click to see it large"] * 2
+            assert "L0H" not in above
+            assert not any(":" in role for role in roles)
 
 
 def test_a_first_column_is_no_line_below_the_diagonal() -> None:
     """In three rows the first is also the token before; the other rows rest on it too."""
     above, roles = told(made_trace([on({}, 4)], "a b c d"))
     assert "previous-token" not in above
-    assert above == (
-        "A strong first column means that most tokens put their weight on the first one "
-        "(L0H0: 1.00)."
-    )
+    assert re.fullmatch(r"A strong first column [^;]*\(L0H0: 1\.00\)\.", above)
     assert roles == ["first token: 1.00"]
 
 
@@ -145,7 +143,7 @@ def test_the_shipped_models_heads_that_copy_are_called_so(subtests: pytest.Subte
                 f"L{name.split('.')[1]}H{head}" for (name, head), _ in known.called("induction")
             }
             assert called == heads
-            assert "is an induction head" in told(trace)[0]
+            assert "induction head" in told(trace)[0]
 
 
 def test_no_head_of_a_model_that_reads_or_translates_is_called_one(

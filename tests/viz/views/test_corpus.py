@@ -181,15 +181,12 @@ def test_the_points_of_a_curve_are_all_distances_once(subtests: pytest.Subtests)
 
 def test_the_axes_of_the_map_are_said_as_what_heads_do_more_or_less() -> None:
     loadings = np.zeros((2, len(FEATURES)))
-    for axis, name, value in (
-        (0, "log of the distance", -0.9),
-        (0, "weight 5 to 16 tokens back", 0.3),
-        (0, "entropy", 0.2),
-    ):
-        loadings[axis, FEATURES.index(name)] = value
+    moved = {"log of the distance": -0.9, FEATURES[-1]: 0.3, "entropy": 0.2}
+    for name, value in moved.items():
+        loadings[0, FEATURES.index(name)] = value
     plane = HeadPlane((), (0.5, 0.0), loadings, ())
     across, up = axes_in_words(plane)
-    assert across["words"] == "shorter distances, more weight 5 to 16 tokens back, more entropy"
+    assert across["words"] == f"shorter distances, more {FEATURES[-1]}, more entropy"
     assert up["words"] == "nothing"
 
 

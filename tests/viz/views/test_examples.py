@@ -41,7 +41,7 @@ def test_each_example_has_a_card_that_opens_it_and_shows_its_head() -> None:
         for one in EXAMPLES
         if (found := shipped[one.view.model]) is not None
     ]
-    assert 0 < said(app).count("In the shipped profile: ") == len(labels) - labels.count(None)
+    assert 0 < said(app).count("shipped profile: ") == len(labels) - labels.count(None)
     pictures = [one.proto.body for one in app.get("html") if "--head: url" in one.proto.body]
     assert len(pictures) == len(EXAMPLES)
     assert len(set(pictures)) == len(EXAMPLES)

@@ -78,7 +78,7 @@ def test_without_positions_an_encoder_does_not_know_the_order_and_a_gpt_still_do
     gpt = loaded("stories").trace("the cat the cat", intervention=Intervention(positions=False))
     first, second = (gpt.residual["decoder"][-1][row] for row in (1, 3))
     assert not np.allclose(first, second, atol=1e-2)
-    assert answer("No positions") == "An encoder does not"
+    assert "encoder does" in answer("No positions")
 
 
 def test_one_head_less_and_the_list_is_hardly_copied() -> None:

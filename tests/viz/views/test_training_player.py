@@ -47,7 +47,7 @@ def test_the_longest_player_stays_within_half_a_megabyte() -> None:
 def test_a_text_of_one_token_has_no_pattern_and_any_token_is_one_label() -> None:
     traces = sent("stories", "a", "decoder.1.self", 0)
     assert traces["framed"] is None
-    assert [one["name"] for one in traces["measures"]] == ["Mean largest weight of a row"]
+    assert ["largest" in one["name"] for one in traces["measures"]] == [True]
     hostile = sent("stories", "<b>\u202e🦊\n$x$", "decoder.1.self", 0)
     assert not any("\u202e" in label or "\n" in label for label in hostile["keys"])
 
