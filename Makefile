@@ -3,6 +3,7 @@
 # make test-all everything, also what starts servers, clusters, kernels and installs the wheel: every night
 # make test-changed  what make test leaves out and a change since the commit SINCE asks for
 # make lint     formatting, lint and types only
+# make unit     the tests that need no browser, of TESTS; make browser: those in a browser
 # make wheel    build the wheel into dist/
 # make site     build the site without a server into build/site, and its lesson in one file beside it
 # make bench    measure speed, memory and page weight beside other tools (25 minutes on a quiet machine)
@@ -21,8 +22,8 @@
 # PIP_OPTIONS   passed to pip, for instance another index with a smaller or a CUDA build of torch
 # LOCK_OPTIONS  of make lock: --upgrade, or --upgrade-package NAME; without, each version stays that still fits
 # CHROMIUM, FIREFOX   paths of a Chromium or Chrome, and of a Firefox, that are not on PATH
-# TESTS, MARKS  which tests run: files or folders, and an expression of pytest's markers
-# WORKERS       processes for the tests
+# TESTS, MARKS  of make unit: files or folders; and an expression of pytest's markers
+# WORKERS       processes for the tests; one more has a browser
 # COURSE        of make site: a course.toml of your own
 # INPUTS        of make fuzz
 # PARTS         of make bench: recording, training, patching, score, many, research, profiling, engines, sessions, weight, notebook, installing, clicks, page_switch, long_texts, corpus, real_model, play, site, classroom, bounds, soak, cluster, cluster_soak, own_tests; all if empty
@@ -31,7 +32,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test test-all test-changed lint tests weights browser-cluster wheel wheel-check site bench screens accessibility lock fuzz format bundle clean chromium firefox npm
+.PHONY: run test test-all test-changed lint unit browser weights browser-cluster wheel wheel-check site bench screens accessibility lock fuzz format bundle clean chromium firefox npm
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -45,9 +46,8 @@ LOCK = .venv-lock/bin/uv pip compile --quiet --config-file deploy/lock.toml $(LO
 # Files whose hash is in the lock, and no others; nothing is built here, for that would fetch more.
 HASHED = --require-hashes --no-deps --only-binary :all:
 STALE = { echo "If requirements.txt was changed, run: make lock" >&2; exit 1; }
-# One process more than there are cores, three at the least and seven at the most: a test in a browser waits a
-# third of its time, for a page to draw and for the server to answer.
-WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); n=$$((n < 2 ? 2 : n > 6 ? 6 : n)); echo $$((n + 1)))
+# One process a core, two at the least and six at the most: each may have a browser.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 6 ? 6 : n)))
 INPUTS ?= 10000
 TESTS ?= tests
 # What each marker says a test needs stands in pyproject.toml. The fast tests need none of these.
@@ -59,16 +59,18 @@ TYPED := app.py model pages viz
 run: .venv/.installed-run
 	$(BIN)/python -m viz.server
 
-# The types take one core; the tests have the other ones meanwhile.
+# The types take one core; the tests that need no browser have the other ones meanwhile.
 test:
-	$(MAKE) --no-print-directory --jobs=2 lint tests
+	$(MAKE) --no-print-directory --jobs=2 lint unit
+	$(MAKE) --no-print-directory browser
 
 test-all: firefox
-	$(MAKE) --no-print-directory --jobs=2 lint tests MARKS=
+	$(MAKE) --no-print-directory test MARKS=
 
+# pytest ends with 5 where none of a part has these markers.
 test-changed: firefox .venv/.installed-dev
 	@marks=$$($(BIN)/python -m tools.tiers "$(SINCE)") && if [ -n "$$marks" ]; then \
-	    $(MAKE) --no-print-directory tests MARKS="$$marks"; \
+	    $(MAKE) --no-print-directory --keep-going unit browser MARKS="$$marks" OR_NONE='|| test $$? = 5'; \
 	fi
 
 lint: .venv/.installed-dev
@@ -76,10 +78,17 @@ lint: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(TYPED)
 
-# One thread a process: workers that share the cores wait for each other's threads otherwise.
-tests: export OMP_NUM_THREADS = 1
-tests: weights chromium node_modules/.installed
-	$(BIN)/python -m pytest $(TESTS) -m "$(MARKS)" -n $(WORKERS) --dist loadgroup
+# One thread a process: workers that share the cores wait for each other's threads otherwise. Playwright keeps
+# its thread's event loop, so what starts one of its own runs in other processes.
+unit browser: export OMP_NUM_THREADS = 1
+PYTEST = $(BIN)/python -m pytest -m "$(MARKS)" --dist loadgroup
+
+unit: weights node_modules/.installed
+	$(PYTEST) $(TESTS) --ignore=tests/browser -n $(WORKERS) $(OR_NONE)
+
+# A test in a browser waits a third of its time, for a page to draw and for the server to answer.
+browser: weights chromium node_modules/.installed
+	$(PYTEST) tests/browser -n $$(($(WORKERS) + 1)) $(OR_NONE)
 
 # The tests of the browser, where the models lie on a cluster of two machines, both on this computer.
 browser-cluster: export OMP_NUM_THREADS = 1

@@ -1,5 +1,5 @@
 """Where the time of a run goes: seconds of processor and of wall by group of tests, the slowest items, and
-the largest memory of a worker. pytest prints it at the end; ATTENTION_TIMES names a file for it as JSON.
+the largest memory of a worker. pytest prints it at the end; ATTENTION_TIMES names a folder for it as JSON.
 
 The seconds of processor of an item are those of its process and of all that it started (a browser, a server
 of its own), read before and after: a process that works on beside the next test counts there. The server
@@ -38,6 +38,7 @@ class Times:
         self.items |= other.items
         self.memory = max(self.memory, other.memory)
         self.elsewhere += other.elsewhere
+        self.server += other.server
 
 
 def seconds_of_tree(root: int, without: int | None = None) -> float:
@@ -131,5 +132,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for item, (processor, wall) in slowest:
         write(f"{processor:7.1f} s of processor {wall:7.1f} s  {item}")
     write(f"Largest memory of a worker: {times.memory} MB.")
-    if file := os.environ.get("ATTENTION_TIMES"):
-        Path(file).write_text(json.dumps(asdict(times)), encoding="utf-8")
+    if folder := os.environ.get("ATTENTION_TIMES"):
+        (Path(folder) / f"{os.getpid()}.json").write_text(
+            json.dumps(asdict(times)), encoding="utf-8"
+        )

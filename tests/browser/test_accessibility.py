@@ -36,6 +36,7 @@ def test_no_page_has_a_serious_finding_in_either_theme(
     assert troubles == []
 
 
+@pytest.mark.walk
 def test_the_rules_find_what_is_wrong(open_page: Callable[..., Page]) -> None:
     page = open_page("/examples")
     page.evaluate(

@@ -81,6 +81,7 @@ def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., P
     each_shows(page, LAST, then=assert_opens_on_its_picture)
 
 
+@pytest.mark.walk
 def test_a_grid_of_many_heads_on_a_long_text_is_a_light_page(
     open_page: Callable[..., Page],
 ) -> None:

@@ -93,6 +93,7 @@ def test_the_check_line_says_that_the_models_output_is_reproduced(explorer: Loca
     expect(explorer.get_by_test_id("check")).to_contain_text("equals the model's own output")
 
 
+@pytest.mark.walk
 def test_the_check_line_names_the_device_that_ran_in_each_layer(explorer: Locator) -> None:
     for layer in (0, 2):
         pick_head(explorer.page, 0, layer=layer)

@@ -9,6 +9,7 @@ PRE_NORM = ["norm", "attention", "+", "norm", "feed-forward", "+"]
 DECODER = ["tokens", "+ positions", *PRE_NORM, "norm", "logits", "next token"]
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize(
     ("model", "text", "rails"),
     [

@@ -279,6 +279,7 @@ def test_what_is_saved_opens_without_a_network_and_holds_the_same_numbers(
     troubles[:] = [line for line in troubles if line not in opened]
 
 
+@pytest.mark.walk
 def test_back_after_a_card_shows_the_run_before_it_at_once(open_page: Callable[..., Page]) -> None:
     page = open_page("/laboratory", text=TEXT, query="3", key="1", positions="0", window="3")
     expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()

@@ -16,6 +16,7 @@ SAID = {
 }
 
 
+@pytest.mark.walk
 def test_a_bar_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
     page = open_page("/layer_norm", model="stories", text=TEXT)
     expect(page.get_by_text("What to look for.")).to_be_visible()

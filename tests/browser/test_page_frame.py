@@ -153,6 +153,7 @@ def is_coloured(colour: str) -> bool:
     return not is_clear and max(channels[:3]) - min(channels[:3]) > 25
 
 
+@pytest.mark.walk
 def test_a_picture_has_its_place_in_each_frame_until_it_is_drawn(
     page: Page, open_page: Callable[..., Page], settle: Callable[..., Page]
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_picture_has_its_place_in_each_frame_until_it_is_drawn(
     assert held > 0  # else the look sees no place that is held
 
 
+@pytest.mark.walk
 def test_at_200_per_cent_no_button_lies_on_the_work_bar(
     page: Page, open_page: Callable[..., Page]
 ) -> None:

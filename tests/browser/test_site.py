@@ -163,6 +163,7 @@ def test_the_walk_goes_stage_by_stage_to_the_prediction(open_site: Callable[...,
     expect(page.locator("#walk-next table tr")).to_have_count(5)
 
 
+@pytest.mark.walk
 def test_a_lesson_in_one_file_opens_what_its_parts_name(open_site: Callable[..., Page]) -> None:
     page = open_site("alone.html")
     expect(page.get_by_role("heading", level=1)).to_have_text("A lesson of 90 minutes")

@@ -36,6 +36,7 @@ def test_a_file_opens_by_its_path_and_by_dropping_it(page: Page, file: Path) -> 
     page.wait_for_url("**model=trace*")
 
 
+@pytest.mark.walk
 def test_what_one_visitor_dropped_another_does_not_open_by_its_name(
     page: Page, fresh_page: Callable[..., Page], file: Path
 ) -> None:

@@ -63,6 +63,7 @@ def left_over(source: str, modules: set[str]) -> list[str]:
     return [name for name in found if name.split(".")[0] in ROOTS]
 
 
+@pytest.mark.wheel
 def test_no_import_of_the_tree_is_left_in_the_package(
     sources: dict[str, str], modules: set[str]
 ) -> None:
@@ -163,6 +164,7 @@ def test_public_names_are_listed_before_they_are_used(subtests: pytest.Subtests)
             assert {*listed.__all__} <= {*dir(listed)}
 
 
+@pytest.mark.wheel
 def test_the_same_tree_gives_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
     assert (tmp_path / build_wheel(str(tmp_path))).read_bytes() == wheel.read_bytes()
 

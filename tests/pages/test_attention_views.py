@@ -145,6 +145,7 @@ def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
     assert "cannot be split" in said(visit("attention", show="A sum of products"))
 
 
+@pytest.mark.slow
 def test_edges_and_all_else_add_up_to_the_logit_on_every_model(subtests: pytest.Subtests) -> None:
     for model in sorted(models):
         with subtests.test(model=model):

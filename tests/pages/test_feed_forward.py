@@ -59,6 +59,7 @@ def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
     assert right_side(app, 0) == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
 
 
+@pytest.mark.slow
 def test_it_opens_on_a_neuron_that_the_activation_really_bends(subtests: pytest.Subtests) -> None:
     """Of the neurons drawn, none is bent more on any token; both values stand on the curve."""
     for model in ["house-gpt", "stories", "minilm", "llama"]:

@@ -95,6 +95,7 @@ def test_a_card_chooses_the_weight_that_it_moves_most_and_names_the_head_that_mo
     assert "laboratory-most-moved" not in {button.key for button in app.button}
 
 
+@pytest.mark.slow
 def test_every_editor_of_every_model_is_drawn(subtests: pytest.Subtests) -> None:
     for model in sorted(models):
         with subtests.test(model=model):

@@ -26,6 +26,7 @@ def points_page() -> None:
     draw_view(measured_points, page.look(changed=True))
 
 
+@pytest.mark.slow
 def test_every_measured_point_is_traces(subtests: pytest.Subtests) -> None:
     for model in sorted(models):
         with subtests.test(model=model):

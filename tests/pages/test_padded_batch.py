@@ -53,6 +53,7 @@ def test_the_weights_are_those_of_the_batch_with_the_mask_and_without() -> None:
     assert np.array_equal(np.isnan(padding), np.isnan(masked))
 
 
+@pytest.mark.slow
 def test_each_model_shows_a_batch_or_says_why_not(subtests: pytest.Subtests) -> None:
     for model in sorted(models):
         with subtests.test(model=model):

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.papers.claims import HOLDS, NOT_ASKED, claims
@@ -60,6 +61,7 @@ def test_a_claim_is_asked_and_its_card_says_figure_control_and_verdict() -> None
     assert [one.key for one in app.button if one.key == "papers-ask-induction"] == []
 
 
+@pytest.mark.slow
 def test_all_claims_are_asked_and_shared_and_another_model_has_answers_of_its_own() -> None:
     app = visit("papers", model="induction")
     (button,) = [one for one in app.button if one.key == "papers-ask-all"]

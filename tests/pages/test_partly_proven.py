@@ -78,6 +78,7 @@ def test_experts_are_shown_first_with_the_routers_weights() -> None:
     assert "4 experts" in map_of(app)
 
 
+@pytest.mark.slow
 def test_every_page_of_a_quantized_model_says_that_its_weights_are_dequantized(
     tmp_path: Path,
 ) -> None:

@@ -84,6 +84,7 @@ def test_the_printed_differences_are_those_of_the_runs(subtests: pytest.Subtests
                 assert "mask is itself" in said(app)
 
 
+@pytest.mark.slow
 def test_word_order_opens_on_sentences_that_each_model_can_lay_side_by_side(
     subtests: pytest.Subtests,
 ) -> None:

@@ -147,6 +147,7 @@ def test_a_browser_keeps_only_the_name_of_a_model_that_is_here(
     assert to_remember() is None
 
 
+@pytest.mark.slow
 def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen(
     subtests: pytest.Subtests,
 ) -> None:

@@ -72,6 +72,7 @@ def opened(page: str, file: Path, **view: str) -> AppTest:
     return visit(page, model=str(file), **view)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page.file for page in PAGES if page.reads])
 def test_every_view_of_a_run_works_or_says_what_is_missing(
     page: str, files: dict[str, Path]

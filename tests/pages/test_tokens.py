@@ -52,6 +52,7 @@ def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -
     assert len(re.findall(r"<li", strip(app))) < len(rows)
 
 
+@pytest.mark.slow
 def test_each_kind_of_tokenizer_shows_its_own_steps(subtests: pytest.Subtests) -> None:
     for model, told in [
         ("minilm", "the longest piece"),

@@ -15,6 +15,7 @@ LISTS = ("pages/examples.py", "pages/for_a_class.py")  # what there is to see in
 SENTENCE = "The cat sat on the mat, and Tom saw it"  # no example of the app
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("at", "file"), list(enumerate(page.file for page in PAGES)))
 def test_a_page_opens_on_a_class_of_the_notes_and_says_that_it_is_untrained(
     at: int, file: str

@@ -44,6 +44,7 @@ def test_what_the_reader_chooses_is_read_by_the_assistant(
     assert chat.state(state_id) == told
 
 
+@pytest.mark.walk
 def test_the_formulas_have_their_letters(open_chat: Callable[..., Chat]) -> None:
     """A frame may load no font but those that the app carries and asks for."""
     chat = open_chat()

@@ -38,6 +38,7 @@ def expect_arcs(stage: Stage, weights: NDArray[np.floating], token: int) -> None
             assert arc["width"] == pytest.approx(WIDEST * line[other], abs=1e-3)
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize("count", [13, 60])
 @pytest.mark.parametrize("width", ["wide", "narrow"])
 def test_arcs_are_as_wide_as_the_weights_and_stay_within_the_picture(

@@ -48,6 +48,7 @@ def tokens(count: int) -> list[str]:
     return [TOKENS[at % len(TOKENS)] for at in range(count)]
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("count", [6, 11, 33])
 def test_every_stage_can_be_read(stage: Stage, width: int, count: int) -> None:
@@ -75,6 +76,7 @@ def test_small_numbers_do_not_run_into_each_other(stage: Stage) -> None:
         assert faults(stage.page) == []
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize("width", WIDTHS)
 def test_letters_on_a_canvas_can_be_read(stage: Stage, width: int) -> None:
     stage.page.set_viewport_size({"width": width, "height": 900})
@@ -85,6 +87,7 @@ def test_letters_on_a_canvas_can_be_read(stage: Stage, width: int) -> None:
     assert faults(stage.page) == []
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_saved_picture_has_its_whole_title(stage: Stage, width: int) -> None:
     stage.page.set_viewport_size({"width": width, "height": 900})

@@ -212,6 +212,7 @@ def token_before(folder: Path) -> None:
     described.save(str(folder / "tokenizer.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [(), (own_output_matrix, space_before, token_before)])
 def test_gpt2_has_the_librarys_ids_and_logits_whatever_its_files_add(
     changes: tuple[Callable[[Path], None], ...], gpt2_folder: Path, tmp_path: Path

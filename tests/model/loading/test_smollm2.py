@@ -58,6 +58,7 @@ def in_double_precision(model: Model) -> Iterator[torch.nn.Module]:
         hook.remove()
 
 
+@pytest.mark.slow
 def test_it_has_an_induction_head_and_a_previous_token_head(smollm2: Model) -> None:
     ids = np.random.default_rng(0).integers(1_000, 40_000, 32).tolist()
     trace, _ = smollm2.passed(smollm2.tokenizer.named([*ids, *ids]))

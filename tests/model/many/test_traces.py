@@ -70,6 +70,7 @@ def assert_close(ours: np.ndarray, theirs: np.ndarray) -> None:
     assert ours == pytest.approx(theirs, abs=CLOSE * max(1.0, float(np.abs(theirs).max())))
 
 
+@pytest.mark.slow
 def test_each_text_gives_what_it_gives_alone(model: Model) -> None:
     texts = texts_of(sentence(model))
     batched = list(trace_all(model, texts, batch=3, record="full"))
@@ -77,6 +78,7 @@ def test_each_text_gives_what_it_gives_alone(model: Model) -> None:
         assert_alike(trace, model.trace(text, record="full"))
 
 
+@pytest.mark.slow
 def test_so_it_does_in_the_families_of_the_hub(subtests: pytest.Subtests) -> None:
     for family in (*FAMILIES, *PADDING_READ):
         with subtests.test(family=family):

@@ -129,7 +129,13 @@ def tensors_of(recorder: Recorder) -> Iterator[torch.Tensor]:
         yield from states
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in {*SHAPES, *THOROUGH} else pytest.mark.slow)
+        for name in MODELS
+    ],
+)
 def test_every_pass_runs_where_the_model_is_and_waits_for_nothing(name: str) -> None:
     model, text, *_ = on_device(name)
     known, thorough = interventions(model, text), name in THOROUGH

@@ -82,6 +82,7 @@ def test_everything_gives_the_other_run_and_ones_own_parts_change_nothing(
             give_the_other_run(loaded(name))
 
 
+@pytest.mark.slow
 def test_everything_gives_the_other_run_in_every_family(subtests: pytest.Subtests) -> None:
     for family in hub_models.FAMILIES:
         with subtests.test(family=family):

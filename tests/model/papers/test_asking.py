@@ -28,6 +28,7 @@ def of_kind(name: str) -> tuple[Model, tuple[PaperResult, ...]]:
     return model, results(model)
 
 
+@pytest.mark.slow
 def test_each_claim_has_a_verdict_of_every_kind_of_model(subtests: pytest.Subtests) -> None:
     for name in KINDS:
         with subtests.test(name=name):

@@ -151,6 +151,7 @@ def test_a_head_with_another_reason_gets_no_label(
             assert not mine["given"].any(), mine[mine["given"]]
 
 
+@pytest.mark.slow
 def test_the_heads_that_training_found_get_their_labels(subtests: pytest.Subtests) -> None:
     for name in ["house-gpt", "induction"]:
         with subtests.test(name=name):
@@ -179,6 +180,7 @@ def test_the_same_model_gets_the_same_labels_twice_and_who_cannot_be_asked_hears
     assert (first["reason"][first["prompts"] > 0] == "").all()
 
 
+@pytest.mark.slow
 def test_an_encoder_looks_both_ways_and_continues_nothing() -> None:
     found = labels(load_model("minilm"))
     asked = found.groupby("label")["prompts"].agg(["min", "max"])

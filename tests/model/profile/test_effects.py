@@ -347,6 +347,7 @@ def test_the_answers_of_sentences_are_the_other_name_and_the_right_verb(
                 assert not {*line.answers.control[0]} & {token, against}
 
 
+@pytest.mark.slow
 def test_the_name_movers_of_a_deep_model_do_what_its_profile_says() -> None:
     """Of the prompts of names alone: the others are computed in the same way."""
     model = load_model("smollm2-135m-instruct")

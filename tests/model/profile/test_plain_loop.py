@@ -26,6 +26,7 @@ def mean(found: list[tuple[float, int]]) -> float:
     return sum(total for total, _ in found) / count if count else np.nan
 
 
+@pytest.mark.slow
 def test_shares_entropy_and_distance_are_those_of_a_plain_loop(
     whole: Profile, corpus: Path, subtests: pytest.Subtests
 ) -> None:

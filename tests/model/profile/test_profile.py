@@ -24,6 +24,7 @@ from tests.model.profile.test_run import in_this_process, saved
 TEXT = "Nobody knew the house. Nobody knew the man who lived in the house. " * 12
 
 
+@pytest.mark.slow
 def test_parts_add_up_to_the_whole_bit_for_bit_and_so_does_what_was_stopped(
     whole: Profile, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,6 +55,7 @@ def assert_equal(one: Profile, other: Profile) -> None:
         assert np.array_equal(numbers, other.sums.numbers[name]), name
 
 
+@pytest.mark.process
 def test_a_worker_that_is_killed_loses_no_window_and_none_counts_twice(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

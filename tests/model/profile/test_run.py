@@ -82,6 +82,7 @@ def test_a_window_is_left_out_where_the_decoder_writes_too_little_or_too_much(
             assert found.sums.windows == 0
 
 
+@pytest.mark.slow
 def test_a_text_longer_than_the_window_is_left_out(tmp_path: Path) -> None:
     file = tmp_path / "corpus.txt"
     file.write_text("hello")

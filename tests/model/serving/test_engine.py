@@ -261,6 +261,7 @@ def test_a_trace_file_of_more_tokens_than_a_page_shows_is_refused(
     assert len(load_trace(path).tokens) == 3  # outside of pages nothing is bounded
 
 
+@pytest.mark.slow
 def test_a_pass_that_would_record_more_than_a_page_holds_is_refused_before_it_runs(
     subtests: pytest.Subtests,
 ) -> None:

@@ -70,6 +70,7 @@ def test_its_bits_are_those_of_the_pass(subtests: pytest.Subtests) -> None:
             assert again.nbytes == kept.nbytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HUB)
 def test_so_are_those_of_the_librarys_models(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, again = both_ways(model_of(name), monkeypatch)

@@ -34,6 +34,7 @@ def test_the_induction_recipe_begins_as_the_shipped_model_did() -> None:
         assert record == pytest.approx(shipped, abs=NOISE)
 
 
+@pytest.mark.slow
 def test_induction_heads_form_within_two_hundred_steps() -> None:
     """From where the shipped model had none yet. That it passes its gates in the end, on fresh data too, is
     held by the tests of the shipped models."""

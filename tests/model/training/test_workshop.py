@@ -189,6 +189,7 @@ def test_a_short_recipe_is_the_shipped_one_with_more_checkpoints() -> None:
 PUPILS = 30
 
 
+@pytest.mark.slow
 def test_thirty_pupils_are_each_told_when_and_each_one_is_trained(workshop: Workshop) -> None:
     first = workshop.ask(ENDLESS, "first")
     when(workshop, first, lambda report: report.step > 3)

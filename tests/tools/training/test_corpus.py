@@ -1,6 +1,7 @@
 """The books that house-gpt learns from: its vocabulary, its rows, and what is held out."""
 
 import numpy as np
+import pytest
 
 from model.loading.shipped import ASSETS, load_asset
 from tools.training import corpus
@@ -35,6 +36,7 @@ def test_a_row_is_running_text_of_the_length_asked_for() -> None:
     assert held_out.shape == (6, 20)
 
 
+@pytest.mark.slow
 def test_the_books_are_those_that_the_shipped_model_learned_from() -> None:
     """Its vocabulary holds their most frequent tokens, so other books give another one."""
     books = corpus.load()

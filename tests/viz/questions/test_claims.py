@@ -53,6 +53,7 @@ def test_the_unchanged_run_is_told_in_the_examples_own_words_with_links(
             assert lines[axis][at].text.strip() == named["text"], words
 
 
+@pytest.mark.slow
 @by_title
 def test_a_changed_run_is_told_by_its_own_numbers(
     example: SentenceExample, subtests: pytest.Subtests

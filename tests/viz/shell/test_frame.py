@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.testing.v1 import AppTest
 
@@ -34,6 +35,7 @@ class Watcher(Visitor):
         return super()._read(content)
 
 
+@pytest.mark.process
 def test_the_menu_is_of_app_py_from_the_first_link_into_a_fresh_server(tmp_path: Path) -> None:
     async def visit(port: int) -> None:
         async with Watcher(port, "glossary", "") as visitor:

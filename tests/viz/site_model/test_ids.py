@@ -57,6 +57,7 @@ def refusal_of(name: str, text: str) -> str:
     return str(refusal.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["stories", "induction", "translate-en-fr"])
 def test_a_text_that_is_blank_or_too_long_is_refused_with_the_same_sentence(name: str) -> None:
     most = loaded(name).config.n_ctx

@@ -83,6 +83,7 @@ def test_every_listed_model_that_a_test_can_load_has_examples() -> None:
     assert {example.view.model for example in EXAMPLES} == {*models, *weights.NAMES}
 
 
+@pytest.mark.slow
 def test_the_small_picture_on_a_card_is_the_head_of_the_model(subtests: pytest.Subtests) -> None:
     for example in EXAMPLES:
         with subtests.test(title=example.title):

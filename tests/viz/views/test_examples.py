@@ -9,6 +9,7 @@ from viz.state.presets import EXAMPLES
 from viz.views.examples.cards import found_examples
 
 
+@pytest.mark.slow
 def test_a_found_example_opens_a_head_that_may_be_called_so(subtests: pytest.Subtests) -> None:
     for name in ["stories", "minilm", "translate-en-fr"]:
         with subtests.test(name=name):

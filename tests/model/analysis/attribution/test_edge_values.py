@@ -61,6 +61,7 @@ def test_edges_and_the_other_parts_sum_to_the_logit(model: Model, trace: Trace) 
     sum_to_logits(model, trace)
 
 
+@pytest.mark.slow
 def test_edges_and_the_other_parts_sum_to_the_logit_in_every_family(
     subtests: pytest.Subtests,
 ) -> None:

@@ -132,6 +132,7 @@ def test_the_maps_give_the_recorded_scores_in_every_head(model: Model, trace: Tr
     every_head(model, trace)
 
 
+@pytest.mark.slow
 def test_the_maps_give_the_recorded_scores_in_every_family_of_the_hub(
     subtests: pytest.Subtests,
 ) -> None:

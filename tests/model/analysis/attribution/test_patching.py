@@ -58,6 +58,7 @@ def test_nothing_gives_run_a_and_everything_run_b_bit_for_bit(subtests: pytest.S
 WRITING = [name for name in hub_models.FAMILIES if "bert" not in name and name != "mpnet"]
 
 
+@pytest.mark.slow
 def test_nothing_gives_run_a_and_everything_run_b_in_every_family(
     subtests: pytest.Subtests,
 ) -> None:

@@ -23,6 +23,8 @@ from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.model.serving.cluster.questions import Asked, arguments, asked_names
 from tests.model.serving.cluster.same import differences
 
+pytestmark = pytest.mark.slow
+
 TEXTS = {
     "house-gpt": ("Tom Hill saw a red ball. Tom", "Anna Lee saw a red ball. Tom"),
     "stories": ("Once upon a time there was a dog", "Once upon a time there was a cat"),
