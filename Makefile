@@ -70,7 +70,7 @@ test-all: firefox
 # pytest ends with 5 where none of a part has these markers.
 test-changed: firefox .venv/.installed-dev
 	@marks=$$($(BIN)/python -m tools.tiers "$(SINCE)") && if [ -n "$$marks" ]; then \
-	    $(MAKE) --no-print-directory --keep-going unit browser MARKS="$$marks" OR_NONE='|| test $$? = 5'; \
+	    $(MAKE) --no-print-directory --keep-going unit browser MARKS="$$marks" OR_NONE='|| test $$$$? = 5'; \
 	fi
 
 lint: .venv/.installed-dev
