@@ -113,6 +113,14 @@ def ray_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
+@pytest.fixture(autouse=True)
+def models_are_forgotten() -> Iterator[None]:
+    """Where a worker grows: the tests of one file would else keep all the models that they open."""
+    yield
+    if worker_memory.grows():
+        worker_memory.forget_models()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def worker_stays_small() -> Iterator[None]:
     """A laptop of 16 GB has room for six processes, whatever each has tested before."""

@@ -1,4 +1,4 @@
-"""What lets go of memory between two files of tests leaves no model behind."""
+"""What lets go of memory between two tests leaves no model behind."""
 
 import weakref
 

@@ -31,12 +31,13 @@ class Times:
 
     items: dict[str, tuple[float, float]] = field(default_factory=dict)
     memory: int = 0
-    elsewhere: float = 0.0  # collection, imports, fixtures that end with the session
+    largest: str = ""  # the item after which a worker had that memory
+    elsewhere: float = 0.0  # before the first item: imports, collection
     server: float = 0.0  # the one that all workers share
 
     def add(self, other: "Times") -> None:
         self.items |= other.items
-        self.memory = max(self.memory, other.memory)
+        self.memory, self.largest = max((self.memory, self.largest), (other.memory, other.largest))
         self.elsewhere += other.elsewhere
         self.server += other.server
 
@@ -72,20 +73,20 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
     start, processor = time.monotonic(), own_seconds()
-    result = yield
     times = item.config.stash[TIMES]
+    if not times.items:
+        times.elsewhere = processor
+    result = yield
     took = max(0.0, own_seconds() - processor)  # what ends in another process's care is lost
     times.items[item.nodeid] = (took, time.monotonic() - start)
-    times.memory = max(times.memory, megabytes())
+    times.memory, times.largest = max((times.memory, times.largest), (megabytes(), item.nodeid))
     return result
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist sends the worker's output
 def pytest_sessionfinish(session: pytest.Session) -> None:
     times = session.config.stash[TIMES]
-    if times.items:
-        times.elsewhere = own_seconds() - sum(processor for processor, _ in times.items.values())
-    else:  # what the workers took is theirs to tell
+    if not times.items:  # the workers tell what they took themselves
         times.elsewhere = sum(os.times()[:2])
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["times"] = json.dumps(asdict(times))
@@ -131,7 +132,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     slowest = sorted(times.items.items(), key=lambda each: -each[1][0])[:SLOWEST]
     for item, (processor, wall) in slowest:
         write(f"{processor:7.1f} s of processor {wall:7.1f} s  {item}")
-    write(f"Largest memory of a worker: {times.memory} MB.")
+    write(f"Largest memory of a worker: {times.memory} MB, after {times.largest}")
     if folder := os.environ.get("ATTENTION_TIMES"):
         (Path(folder) / f"{os.getpid()}.json").write_text(
             json.dumps(asdict(times)), encoding="utf-8"

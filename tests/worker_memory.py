@@ -1,4 +1,4 @@
-"""How large a process of the unit tests is, and how it becomes small again between two files."""
+"""How large a process of the unit tests is, and how it becomes small again between two tests."""
 
 import ctypes
 import functools
@@ -8,7 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 
 _MMAP_THRESHOLD = -3  # of malloc.h
-LARGE, MOST = 900, 1_500  # megabytes: from here on models are forgotten; and where a test fails
+LARGE, MOST = (
+    900,
+    1_500,
+)  # megabytes: from here on models are forgotten; and where a file of tests fails
+MORE = 150  # than was left the last time: what a file's own fixtures hold stays
+_left = [0]
 _SIZES = Path("/proc/self/status")  # Linux only
 
 
@@ -17,6 +22,11 @@ def megabytes() -> int:
     has read, PyTorch's code above all, are shared by all workers and can be dropped."""
     lines = _SIZES.read_text().splitlines() if _SIZES.is_file() else []
     return sum(int(line.split()[1]) // 1000 for line in lines if line.startswith("RssAnon"))
+
+
+def grows() -> bool:
+    """Whether it is time to forget what is kept."""
+    return megabytes() > max(LARGE, _left[-1] + MORE)
 
 
 def return_large_tables() -> None:
@@ -48,3 +58,4 @@ def forget_models() -> None:
     gc.unfreeze()  # what was frozen when a model was loaded may be garbage by now
     gc.collect()
     allocator.give_back()
+    _left[:] = [megabytes()]

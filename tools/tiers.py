@@ -18,7 +18,7 @@ FOLDERS = {
     "wheel": ("deploy", "pyproject.toml", "requirements.txt", "tests/deploy"),
     "firefox": ("viz/site", "viz/explorer", "tests/browser/site"),
     "walk": ("app.py", "pages", "viz", "static", "tests/browser"),
-    "slow": ("model",),
+    "slow": ("model", "pages", "viz", "tools/training"),
 }  # fmt: skip
 SHARED = ("tests/conftest.py", "requirements-dev.txt", "Makefile")
 

@@ -236,20 +236,31 @@ def test_a_saved_picture_has_the_code_to_scan_of_its_view_where_it_is_asked_for(
         assert check(certificate_in(file)).holds
 
 
-@pytest.mark.parametrize("change", [{}, {"mask": "none"}, {"stage": "norm"}])
 def test_the_numbers_of_a_saved_picture_are_those_of_the_model(
-    open_page: Callable[..., Page], change: dict[str, str]
+    open_page: Callable[..., Page], subtests: pytest.Subtests
 ) -> None:
-    page = open_page(
-        "/attention", text="Anna saw Tom and the cat", place="decoder.2.self", head=3, **change
-    )
-    expect(page.get_by_test_id("explorer")).to_have_attribute("data-painted", "true")
-    for ending in ("png", "svg", "pdf"):
-        with page.expect_download() as download:
-            page.get_by_test_id(f"save-{ending}").click()
-        certificate = certificate_in(download.value.path().read_bytes())
-        assert (certificate.place, certificate.head) == ("decoder.2.self", 3)
-        assert len(certificate.panels) == (1 if not change else 3 if "mask" in change else 2)
-        verdict = check(certificate)
-        assert verdict.holds, str(verdict)
-        assert verdict.numbers == sum(values.size for values in certificate.panels.values()) > 30
+    for change in ({}, {"mask": "none"}, {"stage": "norm"}):
+        with subtests.test(change=str(change)):
+            page = open_page(
+                "/attention",
+                text="Anna saw Tom and the cat",
+                place="decoder.2.self",
+                head=3,
+                **change,
+            )
+            expect(page.get_by_test_id("explorer")).to_have_attribute("data-painted", "true")
+            for ending in ("png", "svg", "pdf"):
+                with page.expect_download() as download:
+                    page.get_by_test_id(f"save-{ending}").click()
+                certificate = certificate_in(download.value.path().read_bytes())
+                assert (certificate.place, certificate.head) == ("decoder.2.self", 3)
+                assert len(certificate.panels) == (
+                    1 if not change else 3 if "mask" in change else 2
+                )
+                verdict = check(certificate)
+                assert verdict.holds, str(verdict)
+                assert (
+                    verdict.numbers
+                    == sum(values.size for values in certificate.panels.values())
+                    > 30
+                )

@@ -73,6 +73,7 @@ def test_no_import_of_the_tree_is_left_in_the_package(
     assert both == ["viz.figures", "model.run.model"]
 
 
+@pytest.mark.wheel
 def test_no_text_for_readers_names_the_tree(files: dict[str, bytes]) -> None:
     texts = {file: content.decode() for file, content in files.items() if file.endswith(TEXTS)}
     assert [file for file, text in texts.items() if SHOWN.search(text)] == []

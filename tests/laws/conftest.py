@@ -8,6 +8,11 @@ def looked_for_components_once() -> None:
     """Nothing looks for components."""
 
 
+@pytest.fixture(autouse=True)
+def models_are_forgotten() -> None:
+    """No model is opened."""
+
+
 @pytest.fixture(autouse=True, scope="module")
 def worker_stays_small() -> None:
     """Nothing large is made."""

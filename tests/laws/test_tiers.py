@@ -31,8 +31,8 @@ def test_each_marker_that_make_test_leaves_out_is_declared_and_has_its_folders()
     [
         (["README.md"], []),
         (["model/serving/cluster/actors.py"], ["ray", "slow"]),
-        (["viz/site/js/main.js"], ["firefox", "walk"]),
-        (["viz/siteless.py"], ["walk"]),
+        (["viz/site/js/main.js"], ["firefox", "walk", "slow"]),
+        (["viz/siteless.py"], ["walk", "slow"]),
         (["tests/conftest.py"], list(FOLDERS)),
     ],
     ids=str,

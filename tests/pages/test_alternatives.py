@@ -9,6 +9,8 @@ from model.download.entries import ENTRIES, HUB_ENTRIES
 from tests.pages.reading import named, visit
 from viz.state.engine import engine
 
+pytestmark = pytest.mark.slow
+
 HOUSE, SMOLLM2, MINILM = "House GPT", "SmolLM2-135M-Instruct", "MiniLM"
 ANIMAL = "The animal didn't cross the street because it was too tired"  # words that Stories lacks
 ZEBRA = "A quantum zebra"  # words that House GPT lacks too

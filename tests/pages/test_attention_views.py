@@ -97,6 +97,7 @@ def test_what_cannot_be_split_is_refused_in_a_sentence(monkeypatch: pytest.Monke
     assert "rotates its queries" in said(app)
 
 
+@pytest.mark.slow
 def test_a_number_of_a_vector_is_the_sum_of_its_products_on_every_model(
     subtests: pytest.Subtests,
 ) -> None:

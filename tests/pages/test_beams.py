@@ -12,6 +12,8 @@ from tests.pages.reading import ODD_TEXTS, numbers, said, visit
 from viz.notation.labels import drawn_letters, token_label
 from viz.state.engine import engine
 
+pytestmark = pytest.mark.slow
+
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 SOURCE = "the black cat sees the dog"
 

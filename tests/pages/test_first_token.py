@@ -10,6 +10,8 @@ from model.analysis.run_comparison import movement
 from model.analysis.tokens.prediction import divergence
 from tests.pages.reading import control, own, said, visit
 
+pytestmark = pytest.mark.slow
+
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 VIEW = "Why the first token?"
 

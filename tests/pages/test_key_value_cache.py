@@ -15,6 +15,8 @@ from tests.pages.reading import control, numbers, said, visit
 from viz.notation.numbers import difference
 from viz.state.engine import engine
 
+pytestmark = pytest.mark.slow
+
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 SOURCE = "the black cat sees the dog"
 

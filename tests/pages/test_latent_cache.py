@@ -1,11 +1,14 @@
 """DeepSeek's latent attention and experts: what is cached, what is rebuilt, what a pass costs."""
 
+import pytest
 import torch
 
 from model.analysis.tokens.live_writing import KeptInLayer
 from model.nn.recorder import Recorder, recording
 from tests.model.hub_models import TEXT, loaded, saved
 from tests.pages.reading import said, visit
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_cache_holds_latent_vectors_and_keys_and_values_are_rebuilt() -> None:

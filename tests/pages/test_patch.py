@@ -16,6 +16,8 @@ from viz.state.link import to_link
 from viz.state.presets import PATCH, PATCH_KIND, PATCHES, SURNAME
 from viz.views.laboratory.patch import KINDS
 
+pytestmark = pytest.mark.slow
+
 A, B = PATCHES[0].view.text, PATCHES[0].view.second_text
 
 

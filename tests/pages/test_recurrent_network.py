@@ -1,12 +1,15 @@
 """The recurrent network on the training page: its words and picture are those of the reader's own list."""
 
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.training.recurrent import compare
 from tests.pages.reading import ODD_TEXTS, said, traces, visit
 from viz.notation.theme import KEY
 from viz.views.training.choice import BESIDE, LIST
+
+pytestmark = pytest.mark.slow
 
 
 def curves(app: AppTest) -> dict[str, dict]:

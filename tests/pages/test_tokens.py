@@ -174,6 +174,7 @@ def test_the_same_sentence_twice_is_alike_at_every_state(subtests: pytest.Subtes
             assert ("only earlier tokens" in said(app)) == (model == "stories")
 
 
+@pytest.mark.slow
 def test_what_is_said_of_two_sentences_is_the_curve(subtests: pytest.Subtests) -> None:
     """The position may do more than attention, which may draw the vectors together again."""
     for model in ["house-gpt", "stories", "minilm", "smollm2-135m-instruct"]:

@@ -29,6 +29,7 @@ def test_a_page_opens_on_a_class_of_the_notes_and_says_that_it_is_untrained(
         assert not [example.title for example in EXAMPLES if example.look_for in said(app)]
 
 
+@pytest.mark.slow
 def test_the_page_of_norms_says_that_they_change_nothing_yet() -> None:
     assert "γ = 1 and β = 0 change nothing." in said(
         visit("layer_norm", model="notes-two-layers", text=SENTENCE)

@@ -1,6 +1,7 @@
 """What the explorer draws: the model's numbers, in every theme, width and length of text."""
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
@@ -109,19 +110,22 @@ def test_a_long_text_is_an_overview_and_a_click_opens_an_exact_window(
     expect(stage.part("window")).to_contain_text(words)
 
 
-@pytest.mark.parametrize("size", [6, 64, 100])
-@pytest.mark.parametrize("compared", [False, True])
 def test_nothing_is_wider_than_a_phone(
-    mounted: Callable[[Page], Stage], narrow: Page, size: int, compared: bool
+    mounted: Callable[[Page], Stage], narrow: Page, subtests: pytest.Subtests
 ) -> None:
-    stage = mounted(narrow)
-    attention = record(size, heads=12)
-    stage.send(attention, baseline=attention if compared else None)
-    for name in STAGES:
-        stage.part(f"stage-{name}").click()
-        stage.ready()
-        assert stage.page.evaluate("document.documentElement.scrollWidth") <= 358, name
-        assert float(stage.root.locator(".figure").evaluate("figure => figure.offsetWidth")) <= 358
+    for size, compared in product([6, 64, 100], [False, True]):
+        with subtests.test(size=size, compared=compared):
+            stage = mounted(narrow)
+            attention = record(size, heads=12)
+            stage.send(attention, baseline=attention if compared else None)
+            for name in STAGES:
+                stage.part(f"stage-{name}").click()
+                stage.ready()
+                assert stage.page.evaluate("document.documentElement.scrollWidth") <= 358, name
+                assert (
+                    float(stage.root.locator(".figure").evaluate("figure => figure.offsetWidth"))
+                    <= 358
+                )
 
 
 def test_what_is_left_without_room_draws_nothing(stage: Stage) -> None:

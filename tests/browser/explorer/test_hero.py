@@ -1,6 +1,7 @@
 """The explorer as the screen of the main job: the card on a cell, the unchanged run, detail, what moves."""
 
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import numpy as np
 import pytest
@@ -65,37 +66,34 @@ def card(stage: Stage) -> list[float]:
     return [float(text.replace("−", "-").replace("∞", "inf")) for text in texts]
 
 
-@pytest.mark.parametrize("cell", [(0, 0), (5, 0), (5, 5), (3, 2)])
-@pytest.mark.parametrize("place", ["wide", "narrow"])
 def test_the_card_stands_beside_its_cell_with_the_runs_numbers(
-    mounted: Callable[[Page], Stage],
-    request: pytest.FixtureRequest,
-    place: str,
-    cell: tuple[int, int],
+    mounted: Callable[[Page], Stage], request: pytest.FixtureRequest, subtests: pytest.Subtests
 ) -> None:
-    stage = mounted(request.getfixturevalue(place))
-    attention = record(6)
-    stage.send(attention, Selection(1, "weights", 3, 1), hero=HERO)
-    expect(stage.part("card")).to_be_hidden()
-    click_cell(stage, *cell)
-    steps = (attention.scores(1), attention.scaled(1), attention.weights(1))
-    assert card(stage) == pytest.approx([float(step[cell]) for step in steps], abs=6e-5)
-    box = stage.part("card").bounding_box()
-    frame = stage.root.locator("[data-mark=cell]").bounding_box()
-    window = stage.page.viewport_size
-    assert box is not None
-    assert frame is not None
-    assert window is not None
-    apart = (
-        box["x"] >= frame["x"] + frame["width"]
-        or box["x"] + box["width"] <= frame["x"]
-        or box["y"] >= frame["y"] + frame["height"]
-    )
-    assert apart
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= window["width"]
-    if place == "wide":
-        assert box["y"] + box["height"] <= window["height"]
+    for place, cell in product(["wide", "narrow"], [(0, 0), (5, 0), (5, 5), (3, 2)]):
+        with subtests.test(place=place, cell=cell):
+            stage = mounted(request.getfixturevalue(place))
+            attention = record(6)
+            stage.send(attention, Selection(1, "weights", 3, 1), hero=HERO)
+            expect(stage.part("card")).to_be_hidden()
+            click_cell(stage, *cell)
+            steps = (attention.scores(1), attention.scaled(1), attention.weights(1))
+            assert card(stage) == pytest.approx([float(step[cell]) for step in steps], abs=6e-5)
+            box = stage.part("card").bounding_box()
+            frame = stage.root.locator("[data-mark=cell]").bounding_box()
+            window = stage.page.viewport_size
+            assert box is not None
+            assert frame is not None
+            assert window is not None
+            apart = (
+                box["x"] >= frame["x"] + frame["width"]
+                or box["x"] + box["width"] <= frame["x"]
+                or box["y"] >= frame["y"] + frame["height"]
+            )
+            assert apart
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= window["width"]
+            if place == "wide":
+                assert box["y"] + box["height"] <= window["height"]
 
 
 def test_the_keyboard_opens_the_card_stays_on_the_map_and_closes_it(stage: Stage) -> None:

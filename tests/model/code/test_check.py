@@ -24,6 +24,7 @@ def test_the_check_passes_where_the_listing_is_right(subtests: pytest.Subtests) 
             assert off <= CLOSE
 
 
+@pytest.mark.slow
 def test_a_model_with_what_a_listing_does_not_write_is_refused(subtests: pytest.Subtests) -> None:
     for name in [*REFUSED, *PARTLY]:
         with subtests.test(name=name):

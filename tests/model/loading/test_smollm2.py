@@ -67,6 +67,7 @@ def test_it_has_an_induction_head_and_a_previous_token_head(smollm2: Model) -> N
     assert trace.check() < 1e-3
 
 
+@pytest.mark.slow
 def test_nine_query_heads_share_three_key_heads_and_look_at_the_first_token(smollm2: Model) -> None:
     assert (smollm2.config.heads, smollm2.config.key_heads) == (9, 3)
     trace = smollm2.trace("The animal didn't cross the street because it was too tired.")
@@ -112,6 +113,7 @@ def test_the_ranking_finds_its_induction_head(smollm2: Model) -> None:
     assert "L18H6" in best
 
 
+@pytest.mark.slow
 def test_the_digits_of_a_loss_hold_in_double_precision(smollm2: Model) -> None:
     text = "The animal didn't cross the street because it was too tired."
     changes = [Intervention(scale=factor) for factor in (None, 1.0, 10.0)]

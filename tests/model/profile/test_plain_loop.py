@@ -57,6 +57,7 @@ def test_shares_entropy_and_distance_are_those_of_a_plain_loop(
                 assert found["distance"] == pytest.approx(apart, rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_induction_and_the_same_token_count_the_rows_that_could_give_them(whole: Profile) -> None:
     heads = whole.heads
     for at, (place, head) in rows("house-gpt"):

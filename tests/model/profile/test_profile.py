@@ -77,6 +77,7 @@ def test_a_worker_that_is_killed_loses_no_window_and_none_counts_twice(
     assert_equal(found, profile(name, corpus, by_line=True, most_windows=4))
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_profile_that_was_there(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

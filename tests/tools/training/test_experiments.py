@@ -13,6 +13,8 @@ from model.nn.transformer import Transformer
 from model.training import claims, trainer
 from tools.training import experiments, variants
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("variant", ["width 16", "one head, no scaling", "few rows, dropout 0.2"])
 def test_a_run_anew_measures_what_the_file_says(variant: str) -> None:

@@ -16,6 +16,8 @@ from tools.training import house
 from tools.training.__main__ import RECIPES
 from tools.training.translate import TranslateTask
 
+pytestmark = pytest.mark.slow
+
 OTHER_SEED = 77
 SHIPPED = [path.parent.name for path in ASSETS.glob("*/card.json")]
 _WITHOUT_BOOKS = [name for name in RECIPES if name != "house-gpt" and (ASSETS / name).is_dir()]

@@ -35,6 +35,7 @@ def links(claim: HeadClaim) -> list[LinkedWords]:
     return [words for words in claim.words if words.rings or words.place]
 
 
+@pytest.mark.slow
 @by_title
 def test_the_unchanged_run_is_told_in_the_examples_own_words_with_links(
     example: SentenceExample,

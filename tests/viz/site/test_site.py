@@ -296,6 +296,7 @@ def test_one_file_holds_the_same_data_as_a_folder(site: Path, tmp_path: Path) ->
     assert first[1] == "lesson"
 
 
+@pytest.mark.slow
 def test_a_sentence_without_a_head_opens_on_its_last_tokens_largest_weight() -> None:
     course = course_of({"sentence": [{"text": "The cat sat on the mat"}], "pages": ["explore"]})
     files = dict(site_files(course))

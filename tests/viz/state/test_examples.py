@@ -94,6 +94,7 @@ def test_the_small_picture_on_a_card_is_the_head_of_the_model(subtests: pytest.S
             )  # `python -m tools.thumbnails` makes them anew
 
 
+@pytest.mark.slow
 def test_the_cell_that_an_example_opens_on_is_the_largest_of_its_row(
     subtests: pytest.Subtests,
 ) -> None:
@@ -139,6 +140,7 @@ def test_no_row_of_words_is_left_out_of_a_line_in_silence(subtests: pytest.Subte
                     assert query > last  # said again, and described in words of its own
 
 
+@pytest.mark.slow
 def test_every_row_rests_on_the_column_that_an_example_claims(subtests: pytest.Subtests) -> None:
     for title, least in [(COLUMN, LEAST), ("The first token takes what is left", 0.9)]:
         with subtests.test(title=title, least=least):

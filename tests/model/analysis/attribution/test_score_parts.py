@@ -62,6 +62,7 @@ def test_the_parts_of_a_score_add_up_in_every_head(model: Model, trace: Trace) -
 REFUSED = {"gemma3": "rotates", "modernbert": "rotates", "olmo2": "no map"}
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_score_add_up_in_every_family_of_the_hub(subtests: pytest.Subtests) -> None:
     for family in hub_models.FAMILIES:
         with subtests.test(family=family):
