@@ -1,6 +1,6 @@
 """Which tests notice a bug: `python -m tools.planted_bugs [NAME …]` plants each of tools/planted_bugs.toml in
-a copy of the tree and runs the test files that should fail; --fast runs those of them that need no browser
-and names each test that notices; --all runs every test that needs no browser.
+a copy of the tree and runs what `make test` has of the test files that should fail; --fast runs those of them
+that need no browser and names each test that notices; --all runs every test that needs no browser.
 
 A bug that no test notices, a text that does not occur exactly once, and a tree whose tests fail without any
 bug are errors, and the run ends with 1.
@@ -17,6 +17,8 @@ import time
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.tiers import FAST
 
 ROOT = Path(__file__).resolve().parents[1]
 INSTALLED = (".venv", "node_modules")  # linked, not copied
@@ -71,9 +73,21 @@ def copy_tree(to: Path) -> None:
         (to / name).symlink_to((ROOT / name).resolve())
 
 
-def failures(tree: Path, tests: tuple[str, ...]) -> tuple[str, ...]:
-    """The tests that fail in a tree. Raises RuntimeError where none ran."""
-    line = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=no", "--color=no"]
+def failures(tree: Path, tests: tuple[str, ...], marks: str) -> tuple[str, ...]:
+    """The tests with these markers that fail in a tree. Raises RuntimeError where none ran."""
+    line = [
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "--tb=no",
+        "--color=no",
+        "-m",
+        marks,
+    ]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     run = subprocess.run(
         [tree / ".venv/bin/python", *line, *tests],
@@ -91,7 +105,7 @@ def bundle(tree: Path) -> None:
     subprocess.run(line, cwd=tree, check=True)
 
 
-def try_bug(tree: Path, bug: PlantedBug, tests: tuple[str, ...]) -> tuple[str, ...]:
+def try_bug(tree: Path, bug: PlantedBug, tests: tuple[str, ...], marks: str) -> tuple[str, ...]:
     """Those of some tests that notice a bug, which is taken out again."""
     file = tree / bug.file
     source = file.read_text(encoding="utf-8")
@@ -100,7 +114,7 @@ def try_bug(tree: Path, bug: PlantedBug, tests: tuple[str, ...]) -> tuple[str, .
     try:
         if is_script:
             bundle(tree)
-        return failures(tree, tests)
+        return failures(tree, tests, marks)
     finally:
         file.write_text(source, encoding="utf-8")
         if is_script:
@@ -110,25 +124,27 @@ def try_bug(tree: Path, bug: PlantedBug, tests: tuple[str, ...]) -> tuple[str, .
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.planted_bugs", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="the bugs to plant; all without")
-    parser.add_argument("--all", action="store_true", help="run all tests but those in a browser")
+    parser.add_argument(
+        "--all", action="store_true", help="every test that needs no browser"
+    )
     parser.add_argument("--fast", action="store_true", help="no browser; name tests that notice")
     parser.add_argument("--without", action="store_true", help="first run the tests without a bug")
     asked = parser.parse_args()
     bugs = [bug for bug in planted_bugs() if not asked.names or bug.name in asked.names]
     chosen = {bug: bug.fast_tests if asked.fast else bug.tests for bug in bugs}
     bugs = [bug for bug in bugs if chosen[bug]]
-    every = ("tests", f"--ignore={IN_A_BROWSER}")
+    every, marks = ("tests", f"--ignore={IN_A_BROWSER}"), "" if asked.all else FAST
     unnoticed = []
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
         copy_tree(tree)
         tests = tuple(sorted({test for bug in bugs for test in chosen[bug]}))
-        if asked.without and (failed := failures(tree, tests)):
+        if asked.without and (failed := failures(tree, tests, marks)):
             print("Without any bug there fail:", *failed, sep="\n  ")
             return 1
         for bug in bugs:
             start = time.monotonic()
-            noticed = try_bug(tree, bug, every if asked.all else chosen[bug])
+            noticed = try_bug(tree, bug, every if asked.all else chosen[bug], marks)
             unnoticed += [] if noticed else [bug.name]
             seconds = time.monotonic() - start
             print(f"{bug.name}: {len(noticed)} tests notice it ({seconds:.0f} s)", flush=True)

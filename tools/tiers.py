@@ -20,6 +20,7 @@ FOLDERS = {
     "walk": ("app.py", "pages", "viz", "static", "tests/browser"),
     "slow": ("model", "pages", "viz", "tools/training"),
 }  # fmt: skip
+FAST = f"not ({' or '.join(FOLDERS)})"  # the tests of `make test`
 SHARED = ("tests/conftest.py", "requirements-dev.txt", "Makefile")
 
 

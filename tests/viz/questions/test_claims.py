@@ -13,7 +13,13 @@ from viz.explorer.message import HeadClaim, LinkedWords, Ring
 from viz.questions.claims import claims
 from viz.state.presets import EXAMPLES, SentenceExample
 
-by_title = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
+by_title = pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(example, id=example.title, marks=() if number % 8 == 0 else pytest.mark.slow)
+        for number, example in enumerate(EXAMPLES)
+    ],
+)
 TOKEN = re.compile(r"(?:(?P<ordinal>\w+) )?“(?P<text>[^”]+)”")
 CHANGES: dict[str, Callable[[SentenceExample, Model], Intervention]] = {
     "no scaling": lambda example, model: Intervention(scale=1.0),
@@ -35,7 +41,6 @@ def links(claim: HeadClaim) -> list[LinkedWords]:
     return [words for words in claim.words if words.rings or words.place]
 
 
-@pytest.mark.slow
 @by_title
 def test_the_unchanged_run_is_told_in_the_examples_own_words_with_links(
     example: SentenceExample,
@@ -54,7 +59,6 @@ def test_the_unchanged_run_is_told_in_the_examples_own_words_with_links(
             assert lines[axis][at].text.strip() == named["text"], words
 
 
-@pytest.mark.slow
 @by_title
 def test_a_changed_run_is_told_by_its_own_numbers(
     example: SentenceExample, subtests: pytest.Subtests
