@@ -124,9 +124,7 @@ def try_bug(tree: Path, bug: PlantedBug, tests: tuple[str, ...], marks: str) -> 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.planted_bugs", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="the bugs to plant; all without")
-    parser.add_argument(
-        "--all", action="store_true", help="every test that needs no browser"
-    )
+    parser.add_argument("--all", action="store_true", help="every test that needs no browser")
     parser.add_argument("--fast", action="store_true", help="no browser; name tests that notice")
     parser.add_argument("--without", action="store_true", help="first run the tests without a bug")
     asked = parser.parse_args()
