@@ -88,26 +88,27 @@ def dark_pixels(stage: Stage, layer: str) -> int:
     )
 
 
-@pytest.mark.parametrize(("size", "words"), [(65, "Every position"), (600, "One cell = 3 × 3")])
 def test_a_long_text_is_an_overview_and_a_click_opens_an_exact_window(
-    stage: Stage, size: int, words: str
+    stage: Stage, subtests: pytest.Subtests
 ) -> None:
-    attention = record(size, heads=1)
-    stage.send(attention, Selection(0, "weights", 0, 0))
-    stage.expect_cell(renderer="canvas")
-    expect(stage.part("window")).to_contain_text(words)
-    assert dark_pixels(stage, "own") > 50_000
-    stage.part("figure").click(position=middle(stage, size - 5, size // 2, size, size))
-    expect(stage.part("window")).to_contain_text(f"Rows {size - 64}–{size - 1}")
-    query, key = (int(stage.root.get_attribute(f"data-{n}") or 0) for n in ("query", "key"))
-    assert (query, key) == pytest.approx((size - 5, size // 2), abs=1)
-    stage.part("figure").focus()
-    stage.page.keyboard.press("ArrowDown")
-    stage.expect_cell(query=query + 1)
-    weight = attention.weights(0)[query + 1, key]
-    expect(stage.part("announcement")).to_contain_text(f"{weight:.4f}"[:5])
-    stage.part("whole").click()
-    expect(stage.part("window")).to_contain_text(words)
+    for size, words in [(65, "Every position"), (600, "One cell = 3 × 3")]:
+        with subtests.test(size=size):
+            attention = record(size, heads=1)
+            stage.send(attention, Selection(0, "weights", 0, 0))
+            stage.expect_cell(renderer="canvas")
+            expect(stage.part("window")).to_contain_text(words)
+            assert dark_pixels(stage, "own") > 50_000
+            stage.part("figure").click(position=middle(stage, size - 5, size // 2, size, size))
+            expect(stage.part("window")).to_contain_text(f"Rows {size - 64}–{size - 1}")
+            query, key = (int(stage.root.get_attribute(f"data-{n}") or 0) for n in ("query", "key"))
+            assert (query, key) == pytest.approx((size - 5, size // 2), abs=1)
+            stage.part("figure").focus()
+            stage.page.keyboard.press("ArrowDown")
+            stage.expect_cell(query=query + 1)
+            weight = attention.weights(0)[query + 1, key]
+            expect(stage.part("announcement")).to_contain_text(f"{weight:.4f}"[:5])
+            stage.part("whole").click()
+            expect(stage.part("window")).to_contain_text(words)
 
 
 def test_nothing_is_wider_than_a_phone(
