@@ -20,6 +20,7 @@ from viz.explorer.packing import words
 from viz.site.build import one_file, site_files, write_lesson, write_site
 from viz.site.course import Course, course_of, read_course
 from viz.site.model.parts import MODELS
+from viz.site.pages import json_of
 
 NAME = "A repeated name"
 INTERVENTIONS = {
@@ -249,6 +250,13 @@ def test_what_the_shipped_lesson_says_of_heads_is_so() -> None:
         for head in range(attention.heads)
     }
     assert sorted(before, key=lambda head: before[head])[-2:] == [(0, 5), (0, 2)]
+
+
+def test_facts_in_a_page_end_no_script_and_are_read_as_they_were() -> None:
+    facts = {"text": f"</script><!-- & {HOSTILE}"}
+    written = json_of(facts)
+    assert not {*"<>&"} & {*written}
+    assert json.loads(written) == facts
 
 
 @pytest.mark.slow
