@@ -23,7 +23,7 @@
 # LOCK_OPTIONS  of make lock: --upgrade, or --upgrade-package NAME; without, each version stays that still fits
 # CHROMIUM, FIREFOX   paths of a Chromium or Chrome, and of a Firefox, that are not on PATH
 # TESTS, MARKS  of make unit: files or folders; and an expression of pytest's markers
-# WORKERS       processes for the tests; one more has a browser
+# WORKERS       processes for the tests that need no browser; BROWSERS for the others
 # COURSE        of make site: a course.toml of your own
 # INPUTS        of make fuzz
 # PARTS         of make bench: recording, training, patching, score, many, research, profiling, engines, sessions, weight, notebook, installing, clicks, page_switch, long_texts, corpus, real_model, play, site, classroom, bounds, soak, cluster, cluster_soak, own_tests; all if empty
@@ -48,6 +48,8 @@ HASHED = --require-hashes --no-deps --only-binary :all:
 STALE = { echo "If requirements.txt was changed, run: make lock" >&2; exit 1; }
 # One process a core, two at the least and six at the most: each may have a browser.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 6 ? 6 : n)))
+# A test in a browser waits a third of its time: for a page to draw, for the server to answer.
+BROWSERS ?= $(shell echo $$(($(WORKERS) + 1)))
 INPUTS ?= 10000
 TESTS ?= tests
 # What each marker says a test needs stands in pyproject.toml. The fast tests need none of these.
@@ -86,14 +88,13 @@ PYTEST = $(BIN)/python -m pytest -m "$(MARKS)" --dist loadgroup
 unit: weights node_modules/.installed
 	$(PYTEST) $(TESTS) --ignore=tests/browser -n $(WORKERS) $(OR_NONE)
 
-# A test in a browser waits a third of its time, for a page to draw and for the server to answer.
 browser: weights chromium node_modules/.installed
-	$(PYTEST) tests/browser -n $$(($(WORKERS) + 1)) $(OR_NONE)
+	$(PYTEST) tests/browser -n $(BROWSERS) $(OR_NONE)
 
 # The tests of the browser, where the models lie on a cluster of two machines, both on this computer.
 browser-cluster: export OMP_NUM_THREADS = 1
 browser-cluster: weights firefox node_modules/.installed
-	$(BIN)/python -m tools.on_cluster $(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m tools.on_cluster $(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
 
 weights: .venv/.installed-dev
 	$(BIN)/python -m tools.weights

@@ -23,6 +23,7 @@ from tests.worker_memory import megabytes
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 SLOWEST = 20
 TIMES = pytest.StashKey["Times"]()
+READ = pytest.StashKey[float]()  # own_seconds() at the end of the item before
 
 
 @dataclass
@@ -72,12 +73,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
-    start, processor = time.monotonic(), own_seconds()
-    times = item.config.stash[TIMES]
+    start, stash = time.monotonic(), item.config.stash
+    times = stash[TIMES]
     if not times.items:
-        times.elsewhere = processor
+        times.elsewhere = stash[READ] = own_seconds()
+    before = stash[READ]
     result = yield
-    took = max(0.0, own_seconds() - processor)  # what ends in another process's care is lost
+    stash[READ] = own_seconds()
+    took = max(0.0, stash[READ] - before)  # what ends in another process's care is lost
     times.items[item.nodeid] = (took, time.monotonic() - start)
     times.memory, times.largest = max((times.memory, times.largest), (megabytes(), item.nodeid))
     return result

@@ -8,10 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _MMAP_THRESHOLD = -3  # of malloc.h
-LARGE, MOST = (
-    900,
-    1_500,
-)  # megabytes: from here on models are forgotten; and where a file of tests fails
+# Megabytes: from here on models are forgotten; and where a file of tests fails.
+LARGE, MOST = 900, 1_500
 MORE = 150  # than was left the last time: what a file's own fixtures hold stays
 _left = [0]
 _SIZES = Path("/proc/self/status")  # Linux only
@@ -26,7 +24,7 @@ def megabytes() -> int:
 
 def grows() -> bool:
     """Whether it is time to forget what is kept."""
-    return megabytes() > max(LARGE, _left[-1] + MORE)
+    return megabytes() > max(LARGE, _left[0] + MORE)
 
 
 def return_large_tables() -> None:
@@ -58,4 +56,4 @@ def forget_models() -> None:
     gc.unfreeze()  # what was frozen when a model was loaded may be garbage by now
     gc.collect()
     allocator.give_back()
-    _left[:] = [megabytes()]
+    _left[0] = megabytes()

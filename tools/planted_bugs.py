@@ -75,22 +75,10 @@ def copy_tree(to: Path) -> None:
 
 def failures(tree: Path, tests: tuple[str, ...], marks: str) -> tuple[str, ...]:
     """The tests with these markers that fail in a tree. Raises RuntimeError where none ran."""
-    line = [
-        "-m",
-        "pytest",
-        "-q",
-        "-n",
-        "0",
-        "-p",
-        "no:cacheprovider",
-        "--tb=no",
-        "--color=no",
-        "-m",
-        marks,
-    ]
+    line = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=no", "--color=no"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     run = subprocess.run(
-        [tree / ".venv/bin/python", *line, *tests],
+        [tree / ".venv/bin/python", *line, "-m", marks, *tests],
         cwd=tree, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     failed = tuple(FAILED.findall(run.stdout))

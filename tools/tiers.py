@@ -14,8 +14,8 @@ FOLDERS = {
         "app.py", "viz/server", "viz/command", "viz/chat", "viz/notebook", "model/system", "model/training",
         "model/hub", "model/download", "docs/notebooks", "tests/faults", "tests/browser/notebooks",
     ),
-    "ray": ("model/serving", "model/profile", "model/system", "deploy/kubernetes", "tests/deploy"),
-    "wheel": ("deploy", "pyproject.toml", "requirements.txt", "tests/deploy"),
+    "ray": ("model/serving", "model/profile", "model/system", "deploy"),
+    "wheel": ("deploy", "pyproject.toml", "requirements.txt"),
     "firefox": ("viz/site", "viz/explorer", "tests/browser/site"),
     "walk": ("app.py", "pages", "viz", "static", "tests/browser"),
     "slow": ("model", "pages", "viz", "tools/training"),
@@ -25,8 +25,8 @@ SHARED = ("tests/conftest.py", "requirements-dev.txt", "Makefile")
 
 
 def markers(changed: Iterable[str]) -> list[str]:
-    """Those that a change of these paths asks for."""
-    paths = [Path(path) for path in changed]
+    """Those that a change of these paths asks for: a test asks as the folder does that it mirrors."""
+    paths = [Path(path) for name in changed for path in (name, name.removeprefix("tests/"))]
 
     def touches(folders: Iterable[str]) -> bool:
         return any(path.is_relative_to(folder) for path in paths for folder in folders)

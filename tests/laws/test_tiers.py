@@ -31,6 +31,8 @@ def test_each_marker_that_make_test_leaves_out_is_declared_and_has_its_folders()
         (["model/serving/cluster/actors.py"], ["ray", "slow"]),
         (["viz/site/js/main.js"], ["firefox", "walk", "slow"]),
         (["viz/siteless.py"], ["walk", "slow"]),
+        (["tests/viz/site/test_site.py"], ["firefox", "walk", "slow"]),
+        (["tests/deploy/test_wheel.py"], ["ray", "wheel"]),
         (["tests/conftest.py"], list(FOLDERS)),
     ],
     ids=str,

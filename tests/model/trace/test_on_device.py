@@ -96,9 +96,8 @@ def test_the_check_of_attention_runs_there(subtests: pytest.Subtests) -> None:
                 assert there.attention[0].check() == pytest.approx(0.5, abs=1e-4)
             assert not crossings.copied
             there.attention[0].weights(0)
-            assert there.attention[0].check() == pytest.approx(
-                0.5, abs=1e-4
-            )  # here, with what was read
+            # Here, with what was read.
+            assert there.attention[0].check() == pytest.approx(0.5, abs=1e-4)
             assert crossings.copied
 
 
@@ -120,9 +119,8 @@ def test_so_does_that_of_the_norms(subtests: pytest.Subtests) -> None:
                 assert not crossings.copied
                 assert wrong > 0.1
             assert there.norms[0].input.size
-            assert there.norms[0].check() == pytest.approx(
-                0.5, abs=1e-4
-            )  # here, with what was read
+            # Here, with what was read.
+            assert there.norms[0].check() == pytest.approx(0.5, abs=1e-4)
             assert crossings.copied
 
 
