@@ -82,7 +82,7 @@ REASON = "It was captured from a module: only attention was recorded."
 ABSENT = "It was captured from a module, and this was not found in the pass."
 _ATTENTION = re.compile(r"attention|attn|mha", re.IGNORECASE)
 _TOLD = 3  # modules that a refusal names
-_ONE_AT_A_TIME = threading.Lock()  # for the time of a pass a module runs without dropout
+_ONE_AT_A_TIME = threading.Lock()  # a pass turns dropout off and puts back what the module wrote
 
 
 class CaptureWarning(UserWarning):
@@ -133,8 +133,8 @@ def capture(
         raise ValueError(f"capture wants a torch.nn.Module, not {type(module).__name__}.")
     if batch < 0:
         raise ValueError(f"batch is {batch}; texts of a batch are counted from 0.")
-    _refuse_unreadable(module)
     with _ONE_AT_A_TIME, torch.no_grad(), _uncompiled():
+        _refuse_unreadable(module)
         watch, output = _watched(module, inputs, keywords, batch)
         records = _placed_or_refused(module, watch)
         if intervention != UNCHANGED:
@@ -142,15 +142,15 @@ def capture(
             watch, output = _watched(module, inputs, keywords, batch, changes)
             records = _as_changed(records, watch, changes)
             intervention = _by_place(intervention, records)
-    tensors = [*module.parameters(), *_tensors_in((inputs, keywords))]
-    device = next((one.device for one in tensors), torch.device("cpu"))
-    trace = Trace.of_attention(
-        records, type(module).__name__, words_of(device), tokens, target_tokens, REASON
-    )
-    logits = logits_of(module, output, watch, len(trace.tokens_of(trace.stacks[-1])), batch)
-    stacks: tuple[Stack, ...] = ("encoder", "decoder")
-    counts = {stack: len(trace.tokens_of(stack)) for stack in stacks}
-    around = watch.notes.surroundings(records, [call.output for call in watch.calls], counts)
+        tensors = [*module.parameters(), *_tensors_in((inputs, keywords))]
+        device = next((one.device for one in tensors), torch.device("cpu"))
+        trace = Trace.of_attention(
+            records, type(module).__name__, words_of(device), tokens, target_tokens, REASON
+        )
+        logits = logits_of(module, output, watch, len(trace.tokens_of(trace.stacks[-1])), batch)
+        stacks: tuple[Stack, ...] = ("encoder", "decoder")
+        counts = {stack: len(trace.tokens_of(stack)) for stack in stacks}
+        around = watch.notes.surroundings(records, [call.output for call in watch.calls], counts)
     found: dict[ProvenPart, object] = {
         "logits": logits,
         "norms": around.norms,

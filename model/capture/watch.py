@@ -131,12 +131,23 @@ def unchanged(module: nn.Module) -> Iterator[None]:
         yield
     finally:
         for container, before in containers:
-            container.clear()
-            fill = container.extend if isinstance(container, list | deque) else container.update
-            fill(before)
+            _fill_again(container, before)
         with torch.inference_mode():  # the one mode that may write to tensors of inference
             for tensor, before in numbers:
                 _put_back(tensor, before)
+
+
+def _fill_again(container: Any, before: Any) -> None:
+    """A dictionary, such as a module's attributes, is emptied only where its order changed: another thread
+    may be reading it."""
+    if isinstance(container, dict):
+        for added in [key for key in container if key not in before]:
+            del container[added]
+        container.update(before)
+    if [*map(id, container)] != [*map(id, before)]:
+        container.clear()
+        fill = container.extend if isinstance(container, list | deque) else container.update
+        fill(before)
 
 
 def tensors_held_by(module: nn.Module) -> list[Tensor]:

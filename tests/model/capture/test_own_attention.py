@@ -1,9 +1,11 @@
 """`capture` of attention that people write themselves: every record is the module's own computation."""
 
 import re
+import sys
 import threading
 from contextlib import nullcontext
 from itertools import product
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -191,6 +193,23 @@ def test_threads_do_not_mix() -> None:
         thread.join()
     assert {length: len(trace.tokens) for length, trace in traces.items()} == {n: n for n in inputs}
     assert all(len(trace.attention) == 1 for trace in traces.values())
+
+
+def test_at_no_moment_is_a_module_without_its_parameters() -> None:
+    """Another thread may be reading it."""
+    module, whole = OwnAttention(einsum), list[bool]()
+
+    def look(_frame: FrameType, event: str, _called: object) -> None:
+        if event == "c_return":
+            whole.append("_parameters" in vars(module))
+
+    sys.setprofile(look)
+    try:
+        capture(module, vectors())
+    finally:
+        sys.setprofile(None)
+    assert whole
+    assert all(whole)
 
 
 def test_a_module_called_twice_has_two_places() -> None:
