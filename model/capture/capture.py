@@ -1,6 +1,7 @@
 """`capture`: one pass of anybody's own module, as a Trace, with stack, layer and name of each call of
 attention."""
 
+import copy
 import re
 import sys
 import threading
@@ -80,6 +81,9 @@ def _network(module: str) -> str:
 
 REASON = "It was captured from a module: only attention was recorded."
 ABSENT = "It was captured from a module, and this was not found in the pass."
+EARLIER = (
+    "Its first tokens were read before, into a cache: of them this pass has keys and values alone."
+)
 _ATTENTION = re.compile(r"attention|attn|mha", re.IGNORECASE)
 _TOLD = 3  # modules that a refusal names
 _ONE_AT_A_TIME = threading.Lock()  # a pass turns dropout off and puts back what the module wrote
@@ -114,9 +118,10 @@ def capture(
     tokens: the words or ids of the text, to name rows and columns; None: the numbers of the positions.
     target_tokens: those of the second text, where there is cross-attention. batch: which text of a batch
     to record; where a module reads texts in parts, such as windows, which part, as `doubt` says.
-    intervention: what is changed in a second pass, which is then the one that is recorded: `ablated` heads,
-    and in calls of `scaled_dot_product_attention` also `mask` and `scale`; attention is named as in the trace
-    or by its module, and `only` restricts mask and scale to some.
+    intervention: what is changed in a second pass, which is then the one that is recorded; both read copies
+    of the inputs, so that a cache stays as it was (without an intervention it grows, as in any call). Changed
+    are `ablated` heads, and in calls of `scaled_dot_product_attention` also `mask` and `scale`; attention is
+    named as in the trace or by its module, and `only` restricts mask and scale to some.
 
     Warns (CaptureWarning) of attention that is not recorded. Raises ValueError where none is, and for what
     cannot be changed, and says why. An error of the module itself is raised as it is.
@@ -135,11 +140,14 @@ def capture(
         raise ValueError(f"batch is {batch}; texts of a batch are counted from 0.")
     with _ONE_AT_A_TIME, torch.no_grad(), _uncompiled():
         _refuse_unreadable(module)
-        watch, output = _watched(module, inputs, keywords, batch)
+        given = inputs, keywords
+        # A second pass does not read what the first one wrote, as into a cache.
+        passes = [given] if intervention == UNCHANGED else [_copied(given), _copied(given)]
+        watch, output = _watched(module, *passes[0], batch)
         records = _placed_or_refused(module, watch)
         if intervention != UNCHANGED:
             changes = changes_of(intervention, records, [call.call for call in watch.calls])
-            watch, output = _watched(module, inputs, keywords, batch, changes)
+            watch, output = _watched(module, *passes[1], batch, changes)
             records = _as_changed(records, watch, changes)
             intervention = _by_place(intervention, records)
         tensors = [*module.parameters(), *_tensors_in((inputs, keywords))]
@@ -159,6 +167,8 @@ def capture(
     }
     absent = [part for part in trace.unproven if not found.get(part)]
     reason = REASON if len(absent) == len(trace.unproven) else ABSENT
+    if any(one.kind == "causal" and one.sizes[1] < one.sizes[2] for one in records):
+        reason = EARLIER
     return replace(
         trace,
         intervention=intervention,
@@ -183,6 +193,18 @@ def _watched(
         with Watch(module, _tensors_in((inputs, keywords)), batch, changes) as watch:
             output = _run(module, inputs, keywords)
     return watch, output
+
+
+def _copied(given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+    """Inputs that a pass may write into. Raises ValueError where they cannot be copied."""
+    same = {id(one): one.detach().clone() for one in _tensors_in(given)}
+    try:
+        return copy.deepcopy(given, same)
+    except (TypeError, RuntimeError) as error:
+        raise ValueError(
+            "A changed pass is the second one, and these inputs cannot be copied for it. Make a cache under "
+            "torch.no_grad(), and give lists for what can be read only once."
+        ) from error
 
 
 def _placed_or_refused(module: nn.Module, watch: Watch) -> tuple[Attention, ...]:

@@ -33,6 +33,7 @@ class Rows:
     in_parts: bool = False
     places: Mapping[AxisOrigin, Tensor] = field(default_factory=dict)
     doubt: str = ""
+    are_heads: bool = False  # the queries of a row are heads of one token, which share their keys
 
     def of(self, rows: Tensor) -> "Rows":
         places = {axis: place[rows] for axis, place in self.places.items()}
@@ -49,6 +50,13 @@ def comes_from_elsewhere(query: Node, key: Node, *, equally_many: bool) -> bool:
     if not own or not other:  # vectors that the module holds itself
         return not asking & read
     return not (own <= other or other <= own)
+
+
+def reads_cache(query: Node, key: Node) -> bool:
+    """Whether some keys are made of tensors that came with the call beside the text: those of tokens read
+    before, as in a cache."""
+    asking, read = query.lineage.stream, key.lineage.stream
+    return query.lineage.is_mapped and any(serial >= 0 for serial in read - asking)
 
 
 def rows_of(query: Node, arrange: Callable[[Tensor], Tensor], leading: torch.Size) -> Rows:
@@ -77,9 +85,10 @@ def rows_of(query: Node, arrange: Callable[[Tensor], Tensor], leading: torch.Siz
     if any(bool((one < 0).any()) for one in texts):  # of some rows no text is known
         return _by_convention({}, leading)
     in_parts = any(len(one.unique()) > 1 for one in parts)
-    if in_parts and not _split([*known.values()])[1] and any(_changes(one)[0] for one in features):
+    are_heads = not _split([*known.values()])[1] and any(_changes(one)[0] for one in features)
+    if in_parts and are_heads:
         raise UnreadableError(HEADS)
-    return Rows(_numbered(texts + parts, leading), in_parts, known)
+    return Rows(_numbered(texts + parts, leading), in_parts, known, are_heads=are_heads)
 
 
 def _by_convention(marks: Marks, leading: torch.Size) -> Rows:
@@ -147,6 +156,10 @@ PARTS = (
     "It reads its input in {} parts, such as windows, rows or frames: this is part {}, counted from 0, and "
     "`batch=` chooses it."
 )
+CACHED = (
+    "Its first {} keys came with the call, as those of a cache do: tokens are counted from the first of "
+    "them."
+)
 LATER = "Its queries are tokens {} to {} of the text, counted from 0."
 _BY_QUERY = ("query", "output", "weights", "forbidden", "added", "sinks")
 
@@ -168,10 +181,46 @@ class Seen:
     sinks: Tensor | None  # (N, T): the score of one more column
     rows: Rows  # which text each row belongs to
     crosses: bool
+    has_cache: bool = False  # its first keys are those of tokens read before
     doubts: tuple[str, ...] = ()
     laid: Tensor | None = (
         None  # (…, T, D): `output` in the module's memory, with the axes of the rows
     )
+
+    def heads_apart(self) -> "Seen":
+        """With a row for each head, where a row's queries are heads of one token that share their keys, as
+        libraries pack them while they write token after token."""
+        if not self.rows.are_heads:
+            return self
+        count, heads = self.query.shape[:2]
+
+        def each(cells: Tensor | None) -> Tensor | None:
+            if cells is None:
+                return None
+            return cells.expand(count, heads, *cells.shape[2:]).reshape(-1, 1, *cells.shape[2:])
+
+        cells: dict[str, Any] = {name: each(getattr(self, name)) for name in _BY_QUERY}
+        cells |= {
+            name: getattr(self, name).repeat_interleave(heads, 0) for name in ("key", "value")
+        }
+        places = {axis: place.reshape(-1, 1) for axis, place in self.rows.places.items()}
+        texts = self.rows.texts.repeat_interleave(heads)
+        laid = None if self.laid is None else self.laid.unsqueeze(-2)
+        rows = replace(self.rows, texts=texts, places=places, are_heads=False)
+        return replace(self, **cells, rows=rows, laid=laid)
+
+    def without_empty_places(self) -> "Seen":
+        """Without the last keys that no query may look at, where a cache has room for tokens to come."""
+        if not self.has_cache or self.forbidden is None:
+            return self
+        hidden = self.forbidden.expand(*self.forbidden.shape[:2], self.key.shape[1]).all((0, 1))
+        count = int((~hidden).nonzero().max()) + 1 if not hidden.all() else len(hidden)
+        cells = {
+            name: cells[..., :count] if cells.shape[-1] == len(hidden) else cells
+            for name in ("weights", "forbidden", "added")
+            if (cells := getattr(self, name)) is not None
+        }
+        return replace(self, **cells, key=self.key[:, :count], value=self.value[:, :count])
 
     def of_text(self, number: int) -> "Seen":
         """The rows of one text, or of one part. Raises UnreadableError where there are fewer."""
@@ -223,7 +272,14 @@ class Seen:
         moving = [one[0] for one in self.rows.places.values() if len(one[0].unique()) > 1]
         first, last = (int(moving[0][at]) for at in (0, -1)) if len(moving) == 1 else (0, 0)
         is_later = first > 0 and last - first + 1 == len(moving[0]) and not self.rows.in_parts
-        return " ".join((*self.doubts, *([LATER.format(first, last)] if is_later else [])))
+        earlier = self.key.shape[1] - self.query.shape[1]
+        return " ".join(
+            (
+                *self.doubts,
+                *([LATER.format(first, last)] if is_later else []),
+                *([CACHED.format(earlier)] if self.has_cache and earlier > 0 else []),
+            )
+        )
 
 
 def _joined(before: Seen, after: Seen, name: str) -> Tensor | None:
@@ -316,11 +372,14 @@ def _readings(seen: Seen, output: Array) -> Iterator[Attention]:
     if mask is not None and mask.all():
         mask = None
     bias = None if added is None else _bias(added)
+    queries, keys = query.shape[1], key.shape[1]
     looks_back = mask is not None and mask.ndim == 2 and is_look_ahead(mask)
-    hides_future = mask is not None and not np.triu(mask, 1).any() and mask.shape[-2] > 1
-    hides_future = hides_future and mask is not None and mask.shape[-1] == mask.shape[-2]
-    kind: Kind = "cross" if seen.crosses else "causal" if looks_back or hides_future else "self"
-    by_rule = looks_back and kind == "causal" and query.shape[1] == key.shape[1]
+    is_later = seen.has_cache and keys > queries
+    hides_future = looks_back or (is_later and queries == 1)
+    if mask is not None and queries > 1 and (is_later or queries == keys):
+        hides_future |= not np.triu(mask, keys - queries + 1).any()
+    kind: Kind = "cross" if seen.crosses else "causal" if hides_future else "self"
+    by_rule = looks_back and kind == "causal" and queries == keys
     fills = dict.fromkeys([float(np.float32(fill)) for fill in (*seen.fills, -np.inf)])
     for fill in fills if mask is not None else [-np.inf]:
         yield Attention(

@@ -33,7 +33,7 @@ from model.capture.lineage import (
     tensors_of,
     way_back,
 )
-from model.capture.record import Seen, comes_from_elsewhere, rows_of
+from model.capture.record import Seen, comes_from_elsewhere, reads_cache, rows_of
 from model.trace.given import MASKED_BELOW
 
 
@@ -362,6 +362,7 @@ class WrittenByHand:
             else self._laid(stages.sinks, stages, rows, cells)[..., 0],
             rows=origin,
             crosses=comes_from_elsewhere(query, key, equally_many=cells[1] == cells[2]),
+            has_cache=reads_cache(query, key),
             doubts=(
                 *filter(None, (origin.doubt, OWN_FACTORS if stages.rows is not None else "")),
                 *self._doubts(),
@@ -518,6 +519,7 @@ def by_kernel(call: Node) -> Seen:
         sinks=None,
         rows=origin,
         crosses=comes_from_elsewhere(query, key, equally_many=cells[-2] == cells[-1]),
+        has_cache=reads_cache(query, key),
         doubts=(*filter(None, (origin.doubt, doubt)),),
     )
 

@@ -272,7 +272,7 @@ class Watch(TorchFunctionMode):
             return given[0] if given else named["input"]
         reason = _nested(name, given)
         if name == KERNEL:
-            given, named = _without_kernel_dropout(given, named)
+            given, named = _without_kernel_dropout(*_with_plain_mask(given, named))
             change = self._changes.get((KERNEL, self._counts[KERNEL]))
             if change is not None and not reason:
                 given, named = change.arguments(given, named)
@@ -298,6 +298,7 @@ class Watch(TorchFunctionMode):
         try:
             seen = by_kernel(Node(node.tensor, call)) if is_kernel else by_hand(node)
             if seen is not None:
+                seen = seen.heads_apart().without_empty_places()
                 this = call.name, number
                 self._counts[call.name] += not is_kernel
                 self._record(seen, node.serial, this)
@@ -385,6 +386,24 @@ def _seen_inside(function: Callable[..., Any]) -> Callable[..., Any]:
     own = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
     own.__kwdefaults__ = function.__kwdefaults__
     return own
+
+
+def _with_plain_mask(
+    given: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """PyTorch's `causal_upper_left` and `causal_lower_right` are tensors whose numbers were never written: in
+    their place the mask that they stand for, (query, key), True = may look."""
+    biases = sys.modules.get("torch.nn.attention.bias")
+    mask = given[3] if len(given) > 3 else named.get("attn_mask")
+    if biases is None or not isinstance(mask, biases.CausalBias):
+        return given, named
+    queries, keys = mask.seq_len_q, mask.seq_len_kv
+    later = keys - queries if mask.variant == biases.CausalVariant.LOWER_RIGHT else 0
+    device = given[0].device if given else named["query"].device
+    plain = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(later)
+    if len(given) > 3:
+        return (*given[:3], plain, *given[4:]), named
+    return given, named | {"attn_mask": plain}
 
 
 def _without_kernel_dropout(
