@@ -179,21 +179,54 @@ class HubTokenizer:
         return WordCut(self._rules.kind, steps, own)
 
     def wrapped(self, text: str) -> str | None:
-        """A sentence as the model's chat template wraps it; None without one.
+        """A sentence as the model's chat template wraps it; None without one. `tokens` reads it with the ids of
+        the library's `apply_chat_template`.
 
-        Where the tokenizer begins every text with a token of its own, and the template writes that token too,
-        it is left to the tokenizer: the model reads it once, as in the library's own chats.
+        Raises ValueError for a template that fails, and for one that writes nothing around the sentence where
+        the tokenizer does: such a chat looks like any other text, which has other ids.
         """
         if self.template is None:
             return None
         written = wrapped(self.template, clean(text), **self._tokenizer.special_tokens_map)
-        shorter = written.removeprefix(self._tokenizer.bos_token or "")
-        if shorter == written:
-            return written
         with _refusing():
             ids = self._tokenizer(written, add_special_tokens=False)["input_ids"]
-            read_once = self._tokenizer(shorter)["input_ids"] == ids
-        return shorter if read_once else written
+        if [token.id for token in self.tokens(written)] == ids:
+            return written
+        shorter = written.removeprefix(self._tokenizer.bos_token or "")
+        if [
+            token.id for token in self.tokens(shorter)
+        ] == ids:  # its first token is left to the tokenizer
+            return shorter
+        raise ValueError(
+            "The chat template writes nothing around a sentence, and the tokenizer adds tokens to every text: "
+            "a chat could not be told from other texts."
+        )
+
+    @cached_property
+    def _around_chats(self) -> tuple[str, str] | None:
+        """What the template writes before and behind a sentence; None where the tokenizer adds nothing to a
+        text, or the template writes no more than a first token."""
+        probes, special = ("Q", "x"), self._tokenizer.special_tokens_map
+        try:
+            if self.template is None or not encoded(self._tokenizer, ""):
+                return None
+            one, other = (wrapped(self.template, probe, **special) for probe in probes)
+        except ValueError:
+            return None
+        before, found, behind = one.rpartition(probes[0])
+        is_form = bool(found) and other == before + probes[1] + behind
+        says_more = before.removeprefix(self._tokenizer.bos_token or "").strip() or behind.strip()
+        return (before, behind) if is_form and says_more else None
+
+    def _is_chat(self, text: str) -> bool:
+        """Whether a text has the form of the template, which writes its special tokens itself."""
+        around = self._around_chats
+        if around is None:
+            return False
+        before, behind = (part.strip() for part in around)
+        words = text.strip()
+        fits = len(words) >= len(before) + len(behind)
+        return fits and words.startswith(before) and words.endswith(behind)
 
     def marked(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
         """The tokens; those that are part of no text are marked as special, also where they were typed."""
@@ -233,7 +266,8 @@ class HubTokenizer:
 
     def _by_places(self, text: str) -> tuple[Token, ...]:
         """The tokens of a tokenizer that gives their places."""
-        encoding = self._tokenizer(text).encodings[0]
+        added = not self._is_chat(text)
+        encoding = self._tokenizer(text, add_special_tokens=added).encodings[0]
         return tuple(
             self._token(id_, special=bool(special), span=None if special else (span[0], span[1]))
             for id_, special, span in zip(
@@ -243,7 +277,7 @@ class HubTokenizer:
 
     def _by_pieces(self, text: str) -> tuple[Token, ...]:
         """The tokens of a tokenizer that gives no places: each piece is searched for in the text."""
-        ids = self._tokenizer(text)["input_ids"]
+        ids = self._tokenizer(text, add_special_tokens=not self._is_chat(text))["input_ids"]
         added = self._tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
         unknown, found, at = self._tokenizer.unk_token_id, [], 0
         for id_, special in zip(ids, added, strict=True):

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,15 @@ from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from model import load_model
 from model.download.wheel import cache_folder
 from model.hub import template_process
-from model.hub.tokenizer import LONGEST, chat_template, wrapped
+from model.hub.tokenizer import (
+    LONGEST,
+    HubTokenizer,
+    chat_template,
+    load_tokenizer,
+    wrapped,
+)
 from tests.model.hub_models import saved, smollm2s_tokenizer
 
 TEXTS = (
@@ -112,26 +118,42 @@ def test_a_template_is_read_from_an_ordinary_file_of_some_length(tmp_path: Path)
     assert chat_template(tmp_path) is None
 
 
-def test_the_first_token_is_read_once_though_the_template_writes_it_too(
+AROUND = {"": "$A", "begins": "<s> $A", "ends": "$A </s>", "both": "<s> $A </s>"}
+CHATS = (
+    "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}",
+    "{% for m in messages %}[INST] {{ m.content }} [/INST]{% endfor %}",
+    "{{ bos_token }}{% for m in messages %}the {{ m.content }} saw {% endfor %}",
+    "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}",
+    "{% for m in messages %}{{ m.content }}{% endfor %}",
+)
+
+
+def test_a_chat_has_the_librarys_ids_whatever_the_tokenizer_adds_to_other_texts(
     tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    for begins in [True, False]:
-        with subtests.test(begins=begins):
-            tmp_path = tmp_path_factory.mktemp("case")
-            folder = shutil.copytree(saved("llama"), tmp_path / "model")
+    refused = []
+    for (added, around), template in product(AROUND.items(), CHATS):
+        with subtests.test(added=added, template=template):
+            folder = shutil.copytree(saved("llama"), tmp_path_factory.mktemp("case") / "model")
             library = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-            if begins:
-                library.backend_tokenizer.post_processor = TemplateProcessing(
-                    single="<s> $A", special_tokens=[("<s>", library.bos_token_id)]
-                )
-            library.chat_template = (
-                "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
+            ids = [("<s>", library.bos_token_id), ("</s>", library.eos_token_id)]
+            library.backend_tokenizer.post_processor = TemplateProcessing(
+                single=around, special_tokens=[one for one in ids if one[0] in around]
             )
+            library.chat_template = template
             library.save_pretrained(folder)
             message = [{"role": "user", "content": "the cat saw"}]
             expected = library.apply_chat_template(message, return_dict=False)
-            assert expected.count(library.bos_token_id) == 1
-            tokenizer = load_model(str(folder), device="cpu").tokenizer
-            text = tokenizer.wrapped("the cat saw")
+            tokenizer = HubTokenizer(
+                load_tokenizer(folder), start=None, end=None, rows=10**6, template=template
+            )
+            typed = "the cat saw the cat"
+            assert [token.id for token in tokenizer.tokens(typed)] == library(typed)["input_ids"]
+            try:
+                text = tokenizer.wrapped("the cat saw")
+            except ValueError:
+                refused.append((added, CHATS.index(template)))
+                continue
             assert text is not None
             assert [token.id for token in tokenizer.tokens(text)] == expected
+    assert refused == [("begins", 4), ("ends", 0), ("ends", 4), ("both", 0), ("both", 4)]
