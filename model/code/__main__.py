@@ -6,9 +6,11 @@ from pathlib import Path
 from model.code.check import checked_difference
 from model.code.script import model_script, stem, weights_file
 from model.loading.registry import load_model
+from model.system.machine import speak_utf8
 
 
 def main() -> None:
+    speak_utf8()
     parser = argparse.ArgumentParser(prog="python -m model.code", description=__doc__)
     parser.add_argument("model", help="a name in the list of models, a hub id, or a folder")
     parser.add_argument("sentence")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from model.papers.claims import PaperResult, claims
+from model.system.machine import speak_utf8
 
 _ABOUT = "Asks models what papers about attention have found, and writes a report in Markdown."
 
@@ -13,6 +14,7 @@ _ABOUT = "Asks models what papers about attention have found, and writes a repor
 def main(arguments: Sequence[str] | None = None, program: str = "python -m model.papers") -> int:
     """Runs the command. Returns the exit code: 2 for what cannot be done. arguments: instead of those of this
     process. program: how the command is called."""
+    speak_utf8()
     parser = argparse.ArgumentParser(program, description=_ABOUT)
     parser.add_argument("models", nargs="+", metavar="MODEL", help="a name, a hub id or a folder")
     parser.add_argument(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from model.system.extras import needed_by
+from model.system.machine import speak_utf8
 
 with needed_by("A profile"):
     from model.profile.run import WINDOW, RunProgress, profile
@@ -22,6 +23,7 @@ WIDTH = 72  # letters of the line of progress: a shorter one hides all of a long
 def main(arguments: Sequence[str] | None = None, program: str = "python -m model.profile") -> int:
     """Runs the command. Returns the exit code: 2 for what cannot be done. arguments: instead of those of this
     process. program: how the command is called."""
+    speak_utf8()
     parser = argparse.ArgumentParser(program, description=_ABOUT)
     parser.add_argument("model", help="a name, a hub id or a folder")
     parser.add_argument("corpus", help="a text file in UTF-8")

@@ -43,7 +43,7 @@ class Corpus:
         """The lines, or parts of the text that end where a line does. A longer line is parted at a space, or
         anywhere in PIECE characters without one: a piece has at most 2 · PIECE."""
         try:
-            with self.path.open(encoding="utf-8") as file:
+            with self.path.open(encoding="utf-8-sig") as file:
                 kept = ""
                 while read := file.readline(PIECE):
                     kept += read

@@ -53,7 +53,7 @@ def read_text(path: Path, most: int) -> str:
         if size > most:
             raise OddFileError(f"its {path.name} is larger than {most:,} bytes")
         content = file.read(size)
-    return content.decode("utf-8")
+    return content.decode("utf-8-sig")
 
 
 # These errors say that there is no such file. No other error of the system says anything about the content.

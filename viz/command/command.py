@@ -15,6 +15,8 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
+from model.system.machine import speak_utf8
+
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"  # of the repository; a wheel has none
 USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--no-browser]
        %(prog)s record MODEL TEXT.txt -o TRACE.safetensors [--full] [--by-layer] [--lines]
@@ -37,6 +39,7 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Does what the command line says. arguments: instead of those of this process."""
+    speak_utf8()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if given[:1] == ["profile"]:
@@ -311,7 +314,7 @@ def _text(name: str) -> str:
     """What a file holds, or standard input; without the end of its last line."""
     content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     try:
-        return content.decode().removesuffix("\n")
+        return content.decode("utf-8-sig").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is not a text in UTF-8.") from error
 

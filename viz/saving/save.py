@@ -66,7 +66,7 @@ class _Drawn:
         return standalone(picture.title, "", picture_figures(picture))
 
     def numbers(self) -> bytes:
-        return picture_csv(self._picture()).encode()
+        return picture_csv(self._picture()).encode("utf-8-sig")  # spreadsheets need the mark
 
     def report(self) -> bytes:
         trace, baseline = self._runs()

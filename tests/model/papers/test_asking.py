@@ -1,6 +1,8 @@
 """All claims asked of models of every kind, of models wired so that a claim is true or is not, and by the
 command."""
 
+import io
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -155,10 +157,16 @@ def test_the_command_writes_a_report(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "| Induction heads | ✓ holds |" in written
     assert "Heads that copy" in written
     assert "2 of 2" in capsys.readouterr().err
+
+
+def test_a_report_is_utf8_whatever_the_consoles_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="cp1252"))
     with pytest.raises(SystemExit) as ended:
         command.main(["papers", "induction", "--claims", "induction"])
     assert ended.value.code == 0
-    assert "| Induction heads | ✓ holds |" in capsys.readouterr().out
+    sys.stdout.flush()
+    assert "| Induction heads | ✓ holds |" in printed.getvalue().decode("utf-8")
 
 
 def test_the_command_refuses_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

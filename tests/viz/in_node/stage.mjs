@@ -181,7 +181,7 @@ export class Stage {
 
   /** The text of a file that is saved. */
   async file(format) {
-    const made = new Promise((tell) => (URL.createObjectURL = (blob) => (tell(blob.text()), "blob:made")));
+    const made = new Promise((tell) => (URL.createObjectURL = (blob) => (tell(blob.arrayBuffer().then((bytes) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes))), "blob:made")));
     this.part(`save-${format}`).click();
     return made;
   }

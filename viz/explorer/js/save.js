@@ -12,6 +12,7 @@ const MARGIN = { l: 12, r: 96, t: 22, b: 12 }; // the lines of the title are add
 const TITLE = "600 14px sans-serif";
 const TITLE_LINE = 18;
 const NOTE = "13px sans-serif";
+export const UTF8 = "\ufeff"; // at the beginning of a file: spreadsheets take it for another encoding without
 const DENSITY = 2; // pixels of the PNG for each CSS pixel
 const [CELL, BORDER] = [3, 4]; // pixels of a cell of a code to scan, and cells around it (ISO 18004, 5.3.8)
 
@@ -26,7 +27,7 @@ export async function save(format, name, drawn) {
 }
 
 async function addressIn(format, { figure, palette, renderer, Plotly, run, view }) {
-  if (format === "csv") return addressOf([csvOf(figure)], "text/csv;charset=utf-8");
+  if (format === "csv") return addressOf([UTF8, csvOf(figure)], "text/csv;charset=utf-8");
   const scan = run?.scan;
   const image = format === "pdf" || scan ? "svg" : format; // of which the others are made
   const ours = image === "svg" ? svgImage : canvasImage;

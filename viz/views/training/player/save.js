@@ -1,7 +1,7 @@
 // The shown map as a PNG with its title, and the numbers of all checkpoints as CSV.
 
 import { element } from "../../../explorer/js/elements.js";
-import { quoted } from "../../../explorer/js/save.js";
+import { quoted, UTF8 } from "../../../explorer/js/save.js";
 
 const HEAD_ROOM = 30; // pixels above the map for its title
 
@@ -43,5 +43,5 @@ export function saveNumbers(name, { steps, queries, keys, maps, allowed }) {
     const places = [row, sheltered(queries[row]), column, sheltered(keys[column])];
     lines.push([steps[Math.floor(n / size)], ...places, Number(weight.toPrecision(9))].join());
   });
-  download(`${name}.csv`, new Blob([`${lines.join("\n")}\n`], { type: "text/csv;charset=utf-8" }));
+  download(`${name}.csv`, new Blob([UTF8, `${lines.join("\n")}\n`], { type: "text/csv;charset=utf-8" }));
 }
