@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -128,8 +129,10 @@ def saves(model: "Model", name: str) -> bool:
 
 
 def stem(model: "Model") -> str:
-    """The name of the files of a model, without their endings."""
-    return re.sub(r"[^\w.-]+", "-", model.name, flags=re.ASCII).strip("-.") or "model"
+    """The name of the files of a model, without their endings. Of a path only its last part: files are shown to
+    others."""
+    name = Path(model.name).name if Path(model.name).is_absolute() else model.name
+    return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII).strip("-.") or "model"
 
 
 def _read(trace: Trace) -> Mapping[str, tuple[Token, ...]]:

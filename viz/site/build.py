@@ -139,8 +139,8 @@ def _data(site: RecordedSite) -> Mapping[str, str]:
         unchanged = one.runs[UNCHANGED]
         blocks[one.data()] = packed(unchanged)
         blocks |= {one.data(x.name): packed(one.runs[x.name], unchanged) for x in one.switches}
-    weights = {slug(one.view.model): one.shared for one in site.recordings}
-    blocks |= {f"weights-{name}": packed({"weights": shared}) for name, shared in weights.items()}
+    weights = {site.weights(one.view.model): one.shared for one in site.recordings}
+    blocks |= {name: packed({"weights": shared}) for name, shared in weights.items()}
     blocks |= {f"model-{slug(one.name)}": packed(one.parts) for one in site.models}
     if any(has_gpt2s_tokens(one.name) for one in site.models):
         blocks["vocabulary"] = packed(vocabulary())

@@ -4,8 +4,9 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
-from itertools import accumulate, groupby
+from itertools import accumulate, count, groupby
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -54,6 +55,33 @@ class RecordedSite:
     models: tuple[SiteModel, ...]
     whole: bool
 
+    @cached_property
+    def called(self) -> Mapping[str, str]:
+        """What the pages call each recorded model: a folder by the last part of its path alone, which nobody
+        else should read, and no two alike."""
+        called: dict[str, str] = {}
+        for name in dict.fromkeys(one.view.model for one in self.recordings):
+            entry = models.found(name)
+            short = name if entry is None or entry.folder is None else Path(name).name
+            taken = {*called.values(), *(one.name for one in self.models if one.name != name)}
+            others = (f"{short} ({number})" for number in count(2))
+            called[name] = (
+                short if short not in taken else next(x for x in others if x not in taken)
+            )
+        return called
+
+    def weights(self, model: str) -> str:
+        """The name of the block of data that has what all runs of a recorded model share."""
+        names: list[str] = []
+        for called in self.called.values():
+            names.append(slug(called, names))
+        return f"weights-{names[[*self.called].index(model)]}"
+
+    def title(self, model: str) -> str:
+        """A model, in a sentence."""
+        called = self.called.get(model, model)
+        return models.short_title(model) if called == model else called
+
     @property
     def files(self) -> dict[PageName, str]:
         """The file of each page; the first one is what opens."""
@@ -71,8 +99,8 @@ class RecordedSite:
     def facts(self) -> Json:
         """What the pages' script knows before it reads any data."""
         return {
-            "sentences": [_facts(one) for one in self.recordings],
-            "models": {one.name: _facts_of_model(one) for one in self.models},
+            "sentences": [_facts(self, one) for one in self.recordings],
+            "models": {one.name: _facts_of_model(self, one) for one in self.models},
         }
 
 
@@ -109,33 +137,33 @@ def json_of(facts: object) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _facts(one: Recording) -> Json:
+def _facts(site: RecordedSite, one: Recording) -> Json:
     view = one.view
     return {
         "name": one.name,
         "text": view.text,
-        "model": view.model,
-        "title": models.short_title(view.model),
-        "about": _model_line(view.model),
+        "model": site.called[view.model],
+        "title": site.title(view.model),
+        "about": _model_line(site, view.model),
         "place": view.place,
         "head": view.head,
         "query": view.query,
         "key": view.key,
         "data": one.data(),
-        "weights": f"weights-{slug(view.model)}",
+        "weights": site.weights(view.model),
         "switches": [
             _facts_of_switch(switch) | {"data": one.data(switch.name)} for switch in one.switches
         ],
     }
 
 
-def _facts_of_model(one: SiteModel) -> Json:
+def _facts_of_model(site: RecordedSite, one: SiteModel) -> Json:
     layers = [
         layer | {"heads": family["heads"]} for family in one.families for layer in family["layers"]
     ]
     return {
-        "title": models.short_title(one.name),
-        "about": _model_line(one.name),
+        "title": site.title(one.name),
+        "about": _model_line(site, one.name),
         "layers": layers,
         "data": f"model-{slug(one.name)}",
         "vocabulary": ["vocabulary"] if has_gpt2s_tokens(one.name) else [],
@@ -166,18 +194,18 @@ def changes(intervention: Intervention) -> Json:
     return said
 
 
-def _model_line(name: str) -> str:
+def _model_line(site: RecordedSite, name: str) -> str:
     """A model in a line."""
     found = models.found(name)
     if found is None or not found.good_for:
-        return f"{models.short_title(name)}."
+        return f"{site.title(name)}."
     return f"{found.short_title} is good for {found.good_for}"
 
 
 def _choice(site: RecordedSite, page: PageName) -> str:
     """The list of sentences, by model; before it the box for one of the reader's own."""
     groups = "".join(
-        f'<optgroup label="{escape(models.short_title(model))}">'
+        f'<optgroup label="{escape(site.title(model))}">'
         + "".join(
             f'<option value="{one.name}">{escape(f"{one.example.title}: {one.view.text}")}</option>'
             for one in listed
@@ -197,11 +225,10 @@ def _own_sentence(site: RecordedSite, page: PageName) -> str:
     if not site.models:
         return ""
     here = [one.name for one in site.models]
-    recorded = dict.fromkeys(one.view.model for one in site.recordings)
     options = "".join(
-        f'<option value="{escape(name)}"{"" if name in here else " disabled"}>'
-        f"{escape(models.short_title(name))}</option>"
-        for name in dict.fromkeys([*here, *recorded])
+        f'<option value="{escape(site.called.get(name, name))}"{"" if name in here else " disabled"}>'
+        f"{escape(site.title(name))}</option>"
+        for name in dict.fromkeys([*here, *site.called])
     )
     return (
         f'<form class="own"><label for="text-{page}">Sentence</label>'
@@ -216,7 +243,7 @@ def _explore(site: RecordedSite) -> str:
         f'<a class="card" href="{site.address("explore", sentence=one.name)}">'
         f"<strong>{escape(one.example.title)}</strong>"
         f"<span>{escape(one.view.text)}</span>"
-        f"<small>{escape(models.short_title(one.view.model))}</small></a>"
+        f"<small>{escape(site.title(one.view.model))}</small></a>"
         for one in site.recordings
     )
     return filled(

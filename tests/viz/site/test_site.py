@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -12,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save
 
 from model import Intervention, Trace, load_model
 from model.trace.records import Attention
+from tests.model.hub_models import saved
 from viz.command.command import main
 from viz.explorer.packing import words
 from viz.site.build import one_file, site_files, write_lesson, write_site
@@ -155,6 +158,35 @@ def test_the_weights_that_all_sentences_share_are_the_models(site: Path) -> None
         weight = named[f"decoder.blocks.{layer}.self_attention.output.weight"]
         output = weight.detach().numpy()
         assert shared[f"decoder.{layer}.self"].tobytes() == output.tobytes()
+
+
+def test_two_folders_of_one_name_keep_their_weights_and_tell_no_path(tmp_path: Path) -> None:
+    folders = [tmp_path / ("a-long-name-of-a-run-" * 4) / run / "step 1" for run in "ab"]
+    for number, folder in enumerate(folders):
+        shutil.copytree(saved("llama"), folder)
+        weights = load_file(folder / "model.safetensors")
+        with (folder / "model.safetensors").open("wb") as file:
+            file.write(save({name: one * (1 + number / 8) for name, one in weights.items()}))
+    course = course_of(
+        {
+            "sentence": [{"text": "the cat", "model": str(folder)} for folder in folders],
+            "pages": ["explore"],
+        }
+    )
+    made = tmp_path / "site"
+    write_site(made, replace(course, in_browser=()))
+    page = (made / "index.html").read_text(encoding="utf-8")
+    named = re.findall(r'"weights": ?"(weights-[^"]+)"', page)
+    assert len({*named}) == len(folders)
+    for folder, name in zip(folders, named, strict=True):
+        shared = data(made, name)[0]["weights"]["decoder.0.self"]
+        own = load_file(folder / "model.safetensors")["model.layers.0.self_attn.o_proj.weight"]
+        assert {shared.tobytes()} <= {own.tobytes(), np.ascontiguousarray(own.T).tobytes()}
+    for file in filter(Path.is_file, made.rglob("*")):
+        text = file.read_text(encoding="utf-8", errors="replace")
+        blocks = re.findall(r'"([A-Za-z0-9+/=]{200,})"', text) if file.parent.name == "data" else []
+        for said in (text.encode(), *(gzip.decompress(base64.b64decode(one)) for one in blocks)):
+            assert b"a-long-name-of-a-run" not in said
 
 
 class Elements(HTMLParser):
