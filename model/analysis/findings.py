@@ -197,8 +197,11 @@ class _Text:
         """What a change does, in words. after: the measure in the changed run."""
         before = float(self.effects.unchanged[self.measure])
         if self.measure == "loss":
+            was, now = f"{before:.3g}", f"{after:.3g}"
+            if was == now:
+                return f"the loss of the text stays at {was} nats"
             verb = "rises" if after > before else "falls"
-            return f"the loss of the text {verb} from {before:.3g} to {after:.3g} nats"
+            return f"the loss of the text {verb} from {was} to {now} nats"
         if self.measure == "divergence":
             return f"the prediction moves by {after:.3g} nats"
         return f"the final vectors move by {after:.1%} of their length"

@@ -129,8 +129,8 @@ def saves(model: "Model", name: str) -> bool:
 
 
 def stem(model: "Model") -> str:
-    """The name of the files of a model, without their endings. Of a path only its last part: files are shown to
-    others."""
+    """The name of the files of a model, without their endings. Of a path only its last part: others see the
+    files."""
     name = Path(model.name).name if Path(model.name).is_absolute() else model.name
     return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII).strip("-.") or "model"
 

@@ -179,7 +179,7 @@ class HubTokenizer:
         return WordCut(self._rules.kind, steps, own)
 
     def wrapped(self, text: str) -> str | None:
-        """A sentence as the model's chat template wraps it; None without one. `tokens` reads it with the ids of
+        """A sentence as the model's chat template wraps it; None without one. `tokens` gives it the ids of
         the library's `apply_chat_template`.
 
         Raises ValueError for a template that fails, and for one that writes nothing around the sentence where
@@ -198,8 +198,8 @@ class HubTokenizer:
         ] == ids:  # its first token is left to the tokenizer
             return shorter
         raise ValueError(
-            "The chat template writes nothing around a sentence, and the tokenizer adds tokens to every text: "
-            "a chat could not be told from other texts."
+            "The chat template writes nothing around a sentence, and the tokenizer adds tokens to every "
+            "text: a chat could not be told from other texts."
         )
 
     @cached_property

@@ -141,7 +141,7 @@ class CheckpointTraces:
 @dataclass(frozen=True, eq=False)
 class WeightMovement:
     """How far each part has moved: the Euclidean norm of the change of its weights and biases, divided by
-    their norm at the start."""
+    their norm at the start. A sub-layer counts with the norm before it."""
 
     parts: tuple[str, ...]  # "embedding", "decoder.0.self", …
     since_start: Array  # (checkpoint, part)

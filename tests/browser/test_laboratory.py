@@ -251,13 +251,17 @@ def test_what_is_saved_opens_without_a_network_and_holds_the_same_numbers(
     page.get_by_test_id("stPopoverButton").filter(has_text="Save").click()
     picture = saved(page, "Picture as a page (HTML)", tmp_path)
     written = saved(page, "Its numbers (CSV)", tmp_path).read_bytes()
-    assert written.startswith(codecs.BOM_UTF8)  # else spreadsheets read its letters in another encoding
+    assert written.startswith(
+        codecs.BOM_UTF8
+    )  # else spreadsheets read its letters in another encoding
     report = saved(page, "Report (HTML)", tmp_path)
     trace = read_trace(saved(page, "The whole trace (safetensors)", tmp_path).read_bytes())
 
     model, intervention = load_model("stories"), Intervention(mask="none")
     expected = model.trace(HOSTILE, intervention=intervention).find("decoder.1.self").weights(2)
-    np.testing.assert_array_equal(read_matrix_csv(written.decode("utf-8-sig"))["changed"].values, expected)
+    np.testing.assert_array_equal(
+        read_matrix_csv(written.decode("utf-8-sig"))["changed"].values, expected
+    )
     np.testing.assert_array_equal(trace.find("decoder.1.self").weights(2), expected)
     for file in (picture, report):
         offline = fresh_page(offline=True)

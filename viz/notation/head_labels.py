@@ -92,7 +92,8 @@ def _does(row: Row) -> str:
     if row["measure"] == "moved":
         said = f"without it the last vectors there move by {numbers} of their length"
     elif by_pass:
-        said = f"without it {answer} {'falls' if change < 0 else 'rises'} by {numbers}"
+        moves = f"{'falls' if change < 0 else 'rises'} by" if round(size, 2) else "moves by"
+        said = f"without it {answer} {moves} {numbers}"
     else:
         said = f"directly it adds {numbers} to {answer}"
     of = "other rows" if row["measure"] == "moved" else "control"

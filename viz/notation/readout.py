@@ -24,7 +24,7 @@ def readout(
     keys: Sequence[str],
 ) -> str:
     """As the explorer says it below its picture:
-    L1H7: ·Tom → ·Hill, score 42.5195, ÷ √32 ≈ 7.5165, weight 0.8861"""
+    L1H7: ·Tom → ·Hill, score 42.5195, scaled (÷ √32) 7.5165, weight 0.8861"""
     row = of_query(attention, query)
     score, scaled, masked, weight = (
         float(getattr(row, stage)(head)[0, key])
@@ -37,7 +37,7 @@ def readout(
         f"{attention.place.head(head)}: "
         + isolated(f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}"),
         f"score {_written(score)}",
-        f"{_factor(attention)} {_written(scaled)}",
+        f"scaled ({_factor(attention)}) {_written(scaled)}",
         *(
             f"{stage.readout} {_written(float(getattr(row, stage.name)(head)[0, key]))}"
             for stage in SCORE_STAGES
@@ -51,13 +51,10 @@ def readout(
 
 
 def _factor(attention: Attention) -> str:
-    """What makes the scaled score, up to its sign: only a factor of 1 gives the printed score again, digit by
-    digit."""
-    if attention.scale == 1:
-        return "× 1 ="
+    """What makes the scaled score. No equals sign follows it: the numbers beside it are rounded."""
     width = attention.query.shape[-1]
     divides = math.isclose(attention.scale, width**-0.5, rel_tol=1e-6)
-    return f"÷ √{width} ≈" if divides else f"× {_written(attention.scale)} ≈"
+    return f"÷ √{width}" if divides else f"× {_written(attention.scale)}"
 
 
 def _written(value: float) -> str:

@@ -99,9 +99,11 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
     answer = 1 if moved <= _SAME_LOSS else 0 if now > was else 2
     most = int((before - after).argmax())
     token = token_name(predicted(ours)[most], most + 1)
-    gain = (
-        f"Each token may now attend to the one that it must predict. {token} gains most: its loss "
-        f"goes from {before[most]:.{decimals}f} to {after[most]:.{decimals}f}."
+    lost, kept = (f"{loss[most]:.{decimals}f}" for loss in (before, after))
+    gain = "Each token may now attend to the one that it must predict. " + (
+        f"{token} gains most: its loss goes from {lost} to {kept}."
+        if lost != kept and before[most] > after[most]
+        else "No token is predicted better."
     )
     return Question(
         "The loss says how badly the next tokens of the sentence are predicted: the mean of −ln of "

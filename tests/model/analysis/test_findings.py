@@ -1,6 +1,8 @@
 """The scan of one text: its findings are true, each by a computation of its own."""
 
 import re
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
@@ -10,7 +12,7 @@ import torch.nn.functional as F
 
 from model import Intervention, Model, Trace
 from model.analysis import scan
-from model.analysis.findings import MOST, OF_A_KIND, Finding, scanning
+from model.analysis.findings import MOST, OF_A_KIND, Finding, _Text, scanning
 from model.analysis.run_comparison import losses
 from tests.model import hub_models
 from tests.model.tiny import loaded
@@ -87,6 +89,16 @@ def test_what_an_edge_adds_and_what_a_number_does_are_as_the_sentence_says() -> 
     assert given(edge)["place"] == f"decoder.{head[1]}.self"
     assert int(given(edge)["head"]) == int(head[-1])
     assert f"{edge.value:+.2f}" in edge.sentence
+
+
+def test_a_loss_rises_or_falls_only_where_its_printed_numbers_do() -> None:
+    model = loaded("house-gpt")
+    effects: Any = SimpleNamespace(measures=("loss",), unchanged={"loss": 5.312})
+    text = _Text(model, model.trace(TEXTS["house-gpt"]), effects)
+    for after, verb in ((5.312, "stays"), (5.3141, "stays"), (5.32, "rises"), (5.28, "falls")):
+        said = text.moves(after)
+        assert [word for word in ("stays", "rises", "falls") if word in said] == [verb]
+        assert (f"{after:.3g}" == "5.31") == (verb == "stays")
 
 
 def test_the_token_that_was_expected_least_has_the_largest_loss() -> None:

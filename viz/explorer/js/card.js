@@ -85,7 +85,7 @@ function numbersOf({ layer, derived, cell, palette, written }) {
   const isMasked = derived.hidden?.[cell.query * layer.keys + cell.key] === 1;
   return [
     ["score q·k", number("scores"), palette.ink.score],
-    [`scaled, ${factorOf(layer).replace(/ .$/, "")}`, number("scaled"), palette.ink.score],
+    [`scaled, ${factorOf(layer)}`, number("scaled"), palette.ink.score],
     [isMasked ? "weight, masked" : "weight", number("weights"), palette.ink.weight],
   ];
 }

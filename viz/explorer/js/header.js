@@ -98,7 +98,7 @@ export class Header {
     const names = sink.map((name) => span("face", name));
     const above = names.map((name) => element("span", { class: "column sinkname", title, style: line(figure.sink) }, name));
     holder.replaceChildren(this.ghosts.svg, this.arcs.svg, group, ...above, ...bars);
-    if (sure) holder.append(element("span", { class: "surename" }, "p of token"));
+    if (sure) holder.append(element("span", { class: "surename" }, "how sure"));
   }
 
   /** Marks the chosen query and key. */

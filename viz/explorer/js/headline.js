@@ -37,6 +37,6 @@ export function changeInWords({ layer, derived, before, cell, queries, keys, her
   if (!hero.loss) return `${words}.`;
   const { before: first, after: then } = hero.loss;
   if (first === then) return `${words}; the loss stays at ${first}.`;
-  const [old, late] = [first, then].map((loss) => Number(loss.replace("<", "")));
+  const [old, late] = [first, then].map((loss) => (loss.startsWith("<") ? 0 : Number(loss)));
   return `${words}; the loss ${late > old ? "rises" : "falls"} from ${first} to ${then}.`;
 }

@@ -5,7 +5,7 @@ import { precise } from "./numbers.js";
 
 const TOLD = 1500; // milliseconds for which the button says that the line was copied
 
-/** From the score to the weight: “L1H7: ·Tom → ·Hill, score 42.5195, ÷ √32 ≈ 7.5165, weight 0.8861”. */
+/** From the score to the weight: “L1H7: ·Tom → ·Hill, score 42.5195, scaled (÷ √32) 7.5165, weight 0.8861”. */
 export function readoutOf({ layer, derived, cell, queries, keys, written }, headName) {
   const at = cell.query * layer.keys + cell.key;
   const masked = derived.hidden?.[at];
@@ -13,7 +13,7 @@ export function readoutOf({ layer, derived, cell, queries, keys, written }, head
   const parts = [
     `${headName}: ${queries.short[cell.query]} → ${keys.short[cell.key]}`,
     `score ${number("scores")}`,
-    `${factorOf(layer)} ${number("scaled")}`,
+    `scaled (${factorOf(layer)}) ${number("scaled")}`,
     ...layer.later.map(({ name, readout }) => `${readout} ${number(name)}`),
     masked ? `masked: ${number("masked")}` : null,
     `weight ${number("weights")}`,
@@ -22,10 +22,9 @@ export function readoutOf({ layer, derived, cell, queries, keys, written }, head
   return parts.filter(Boolean).join(", ");
 }
 
-/** What makes the scaled score, up to its sign: only a factor of 1 gives the printed score again, digit by digit. */
+/** What makes the scaled score. No equals sign follows it: the numbers beside it are rounded. */
 export function factorOf({ scale, width }) {
-  if (scale === 1) return "× 1 =";
-  return Math.abs(scale * Math.sqrt(width) - 1) <= 1e-6 ? `÷ √${width} ≈` : `× ${precise(scale)} ≈`;
+  return Math.abs(scale * Math.sqrt(width) - 1) <= 1e-6 ? `÷ √${width}` : `× ${precise(scale)}`;
 }
 
 export class Readout {

@@ -102,8 +102,8 @@ def _what_leaks(before: Trace, after: Trace) -> Panel:
         f"loss over {len(old)} tokens is **{fixed(old.mean(), decimals)}** nats before and "
         f"**{fixed(new.mean(), decimals)}** after."
     )
-    gained = old - new
-    most = int(gained.argmax())
+    gained = np.round(old - new, decimals)
+    most = int((old - new).argmax())
     if gained[most] > 0:
         words += (
             f" It falls at {int((gained > 0).sum())} of them, most at "

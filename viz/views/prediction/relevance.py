@@ -108,7 +108,7 @@ def _most(logit: str, shares: Relevance, texts: list[str]) -> str:
     falls = "falls" if len(names) == 1 else "falls most"
     sentence = f"{logit} is {signed(f'{shares.logit:.2f}')}. " + (
         f"It {falls} without {most}: by {shares.left_out.max():.2f}."
-        if shares.left_out.max() > 0
+        if round(float(shares.left_out.max()), 2) > 0
         else "Leaving out any one token does not lower it."
     )
     if len(names) > 1 and np.isfinite(shares.integrated).all():

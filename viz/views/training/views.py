@@ -296,7 +296,7 @@ def formulas(chosen: TrainedHead) -> Columns:
     """The formulas of the numbers that are drawn, side by side."""
     shown = {"Largest weight of a row": SHARPEST}
     if chosen.record is None:
-        shown["How far the weights moved"] = MOVED
+        shown["How far the weights moved, those of a sub-layer with its norm"] = MOVED
     masks = patterns(chosen.traces, chosen.place)
     if "previous_token" in masks:
         shown = {"The token before": BEFORE, **shown}

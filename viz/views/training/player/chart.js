@@ -90,6 +90,6 @@ export function movementOf({ parts, sinceStart, sinceLast, colour }, at, palette
     return [element("span", {}, part), track, value(far), value(near)];
   });
   const heads = ["part", "", "since the start", "since the last"].map((name) => span("head", name));
-  const title = "How far the weights have moved, in per cent of their length at step 0";
+  const title = "How far the weights have moved, in per cent of their length at step 0; a sub-layer with its norm";
   return [element("h3", {}, title), element("div", { class: "moved" }, ...heads, ...rows)];
 }
