@@ -1,5 +1,6 @@
 """What the guides say to write is run as it stands in them."""
 
+import importlib
 import math
 import re
 from dataclasses import fields, replace
@@ -130,3 +131,23 @@ def test_an_intervention_is_carried_by_a_link_and_listed_in_words(
             assert any(
                 replace(part.without, seed=0) != replace(intervention, seed=0) for part in listed
             )
+
+
+DOTTED = re.compile(r"`([a-z_]\w*)\.([A-Za-z_]\w*)(?:\(.*\))?`")  # module.name, module.name(…)
+
+
+def test_names_in_prose_exist() -> None:
+    """What the docs call in a module of the shell, where pages find what they need, is there."""
+    shell = {file.stem: file for file in (ROOT / "viz" / "shell").glob("*.py")}
+    given = {
+        (file.name, module, name)
+        for file in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+        for module, name in DOTTED.findall(file.read_text(encoding="utf-8"))
+        if module in shell
+    }
+    assert given
+    assert {
+        (file, module, name)
+        for file, module, name in given
+        if not hasattr(importlib.import_module(f"viz.shell.{module}"), name)
+    } == set()
