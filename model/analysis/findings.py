@@ -233,10 +233,13 @@ class _Text:
     def of_first_token(self) -> Iterator[Finding]:
         """How many heads rest on the first token."""
         heads = [
-            ((one.name, head), float(on_first(one.weights(head))))
+            (
+                (one.name, head),
+                float(on_first(one.weights(head), across=one.kind == "cross")),
+            )
             for one in self.trace.attention
             for head in range(one.heads)
-            if one.sizes[1] > 1
+            if one.sizes[2] > 1 and (one.sizes[1] > 1 or one.kind == "cross")
         ]
         shares = np.array([share for _, share in heads])
         count = int((shares > 0.5).sum())

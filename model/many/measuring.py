@@ -245,7 +245,9 @@ class _Questions:
 
     def _values(self, trace: Trace, attention: Attention) -> Wide:
         """(head, statistic)"""
-        tokens = HeadTokens(trace.queries_of(attention), trace.keys_of(attention))
+        tokens = HeadTokens(
+            trace.queries_of(attention), trace.keys_of(attention), attention.kind == "cross"
+        )
         values = np.full((attention.heads, len(self.statistics)), np.nan)
         for head in range(attention.heads):
             weights = attention.weights(head)

@@ -13,9 +13,11 @@ from model.papers.claims import (
     HOLDS_NOT,
     NOT_ASKED,
     PaperClaim,
+    PaperQuantity,
     PaperResult,
     brief,
     claims,
+    distance,
     result_of,
 )
 from model.papers.subject import Measured, Subject
@@ -112,8 +114,8 @@ def _answer(subject: Subject, claim: PaperClaim) -> PaperResult:
         name,
         HOLDS if holds else HOLDS_NOT,
         _reason(claim, measured),
-        figure=measured.figure,
-        control=measured.control,
+        figure=PaperQuantity(measured.figure.value, measured.figure.unit),
+        control=PaperQuantity(measured.control.value, measured.control.unit),
         prompts=measured.prompts,
         seeds=measured.seeds,
         seconds=time.perf_counter() - begun,
@@ -122,7 +124,7 @@ def _answer(subject: Subject, claim: PaperClaim) -> PaperResult:
 
 def _reason(claim: PaperClaim, measured: Measured) -> str:
     """Figure, control and rule, and what else is known."""
-    apart = brief(measured.figure.value - measured.control.value)
+    apart = brief(distance(measured.figure.value, measured.control.value))
     error = "" if measured.error is None else f" (standard error {brief(measured.error)})"
     sentence = f"{brief(measured.figure.value)} beside {brief(measured.control.value)}, {apart} apart{error}."
     return " ".join(filter(None, (sentence, claim.rule.words, measured.note)))

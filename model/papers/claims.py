@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from math import isclose
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,11 @@ def brief(value: float) -> str:
     decimals = 3 if size < 1 else 2 if size < 10 else 1 if size < 100 else 0
     written = f"{size:.1e}" if 0 < size < 0.0005 else f"{size:,.{decimals}f}"
     return f"{'−' if value < 0 else ''}{written.replace('-', '−')}"
+
+
+def distance(figure: float, control: float) -> float:
+    """figure − control; 0 where they differ by rounding only."""
+    return 0.0 if isclose(figure, control, rel_tol=1e-9) else figure - control
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class VerdictRule:
 
     at_least, at_most: bounds of the figure. times: it is at least so many times the control, and above it.
     share: it is at most this share of the control. above, below: it lies at least so far over or under the
-    control. errors: that distance is at least so many standard errors, where one is known.
+    control. errors: the figure lies at least so many standard errors of figure − control away from it.
     """
 
     at_least: float | None = None
@@ -72,8 +78,10 @@ class VerdictRule:
 
     def holds(self, figure: float, control: float, error: float | None = None) -> bool:
         """Whether a figure beside its control meets every condition. error: the standard error of their
-        difference."""
-        apart = figure - control
+        difference. Raises ValueError where the rule asks for one and none is known."""
+        if self.errors is not None and error is None:
+            raise ValueError("The rule asks for a standard error, and none is known.")
+        apart = distance(figure, control)
         conditions = {
             "at_least": lambda bound: figure >= bound,
             "at_most": lambda bound: figure <= bound,

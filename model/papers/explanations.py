@@ -16,17 +16,17 @@ from torch import Tensor
 from model.analysis.attribution.relevance import (
     adding_zeros,
     rank_correlation,
-    relevances,
     states_without_tokens,
 )
 from model.analysis.attribution.score_parts import edge_values
 from model.analysis.heads.labels import allowed_cells
 from model.analysis.heads.statistics import head_weights, rolled
+from model.nn.intervention import Intervention
 from model.nn.patches import SiteKind, Through, for_each_head
 from model.nn.places import Head
 from model.nn.recorder import Recorder, recording
 from model.papers.claims import PaperQuantity
-from model.papers.subject import Measured, Subject, mean_error
+from model.papers.subject import Measured, Sample, Subject
 from model.papers.texts import PROMPTS, SEEDS, NotAskedError, Passage, agreeing, passages
 from model.trace.arrays import Array, Wide
 from model.trace.records import Attention
@@ -40,19 +40,21 @@ FAR, NEAR = 0.3, 0.05  # Jensen–Shannon divergence in nats (0.69 at most), and
 
 def shuffled_weights(subject: Subject) -> Measured:
     """The weights of one head in another order, row by row: how far the output moves, in the median over
-    heads. Control: the weights of all heads at once."""
+    texts, heads and orders. Control: the weights of all heads at once, in the median over texts and orders.
+    """
     shuffles = subject.once(_shuffles)
+    most = "" if subject.model.config.shape == "encoder" else " (1 at most)"
     return Measured(
         PaperQuantity(
             float(np.median(shuffles.moved)),
-            "is how far the output moves (1 at most), one head shuffled",
+            f"is how far the output moves{most}, one head shuffled",
         ),
         PaperQuantity(
             float(np.median(shuffles.all_moved)), "is how far it moves with all heads shuffled"
         ),
         _output(subject),
         SEEDS,
-        shuffles.moved.size,
+        shuffles.draws,
     )
 
 
@@ -67,7 +69,7 @@ def adversarial_weights(subject: Subject) -> Measured:
         PaperQuantity(float(all_spared.mean()), "of the texts, where all heads get other weights"),
         f"Other weights: {FAR:g} nats away or more (Jensen–Shannon). {_output(subject)}",
         SEEDS,
-        shuffles.moved.size,
+        shuffles.draws,
     )
 
 
@@ -84,6 +86,11 @@ class _Shuffles(NamedTuple):
     apart: Wide  # (text, head, order): Jensen–Shannon, in the mean over rows
     all_moved: Wide  # (text, order)
     all_apart: Wide  # (text, order)
+
+    @property
+    def draws(self) -> int:
+        """Passes with weights in an order by chance."""
+        return self.moved.size + self.all_moved.size
 
 
 def _shuffles(subject: Subject) -> _Shuffles:
@@ -250,16 +257,22 @@ class Case:
         rows = rolled(self.trace.attention).astype(np.float64)
         return (rows.mean(0) if self._all_queries else rows[-1])[: self.tokens]
 
+    @cached_property
+    def gradients(self) -> dict[str, Wide]:
+        """(H, Q, K) by sub-layer: the gradient of the answer's logit for each weight."""
+        return weight_gradients(self.subject, self.passage, self.trace, self.answer)
+
     def weights_times_gradients(self) -> Wide:
-        """(T,): weights times the gradient of the answer's logit for them."""
-        with self.subject.turn():
-            first = next(iter(relevances(self.subject.model, self.trace, self.answer)))
-        return first.by_attention[: self.tokens]
+        """(T,): the same weights times the gradient of the answer's logit for each."""
+        return self.over_heads(
+            lambda attention, head: self.gradients[attention.name][head] * attention.weights(head)
+        )
 
     def relevance(self) -> Wide:
         """(T,): the relevance of each token for the answer's logit: R ← R + mean over heads of
-        max(0, gradient · weight) · R, layer by layer (Chefer et al. 2021)."""
-        gradients = weight_gradients(self.subject, self.passage, self.trace, self.answer)
+        max(0, gradient · weight) · R, layer by layer (Chefer et al. 2021, “Generic Attention-model
+        Explainability”)."""
+        gradients = self.gradients
         relevance = np.eye(len(self.trace.tokens))
         for attention in self.trace.attention:
             weights = np.array(list(head_weights([attention])), np.float64)  # (H, Q, K)
@@ -267,16 +280,10 @@ class Case:
             relevance = relevance + positive @ relevance
         return relevance[-1][: self.tokens]
 
-    @cached_property
-    def until_by_weights(self) -> float:
-        """`kept_until` in the order of the weights."""
-        return self.kept_until(self.weights())
-
-    @cached_property
-    def until_by_chance(self) -> float:
-        """`kept_until` in an order by chance, another one for each text."""
+    def by_chance(self) -> Wide:
+        """(T,): an order by chance, another one for each text."""
         seed = sum(token.id for token in self.trace.tokens)
-        return self.kept_until(np.random.default_rng(seed).random(self.tokens))
+        return np.random.default_rng(seed).random(self.tokens)
 
     def left_out(self, sets: Sequence[Sequence[int]]) -> Tensor:
         """(R, 1 or T, …): what the pass ends with where some tokens have the mean vector of the vocabulary,
@@ -307,8 +314,23 @@ class Case:
         before = self.left_out([[]])
         return output_moved(self.subject, before, changed)
 
+    def read_until(self, order: Wide) -> float:
+        """The share of tokens whose weights in the last row are removed, those with the largest numbers
+        first, until another token becomes the likeliest; 1 where none does. The others of the row are
+        renormalised, in all heads that read the text (Serrano and Smith 2019: of a classifier's one row)."""
+        ranked = np.argsort(-order, kind="stable").tolist()
+        last = self.readers()[0].sizes[1] - 1
+        only = frozenset(one.name for one in self.readers())
+        for count in range(1, len(ranked) + self.own_last):  # one weight at least is left
+            removed = frozenset((last, key) for key in ranked[:count])
+            change = Intervention(blocked=removed, only=only)
+            ended = self.subject.ended([self.passage], intervention=change)
+            if int(ended[0, -1].argmax()) != self.answer:
+                return count / len(ranked)
+        return 1.0
+
     def kept_until(self, order: Wide) -> float:
-        """The share of tokens that are left out, those with the largest numbers first, before another token
+        """The share of tokens that are left out, those with the largest numbers first, until another token
         becomes the likeliest; 1 where none does."""
         ranked = np.argsort(-order, kind="stable")
         for start in range(1, len(ranked) + 1, TOGETHER):
@@ -363,41 +385,48 @@ def _require_one_stack(subject: Subject) -> None:
 
 
 def erasure(subject: Subject) -> Measured:
-    """Tokens are left out, those with the largest weight times gradient first: after which share of them is
-    another token the likeliest? Control: those with the largest weight first."""
+    """Weights of the last row are removed, those with the largest weight times gradient first, and the
+    others renormalised: after which share of the tokens is another one the likeliest? Control: those with the
+    largest weight first."""
     _require_answers(subject)
     return _flips(
         subject,
-        Case.weights_times_gradients,
-        "of the tokens are left out before the answer changes, by weight times gradient",
+        Case.read_until,
+        (Case.weights_times_gradients, Case.weights),
+        "of the tokens are read no more until the answer changes, by weight times gradient",
+        "by the weight alone",
     )
 
 
 def relevance_propagation(subject: Subject) -> Measured:
-    """The same by Chefer's relevance, against the weights alone."""
+    """Tokens are left out, those with the largest relevance (Chefer et al. 2021) first: after which share of
+    them is another token the likeliest? Control: those with the largest weight in the last layer first."""
     _require_answers(subject)
     _require_one_stack(subject)
     return _flips(
         subject,
-        Case.relevance,
-        "of the tokens are left out before the answer changes, by relevance",
+        Case.kept_until,
+        (Case.relevance, Case.last_layer),
+        "of the tokens are left out until the answer changes, by relevance",
+        "by the weights of the last layer",
     )
 
 
-def _flips(subject: Subject, order: Callable[[Case], Wide], unit: str) -> Measured:
+def _flips(
+    subject: Subject,
+    until: Callable[[Case, Wide], float],
+    orders: tuple[Callable[[Case], Wide], Callable[[Case], Wide]],
+    *units: str,
+) -> Measured:
+    """orders: of the figure and of the control. units: of both."""
     cases = subject.once(_cases)
-    shares = np.array([case.kept_until(order(case)) for case in cases])
-    controls = np.array([case.until_by_weights for case in cases])
-    chance = np.array([case.until_by_chance for case in cases])
-    _, error = mean_error(controls - shares)
-    return Measured(
-        PaperQuantity(float(shares.mean()), unit),
-        PaperQuantity(float(controls.mean()), "by the weight alone"),
-        f"In an order by chance: {chance.mean():.2f}.",
-        len(cases),
-        len(cases),
-        error,
+    shares, controls, chance = (
+        np.array([until(case, order(case)) for case in cases])
+        for order in (*orders, Case.by_chance)
     )
+    figure, control = map(Sample, (shares, controls), units)
+    note = f"In an order by chance: {chance.mean():.2f}."
+    return Measured(figure, control, note, len(cases), len(cases))
 
 
 def value_norms(subject: Subject) -> Measured:
@@ -431,21 +460,17 @@ def _correlations(
     if len(pairs) < SEEDS // 2:
         raise NotAskedError("The texts are too short for ranks in this model.")
     own, theirs = np.array(pairs).T
-    _, error = mean_error(own - theirs)
     return Measured(
-        PaperQuantity(
-            float(own.mean()), f"rank correlation {name} with the effect of leaving a token out"
-        ),
-        PaperQuantity(float(theirs.mean()), f"rank correlation {other}"),
-        "",
-        len(pairs),
-        error=error,
+        Sample(own, f"rank correlation {name} with the effect of leaving a token out"),
+        Sample(theirs, f"rank correlation {other}"),
+        prompts=len(pairs),
     )
 
 
 def value_zeroing(subject: Subject) -> Measured:
     """A verb, its subject and another noun: how much of the reading of both lies on the subject, by how far a
-    layer's output moves with the value of a token at zero. Control: by the weights of the same layers."""
+    layer's output moves with the value of a token at zero, added up over MOST_LAYERS layers at most. Control:
+    by the weights of the same layers."""
     sentences = agreeing(subject.model)[: PROMPTS // 2]
     shares = []
     for one in sentences:
@@ -462,15 +487,10 @@ def value_zeroing(subject: Subject) -> Measured:
             weights += mean[row, list(nouns)]
         shares.append((zeroed[0] / zeroed.sum(), weights[0] / weights.sum()))
     own, theirs = np.array(shares).T
-    _, error = mean_error(own - theirs)
     return Measured(
-        PaperQuantity(
-            float(own.mean()), "of the reading of both nouns lies on the subject, by zeroed values"
-        ),
-        PaperQuantity(float(theirs.mean()), "by the weights"),
-        "",
-        len(sentences),
-        error=error,
+        Sample(own, "of the reading of both nouns lies on the subject, by zeroed values"),
+        Sample(theirs, "by the weights"),
+        prompts=len(sentences),
     )
 
 

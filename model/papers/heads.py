@@ -13,7 +13,7 @@ from model.analysis.heads.statistics import at_offset, prefix_matching
 from model.analysis.stream.stream import embedding_norm
 from model.nn.places import Head, Place, head_label
 from model.papers.claims import PaperQuantity
-from model.papers.subject import Measured, Subject, layer_of, mean_error
+from model.papers.subject import Measured, Sample, Subject, layer_of
 from model.papers.texts import (
     SEEDS,
     Lists,
@@ -51,7 +51,7 @@ def induction(subject: Subject) -> Measured:
         PaperQuantity(scores[head], PREFIX),
         PaperQuantity(control, "on the same cells of lists without a repetition"),
         f"The best head is {head_label(head)}.",
-        len(repeats.twice),
+        2 * len(repeats.twice),
         len(repeats.twice),
     )
 
@@ -224,8 +224,9 @@ def _copying(product: Wide) -> float:
 
 
 def retrieval(subject: Subject) -> Measured:
-    """A needle among other words begins again at the end. Without the heads that fetch more than RETRIEVES of
-    its words: how much of the copying is lost. Control: without as many other heads, others for each text."""
+    """A needle among other words begins again at the end. Of the words that the model copies right: the share
+    that it does not without the heads that fetch more than RETRIEVES of a needle. Control: without as many
+    other heads, others for each text."""
     model, texts = subject.model, needles(subject.model)
     scores, before = retrieval_scores(subject, texts)
     if before < RETRIEVES:
@@ -238,14 +239,16 @@ def retrieval(subject: Subject) -> Measured:
         raise NotAskedError(
             f"{share:.0%} of the heads of this model retrieve: no others are left to compare with."
         )
-    accuracies = np.zeros(2)
+    copied, lost = 0, np.zeros(2)
     for number, needle in enumerate(texts):
         others = subject.drawn_heads(number, len(retrieving), retrieving)
-        logits = subject.ended([needle.passage] * 2, kept=subject.kept([retrieving, others]))
+        sets: list[frozenset[Head]] = [frozenset(), retrieving, others]
+        logits = subject.ended([needle.passage] * len(sets), kept=subject.kept(sets))
         ids = model.ids(needle.passage.tokens)[0, needle.keys]
-        right = logits[:, needle.rows].argmax(-1) == ids
-        accuracies += right.double().mean(-1).cpu().numpy() / len(texts)
-    lost = 1 - accuracies / before
+        own, *without = (logits[:, needle.rows].argmax(-1) == ids).cpu().numpy()
+        copied += own.sum()
+        lost += [(own & ~right).sum() for right in without]
+    lost /= copied
     best = max(scores, key=lambda one: scores[one])
     return Measured(
         PaperQuantity(float(lost[0]), "of the copied words are lost without the retrieval heads"),
@@ -332,7 +335,8 @@ def _mixed(count: int, seed: int) -> WordNumbers:
 
 def syntax(subject: Subject) -> Measured:
     """The best head's share of objects whose largest weight, special and first tokens aside, lies on their
-    verb: it is chosen on one half of the sentences and tried on the other. Control: the best distance."""
+    verb: it is chosen on one half of the sentences and tried on the other. Control: the verb's commonest
+    distance in the one half, in the same sentences of the other."""
     sentences = verbs_with_objects(subject.model)
     traces = [subject.trace(subject.started(one.tokens)) for one in sentences]
     members = [one.name for one in traces[0].attention if one.stack == traces[0].source]
@@ -351,16 +355,14 @@ def syntax(subject: Subject) -> Measured:
     best = max(hits, key=lambda head: hits[head][choose].mean())
     distances, counts = np.unique(apart[choose], return_counts=True)
     offset = int(distances[counts.argmax()])
-    figure, error = mean_error(hits[best][tried])
     return Measured(
-        PaperQuantity(figure, "of the objects look most at their verb"),
-        PaperQuantity(
-            float((apart[tried] == offset).mean()),
+        Sample(hits[best][tried], "of the objects look most at their verb"),
+        Sample(
+            (apart[tried] == offset).astype(np.float64),
             f"of them by the best distance, {abs(offset)} before",
         ),
         f"The head is {head_label(best)}.",
         len(sentences),
-        error=error,
     )
 
 

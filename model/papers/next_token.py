@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from model.analysis.heads.contributions import parts_of_logit
 from model.nn.places import Head, head_label
 from model.papers.claims import PaperQuantity, brief
-from model.papers.subject import Measured, Subject, mean_error, named
+from model.papers.subject import Measured, Sample, Subject, named
 from model.papers.texts import (
     LONG,
     SEEDS,
@@ -24,6 +24,7 @@ from model.papers.texts import (
     year_sentences,
 )
 from model.trace.arrays import Array, Wide
+from model.trace.records import Token
 from model.trace.trace import Trace
 
 OTHERS = 3  # draws of other heads for each text
@@ -31,7 +32,7 @@ CARRIERS = 3  # heads that are left out together: the paper's name movers
 LOOKS = 0.1  # of a row: the weight of a head on a word that it looks at
 KNOWS = 0.5  # of a logit difference: less is no answer
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the states of the stream, at which it is read
-EARLY, LATE = 8, 16  # tokens at the beginning and at the end of a text
+NEAR, LATE = 8, 16  # tokens at the end of a text, and those right before them
 
 
 def other_name(subject: Subject) -> Measured:
@@ -116,8 +117,9 @@ def direct_effects(subject: Subject, trace: Trace, token: int, against: int) -> 
 
 def copy_suppression(subject: Subject) -> Measured:
     """In lists said twice: of the heads that look at the word that comes next the one that lowers it most
-    (against another word of the list), chosen on one half of the lists. How much does the word gain without
-    it, on the other half, or lose directly by it, if that is less? Control: without another head."""
+    (against another word of the list), chosen on one half of the lists. On the other half, how much does the
+    word gain without it, in the mean, or lose directly by it, if that is less? Control: without another head,
+    on the same lists."""
     chosen, tried = lists(subject.model), lists(subject.model, first=SEEDS)
     effects, weights = [], []
     for passage, answer, other, before in _half_said(chosen):
@@ -128,7 +130,7 @@ def copy_suppression(subject: Subject) -> Measured:
         )
     heads, direct, looks = subject.heads(), np.mean(effects, 0), np.mean(weights, 0)
     at = int(np.where(looks >= LOOKS, direct, direct.max()).argmin())
-    gains = []
+    gains, lowered = [], []
     for number, (passage, answer, other, _) in enumerate(_half_said(tried)):
         others = range(OTHERS * number, OTHERS * (number + 1))  # other heads for each list
         sets: list[set[Head] | frozenset[Head]] = [set(), {heads[at]}]
@@ -136,21 +138,17 @@ def copy_suppression(subject: Subject) -> Measured:
         last = subject.without(passage, sets)[:, -1].double()
         difference = (last[:, answer] - last[:, other]).cpu().numpy()
         gains.append(difference[1:] - difference[0])
-    gained, error = mean_error(np.array(gains)[:, 0])
-    lowered = -float(direct[at])
+        lowered.append(-direct_effects(subject, subject.trace(passage), answer, other)[at])
+    unit = "in logit: what the copied word gains without the head, or loses directly by it, if that is less"
+    gained, *without_others = (np.array(column) for column in zip(*gains, strict=True))
+    figures = Sample(gained, unit), Sample(np.array(lowered), unit)
     return Measured(
-        PaperQuantity(
-            min(gained, lowered),
-            "in logit: what the copied word gains without the head, or loses directly by it, if that is less",
-        ),
-        PaperQuantity(
-            float(np.mean(gains, 0)[1:].mean()), "in logit: what it gains without another head"
-        ),
+        min(figures, key=lambda one: one.value),
+        Sample(np.mean(without_others, 0), "in logit: what it gains without another head"),
         f"The head is {head_label(heads[at])}: it gives the word that comes next "
-        f"{looks[at]:.2f} of its weight, and adds {brief(float(direct[at]))} to it by the direct way.",
+        f"{looks[at]:.2f} of its weight, and adds {brief(-figures[1].value)} to it by the direct way.",
         2 * len(effects),
         OTHERS * len(gains),
-        error,
     )
 
 
@@ -213,56 +211,58 @@ def _ranks(logits: Array, answers: NDArray[np.int64]) -> Wide:
 
 
 def longer_texts(subject: Subject) -> Measured:
-    """By how much the last LATE tokens of a text are easier than its first EARLY ones, in nats. Control: by
-    how much they are easier after the beginning of another text."""
+    """By how much the last LATE tokens of a text are easier after all that stands before them than after the
+    NEAR tokens right before them, in nats. Control: after the same NEAR tokens and the beginning of another
+    text."""
     require_decoder(subject.model)
-    texts = passages(subject.model, LONG)
-    length = min(len(one.tokens) for one in texts)
-    if length < EARLY + 2 * LATE:
+    texts = [one.tokens for one in passages(subject.model, LONG)]
+    length = min(map(len, texts))
+    first = _framing(texts)
+    if length < first + NEAR + 2 * LATE:
         raise NotAskedError("This model reads no text that is long enough.")
-    own = [Passage(one.tokens[:length]) for one in texts]
-    strange = [
-        Passage((*texts[at - 1].tokens[: length - LATE], *one.tokens[-LATE:]))
-        for at, one in enumerate(own)
-    ]
-    losses, after_others = (
-        np.concatenate([subject.losses([one]) for one in some]) for some in (own, strange)
+    own = [one[:length] for one in texts]
+    ends = [one[-NEAR - LATE :] for one in own]
+    begun = length - NEAR - LATE
+    after_few = [one[:first] + end for one, end in zip(own, ends, strict=True)]
+    after_another = [own[at - 1][:begun] + end for at, end in enumerate(ends)]
+    few, all_, another = (
+        np.array([subject.losses([Passage(one)])[0, -LATE:].mean() for one in some])
+        for some in (after_few, own, after_another)
     )
-    early = losses[:, :EARLY].mean(1)
-    gained, lost = early - losses[:, -LATE:].mean(1), early - after_others[:, -LATE:].mean(1)
-    figure, _ = mean_error(gained)
-    control, _ = mean_error(lost)
-    _, error = mean_error(gained - lost)
     return Measured(
-        PaperQuantity(figure, "nats a token: the end of a text is easier than its beginning"),
-        PaperQuantity(control, "nats, where another text stands before its end"),
+        Sample(
+            few - all_, f"nats a token: what a text gives beside its {NEAR} tokens right before"
+        ),
+        Sample(few - another, "nats, what another text gives"),
         f"Texts of {length} tokens.",
-        2 * len(own),
-        error=error,
+        3 * len(own),
+    )
+
+
+def _framing(texts: Sequence[tuple[Token, ...]]) -> int:
+    """How many special tokens stand before each text."""
+    return min(
+        next((at for at, token in enumerate(one) if not token.special), len(one)) for one in texts
     )
 
 
 def greater_than(subject: Subject) -> Measured:
     """A year, and the century again: the probability of the digits that make a later year − of those that
-    make an earlier one. Control: with the years of the other sentences."""
+    make the same or an earlier one. Control: with the years of the other sentences."""
     sentences = year_sentences(subject.model)
     figures, controls = [], []
     for at, one in enumerate(sentences):
         chances = subject.ended([one.passage])[0, -1].double().softmax(-1).cpu()
-        figures.append(_later(chances, one.later, one.earlier))
+        figures.append(_later(chances, one.later, one.others))
         others = sentences[:at] + sentences[at + 1 :]
-        controls.append(np.mean([_later(chances, other.later, other.earlier) for other in others]))
-    _, error = mean_error(np.array(figures) - np.array(controls))
+        controls.append(np.mean([_later(chances, other.later, other.others) for other in others]))
     return Measured(
-        PaperQuantity(
-            float(np.mean(figures)), "of the probability, later years above earlier ones"
-        ),
-        PaperQuantity(float(np.mean(controls)), "by the years of the other sentences"),
-        "",
+        Sample(np.array(figures), "of the probability, later years above the others"),
+        Sample(np.array(controls), "by the years of the other sentences"),
+        "" if all(one.both for one in sentences) else "Only the first of the two digits is read.",
         len(sentences),
-        error=error,
     )
 
 
-def _later(chances: torch.Tensor, later: tuple[int, ...], earlier: tuple[int, ...]) -> float:
-    return float(chances[list(later)].sum() - chances[list(earlier)].sum())
+def _later(chances: torch.Tensor, later: tuple[int, ...], others: tuple[int, ...]) -> float:
+    return float(chances[list(later)].sum() - chances[list(others)].sum())

@@ -1,12 +1,12 @@
 """Claims about the first token and about the largest numbers of the stream."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from model.analysis.heads.sinks import TokenAsKey, token_as_key
 from model.analysis.heads.statistics import families
-from model.analysis.stream.stream import LargeNumber, largest_numbers, sub_layers
+from model.analysis.stream.stream import LargeNumber, largest_numbers, layer_states
 from model.nn.intervention import Intervention
 from model.nn.places import layer_label
 from model.papers.claims import PaperQuantity, brief
@@ -25,21 +25,26 @@ def first_token(subject: Subject) -> Measured:
     second token."""
     first, second = subject.once(_as_keys)
     weights = _joined(first, "weight")
-    most = float((weights > RESTS).mean())
     return Measured(
         PaperQuantity(float(np.nanmean(weights)), "of the weight of a row lies on the first token"),
         PaperQuantity(float(np.nanmean(_joined(second, "weight"))), "lies on the second token"),
-        f"{most:.0%} of the heads give the first token more than {RESTS:g} of their weight (the sink metric "
-        "of Gu et al. 2024).",
+        f"In the mean over texts {_resting(weights):.0%} of the heads give the first token more than "
+        f"{RESTS:g} of their weight (the bound of Gu et al. 2024).",
         SEEDS,
     )
 
 
+def _resting(weights: Wide) -> float:
+    """The share of heads with more than RESTS of their weight on a token, of those that may look at it."""
+    return float((weights[~np.isnan(weights)] > RESTS).mean())
+
+
 def sink_values(subject: Subject) -> Measured:
     """In the heads that give the first token more than RESTS: the length of its value beside the mean of the
-    other tokens'. Control: the same of the second token."""
+    other tokens', in the mean over heads and texts. Control: the same of the second token."""
     first, second = subject.once(_as_keys)
-    rests = _joined(first, "weight") > RESTS
+    weights = _joined(first, "weight")
+    rests = weights > RESTS
     if not rests.any():
         raise NotAskedError(
             f"No head of this model gives the first token more than {RESTS:g} of its weight."
@@ -52,7 +57,7 @@ def sink_values(subject: Subject) -> Measured:
             figure, "times the length of the other values, where heads rest on the first token"
         ),
         PaperQuantity(control, "times, of the second token's value in the same heads"),
-        f"So of {rests.mean():.0%} of the heads.",
+        f"So of {_resting(weights):.0%} of the heads.",
         SEEDS,
     )
 
@@ -76,15 +81,14 @@ def _joined(keys: Sequence[TokenAsKey], name: str) -> Wide:
 
 
 def massive(subject: Subject) -> Measured:
-    """How many times the median of its state the largest number of the stream is, in the mean over texts.
-    Control: the largest number of the same state at other tokens."""
+    """How many times the median of its state the largest number of the stream is, in the state that a layer
+    reads where that is most, in the mean over texts. Control: the largest number of the same state at other
+    tokens."""
     ratios, others, numbers = [], [], []
-    for _, trace, number in subject.once(_largest):
-        state = np.abs(_state(trace, number)).astype(np.float64)
-        median = float(np.median(state))
-        state[number.token] = 0.0
+    for _, trace, _ in subject.once(_largest):
+        number, other = max(_of_each_layer(trace), key=lambda one: one[0].ratio)
         ratios.append(number.ratio)
-        others.append(float(state.max()) / median if median else np.inf)
+        others.append(other)
         numbers.append(number)
     number = numbers[int(np.argmax(ratios))]
     return Measured(
@@ -96,16 +100,29 @@ def massive(subject: Subject) -> Measured:
     )
 
 
+def _of_each_layer(trace: Trace) -> Iterator[tuple[LargeNumber, float]]:
+    """The largest number of each state that a layer of the last stack reads; and that of its other tokens, in
+    medians too."""
+    for place, state in layer_states(trace, trace.attention[-1].stack).items():
+        sizes = np.abs(state.astype(np.float64))
+        token, dimension = (int(at) for at in np.unravel_index(sizes.argmax(), sizes.shape))
+        median, others = float(np.median(sizes)), np.delete(sizes, token, 0).max(initial=0.0)
+        largest, left = (
+            float(size / median) if median else np.inf for size in (sizes.max(), others)
+        )
+        yield LargeNumber(place, token, dimension, float(state[token, dimension]), largest), left
+
+
 def massive_at_zero(subject: Subject) -> Measured:
-    """How much the loss of a text rises with its largest number at 0. Control: with another number of the
-    same token at 0."""
+    """How much the loss of a text rises with its largest number at 0, in the first layer that reads it at
+    half of its size or more. Control: with another number of the same token at 0."""
     if subject.model.config.shape == "encoder":
         raise NotAskedError("This model predicts no next token, so it has no loss.")
     rises, others = [], []
     for seed, (passage, trace, number) in enumerate(subject.once(_largest)):
         if number.ratio < LARGE:
             continue
-        width = _state(trace, number).shape[1]
+        width = trace.residual[trace.find(number.place).stack][0].shape[1]
         other = int(
             np.random.default_rng(seed).choice(np.delete(np.arange(width), number.dimension))
         )
@@ -131,7 +148,7 @@ def massive_at_zero(subject: Subject) -> Measured:
 
 
 def _largest(subject: Subject) -> list[tuple[Passage, Trace, LargeNumber]]:
-    """The largest number of each text, in the stream of the last stack."""
+    """Of each text the number of the last stack's stream that `largest_numbers` finds at the most medians."""
     largest = []
     for passage in passages(subject.model, FEW_TOKENS):
         trace = subject.trace(passage)
@@ -142,10 +159,3 @@ def _largest(subject: Subject) -> list[tuple[Passage, Trace, LargeNumber]]:
     if not largest:
         raise NotAskedError("The stream of this model is not known.")
     return largest
-
-
-def _state(trace: Trace, number: LargeNumber) -> Wide:
-    """(token, d_model): the state in which a large number is read."""
-    stack = trace.find(number.place).stack
-    before = sub_layers(trace, stack).index(number.place)
-    return np.asarray(trace.residual[stack][before], np.float64)

@@ -31,20 +31,41 @@ T = TypeVar("T")
 MOST_LOGITS = 2**25  # of a batch: 128 MB
 
 
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One number for each item that was measured (a text, a list, a sentence); the quantity is their mean."""
+
+    values: Wide  # (item,)
+    unit: str
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return float(self.values.mean())
+
+
 @dataclass(frozen=True)
 class Measured:
     """What was computed for a claim.
 
-    note: more about it, in a sentence. error: the standard error of figure − control, where the texts give
-    one.
+    note: more about it, in a sentence. A claim whose rule asks for standard errors hands in samples, both of
+    the same items in the same order, and never an error of its own.
     """
 
-    figure: PaperQuantity
-    control: PaperQuantity
+    figure: PaperQuantity | Sample
+    control: PaperQuantity | Sample
     note: str = ""
     prompts: int = 0
     seeds: int = 0
-    error: float | None = None
+
+    @property
+    def error(self) -> float | None:
+        """The standard error of figure − control: of the mean of their differences, item by item. None where
+        one of them is no sample."""
+        if not (isinstance(self.figure, Sample) and isinstance(self.control, Sample)):
+            return None
+        apart = self.figure.values - self.control.values
+        return float(np.std(apart, ddof=1) / len(apart) ** 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,14 +204,3 @@ def named(heads: Collection[Head]) -> str:
 def self_heads(trace: Trace) -> tuple[Head, ...]:
     """The heads of self-attention."""
     return heads_of(one for one in trace.attention if one.kind != "cross")
-
-
-def standard_error(values: Wide) -> float:
-    """Of the mean of some values."""
-    return float(np.std(values, ddof=1) / len(values) ** 0.5)
-
-
-def mean_error(values: Sequence[float] | Wide) -> tuple[float, float]:
-    """The mean of some values, and its standard error."""
-    wide = np.asarray(values, np.float64)
-    return float(wide.mean()), standard_error(wide)

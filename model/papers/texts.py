@@ -314,12 +314,14 @@ def agreeing(model: "Model") -> tuple[PlacedSentence, ...]:
 
 
 class YearSentence(NamedTuple):
-    """A text that ends within a year. later, earlier: ids of the next digits that make it a later or an
-    earlier year than the one that was named."""
+    """A text that ends within a year. later, others: ids of the next digits that make it a later year than
+    the one that was named, and of those that make it that year or an earlier one. both: whether they are the
+    two last digits; else the first of them, where the same digit is neither."""
 
     passage: Passage
     later: tuple[int, ...]
-    earlier: tuple[int, ...]
+    others: tuple[int, ...]
+    both: bool
 
 
 def year_sentences(model: "Model") -> tuple[YearSentence, ...]:
@@ -357,8 +359,10 @@ def _year_sentence(model: "Model", text: str, year: int) -> YearSentence:
         ids = [following(f"{value:0{width}d}") for value in range(10**width)]
         known = [one for one in ids if one is not None]
         if len(set(known)) == 10**width:
-            named = year if width == 2 else year // 10
-            return YearSentence(Passage(tokens), tuple(known[named + 1 :]), tuple(known[:named]))
+            both = width == 2
+            named = year if both else year // 10
+            later, others = known[named + 1 :], known[: named + both]
+            return YearSentence(Passage(tokens), tuple(later), tuple(others), both)
     raise NotAskedError("This model has no tokens for the digits that follow.")
 
 

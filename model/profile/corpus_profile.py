@@ -83,8 +83,9 @@ class Profile:
     def heads(self) -> pd.DataFrame:
         """One row a head: `layer` ("decoder.1.self"), `head`, the mean weights self, previous, next, first,
         same, induction, punctuation and delimiter of the rows that could give it (NaN where none could),
-        `entropy` (nats) and `distance` (tokens) of the mean row, `carried` (weight · |value · W_O|, summed
-        over a row), and `effect` on the logit of the next token, above that on the mean logit."""
+        `entropy` (nats), the mean of a row's, `distance` (tokens), the mean by weight, `carried` (weight ·
+        |value · W_O|, summed over a row), and `effect` on the logit of the next token, above that on the
+        mean logit."""
         columns: dict[str, object] = {
             "layer": [name for name, _ in self.sums.heads],
             "head": [head for _, head in self.sums.heads],
@@ -101,7 +102,8 @@ class Profile:
         """One row a head and label, as `battery.labels` makes them: where it looks (`score`, `control`,
         `prompts`, `given`, `against`, `reason`), and what it does (`effect`, `left_out`, each with its
         `…_spread` and `…_control`, `measure`, `does`, `effect_reason`); and `corpus`: the mean weight on such
-        keys over the corpus; NaN for a label that a corpus cannot show. No rows where no model was asked."""
+        keys over the corpus (of "delimiter" the larger one of punctuation and delimiter); NaN for a label
+        that a corpus cannot show. No rows where no model was asked."""
         heads = self.heads
         columns = [heads[list(kind.shares)].max(axis=1).to_numpy(float) for kind in KINDS]
         return self.asked.assign(corpus=np.stack(columns, 1).ravel()[: len(self.asked)])

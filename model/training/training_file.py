@@ -207,7 +207,7 @@ class RecordedTraining:
         those of its weights, at the steps that have weights."""
         traces = self.traces(probe)
         (layer,) = (one for one in self.probes[probe].layers if one.place.name == place)
-        tokens = HeadTokens(traces.queries(place), traces.keys(place))
+        tokens = HeadTokens(traces.queries(place), traces.keys(place), layer.place.kind == "cross")
         rows = np.searchsorted(self.steps, traces.steps)
         return largest(
             abs(statistic.of(weights, tokens) - float(layer.of(statistic.name)[row, head]))

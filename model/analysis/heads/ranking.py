@@ -25,10 +25,11 @@ from model.trace.trace import Trace
 
 @dataclass(frozen=True)
 class HeadTokens:
-    """The tokens that one family of heads looks from, and those it looks at."""
+    """The tokens that one family of heads looks from, and those it looks at. across: these are two texts."""
 
     queries: tuple[Token, ...]
     keys: tuple[Token, ...]
+    across: bool
 
     @property
     def ids(self) -> list[int]:
@@ -82,9 +83,9 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "first",
         "First token",
-        "Mean weight that all later tokens give to the first one. Many heads put their weight "
-        "there when they find nothing else.",
-        lambda weights, _: statistics.on_first(weights),
+        "Mean weight that all later tokens, or those of another text, give to the first one. Many "
+        "heads put their weight there when they find nothing else.",
+        lambda weights, tokens: statistics.on_first(weights, across=tokens.across),
         lambda tokens: _columns(tokens, np.arange(len(tokens.keys)) == 0),
         across=True,
         column=True,
@@ -152,7 +153,7 @@ class Scores:
 @asked
 def scores(trace: Trace, family: Family) -> Scores:
     """Every statistic of every head of a family, each from its whole (query, key) weights."""
-    tokens = HeadTokens(family.queries(trace), family.keys(trace))
+    tokens = HeadTokens(family.queries(trace), family.keys(trace), family.cross)
     members = family.members(trace)
     continued = goes_on_with_its_text(members[0], translates=bool(trace.target_tokens))
     some = members[0].weights(0)

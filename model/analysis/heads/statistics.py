@@ -123,11 +123,13 @@ def at_offset(weights: Array, offset: int) -> float:
     return float(diagonal.mean())
 
 
-def on_first(weights: Array) -> float:
-    """Mean weight on the first token, over the queries after it. Raises ValueError without any."""
-    if len(weights) < 2:
+def on_first(weights: Array, *, across: bool = False) -> float:
+    """Mean weight on the first token, over the queries after it. across: the queries are of another text, so
+    that all of them count. Raises ValueError without any."""
+    rows = weights if across else weights[1:]
+    if not len(rows):
         raise ValueError("The text is too short: it has only one token.")
-    return float(weights[1:, 0].mean())
+    return float(rows[:, 0].mean())
 
 
 def on_keys(weights: Array, keys: BoolArray) -> float:

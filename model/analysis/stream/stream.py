@@ -163,24 +163,28 @@ def largest_numbers(trace: Trace, n: int = 10) -> list[LargeNumber]:
     3
     """
     found: list[LargeNumber] = []
-    for stack, states in trace.residual.items():
-        names = sub_layers(trace, stack)
-        read = [at for at, name in enumerate(names) if _begins_layer(names, at)]
-        sizes = np.abs(np.stack([states[at] for at in read]))  # (layer, token, d_model)
+    for stack in trace.residual:
+        read = layer_states(trace, stack)
+        names, states = list(read), np.stack(list(read.values()))  # (layer, token, d_model)
+        sizes = np.abs(states)
         largest = sizes.max(axis=0)
         first = (sizes >= largest / 2).argmax(axis=0)
         for index in np.argsort(largest, axis=None)[::-1][:n]:
             token, dimension = divmod(int(index), largest.shape[1])
             layer = int(first[token, dimension])
-            value = float(states[read[layer]][token, dimension])
+            value = float(states[layer, token, dimension])
             median = float(np.median(sizes[layer]))
             ratio = abs(value) / median if median else np.inf
-            found.append(LargeNumber(names[read[layer]], token, dimension, value, ratio))
+            found.append(LargeNumber(names[layer], token, dimension, value, ratio))
     return sorted(found, key=lambda one: -abs(one.value))[:n]
 
 
-def _begins_layer(names: tuple[str, ...], at: int) -> bool:
-    return at == 0 or Place.named(names[at]).layer != Place.named(names[at - 1]).layer
+def layer_states(trace: Trace, stack: Stack) -> dict[str, Array]:
+    """(token, d_model) by the first sub-layer of each layer: the state that it reads. Raises ValueError where
+    sub-layers and states do not fit."""
+    names, states = sub_layers(trace, stack), trace.residual[stack]
+    layers = [Place.named(name).layer for name in names]
+    return {name: states[at] for at, name in enumerate(names) if layers.index(layers[at]) == at}
 
 
 @asked

@@ -112,8 +112,10 @@ class _Tally:
         for key, numbers in self._numbers.items():
             if len(numbers) >= EFFECT_PROMPTS:
                 wanted, control = np.stack(numbers, 1)
-                spread = wanted.std(ddof=1) / np.sqrt(len(wanted))
-                change = (float(one) for one in (wanted.mean(), spread, control.mean()))
+                spread, apart = (
+                    one.std(ddof=1) / np.sqrt(len(one)) for one in (wanted, wanted - control)
+                )
+                change = (float(one) for one in (wanted.mean(), spread, control.mean(), apart))
                 found[key] = Change(*(one if np.isfinite(one) else np.nan for one in change))
         return found
 

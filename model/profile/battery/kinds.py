@@ -17,18 +17,26 @@ LEAST = {"logit": 0.05, "moved": 0.01}  # smaller changes are none: of a logit; 
 
 
 class Change(NamedTuple):
-    """A mean over prompts, its standard error, and the same mean of the controls; NaN where nobody asked."""
+    """A mean over prompts, its standard error, and the same mean of the controls; NaN where nobody asked.
+
+    apart: the standard error of mean − control: of the mean of their differences, prompt by prompt.
+    """
 
     mean: float = nan
     spread: float = nan
     control: float = nan
+    apart: float = nan
 
     def is_clear(self, measure: EffectMeasure) -> bool:
-        """Whether it is more than chance, than the control, and than nothing. NaN as control counts as 0."""
-        chance, control = SURE * self.spread, 0.0 if isnan(self.control) else abs(self.control)
+        """Whether it is more than SURE standard errors from 0, than the control, and than nothing. NaN as
+        control counts as 0. Of "moved", the other rows move too: it lies SURE standard errors of the
+        difference above them."""
+        control, apart = abs(self.control), self.apart
+        if isnan(control):
+            control, apart = 0.0, self.spread
         if measure == "moved":
-            control += chance  # the other rows move too, so the control is far from 0
-        return abs(self.mean) > max(chance, control, LEAST.get(measure, nan))
+            control += SURE * apart
+        return abs(self.mean) > max(SURE * self.spread, control, LEAST.get(measure, nan))
 
 
 UNASKED = Change()

@@ -77,6 +77,24 @@ def test_the_head_that_the_text_needs_is_the_one_whose_loss_rises_most() -> None
     assert lowers.value < 0
 
 
+def test_the_heads_that_rest_on_the_first_token_are_counted_row_by_row(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in TEXTS:
+        with subtests.test(name=name):
+            _, trace, findings = scanned(name)
+            means = [
+                # all rows of another text; of the same one those after the first token
+                one.weights(head)[one.kind != "cross" :, 0].mean()
+                for one in trace.attention
+                for head in range(one.heads)
+            ]
+            rest = of_kind(findings, "first token")
+            assert rest.value == sum(mean > 0.5 for mean in means)
+            assert f"of {len(means)} heads" in rest.sentence
+            assert f" {max(means):.2f}." in rest.sentence
+
+
 def test_what_an_edge_adds_and_what_a_number_does_are_as_the_sentence_says() -> None:
     model, trace, findings = scanned("house-gpt")
     number = of_kind(findings, "number")

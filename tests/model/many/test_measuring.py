@@ -132,6 +132,15 @@ def test_statistics_by_name(house: Model) -> None:
         measure(house, PROMPTS, statistics=["previus"])
 
 
+def test_all_rows_of_another_text_look_at_its_first_token() -> None:
+    model, text = loaded("translator"), "the cat saw the cat"
+    frame, trace = measure(model, [text], statistics=["first"]), model.trace(text)
+    for row in frame.to_dict("records"):
+        attention = trace.find(row["layer"])
+        rows = attention.weights(row["head"])[attention.kind != "cross" :]
+        assert row["first"] == pytest.approx(float(rows[:, 0].mean()), abs=1e-6)
+
+
 def test_a_statistic_that_a_text_has_no_rows_for_is_not_a_number(house: Model) -> None:
     frame = measure(house, ["One two three", PROMPTS[0]], statistics=["induction", "self"])
     assert frame[frame["prompt"] == 0]["induction"].isna().all()

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from model.papers.asking import MEASUREMENTS
-from model.papers.claims import PaperQuantity, VerdictRule, brief, claims
+from model.papers.claims import PaperQuantity, VerdictRule, brief, claims, distance
 
 
 def test_each_claim_is_measured_and_each_measurement_belongs_to_a_claim() -> None:
@@ -17,8 +17,12 @@ def test_each_claim_names_its_paper_with_the_year() -> None:
     for claim in claims().values():
         source = claim.figure_of_the_paper.source
         assert re.search(r" \d{4}, [A-Z“i]", source), claim.name
-        has_number = re.search(r"\d", claim.figure_of_the_paper.words)
-        assert has_number or "Direction only" in claim.figure_of_the_paper.words, claim.name
+        words, _, how = claim.figure_of_the_paper.words.rpartition(" (")
+        assert re.fullmatch(r"(Direction only|Compared: .*|Not compared: .*)[^)]*\.\)", how), (
+            claim.name
+        )
+        has_number = re.search(r"\d+(\.\d+)? (%|nats|billion|times)|\d\.\d\d| of the \d", words)
+        assert bool(has_number) != how.startswith("Direction only"), claim.name
 
 
 def test_each_condition_decides(subtests: pytest.Subtests) -> None:
@@ -47,7 +51,14 @@ def test_a_distance_within_its_standard_errors_is_none() -> None:
     rule = VerdictRule(above=0.1, errors=2.0)
     assert rule.holds(0.6, 0.3, 0.1)
     assert not rule.holds(0.6, 0.3, 0.2)
-    assert rule.holds(0.6, 0.3)  # where no error is known
+    with pytest.raises(ValueError, match="none is known"):
+        rule.holds(0.6, 0.3)
+
+
+def test_what_rounding_sets_apart_is_not_apart() -> None:
+    assert distance(0.1 + 0.2, 0.3) == 0 != (0.1 + 0.2) - 0.3
+    assert distance(0.3, 0.1) == 0.3 - 0.1
+    assert distance(2e-5, -1e-5) == 2e-5 + 1e-5
 
 
 def test_a_rule_without_a_condition_is_refused() -> None:

@@ -8,9 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model import Intervention, Trace
-from model.analysis.attribution.head_matrices import head_matrices, writing
-from model.analysis.stream.stream import sub_layers
+from model import Intervention
 from model.nn.places import head_label
 from model.papers import heads, next_token, sinks
 from model.papers.explanations import (
@@ -21,7 +19,7 @@ from model.papers.explanations import (
     weights_put,
 )
 from model.papers.subject import Measured
-from model.papers.texts import Passage, giving, lists, needles, passages, verbs_with_objects
+from model.papers.texts import Passage, lists, passages
 from tests.model.papers.wired import encoder, subject
 from tests.model.tiny import loaded
 
@@ -29,46 +27,6 @@ from tests.model.tiny import loaded
 def labelled(measured: Measured, label: str) -> bool:
     """Whether the note of a figure names a head."""
     return re.search(rf"\b{label}\b", measured.note) is not None
-
-
-def test_prefix_matching_is_the_weight_on_what_followed_the_same_word(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in ["induction", "stories"]:
-        with subtests.test(name=name):
-            asked = subject(loaded(name))
-            repeats, sums = lists(asked.model), {head: 0.0 for head in asked.heads()}
-            for passage in repeats.twice:
-                trace = asked.trace(passage)
-                ids = [token.id for token in passage.tokens]
-                for place, head in sums:
-                    weights = trace.find(place).weights(head)
-                    rows = [at for at in range(len(ids)) if ids[at] in ids[:at]]
-                    for row in rows:
-                        for key in range(1, row):
-                            if ids[key - 1] == ids[row]:
-                                share = weights[row, key] / len(rows) / len(repeats.twice)
-                                sums[place, head] += float(share)
-            best = max(sums, key=lambda head: sums[head])
-            measured = heads.induction(asked)
-            assert measured.figure.value == pytest.approx(sums[best], abs=1e-5)
-            assert labelled(measured, head_label(best))
-            assert measured.control.value < 0.2 < measured.figure.value
-
-
-def test_the_second_saying_costs_what_pytorch_says() -> None:
-    asked = subject(loaded("induction"))
-    repeats = lists(asked.model)
-    costs = {"twice": [], "once": []}
-    for kind, passages_ in (("twice", repeats.twice), ("once", repeats.once)):
-        for passage in passages_:
-            ids = torch.tensor([token.id for token in passage.tokens])
-            logits = torch.tensor(np.array(asked.trace(passage).logits))
-            losses = F.cross_entropy(logits[:-1], ids[1:], reduction="none")
-            costs[kind] += losses[repeats.period : 2 * repeats.period - 1].tolist()
-    measured = heads.second_half(asked)
-    assert measured.figure.value == pytest.approx(np.mean(costs["twice"]), abs=1e-5)
-    assert measured.control.value == pytest.approx(np.mean(costs["once"]), abs=1e-5)
 
 
 def test_the_previous_token_head_is_left_out_by_an_intervention() -> None:
@@ -123,35 +81,6 @@ def test_the_weight_on_the_first_token_is_counted_row_by_row(subtests: pytest.Su
             assert sinks.sink_values(asked).figure.value == pytest.approx(np.mean(ratios), abs=1e-4)
 
 
-def test_a_large_number_is_counted_in_medians_of_its_state() -> None:
-    asked = subject(loaded("house-gpt"))
-    ratios = []
-    for passage in passages(asked.model, sinks.FEW_TOKENS):
-        trace = asked.trace(passage)
-        names, states = sub_layers(trace, "decoder"), trace.residual["decoder"]
-        read = [states[at] for at, name in enumerate(names) if name.endswith("self")]
-        largest = max(float(np.abs(state).max() / np.median(np.abs(state))) for state in read)
-        ratios.append(largest)
-    measured = sinks.massive(asked)
-    assert measured.figure.value <= np.mean(ratios) * (1 + 1e-5)
-    assert (
-        measured.figure.value >= np.mean(ratios) / 3
-    )  # that of the first layer that has half of it
-
-
-def test_the_logits_of_the_names_are_those_of_a_pass_over_the_text() -> None:
-    asked = subject(loaded("house-gpt"))
-    differences = []
-    for sentence in giving(asked.model):
-        text = asked.model.tokenizer.decode([token.id for token in sentence.tokens])
-        last = asked.model.trace(text).require_prediction().after(-1)
-        names = [sentence.tokens[sentence.places[who]].text for who in ("other", "giver")]
-        (other,), (giver,) = (asked.model.tokenizer.encode(name) for name in names)
-        differences.append(float(last[other] - last[giver]))
-    measured = next_token.other_name(asked)
-    assert measured.figure.value == pytest.approx(np.mean(differences), abs=1e-4)
-
-
 def test_a_head_left_out_of_a_row_is_one_left_out_by_an_intervention() -> None:
     asked = subject(loaded("stories"))
     passage = passages(asked.model)[0]
@@ -174,69 +103,6 @@ def test_the_direct_effects_of_heads_are_their_share_of_the_logits() -> None:
     for number, (name, head) in enumerate(asked.heads()):
         written = asked.model.head_output(trace.find(name), head)[-1].astype(np.float64)
         assert found[number] == pytest.approx(written @ row, abs=1e-4)
-
-
-def test_the_copying_score_is_that_of_the_whole_matrix_over_the_vocabulary() -> None:
-    asked = subject(loaded("induction"))
-    trace = asked.trace(passages(asked.model)[0])
-    scores = []
-    for name, head in asked.heads():
-        matrices = head_matrices(asked.model, trace, name, head)
-        values = np.linalg.eigvals(writing(asked.model, trace, matrices, whole=True).product)
-        scores.append(values.real.sum() / np.abs(values).sum())
-    measured = heads.copying(asked)
-    assert measured.figure.value == pytest.approx(np.mean([one > 0.5 for one in scores]))
-    assert f"{max(scores):.2f}" in measured.note
-
-
-def test_the_rank_of_an_answer_is_its_place_among_sorted_logits() -> None:
-    asked = subject(loaded("stories"))
-    ranks = []
-    for passage in passages(asked.model):
-        trace = asked.trace(passage)
-        states = trace.streams["decoder"]
-        middle = torch.tensor(states[round((len(states) - 1) / 2)])
-        logits = asked.model.module.unembed(middle)
-        for row, own in zip(logits, np.array(trace.logits), strict=True):
-            order = row.argsort(descending=True).tolist()
-            ranks.append(order.index(int(own.argmax())) + 1)
-    assert next_token.logit_lens(asked).figure.value == pytest.approx(np.median(ranks), abs=1)
-
-
-def test_a_needle_is_fetched_where_the_largest_weight_lies_on_the_word_that_is_copied() -> None:
-    asked = subject(loaded("induction"))
-    texts = needles(asked.model)
-    scores, right = heads.retrieval_scores(asked, texts)
-    copied, fetched = [], dict.fromkeys(asked.heads(), 0.0)
-    for needle in texts:
-        trace, words = asked.trace(needle.passage), [one.id for one in needle.passage.tokens]
-        assert words[needle.start : needle.start + needle.length] == words[needle.again :]
-        for offset in range(1, needle.length):
-            row, key = needle.again + offset - 1, needle.start + offset
-            hit = int(np.array(trace.logits)[row].argmax()) == words[key]
-            copied.append(hit)
-            for name, head in fetched:
-                largest = int(trace.find(name).weights(head)[row].argmax())
-                fetched[name, head] += hit and largest == key
-    assert right == pytest.approx(np.mean(copied))
-    for head, count in fetched.items():
-        assert scores[head] == pytest.approx(count / len(copied))
-
-
-def test_the_head_of_syntax_looks_most_at_the_verb() -> None:
-    asked = subject(loaded("stories"))
-    sentences = verbs_with_objects(asked.model)
-    tried = sentences[len(sentences) // 2 :]
-    measured = heads.syntax(asked)
-    shares = []
-    for name, head in asked.heads():
-        if labelled(measured, head_label((name, head))):
-            for one in tried:
-                weights = asked.trace(Passage(one.tokens)).find(name).weights(head)
-                row = weights[one.places["object"], 1 : one.places["object"]]
-                shares.append(int(row.argmax()) + 1 == one.places["verb"])
-    assert measured.figure.value == pytest.approx(np.mean(shares))
-    assert measured.control.value < 0.6
 
 
 def test_weights_that_are_put_in_are_those_set_by_hand() -> None:
@@ -325,17 +191,6 @@ def test_the_share_until_the_answer_changes_is_counted_one_by_one() -> None:
         if int(case.left_out([ranked[:count]])[0, -1].argmax()) != case.answer:
             break
     assert case.kept_until(order) == pytest.approx(count / case.tokens)
-
-
-def test_rollout_is_the_product_of_layers_half_of_each_the_shortcut() -> None:
-    asked = subject(loaded("stories"))
-    passage = passages(asked.model)[0]
-    trace: Trace = asked.trace(passage)
-    product = np.eye(len(passage.tokens))
-    for attention in trace.attention:
-        mean = sum(attention.weights(head).astype(np.float64) for head in range(attention.heads))
-        product = (mean / attention.heads / 2 + np.eye(len(product)) / 2) @ product
-    assert np.allclose(Case(asked, passage, trace).rollout(), product[-1, :-1], atol=1e-5)
 
 
 def test_a_value_at_zero_is_zero_in_the_map_itself(subtests: pytest.Subtests) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable
+from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,18 @@ import torch
 
 import model as package
 from model import load_model
+from model.analysis.heads.statistics import heads_of
 from model.nn.places import decoder_head
-from model.profile.battery import KINDS, labels
+from model.profile.battery import BY_NAME, KINDS, labels
 from model.profile.battery.asking import LOOKS, Tally
-from model.profile.battery.prompts import NAMES, NOUNS, random_prompts, sentence_prompts
+from model.profile.battery.prompts import (
+    NAMES,
+    NOUNS,
+    WANTED,
+    random_prompts,
+    sentence_prompts,
+)
+from model.profile.shipped import shipped_profile
 from model.trace.records import Token
 
 ASSETS = Path(package.__file__).parent / "assets"
@@ -149,6 +158,33 @@ def test_a_head_with_another_reason_gets_no_label(
         with subtests.test(impostor=impostor):
             mine = asked[asked["head"] == impostor]
             assert not mine["given"].any(), mine[mine["given"]]
+
+
+def test_scores_controls_and_counts_are_those_of_a_plain_loop(subtests: pytest.Subtests) -> None:
+    for name in ["stories", "induction"]:
+        with subtests.test(name=name):
+            model, profile = load_model(name), shipped_profile(name)
+            assert profile is not None
+            prompts = (random_prompts(model) + sentence_prompts(model)).made
+            shares: dict[tuple[str, int, str], dict[str, list[list[float]]]] = {}
+            for prompt in prompts:
+                trace, _ = model.passed(prompt.source.tokens)
+                for (layer, head), cells in product(heads_of(trace.attention), prompt.source.cells):
+                    weights = trace.find(layer).weights(head).astype(np.float64)
+                    here = [
+                        float(weights[query, : query + 1][wanted].sum())
+                        for query in range(len(weights))
+                        if 0 < (wanted := cells.mask[query, : query + 1]).sum() <= query
+                    ]
+                    of_role = shares.setdefault((layer, head, cells.label), {})
+                    of_role.setdefault(cells.role, []).append(here)
+            for row in profile.labels[profile.labels["prompts"] > 0].to_dict("records"):
+                label = BY_NAME[row["label"]].like or row["label"]
+                of_role = shares[row["layer"], row["head"], label]
+                means = {role: np.mean([*chain(*rows)]) for role, rows in of_role.items()}
+                assert row["prompts"] == sum(map(bool, of_role[WANTED]))
+                assert row["score"] == pytest.approx(means.pop(WANTED), abs=1e-4)
+                assert row["control"] == pytest.approx(max(means.values()), abs=1e-4)
 
 
 @pytest.mark.slow

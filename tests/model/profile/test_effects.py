@@ -219,6 +219,10 @@ def test_a_model_without_words_is_asked_how_far_its_vectors_move() -> None:
     assert known.measure == "moved"
     assert known.left_out.mean == pytest.approx(np.mean(moved), abs=1e-4)
     assert known.left_out.control == pytest.approx(np.mean(others), abs=1e-4, nan_ok=True)
+    of = {"spread": np.array(moved), "apart": np.subtract(moved, others)}
+    for name, values in of.items():
+        error = np.std(values, ddof=1) / len(values) ** 0.5
+        assert getattr(known.left_out, name) == pytest.approx(error, abs=1e-4, nan_ok=True)
     assert np.isnan(known.effect.mean)
     assert known.reason == NO_WORDS
     assert found[*head, "brackets"].reason == f"{NO_WORDS} {NOT_LEFT_OUT}"
@@ -302,11 +306,18 @@ def test_the_verdict_follows_the_pass_without_the_head_and_else_its_direct_effec
         (Change(), Change(-0.5, 0.1, 0.6), "logit", "nothing"),  # any answer falls or rises so
         (Change(), Change(-0.5, 0.1, -0.6), "logit", "nothing"),
         (Change(), Change(-0.5, 0.1, nan), "logit", "raises"),
-        (Change(), Change(0.1, 0.001, 0.05), "moved", "moves"),
-        (Change(), Change(0.1, 0.001, 0.15), "moved", "nothing"),
-        (Change(), Change(0.1, 0.01, 0.09), "moved", "nothing"),  # as much as the other rows
-        (Change(), Change(0.1, 0.01, 0.07), "moved", "moves"),
-        (Change(), Change(0.005, 0.0001, 0.0), "moved", "nothing"),
+        (Change(), Change(0.1, 0.001, 0.05, 0.001), "moved", "moves"),
+        (Change(), Change(0.1, 0.001, 0.15, 0.001), "moved", "nothing"),
+        (Change(), Change(0.1, 0.02, 0.09, 0.01), "moved", "nothing"),  # as much as the other rows
+        (
+            Change(),
+            Change(0.1, 0.02, 0.09, 0.001),
+            "moved",
+            "moves",
+        ),  # in each prompt a little more
+        (Change(), Change(0.1, 0.001, 0.07, 0.02), "moved", "nothing"),
+        (Change(), Change(0.1, 0.01, nan, nan), "moved", "moves"),
+        (Change(), Change(0.005, 0.0001, 0.0, 0.0001), "moved", "nothing"),
     ]:
         with subtests.test(effect=effect, left_out=left_out, measure=measure, does=does):
             assert HeadEffect(effect, left_out, measure).does == does

@@ -42,6 +42,7 @@ def test_offsets_count_from_the_query_and_skip_queries_without_such_a_key() -> N
 def test_the_first_token_is_judged_by_the_queries_after_it() -> None:
     assert statistics.on_first(PREVIOUS) == pytest.approx(1 / 3)
     assert statistics.on_first(EVEN) == pytest.approx(1 / 4)
+    assert statistics.on_first(PREVIOUS, across=True) == pytest.approx(PREVIOUS[:, 0].mean())
     with pytest.raises(ValueError, match="too short"):
         statistics.on_first(np.ones((1, 1), dtype=np.float32))
 
