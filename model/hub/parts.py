@@ -309,6 +309,18 @@ def writes_logits(body: Any) -> bool:
     return body.get_output_embeddings() is not None
 
 
+def run(
+    body: Any, shape: Shape, source: Tensor, target: Tensor | None, **options: bool | Tensor
+) -> tuple[Any, Tensor]:
+    """A pass of the library's model: all that it hands out, and its logits, or the last states of an encoder
+    and of a model without an output matrix."""
+    fed = {} if target is None else {"decoder_input_ids": target}
+    cache = {} if shape == "encoder" else {"use_cache": False}
+    made = body(input_ids=source, **fed, **cache, **options)
+    has_logits = shape != "encoder" and writes_logits(body)
+    return made, made.logits if has_logits else made.last_hidden_state
+
+
 def head_of(body: nn.Module, stacks: Sequence[StackPart]) -> Callable[[Tensor], Tensor]:
     """The function from final states (1, T, C) to logits (1, T, V). Raises the library's own error where its
     code needs more than the states."""

@@ -1,0 +1,190 @@
+"""Up to how many tokens a model's pass is held against the library's own, without a cache and with one.
+
+Much begins at a length: a sliding window, a chunk, an indexer's choice of keys, other rotary angles. The text of
+the check at load crosses the short ones. The first pass over more tokens than any before runs the library's model
+beside ours at its own length, and is refused where they differ. So no text is shown that is longer than what was
+compared. Axes: B batch, S source tokens, T tokens of a decoder, C width, V vocabulary.
+"""
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from inspect import signature
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from model.hub.attention import NAME
+from model.hub.inline_attention import reference_mended, unadapted
+from model.hub.parts import Anatomy, run
+from model.hub.twin import set_attention, twin
+from model.nn.recorder import Recorder, recording
+
+SHARE = 1e-3  # largest difference of a number, as a share of the largest of them
+ROUNDINGS = 32  # of half precision, that a pass may add up to
+CROSSED = 64  # tokens; shorter lengths of a config are crossed by the text of the check at load
+MOST_WEIGHTS = 2**26  # of a layer; where a text has more the library's fused attention is run
+STEP = 64  # tokens; a longer text is checked at a multiple of so many, so that the next ones need no check
+_LENGTHS = re.compile(r"window|chunk|top_?k|local|original_max|block|compress|stride|floor_scale|index")
+_SIZES = re.compile(r"dim|heads|layers|experts|group|rank|_ids?$")
+
+
+def named_lengths(settings: Mapping[str, Any]) -> dict[str, int]:
+    """The lengths, in tokens, that a config names: of windows, chunks, chosen keys, rotary angles."""
+    found: dict[str, int] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= named_lengths(value)
+        for one in value if isinstance(value, list | tuple) else (value,):
+            is_length = isinstance(one, int) and not isinstance(one, bool) and one > 1
+            if is_length and _LENGTHS.search(name) and not _SIZES.search(name):
+                found[name] = max(one, found.get(name, 0))
+    return found
+
+
+class HeldLengths:
+    """The lengths up to which a model is held. source and target: tokens of the text of the check at load."""
+
+    def __init__(self, body: Any, anatomy: Anatomy, context: int, source: int, target: int) -> None:
+        self._body, self._shape, self._context = body, anatomy.shape, context
+        self._heads = max(part.heads for part in anatomy.attentions())
+        feeds = [block.feed_forward for stack in anatomy.stacks for block in stack.blocks]
+        routers = {id(part.router) for part in feeds if part is not None and part.router is not None}
+        self._routers = [name for name, one in body.named_modules() if id(one) in routers]
+        self._named = named_lengths(body.config.to_dict())
+        self._held, self._cached = (source, target), 0
+        self._alone = threading.Lock()
+
+    def hold(self, source: Tensor, target: Tensor | None) -> None:
+        """Compares the states of a pass over so many tokens with the library's own, where none was as long.
+        source (B, S) and target (B, T). Raises ValueError where they differ."""
+        sizes = source.shape[-1], 0 if target is None else target.shape[-1]
+        if self._reaches(sizes):
+            return
+        with self._alone:
+            if self._reaches(sizes):
+                return
+            apart = 0.0
+            for tried in dict.fromkeys((tuple(map(self._rounded, sizes)), sizes)):
+                given = [_repeated(one, size) for one, size in zip((source, target), tried, strict=True)]
+                apart = self._apart(*given)
+                if apart <= self._tolerance:
+                    self._held = tuple(map(max, self._held, tried))
+                    return
+            raise ValueError(self._refusal(max(self._held), max(sizes), apart, "its states differ"))
+
+    def hold_cached(
+        self,
+        length: int,
+        source: Tensor,
+        target: Tensor | None,
+        reader: Callable[[], Callable[[Tensor], Tensor]],
+    ) -> None:
+        """Compares the logits (B, T, V) of tokens that are read one by one with the library's own without a
+        cache, where no text was as long: on both sides of each length of the config, and at the end. length:
+        tokens that the decoder has read. reader: makes a function that reads the next tokens (1, T), with a
+        new cache. Raises ValueError where they differ."""
+        if length <= self._cached:
+            return
+        with self._alone:
+            if length <= self._cached:
+                return
+            longest = self._rounded(length)
+            crossed = (one + 2 for one in self._named.values() if self._cached <= one + 2 < longest)
+            for end in sorted({*crossed, longest}):
+                apart = self._cached_apart(end, source, target, reader())
+                if not apart <= self._tolerance * (100 if self._routers else 1):
+                    raise ValueError(
+                        self._refusal(self._cached, end, apart, "what it reads one by one gives logits that differ")
+                    )
+            self._cached = longest
+
+    @property
+    def _tolerance(self) -> float:
+        return SHARE + ROUNDINGS * torch.finfo(next(self._body.parameters()).dtype).eps
+
+    def _reaches(self, sizes: tuple[int, int]) -> bool:
+        return all(size <= held for size, held in zip(sizes, self._held, strict=True))
+
+    def _rounded(self, size: int) -> int:
+        """A length that is checked for this one: up to a quarter more, within the context."""
+        step = max(STEP, 2 ** max(size.bit_length() - 3, 0))
+        return max(size, min(-(-size // step) * step, self._context)) if size else 0
+
+    def _refusal(self, held: int, length: int, apart: float, what: str) -> str:
+        begun = [f"{name} = {one}" for name, one in self._named.items() if one <= length]
+        why = f" Its config names {', '.join(begun)}." if begun else ""
+        return (
+            f"This model was compared with the library's own attention over {held:,} tokens. With {length:,} "
+            f"{what} by {apart:.1g} of their size, so no text as long is shown.{why}"
+        )
+
+    def _stock(self, length: int) -> Any:
+        """The library's own model, with the same weights."""
+        stock = twin(self._body)
+        if self._heads * length**2 > MOST_WEIGHTS and getattr(stock, "_supports_sdpa", False):
+            set_attention(stock, "sdpa")
+        return stock
+
+    def _apart(self, source: Tensor, target: Tensor | None) -> float:
+        """How far our last states are from the library's, as a share of their size. Experts are those that
+        the library's pass chooses: of two that are as good, rounding may choose either."""
+        stock = self._stock(max(source.shape[-1], 0 if target is None else target.shape[-1]))
+        ours = twin(self._body)  # rotary angles that grow with a text are kept on a module
+        set_attention(ours, NAME)
+        for name in self._routers:
+            chosen: list[Any] = []
+            stock.get_submodule(name).register_forward_hook(_noting(chosen))
+            ours.get_submodule(name).register_forward_hook(_giving(chosen))
+        shape = self._shape
+        with recording(Recorder()), torch.inference_mode():
+            with unadapted(stock), reference_mended(stock):
+                _, theirs = run(stock.base_model, shape, source, target)
+            _, own = run(ours.base_model, shape, source, target)
+        return _share(own, theirs)
+
+    def _cached_apart(
+        self, end: int, source: Tensor, target: Tensor | None, read: Callable[[Tensor], Tensor]
+    ) -> float:
+        ids = _repeated(source if target is None else target, end)
+        first = max(end - 4, 1)
+        with torch.inference_mode():
+            for part in (ids[:, :first], *ids[:, first:].split(1, 1)):
+                last = read(part)[:, -1]
+            stock = self._stock(end)
+            keeps = "logits_to_keep" in signature(stock.forward).parameters
+            with recording(Recorder()), unadapted(stock), reference_mended(stock):
+                fed = (ids, None) if target is None else (source, ids)
+                _, theirs = run(stock, self._shape, *fed, **({"logits_to_keep": 1} if keeps else {}))
+        return _share(last, theirs[:, -1])
+
+
+def _repeated(ids: Tensor | None, length: int) -> Tensor | None:
+    """(1, length): the first row of ids (B, T), again and again."""
+    if ids is None:
+        return None
+    return ids[:1, torch.arange(length, device=ids.device) % ids.shape[-1]]
+
+
+def _share(own: Tensor, theirs: Tensor) -> float:
+    size = max(float(theirs.abs().max()), 1.0)
+    return float((own.float() - theirs.float()).abs().max()) / size
+
+
+def _noting(given: list[Any]) -> Callable[..., None]:
+    def note(module: nn.Module, read: object, gave: object) -> None:
+        given.append(gave)
+
+    return note
+
+
+def _giving(given: list[Any]) -> Callable[..., Any]:
+    turns: Iterator[Any] | None = None
+
+    def give(module: nn.Module, read: object, gave: object) -> Any:
+        nonlocal turns
+        turns = iter(given) if turns is None else turns
+        return next(turns)
+
+    return give
