@@ -149,7 +149,10 @@ class HubCache(KeyValueCache):
         return found
 
     def advance(self, tokens: int) -> None:
+        """As of any cache. Raises ValueError for a model that has put nothing into it (GPT of 2018)."""
         self.read, self.new = self.read + tokens, tokens
+        if any(self._layers[number].seen != self.read for number in self._places):
+            raise ValueError("This model keeps nothing of the tokens that it has read.")
         for number in self._places:
             self._layers[number].drop(self.eviction)
 

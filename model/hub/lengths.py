@@ -1,9 +1,9 @@
 """Up to how many tokens a model's pass is held against the library's own, without a cache and with one.
 
-Much begins at a length: a sliding window, a chunk, an indexer's choice of keys, other rotary angles. The text of
-the check at load crosses the short ones. The first pass over more tokens than any before runs the library's model
-beside ours at its own length, and is refused where they differ. So no text is shown that is longer than what was
-compared. Axes: B batch, S source tokens, T tokens of a decoder, C width, V vocabulary.
+Much begins at a length: a sliding window, a chunk, an indexer's choice of keys, other rotary angles. The text
+of the check at load crosses the short ones. Before the first pass over more tokens than any before, the tokens
+of that text are mixed to one as long: on it the library's model and ours must agree. So no text is shown that
+is longer than what was compared. Axes: S source tokens, T tokens of a decoder, V vocabulary.
 """
 
 import re
@@ -26,7 +26,15 @@ ROUNDINGS = 32  # of half precision, that a pass may add up to
 CROSSED = 64  # tokens; shorter lengths of a config are crossed by the text of the check at load
 MOST_WEIGHTS = 2**26  # of a layer; where a text has more the library's fused attention is run
 STEP = 64  # tokens; a longer text is checked at a multiple of so many, so that the next ones need no check
-_LENGTHS = re.compile(r"window|chunk|top_?k|local|original_max|block|compress|stride|floor_scale|index")
+FLIPS = (
+    100  # times more, where experts are chosen: of two that are as good, rounding may choose either
+)
+Reader = Callable[
+    [Tensor, Tensor], Tensor
+]  # source (1, S) and the next tokens (1, T) to logits (1, T, V)
+_LENGTHS = re.compile(
+    r"window|chunk|top_?k|local|original_max|block|compress|stride|floor_scale|index"
+)
 _SIZES = re.compile(r"dim|heads|layers|experts|group|rank|_ids?$")
 
 
@@ -44,47 +52,46 @@ def named_lengths(settings: Mapping[str, Any]) -> dict[str, int]:
 
 
 class HeldLengths:
-    """The lengths up to which a model is held. source and target: tokens of the text of the check at load."""
+    """The lengths up to which a model is held. source (1, S) and target (1, T): ids of the check at load."""
 
-    def __init__(self, body: Any, anatomy: Anatomy, context: int, source: int, target: int) -> None:
+    def __init__(
+        self, body: Any, anatomy: Anatomy, context: int, source: Tensor, target: Tensor | None
+    ) -> None:
         self._body, self._shape, self._context = body, anatomy.shape, context
+        self._text = source, target
         self._heads = max(part.heads for part in anatomy.attentions())
         feeds = [block.feed_forward for stack in anatomy.stacks for block in stack.blocks]
-        routers = {id(part.router) for part in feeds if part is not None and part.router is not None}
+        routers = {
+            id(part.router) for part in feeds if part is not None and part.router is not None
+        }
         self._routers = [name for name, one in body.named_modules() if id(one) in routers]
         self._named = named_lengths(body.config.to_dict())
-        self._held, self._cached = (source, target), 0
+        self._held = source.shape[-1], 0 if target is None else target.shape[-1]
+        self._cached = 0
         self._alone = threading.Lock()
 
-    def hold(self, source: Tensor, target: Tensor | None) -> None:
+    def hold(self, source: int, target: int) -> None:
         """Compares the states of a pass over so many tokens with the library's own, where none was as long.
-        source (B, S) and target (B, T). Raises ValueError where they differ."""
-        sizes = source.shape[-1], 0 if target is None else target.shape[-1]
+        Raises ValueError where they differ."""
+        sizes = source, target
         if self._reaches(sizes):
             return
         with self._alone:
             if self._reaches(sizes):
                 return
             apart = 0.0
-            for tried in dict.fromkeys((tuple(map(self._rounded, sizes)), sizes)):
-                given = [_repeated(one, size) for one, size in zip((source, target), tried, strict=True)]
-                apart = self._apart(*given)
+            for tried in dict.fromkeys(((self._rounded(source), self._rounded(target)), sizes)):
+                apart = self._apart(*self._mixed(*tried))
                 if apart <= self._tolerance:
-                    self._held = tuple(map(max, self._held, tried))
+                    self._held = max(self._held[0], tried[0]), max(self._held[1], tried[1])
                     return
-            raise ValueError(self._refusal(max(self._held), max(sizes), apart, "its states differ"))
+            held, length = max(self._held), max(sizes)
+            raise ValueError(self._refusal(held, length, f"its states differ by {apart:.1g}"))
 
-    def hold_cached(
-        self,
-        length: int,
-        source: Tensor,
-        target: Tensor | None,
-        reader: Callable[[], Callable[[Tensor], Tensor]],
-    ) -> None:
-        """Compares the logits (B, T, V) of tokens that are read one by one with the library's own without a
-        cache, where no text was as long: on both sides of each length of the config, and at the end. length:
-        tokens that the decoder has read. reader: makes a function that reads the next tokens (1, T), with a
-        new cache. Raises ValueError where they differ."""
+    def hold_cached(self, length: int, reader: Callable[[], Reader]) -> None:
+        """Compares the logits of tokens that are read one by one with the library's own without a cache,
+        where no text was as long: on both sides of each length of the config, and at the end. length: tokens
+        that the decoder has read. reader: begins a new cache. Raises ValueError where they differ."""
         if length <= self._cached:
             return
         with self._alone:
@@ -93,11 +100,10 @@ class HeldLengths:
             longest = self._rounded(length)
             crossed = (one + 2 for one in self._named.values() if self._cached <= one + 2 < longest)
             for end in sorted({*crossed, longest}):
-                apart = self._cached_apart(end, source, target, reader())
-                if not apart <= self._tolerance * (100 if self._routers else 1):
-                    raise ValueError(
-                        self._refusal(self._cached, end, apart, "what it reads one by one gives logits that differ")
-                    )
+                apart = self._cached_apart(end, reader())
+                if not apart <= self._tolerance * (FLIPS if self._routers else 1):
+                    what = f"tokens read one by one give logits that differ by {apart:.1g}"
+                    raise ValueError(self._refusal(self._cached, end, what))
             self._cached = longest
 
     @property
@@ -112,13 +118,26 @@ class HeldLengths:
         step = max(STEP, 2 ** max(size.bit_length() - 3, 0))
         return max(size, min(-(-size // step) * step, self._context)) if size else 0
 
-    def _refusal(self, held: int, length: int, apart: float, what: str) -> str:
+    def _refusal(self, held: int, length: int, what: str) -> str:
         begun = [f"{name} = {one}" for name, one in self._named.items() if one <= length]
         why = f" Its config names {', '.join(begun)}." if begun else ""
         return (
             f"This model was compared with the library's own attention over {held:,} tokens. With {length:,} "
-            f"{what} by {apart:.1g} of their size, so no text as long is shown.{why}"
+            f"{what} of their size, so no text as long is shown.{why}"
         )
+
+    def _mixed(self, source: int, target: int) -> tuple[Tensor, Tensor | None]:
+        """(1, source) and (1, target): ids of the check at load in another order, so that no token is like
+        the next one."""
+        device = next(self._body.parameters()).device
+        mixed = []
+        for ids, length in zip(self._text, (source, target), strict=True):
+            where = torch.arange(length)
+            count = 1 if ids is None else ids.shape[-1]
+            mixed.append(
+                None if ids is None else ids[:, (7 * where + where // 3) % count].to(device)
+            )
+        return mixed[0], mixed[1]
 
     def _stock(self, length: int) -> Any:
         """The library's own model, with the same weights."""
@@ -129,7 +148,7 @@ class HeldLengths:
 
     def _apart(self, source: Tensor, target: Tensor | None) -> float:
         """How far our last states are from the library's, as a share of their size. Experts are those that
-        the library's pass chooses: of two that are as good, rounding may choose either."""
+        the library's pass chooses."""
         stock = self._stock(max(source.shape[-1], 0 if target is None else target.shape[-1]))
         ours = twin(self._body)  # rotary angles that grow with a text are kept on a module
         set_attention(ours, NAME)
@@ -144,27 +163,21 @@ class HeldLengths:
             _, own = run(ours.base_model, shape, source, target)
         return _share(own, theirs)
 
-    def _cached_apart(
-        self, end: int, source: Tensor, target: Tensor | None, read: Callable[[Tensor], Tensor]
-    ) -> float:
-        ids = _repeated(source if target is None else target, end)
+    def _cached_apart(self, end: int, read: Reader) -> float:
+        source, target = self._mixed(
+            self._text[0].shape[-1] if self._text[1] is not None else end, end
+        )
+        ids = source if target is None else target
         first = max(end - 4, 1)
         with torch.inference_mode():
             for part in (ids[:, :first], *ids[:, first:].split(1, 1)):
-                last = read(part)[:, -1]
+                last = read(source, part)[:, -1]
             stock = self._stock(end)
             keeps = "logits_to_keep" in signature(stock.forward).parameters
             with recording(Recorder()), unadapted(stock), reference_mended(stock):
-                fed = (ids, None) if target is None else (source, ids)
-                _, theirs = run(stock, self._shape, *fed, **({"logits_to_keep": 1} if keeps else {}))
+                more = {"logits_to_keep": 1} if keeps else {}
+                _, theirs = run(stock, self._shape, source, target, **more)
         return _share(last, theirs[:, -1])
-
-
-def _repeated(ids: Tensor | None, length: int) -> Tensor | None:
-    """(1, length): the first row of ids (B, T), again and again."""
-    if ids is None:
-        return None
-    return ids[:1, torch.arange(length, device=ids.device) % ids.shape[-1]]
 
 
 def _share(own: Tensor, theirs: Tensor) -> float:

@@ -4,7 +4,7 @@ It keeps nothing of a pass: its hooks write into the recorder of the current con
 Axes: B batch, T tokens, S source tokens, C width of the model, V vocabulary.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ from model.analysis.attribution.modules import is_map, matrix_and_bias, weight_a
 from model.hub.attention import HubCache, disentangled_terms
 from model.hub.hooks import hook_model, standard_angles
 from model.hub.inline_attention import adds_to_scores, is_inline, position_kind
-from model.hub.lengths import HeldLengths
+from model.hub.lengths import HeldLengths, Reader
 from model.hub.parts import (
     Anatomy,
     AttentionPart,
@@ -31,8 +31,8 @@ from model.hub.parts import (
     run,
     writes_logits,
 )
-from model.hub.probe import FeedForwardParts, Probe, is_norm
-from model.nn.config import ProvenPart, Reasons, Shape, TransformerConfig
+from model.hub.probe import FeedForwardParts, is_norm
+from model.nn.config import ProvenPart, Reasons, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction
 from model.nn.layers import segments_of
 from model.nn.places import Place
@@ -270,14 +270,14 @@ class HubTables:
 
 
 class HubTransformer(nn.Module):
-    """A loaded model of Hugging Face's library."""
+    """A loaded model of Hugging Face's library. text: ids (1, S) and (1, T) that it is checked with."""
 
     def __init__(
         self,
         body: Any,
         anatomy: Anatomy,
         config: TransformerConfig,
-        found: Probe,
+        text: tuple[Tensor, Tensor | None],
         unused: Sequence[str] = (),
     ) -> None:
         super().__init__()
@@ -289,7 +289,7 @@ class HubTransformer(nn.Module):
         self.rereads = False
         self.rows_may_grow = not any(is_inline(part.module) for part in anatomy.attentions())
         self._anatomy = anatomy
-        self._lengths = HeldLengths(body, anatomy, config.n_ctx, found.source, found.target)
+        self._lengths = HeldLengths(body, anatomy, config.n_ctx, *text)
         self.embedding = HubTables(body.get_input_embeddings(), anatomy, config)
         self._attentions = [
             HubAttention(part.place, part.heads, part.output, part.window)
@@ -317,7 +317,7 @@ class HubTransformer(nn.Module):
         cache = current().cache
         if isinstance(cache, HubCache):
             return self._with_cache(cache, ids, target)
-        self._lengths.hold(ids, target)
+        self._lengths.hold(ids.shape[-1], 0 if target is None else target.shape[-1])
         more = {} if padding is None else {"attention_mask": padding.long()}
         if self.config.separator:
             more["token_type_ids"] = segments_of(ids, self.config.separator)
@@ -329,7 +329,9 @@ class HubTransformer(nn.Module):
         last = self._anatomy.stacks[-1].stack
         kinds = {part.place.kind for part in self._anatomy.attentions() if part.place.stack == last}
         if "self" in kinds:
-            raise ValueError("Tokens of this model read later ones, so nothing of them can be kept.")
+            raise ValueError(
+                "Tokens of this model read later ones, so nothing of them can be kept."
+            )
         if not writes_logits(self.body):
             raise ValueError(f"This model writes no token: {headless(self.body)}.")
         places = {
@@ -342,17 +344,17 @@ class HubTransformer(nn.Module):
     def _with_cache(self, cache: HubCache, ids: Tensor, target: Tensor | None) -> Tensor:
         """The logits of the new tokens; of all of them where the library begins its cache anew (Phi-3)."""
 
-        def reader() -> Callable[[Tensor], Tensor]:
+        def reader() -> Reader:
             begun = self.new_cache()
 
-            def read(new: Tensor) -> Tensor:
+            def read(source: Tensor, new: Tensor) -> Tensor:
                 with recording(Recorder(cache=begun)):
-                    return self._read(begun, *((new, None) if target is None else (ids, new)))
+                    return self._read(begun, *((new, None) if target is None else (source, new)))
 
             return read
 
         length = cache.read + (ids if target is None else target).shape[-1]
-        self._lengths.hold_cached(length, ids, target, reader)
+        self._lengths.hold_cached(length, reader)
         return self._read(cache, ids, target)
 
     def _read(self, cache: HubCache, ids: Tensor, target: Tensor | None) -> Tensor:

@@ -38,7 +38,8 @@ class AttentionPart:
 
     place: Place
     module: nn.Module
-    output: nn.Module | None  # (B, T, H·D) to (B, T, C); None where it is not known
+    output: nn.Module | None  # W_O, (B, T, H·D) to (B, T, C); None where it reads something else
+    writes: nn.Module | None  # the part whose output, (B, T, C), goes to the stream: W_O or another
     heads: int
     key_heads: int
     head_width: int

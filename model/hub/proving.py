@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.analysis.stream.stream import (
     contribution_check,
@@ -88,7 +88,7 @@ def check(model: Model, reference: Reference) -> Checked:
     proofs: tuple[tuple[ProvenPart, tuple[ProvenPart, ...], Callable[[], float | None]], ...] = (
         ("logits", (), lambda: _near(result, array_of(reference.result), "its logits")),
         ("norms", (), lambda: _normed(trace)),
-        ("stream", ("output",), lambda: _add_up(model, trace)),
+        ("stream", (), lambda: _add_up(model, trace)),
         ("embedding", ("stream", "norms"), lambda: _starts(trace)),
         ("unembedding", ("stream", "logits"), lambda: _unembeds(model, trace)),
         ("logit_parts", ("norms", "stream", "logits"), lambda: _linear(model, trace)),
@@ -387,7 +387,7 @@ def _proven(
         lacking["logits"] = headless(body)
     parts = replace(parts, unproven=lacking)
     config = config_of(parts, body, turned, found, candidate.separator)
-    module = HubTransformer(body, parts, config, found, unused)
+    module = HubTransformer(body, parts, config, (candidate.source, candidate.target), unused)
     model = Model(
         candidate.name,
         module,
@@ -548,8 +548,11 @@ def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -
         }
     else:
         weights = {Place(shape, None, "self"): passed.get("attentions")}
-    if () in weights.values():
-        raise ValueError("it has no layers")
+    without = [kind.stack for kind, found in weights.items() if found == ()]
+    if without:
+        if not any(isinstance(part, nn.ModuleList) and len(part) for part in body.modules()):
+            raise ValueError("it has no layers")
+        raise ValueError(carries_a_state(body) or f"no layer of its {without[0]} has attention")
     handed = {
         kind: [one for one in found or () if one is not None] for kind, found in weights.items()
     }

@@ -97,7 +97,9 @@ class _Twins:
 
     def _module(self, module: nn.Module) -> nn.Module:
         made = self._keep(module, type(module).__new__(type(module)))
-        for table in module._buffers.values():  # a pass may write into them: rotary angles by length
+        for (
+            table
+        ) in module._buffers.values():  # a pass may write into them: rotary angles by length
             if table is not None and id(table) not in self._known:
                 self._keep(table, table.clone())
         for name, value in vars(module).items():

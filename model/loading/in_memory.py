@@ -172,12 +172,13 @@ def _unwrapped(model: Any) -> tuple[PreTrainedModel, Any]:
         raise ValueError(
             "it is not a model of Hugging Face's library; `capture` records the attention of other modules"
         )
-    return model, None if model is around else around
+    computes = model is not around and type(around).forward is not nn.Module.forward
+    return model, around if computes else None
 
 
 def _check_same(around: nn.Module, candidate: Candidate) -> None:
-    """Raises ValueError where a wrapper gives something else than the model inside it on the test text: tokens
-    that it puts in front (prompt tuning), keys and values of its own (prefix tuning)."""
+    """Raises ValueError where a wrapper gives something else than the model inside it on the test text, for
+    tokens that it puts in front (prompt tuning), or keys and values of its own (prefix tuning)."""
     whole = twin(around)  # evaluated, whatever its owner does with it
     fed = {"input_ids": candidate.source}
     if candidate.target is not None:
@@ -187,8 +188,8 @@ def _check_same(around: nn.Module, candidate: Candidate) -> None:
             given, expected = (_first(one(**fed)) for one in (whole, _unwrapped(whole)[0]))
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(
-            f"what {type(around).__name__} adds to the model inside it cannot be compared: it does not run on "
-            "ids alone"
+            f"what {type(around).__name__} adds to the model inside it cannot be compared: it does not run "
+            "on ids alone"
         ) from error
     if given.shape != expected.shape or not near(given, expected):
         raise ValueError(
