@@ -1,8 +1,8 @@
 """Up to how many tokens a model's pass is held against the library's own, without a cache and with one.
 
 Much begins at a length: a sliding window, a chunk, an indexer's choice of keys, other rotary angles. The text
-of the check at load crosses the short ones. Before the first pass over more tokens than any before, the tokens
-of that text are mixed to one as long: on it the library's model and ours must agree. So no text is shown that
+of the check at load crosses the short ones. Before the first pass over more tokens than any before, tokens of
+that text are mixed to one as long: on it the library's model and ours must agree. So no text is shown that
 is longer than what was compared. Axes: S source tokens, T tokens of a decoder, V vocabulary.
 """
 
