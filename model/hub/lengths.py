@@ -1,9 +1,9 @@
 """Up to how many tokens a model's pass is held against the library's own, without a cache and with one.
 
 Much begins at a length: a sliding window, a chunk, an indexer's choice of keys, other rotary angles. The text
-of the check at load crosses the short ones. Before the first pass over more tokens than any before, tokens of
-that text are mixed to one as long: on it the library's model and ours must agree. So no text is shown that
-is longer than what was compared. Axes: S source tokens, T tokens of a decoder, V vocabulary.
+of the check at load crosses the short ones. Before the first pass that crosses another one, or that is more
+than twice as long as what was compared, tokens of that text are mixed to one as long, and the library's model
+and ours must agree on it. Axes: S source tokens, T tokens of a decoder, V vocabulary.
 """
 
 import re
@@ -25,7 +25,7 @@ SHARE = 1e-3  # largest difference of a number, as a share of the largest of the
 ROUNDINGS = 32  # of half precision, that a pass may add up to
 CROSSED = 64  # tokens; shorter lengths of a config are crossed by the text of the check at load
 MOST_WEIGHTS = 2**26  # of a layer; where a text has more the library's fused attention is run
-STEP = 64  # tokens; a longer text is checked at a multiple of so many, so that the next ones need no check
+STEP, LONG = 64, 512  # tokens; up to the second a multiple of the first is compared
 FLIPS = (
     100  # times more, where experts are chosen: of two that are as good, rounding may choose either
 )
@@ -74,10 +74,10 @@ class HeldLengths:
         """Compares the states of a pass over so many tokens with the library's own, where none was as long.
         Raises ValueError where they differ."""
         sizes = source, target
-        if self._reaches(sizes):
+        if not self._beyond(sizes, self._held):
             return
         with self._alone:
-            if self._reaches(sizes):
+            if not self._beyond(sizes, self._held):
                 return
             apart = 0.0
             for tried in dict.fromkeys(((self._rounded(source), self._rounded(target)), sizes)):
@@ -92,13 +92,13 @@ class HeldLengths:
         """Compares the logits of tokens that are read one by one with the library's own without a cache,
         where no text was as long: on both sides of each length of the config, and at the end. length: tokens
         that the decoder has read. reader: begins a new cache. Raises ValueError where they differ."""
-        if length <= self._cached:
+        if not self._beyond((length,), (self._cached,)):
             return
         with self._alone:
-            if length <= self._cached:
+            if not self._beyond((length,), (self._cached,)):
                 return
             longest = self._rounded(length)
-            crossed = (one + 2 for one in self._named.values() if self._cached <= one + 2 < longest)
+            crossed = (one + 2 for one in self._named.values() if self._cached <= one < longest - 2)
             for end in sorted({*crossed, longest}):
                 apart = self._cached_apart(end, reader())
                 if not apart <= self._tolerance * (FLIPS if self._routers else 1):
@@ -110,13 +110,19 @@ class HeldLengths:
     def _tolerance(self) -> float:
         return SHARE + ROUNDINGS * torch.finfo(next(self._body.parameters()).dtype).eps
 
-    def _reaches(self, sizes: tuple[int, int]) -> bool:
-        return all(size <= held for size, held in zip(sizes, self._held, strict=True))
+    def _beyond(self, sizes: tuple[int, ...], held: tuple[int, ...]) -> bool:
+        """Whether lengths have to be compared: some are far longer than those that were, or cross a length of
+        the config, or half of one, as of a window to both sides."""
+        begins = {part for one in self._named.values() for part in (one // 2, one)}
+        return any(
+            size > 2 * known or any(known <= one < size for one in begins)
+            for size, known in zip(sizes, held, strict=True)
+        )
 
     def _rounded(self, size: int) -> int:
-        """A length that is checked for this one: up to a quarter more, within the context."""
-        step = max(STEP, 2 ** max(size.bit_length() - 3, 0))
-        return max(size, min(-(-size // step) * step, self._context)) if size else 0
+        """The length that is compared for this one: a short one is rounded up, within the context."""
+        whole = size if size > LONG else min(-(-size // STEP) * STEP, self._context)
+        return max(size, whole)
 
     def _refusal(self, held: int, length: int, what: str) -> str:
         begun = [f"{name} = {one}" for name, one in self._named.items() if one <= length]
