@@ -136,14 +136,13 @@ class HeldLengths:
         """(1, source) and (1, target): ids of the check at load in another order, so that no token is like
         the next one."""
         device = next(self._body.parameters()).device
-        mixed = []
-        for ids, length in zip(self._text, (source, target), strict=True):
+
+        def of_length(ids: Tensor, length: int) -> Tensor:
             where = torch.arange(length)
-            count = 1 if ids is None else ids.shape[-1]
-            mixed.append(
-                None if ids is None else ids[:, (7 * where + where // 3) % count].to(device)
-            )
-        return mixed[0], mixed[1]
+            return ids[:, (7 * where + where // 3) % ids.shape[-1]].to(device)
+
+        text, read = self._text
+        return of_length(text, source), None if read is None else of_length(read, target)
 
     def _stock(self, length: int) -> Any:
         """The library's own model, with the same weights."""

@@ -311,7 +311,7 @@ def writes_logits(body: Any) -> bool:
 
 
 def run(
-    body: Any, shape: Shape, source: Tensor, target: Tensor | None, **options: bool | Tensor
+    body: Any, shape: Shape, source: Tensor, target: Tensor | None, **options: bool | int | Tensor
 ) -> tuple[Any, Tensor]:
     """A pass of the library's model: all that it hands out, and its logits, or the last states of an encoder
     and of a model without an output matrix."""

@@ -186,10 +186,12 @@ def test_a_cache_that_differs_beyond_a_length_is_refused_when_it_is_read(
         cached(ours, ids_of(BEYOND + 4))
 
 
-def test_a_model_that_keeps_nothing_between_passes_has_no_cache() -> None:
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_a_model_that_keeps_nothing_between_passes_has_no_cache(precision: torch.dtype) -> None:
     """GPT of 2018 takes a cache and does not use it."""
     kind, settings, choices = PARTLY["openai-gpt"][:3]
-    ours = opened(build(kind, settings, choices), None)
+    ours = opened(build(kind, settings, choices).to(precision), None)
+    assert {one.place.kind for one in ours.module.attentions()} == {"causal"}
     with pytest.raises(ValueError, match="keeps nothing"):
         cached(ours, ids_of(8))
 
