@@ -44,15 +44,16 @@ def weight_files(folder: Path) -> list[Path]:
             f"an adapter lies beside it ({adapter.name}), and adapters are not read: merge it into the "
             "weights, or move it away to see the model without it"
         )
-    if (folder / INDEX).is_file() and not (folder / WEIGHTS).is_file():  # the library's choice
+    files, named_files = [folder / WEIGHTS], list[Path]()
+    if (folder / INDEX).is_file():
         named = read_json(folder / INDEX).get("weight_map")
         names = set(map(str, named.values())) if isinstance(named, dict) else set()
         if not names or not all(name.endswith(".safetensors") for name in names):
             raise ValueError(f"its {INDEX} is damaged")
-        files = [folder / name for name in sorted(names)]
-    else:
-        files = [folder / WEIGHTS]
-    _check_places(folder, [folder / CONFIG, *files])
+        named_files = [folder / name for name in sorted(names)]
+        if not files[0].is_file():  # the library's choice: of both it reads the whole file
+            files = named_files
+    _check_places(folder, [folder / CONFIG, *files, *named_files])
     for file in files:
         if file.is_file():
             continue

@@ -8,7 +8,7 @@ and ours must agree on it. Axes: S source tokens, T tokens of a decoder, V vocab
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
@@ -158,14 +158,20 @@ class HeldLengths:
         ours = twin(self._body)  # rotary angles that grow with a text are kept on a module
         set_attention(ours, NAME)
         for name in self._routers:
-            chosen: list[Any] = []
-            stock.get_submodule(name).register_forward_hook(_noting(chosen))
-            ours.get_submodule(name).register_forward_hook(_giving(chosen))
-        shape = self._shape
+            chosen: list[Any] = []  # what the library's router gives at each call
+
+            def note(module: nn.Module, read: object, gave: object, to: list[Any] = chosen) -> None:
+                to.append(gave)
+
+            def give(*called: object, taken: list[Any] = chosen) -> Any:
+                return taken.pop(0)
+
+            stock.get_submodule(name).register_forward_hook(note)
+            ours.get_submodule(name).register_forward_hook(give)
         with recording(Recorder()), torch.inference_mode():
             with unadapted(stock), reference_mended(stock):
-                _, theirs = run(stock.base_model, shape, source, target)
-            _, own = run(ours.base_model, shape, source, target)
+                _, theirs = run(stock.base_model, self._shape, source, target)
+            _, own = run(ours.base_model, self._shape, source, target)
         return _share(own, theirs)
 
     def _cached_apart(self, end: int, read: Reader) -> float:
@@ -188,21 +194,3 @@ class HeldLengths:
 def _share(own: Tensor, theirs: Tensor) -> float:
     size = max(float(theirs.abs().max()), 1.0)
     return float((own.float() - theirs.float()).abs().max()) / size
-
-
-def _noting(given: list[Any]) -> Callable[..., None]:
-    def note(module: nn.Module, read: object, gave: object) -> None:
-        given.append(gave)
-
-    return note
-
-
-def _giving(given: list[Any]) -> Callable[..., Any]:
-    turns: Iterator[Any] | None = None
-
-    def give(module: nn.Module, read: object, gave: object) -> Any:
-        nonlocal turns
-        turns = iter(given) if turns is None else turns
-        return next(turns)
-
-    return give
