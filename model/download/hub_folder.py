@@ -44,15 +44,16 @@ def weight_files(folder: Path) -> list[Path]:
             f"an adapter lies beside it ({adapter.name}), and adapters are not read: merge it into the "
             "weights, or move it away to see the model without it"
         )
+    files, named_files = [folder / WEIGHTS], list[Path]()
     if (folder / INDEX).is_file():
         named = read_json(folder / INDEX).get("weight_map")
         names = set(map(str, named.values())) if isinstance(named, dict) else set()
         if not names or not all(name.endswith(".safetensors") for name in names):
             raise ValueError(f"its {INDEX} is damaged")
-        files = [folder / name for name in sorted(names)]
-    else:
-        files = [folder / WEIGHTS]
-    _check_places(folder, [folder / CONFIG, *files])
+        named_files = [folder / name for name in sorted(names)]
+        if not files[0].is_file():  # the library's choice: of both it reads the whole file
+            files = named_files
+    _check_places(folder, [folder / CONFIG, *files, *named_files])
     for file in files:
         if file.is_file():
             continue
@@ -63,6 +64,19 @@ def weight_files(folder: Path) -> list[Path]:
             )
         raise ValueError(f"its weights {file.name} are missing")
     return files
+
+
+def own_code(folder: Path) -> tuple[str, ...]:
+    """The files of code that the configs of a folder name, "modeling_own.py" for instance: they are never
+    run. Raises ValueError for a config that is damaged."""
+    files = [folder / name for name in (CONFIG, TOKENIZER_CONFIG) if (folder / name).is_file()]
+    maps = [read_json(file).get("auto_map") for file in files]
+    given = [one for named in maps if isinstance(named, Mapping) for one in named.values()]
+    classes = [one for value in given for one in (value if isinstance(value, list) else [value])]
+    modules = (
+        one.rpartition("--")[2].rpartition(".")[0] for one in classes if isinstance(one, str)
+    )
+    return tuple(dict.fromkeys(f"{module}.py" for module in modules if module))
 
 
 def tensors(folder: Path) -> dict[str, tuple[str, tuple[int, ...]]]:

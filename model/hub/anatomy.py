@@ -148,7 +148,10 @@ class _StackReader:
     def _block(self, place: Place, layer: LayerRun, parts: tuple[SubLayer, ...]) -> BlockPart:
         """One layer; parts: its sub-layers, none where these are not known."""
         outputs: Sequence[PartCall | None] = [None] * len(layer.attended)
+        writers = outputs
         with self.tries("output", "stream"):
+            writers = layer.writers()
+        with self.tries("output"):
             outputs = layer.outputs()
         own: dict[str, SubLayer] = {part.place.name: part for part in parts}
         attentions = tuple(
@@ -156,13 +159,14 @@ class _StackReader:
                 place=at,
                 module=event.module,
                 output=None if output is None else output.module,
+                writes=None if writer is None else writer.module,
                 heads=event.query.shape[1],
                 key_heads=event.key.shape[1],
                 head_width=event.query.shape[-1],
                 window=event.window,
                 **self._norms_of(own.get(at.name)),
             )
-            for (at, event), output in zip(layer.attended, outputs, strict=True)
+            for (at, event), output, writer in zip(layer.attended, outputs, writers, strict=True)
         )
         feed_forward = self._feed_forward(place, layer, own.get(place.name))
         return BlockPart(layer.module, attentions, feed_forward, layer.turn, layer.turns)

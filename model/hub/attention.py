@@ -27,6 +27,7 @@ from transformers.masking_utils import sdpa_mask
 from model.nn.attention import attend
 from model.nn.config import Shape
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, Kept, KeyValueCache
+from model.nn.masks import causal_mask
 from model.nn.places import Place
 from model.nn.recorder import current
 
@@ -148,7 +149,10 @@ class HubCache(KeyValueCache):
         return found
 
     def advance(self, tokens: int) -> None:
+        """As of any cache. Raises ValueError for a model that has put nothing into it (GPT of 2018)."""
         self.read, self.new = self.read + tokens, tokens
+        if any(self._layers[number].seen != self.read for number in self._places):
+            raise ValueError("This model keeps nothing of the tokens that it has read.")
         for number in self._places:
             self._layers[number].drop(self.eviction)
 
@@ -156,6 +160,7 @@ class HubCache(KeyValueCache):
 NAME = "attend"
 PLACE = "attention_place"  # the attribute of an attention module that holds its place
 _CARRIES_A_STATE = re.compile(r"Mamba\d?Mixer|RwkvSelfAttention|xLSTMLayer|mLSTM")
+_CHANGES_NOTHING = {"position_ids", "cache_position"}  # of what is handed over: kernels use them
 MASKED_BELOW = -1e8  # in a mask of numbers: what softmax gives no weight, however large the score
 
 
@@ -200,9 +205,18 @@ def hub_attention(
     position_bias: Tensor | None = None,
     s_aux: Tensor | None = None,
     sliding_window: int | None = None,
-    **_: object,
+    indices: Tensor | None = None,
+    **others: object,
 ) -> tuple[Tensor, None]:
-    """The attention function that the library calls: (B, H, T, D) vectors to (B, T, H, D)."""
+    """The attention function that the library calls: (B, H, T, D) vectors to (B, T, H, D).
+
+    indices (B, T, k): the keys that an indexer chose for each query (DeepSeek-V3.2). The library hides the
+    others itself for the attention functions that it names, and hands them to any other one. Raises
+    ValueError for a tensor that this function does not know: attention without it may be another one.
+    """
+    for name, given in others.items():
+        if isinstance(given, Tensor) and name not in _CHANGES_NOTHING:
+            raise ValueError(f"its attention reads {name!r}, which this app does not know")
     own = getattr(module, "scaling", None)
     if scaling == 1.0 and isinstance(own, float) and own != 1.0:
         # OPT has scaled its queries already: here the factor goes back to the scores.
@@ -213,6 +227,8 @@ def hub_attention(
     if place.kind == "cross":
         position_bias = None  # T5 hands its cross-attention zeros
     mask, bias = _mask_and_bias(attention_mask, position_bias)
+    if indices is not None:
+        mask = _chosen(indices, mask, query.shape[-2], key.shape[-2], causal=look_ahead)
     refuse_moved(bias, place)
     if sliding_window is not None and not causal:
         sliding_window = 2 * sliding_window - 1  # the library counts the keys of one side
@@ -251,6 +267,18 @@ def _mask_and_bias(mask: Tensor | None, bias: Tensor | None) -> tuple[Tensor | N
     allowed = mask > MASKED_BELOW
     added = mask.masked_fill(~allowed, 0.0)
     return allowed, added if bias is None else bias + added
+
+
+def _chosen(
+    indices: Tensor, mask: Tensor | None, queries: int, keys: int, *, causal: bool
+) -> Tensor | None:
+    """A mask within which each query reads the keys of its indices (B, T, k) only. causal: whether the future
+    is hidden where there is no mask."""
+    chosen = torch.zeros(*indices.shape[:2], keys, dtype=torch.bool, device=indices.device)
+    chosen = chosen.scatter(-1, indices.long(), True)[:, None]  # (B, 1, T, S)
+    if mask is None and causal:
+        mask = causal_mask(queries, keys, indices.device)
+    return chosen if mask is None else mask & chosen
 
 
 def carries_a_state(body: nn.Module) -> str | None:

@@ -117,9 +117,12 @@ def _hook_block(block: BlockPart, stack: StackPart) -> None:
         else:
             _hook_norm(part.norm, block, before=name)
         _hook_norm(part.after, block)
-    feed_forward, output = block.feed_forward, block.attentions[-1].output
-    if stack.parallel and output is not None:
-        _hook_sum(block, output, name)
+    for attention in block.attentions:
+        if attention.output is None and attention.writes is not None:
+            _hook_whole(attention.place.name, attention.writes, block)
+    feed_forward, writes = block.feed_forward, block.attentions[-1].writes
+    if stack.parallel and writes is not None:
+        _hook_sum(block, writes, name)
         norm = None if feed_forward is None else feed_forward.norm
         if norm is not None and (first.norm is None or norm.module is not first.norm.module):
             _hook_norm(norm, block)

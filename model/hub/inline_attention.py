@@ -41,8 +41,8 @@ from model.nn.positions import PositionKind
 from model.nn.recorder import current
 
 _COUNTED = PRODUCTS | SOFTMAX
-# Old code adds -10,000 to a hidden score; ALiBi adds less than 8,192 at the longest distance.
-_HIDES = -9_999.0
+# Old code adds -10,000 to a hidden score (bfloat16: -9,984); ALiBi less than 8,192 at the longest distance.
+_HIDES = -9_900.0
 
 
 @dataclass(frozen=True)

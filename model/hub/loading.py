@@ -2,6 +2,7 @@
 files, sizes that fit the config, quantized weights unpacked, half precision where the owner asks for it."""
 
 import importlib.util
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import transformers
 from torch import Tensor, nn
 
 from model.download.hub_folder import (
+    WEIGHTS,
     Packed,
     described,
     holds_packed,
+    own_code,
     packed,
 )
 from model.download.wheel import Progress
@@ -262,6 +265,12 @@ def _read(
         if how is not None:
             ask_for_numbers(settings, how)
         shape = shape_of(settings)
+        if code := own_code(folder):
+            warnings.warn(
+                f"{name} comes with code of its own ({', '.join(code)}), which is never run: what is shown "
+                f"and checked is the library's own {settings.model_type!r} with its weights.",
+                stacklevel=2,
+            )
         tokenizer = load_tokenizer(files)
         progress(f"Loading the weights of {name}", None)
         return *_body(folder, files, settings, shape, precision), tokenizer, shape
@@ -271,6 +280,10 @@ def _settings(folder: Path, files: Path) -> Any:
     """The library's config of a folder."""
     raw = described(folder)
     kind = raw.get("model_type")
+    if raw.get("transformers_weights") is not None:
+        raise ValueError(
+            f"its config names a file of weights of its own, and only {WEIGHTS} is read"
+        )
     try:
         return transformers.AutoConfig.from_pretrained(
             files, trust_remote_code=False, local_files_only=True

@@ -18,6 +18,7 @@ from model.analysis.attribution.modules import is_map, matrix_and_bias, weight_a
 from model.hub.attention import HubCache, disentangled_terms
 from model.hub.hooks import hook_model, standard_angles
 from model.hub.inline_attention import adds_to_scores, is_inline, position_kind
+from model.hub.lengths import HeldLengths, Reader
 from model.hub.parts import (
     Anatomy,
     AttentionPart,
@@ -27,14 +28,15 @@ from model.hub.parts import (
     extra_parameters,
     head_of,
     headless,
+    run,
     writes_logits,
 )
 from model.hub.probe import FeedForwardParts, is_norm
-from model.nn.config import ProvenPart, Reasons, Shape, TransformerConfig
+from model.nn.config import ProvenPart, Reasons, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction
 from model.nn.layers import segments_of
 from model.nn.places import Place
-from model.nn.recorder import current
+from model.nn.recorder import Recorder, current, recording
 from model.system.memory import make_room
 from model.trace.records import Attention
 
@@ -268,10 +270,15 @@ class HubTables:
 
 
 class HubTransformer(nn.Module):
-    """A loaded model of Hugging Face's library."""
+    """A loaded model of Hugging Face's library. text: ids (1, S) and (1, T) that it is checked with."""
 
     def __init__(
-        self, body: Any, anatomy: Anatomy, config: TransformerConfig, unused: Sequence[str] = ()
+        self,
+        body: Any,
+        anatomy: Anatomy,
+        config: TransformerConfig,
+        text: tuple[Tensor, Tensor | None],
+        unused: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self.config = config
@@ -282,6 +289,7 @@ class HubTransformer(nn.Module):
         self.rereads = False
         self.rows_may_grow = not any(is_inline(part.module) for part in anatomy.attentions())
         self._anatomy = anatomy
+        self._lengths = HeldLengths(body, anatomy, config.n_ctx, *text)
         self.embedding = HubTables(body.get_input_embeddings(), anatomy, config)
         self._attentions = [
             HubAttention(part.place, part.heads, part.output, part.window)
@@ -309,6 +317,7 @@ class HubTransformer(nn.Module):
         cache = current().cache
         if isinstance(cache, HubCache):
             return self._with_cache(cache, ids, target)
+        self._lengths.hold(ids.shape[-1], 0 if target is None else target.shape[-1])
         more = {} if padding is None else {"attention_mask": padding.long()}
         if self.config.separator:
             more["token_type_ids"] = segments_of(ids, self.config.separator)
@@ -316,7 +325,13 @@ class HubTransformer(nn.Module):
 
     def new_cache(self, eviction: Eviction = KEEPS_ALL) -> HubCache:
         """An empty cache for a text that the decoder writes. Raises ValueError for a model that writes none,
-        and for layers that keep something else than keys and values."""
+        whose tokens read later ones, or whose layers keep something else than keys and values."""
+        last = self._anatomy.stacks[-1].stack
+        kinds = {part.place.kind for part in self._anatomy.attentions() if part.place.stack == last}
+        if "self" in kinds:
+            raise ValueError(
+                "Tokens of this model read later ones, so nothing of them can be kept."
+            )
         if not writes_logits(self.body):
             raise ValueError(f"This model writes no token: {headless(self.body)}.")
         places = {
@@ -328,6 +343,21 @@ class HubTransformer(nn.Module):
 
     def _with_cache(self, cache: HubCache, ids: Tensor, target: Tensor | None) -> Tensor:
         """The logits of the new tokens; of all of them where the library begins its cache anew (Phi-3)."""
+
+        def reader() -> Reader:
+            begun = self.new_cache()
+
+            def read(source: Tensor, new: Tensor) -> Tensor:
+                with recording(Recorder(cache=begun)):
+                    return self._read(begun, *((new, None) if target is None else (source, new)))
+
+            return read
+
+        length = cache.read + (ids if target is None else target).shape[-1]
+        self._lengths.hold_cached(length, reader)
+        return self._read(cache, ids, target)
+
+    def _read(self, cache: HubCache, ids: Tensor, target: Tensor | None) -> Tensor:
         fed: dict[str, Any] = {"input_ids": ids}
         if target is not None and cache.memory is not None:
             fed = {"encoder_outputs": BaseModelOutput(last_hidden_state=cache.memory)}
@@ -469,18 +499,6 @@ def _room_for_logits(vocabulary: int, head: nn.Module, read: tuple[Tensor, ...])
     """Called before the library makes logits (B, T, V) of states (B, T, C)."""
     if current().keeps:
         make_room(read[0].shape[:-1].numel() * vocabulary)
-
-
-def run(
-    body: Any, shape: Shape, source: Tensor, target: Tensor | None, **options: bool | Tensor
-) -> tuple[Any, Tensor]:
-    """A pass of the library's model: all that it hands out, and its logits, or the last states of an encoder
-    and of a model without an output matrix."""
-    fed = {} if target is None else {"decoder_input_ids": target}
-    cache = {} if shape == "encoder" else {"use_cache": False}
-    made = body(input_ids=source, **fed, **cache, **options)
-    has_logits = shape != "encoder" and writes_logits(body)
-    return made, made.logits if has_logits else made.last_hidden_state
 
 
 def as_linear(map_: nn.Module) -> nn.Linear:

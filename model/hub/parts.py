@@ -38,7 +38,8 @@ class AttentionPart:
 
     place: Place
     module: nn.Module
-    output: nn.Module | None  # (B, T, H·D) to (B, T, C); None where it is not known
+    output: nn.Module | None  # W_O, (B, T, H·D) to (B, T, C); None where it reads something else
+    writes: nn.Module | None  # the part whose output, (B, T, C), goes to the stream: W_O or another
     heads: int
     key_heads: int
     head_width: int
@@ -307,6 +308,18 @@ def headless(body: Any) -> str:
 def writes_logits(body: Any) -> bool:
     """Whether a model of the library has an output matrix."""
     return body.get_output_embeddings() is not None
+
+
+def run(
+    body: Any, shape: Shape, source: Tensor, target: Tensor | None, **options: bool | int | Tensor
+) -> tuple[Any, Tensor]:
+    """A pass of the library's model: all that it hands out, and its logits, or the last states of an encoder
+    and of a model without an output matrix."""
+    fed = {} if target is None else {"decoder_input_ids": target}
+    cache = {} if shape == "encoder" else {"use_cache": False}
+    made = body(input_ids=source, **fed, **cache, **options)
+    has_logits = shape != "encoder" and writes_logits(body)
+    return made, made.logits if has_logits else made.last_hidden_state
 
 
 def head_of(body: nn.Module, stacks: Sequence[StackPart]) -> Callable[[Tensor], Tensor]:

@@ -186,26 +186,38 @@ class LayerRun:
             if is_norm(call.module) and call.gives_one and call.at > inner.get(id(call.module), -1)
         ]
 
-    def outputs(self) -> list[PartCall]:
-        """W_O of every attention. Raises ValueError where no output matrix follows one."""
-        outputs = []
+    def writers(self) -> list[PartCall]:
+        """The last map of every attention, which writes to the stream: within its module or, where that has
+        none after it attends (BERT), the next one. Raises ValueError where there is none."""
+        found = []
         for place, event in self.attended:
-            following = next((call for call in self.maps if call.at > event.at), None)
+            inside = {id(part) for part in event.module.modules()}
+            later = [call for call in self.maps if call.at > event.at]
+            own = [call for call in later if id(call.module) in inside]
+            if not later:
+                raise ValueError(f"no output matrix follows its attention {place.name}")
+            found.append(own[-1] if own else later[0])
+        return found
+
+    def outputs(self) -> list[PartCall]:
+        """W_O of every attention: its last map, if that reads the heads' outputs side by side. Raises
+        ValueError where it does not."""
+        writers = self.writers()
+        for (place, event), writer in zip(self.attended, writers, strict=True):
             B, H, T, D = event.output.shape
-            read = None if following is None else following.read
-            if following is None or read is None or read.shape != (B, T, H * D):
+            read = writer.read
+            if read is None or read.shape != (B, T, H * D):
                 raise ValueError(f"no output matrix follows its attention {place.name}")
             if not near(read, event.output.transpose(1, 2).reshape(B, T, H * D)):
                 raise ValueError(
                     f"it changes the heads' outputs of {place.name} before its output matrix"
                 )
-            outputs.append(following)
-        return outputs
+        return writers
 
     def feeds(self) -> tuple[PartCall, ...]:
-        """The maps of the feed-forward: those that run after every attention. Raises ValueError as `outputs`
+        """The maps of the feed-forward: those that run after every attention. Raises ValueError as `writers`
         does."""
-        end = max(output.at for output in self.outputs())
+        end = max(writer.at for writer in self.writers())
         return tuple(call for call in self.maps if call.at > end)
 
     def sublayers(self) -> tuple[SubLayer, ...]:
@@ -213,8 +225,8 @@ class LayerRun:
         output. Raises ValueError where there is none."""
         entered, gave = self.entered, self.calls[-1].gave
         attentions = tuple(
-            SubLayer(place, event, (output,), output)
-            for (place, event), output in zip(self.attended, self.outputs(), strict=True)
+            SubLayer(place, event, (writer,), writer)
+            for (place, event), writer in zip(self.attended, self.writers(), strict=True)
         )
         for feed in self._feed_forwards():
             for post in (False, True):
@@ -233,7 +245,7 @@ class LayerRun:
         none."""
         maps, first = self.feeds(), self.attended[0][0]
         place = Place(first.stack, first.layer, "feed_forward")
-        end = max(output.at for output in self.outputs())
+        end = max(writer.at for writer in self.writers())
         attentions = {id(event.module) for _, event in self.attended}
         parts = [
             call

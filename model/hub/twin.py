@@ -97,6 +97,11 @@ class _Twins:
 
     def _module(self, module: nn.Module) -> nn.Module:
         made = self._keep(module, type(module).__new__(type(module)))
+        for (
+            table
+        ) in module._buffers.values():  # a pass may write into them: rotary angles by length
+            if table is not None and id(table) not in self._known:
+                self._keep(table, table.clone())
         for name, value in vars(module).items():
             made.__dict__[name] = self.of(value)
         made.__dict__ |= {"training": False, "_compiled_call_impl": None}

@@ -20,7 +20,8 @@ from model.hub.id_tokenizer import IdTokenizer
 from model.hub.layer_by_layer import in_float32
 from model.hub.library import missing_library
 from model.hub.loading import check_rounding
-from model.hub.proving import candidate_of, prove
+from model.hub.probe import near
+from model.hub.proving import Candidate, candidate_of, prove
 from model.hub.tokenizer import isolated
 from model.hub.twin import check_weights, twin, weights_changed
 from model.nn.config import Shape
@@ -31,7 +32,7 @@ from model.system.memory import enough_memory
 from model.trace.trace import Trace
 
 TextOrIds = str | Sequence[int] | Tensor  # letters, or ids: (token,) or (1, token)
-_WRAPS = ("_orig_mod", "module")  # of torch.compile, of DataParallel
+_SPREADS = (nn.DataParallel, nn.parallel.DistributedDataParallel)  # their forward adds nothing
 
 
 def trace(
@@ -133,7 +134,7 @@ def _prove(model: nn.Module, tokenizer: Any) -> Model:
     try:
         if missing := missing_library():
             raise ValueError(f"it needs {missing}")
-        loaded = _unwrapped(model)
+        loaded, around = _unwrapped(model)
         name = loaded.name_or_path or name
         check_weights(loaded)
         hint = " `capture(model, …)` may record its attention alone."
@@ -142,6 +143,8 @@ def _prove(model: nn.Module, tokenizer: Any) -> Model:
         reads = None if tokenizer is None else isolated(tokenizer)
         is_single = all(weight.dtype == torch.float32 for weight in body.parameters())
         candidate, tokenizers = candidate_of(name, body, shape, reads)
+        if around is not None:
+            _check_same(around, candidate)
         with nullcontext() if is_single else in_float32(body):
             ours, reference = prove(candidate, *tokenizers, borrowed=True)
         if not is_single:
@@ -151,17 +154,53 @@ def _prove(model: nn.Module, tokenizer: Any) -> Model:
     return ours
 
 
-def _unwrapped(model: Any) -> PreTrainedModel:
-    """The library's model inside what compiles, distributes or adapts it."""
-    for name in _WRAPS:
-        model = getattr(model, name, model)
+def _unwrapped(model: Any) -> tuple[PreTrainedModel, Any]:
+    """The library's model inside what compiles, distributes or adapts it; and what is around it, if that may
+    compute something else."""
+    while True:
+        inner = getattr(model, "_orig_mod", None)  # of torch.compile
+        if inner is None and isinstance(model, _SPREADS):
+            inner = model.module
+        if inner is None or model._forward_hooks or model._forward_pre_hooks:
+            break
+        model = inner
+    around = model
+    model = getattr(model, "module", model)
     if not isinstance(model, PreTrainedModel) and hasattr(model, "get_base_model"):  # of PEFT
         model = model.get_base_model()
     if not isinstance(model, PreTrainedModel):
         raise ValueError(
             "it is not a model of Hugging Face's library; `capture` records the attention of other modules"
         )
-    return model
+    computes = model is not around and type(around).forward is not nn.Module.forward
+    return model, around if computes else None
+
+
+def _check_same(around: nn.Module, candidate: Candidate) -> None:
+    """Raises ValueError where a wrapper gives something else than the model inside it on the test text, for
+    tokens that it puts in front (prompt tuning), or keys and values of its own (prefix tuning)."""
+    whole = twin(around)  # evaluated, whatever its owner does with it
+    fed = {"input_ids": candidate.source}
+    if candidate.target is not None:
+        fed["decoder_input_ids"] = candidate.target
+    try:
+        with torch.inference_mode():
+            given, expected = (_first(one(**fed)) for one in (whole, _unwrapped(whole)[0]))
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"what {type(around).__name__} adds to the model inside it cannot be compared: it does not run "
+            "on ids alone"
+        ) from error
+    if given.shape != expected.shape or not near(given, expected):
+        raise ValueError(
+            f"{type(around).__name__} gives other numbers than the model inside it, so what it adds would be "
+            "lost"
+        )
+
+
+def _first(gave: Any) -> Tensor:
+    tensor: Tensor = gave if isinstance(gave, Tensor) else gave[0]
+    return tensor
 
 
 def _shape(model: PreTrainedModel) -> Shape:

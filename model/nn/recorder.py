@@ -168,7 +168,7 @@ class Recorder:
     streams: dict[Stack, list[Tensor]] = field(default_factory=dict)
     feed_forward: list[FeedForwardTensors] = field(default_factory=list)
     experts: list[ExpertTensors] = field(default_factory=list)
-    written: dict[str, Tensor] = field(default_factory=dict)  # by feed-forwards without neurons
+    written: dict[str, Tensor] = field(default_factory=dict)  # by sub-layers without known maps
     turns: dict[object, int] = field(default_factory=dict)  # how often a part was called
     summands: dict[Stack, dict[str, Tensor]] = field(default_factory=dict)
     tables: dict[Stack, dict[str, TableRows]] = field(default_factory=dict)  # of a deferred pass

@@ -184,7 +184,8 @@ def _absent(trace: Trace) -> Iterator[tuple[ProvenPart, str]]:
         yield "embedding", _ABSENT
     if not proven(trace.norms):
         yield "norms", _ABSENT
-    has_neurons = proven(trace.feed_forward) or trace.experts or trace.written
+    wrote = [name for name in trace.written if Place.named(name).kind == "feed_forward"]
+    has_neurons = proven(trace.feed_forward) or trace.experts or wrote
     if not has_neurons and (trace.config is None or trace.config.d_mlp):
         yield "feed_forward", _ABSENT
     if trace.prediction is None and trace.stacks[-1] == "decoder":

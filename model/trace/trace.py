@@ -224,7 +224,7 @@ class Trace:
     prediction: Logits | None  # None for an encoder without a head
     device: str = ""  # "the CPU", "CUDA (NVIDIA H100)"; "" where it is not known
     experts: tuple[ExpertsRecord, ...] = ()  # of feed-forwards that choose some for each token
-    # (token, d_model) by name: what a feed-forward wrote, where its neurons are not told
+    # (token, d_model) by name: what a sub-layer wrote, where its neurons or its W_O are not told
     written: Mapping[str, Array] = field(default_factory=dict)
     unproven: Reasons = field(default_factory=dict)  # parts of the model that are not shown
     config: TransformerConfig | None = None  # of the model; None where it is not known

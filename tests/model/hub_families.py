@@ -161,6 +161,12 @@ BETWEEN_LAYERS = {
 }  # fmt: skip
 _WITHOUT_STREAM = BETWEEN_LAYERS - {"positions"}
 _EXPERTS = {**GROUPED, "num_experts_per_tok": 2, "moe_intermediate_size": 40}
+_LATENT = {
+    **_EXPERTS, "num_key_value_heads": 6, "q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8, "v_head_dim": 12, "n_routed_experts": 8, "n_group": 2, "topk_group": 1,
+    "first_k_dense_replace": 1,
+}  # fmt: skip
+INDEXED = {**_LATENT, "index_topk": 5, "index_head_dim": 16, "index_n_heads": 2}
 # Those that open without some parts, or have experts in the place of neurons: which parts.
 PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
     "mixtral": ("MixtralForCausalLM", "MixtralConfig", {**GROUPED, "num_local_experts": 4}, set()),
@@ -173,9 +179,7 @@ PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
     "deepseek_v3": (
         "DeepseekV3ForCausalLM",
         "DeepseekV3Config",
-        {**_EXPERTS, "num_key_value_heads": 6, "q_lora_rank": 24, "kv_lora_rank": 16,
-         "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 12, "n_routed_experts": 8,
-         "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1},
+        _LATENT,
         set(),
     ),
     "albert": ("AlbertModel", "AlbertConfig", {**_LLAMA, "embedding_size": 32}, {"sizes", "embedding"}),
@@ -198,6 +202,20 @@ PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
         "XGLMConfig",
         {**_SMALL, "ffn_dim": 80, "num_layers": 2, "attention_heads": 6, "max_position_embeddings": 64},
         set(),
+    ),
+    "deepseek_v32": ("DeepseekV32ForCausalLM", "DeepseekV32Config", INDEXED, {"sizes"}),
+    "afmoe": (  # gates on what heads give
+        "AfmoeForCausalLM",
+        "AfmoeConfig",
+        {**_EXPERTS, "head_dim": 8, "num_experts": 4, "sliding_window": 4,
+         "global_attn_every_n_layers": 3, "num_dense_layers": 1},
+        {"output", "sizes"},
+    ),
+    "laguna": (
+        "LagunaForCausalLM",
+        "LagunaConfig",
+        {**_EXPERTS, "head_dim": 8, "num_experts": 4, "sliding_window": 4},
+        {"output", "sizes"},
     ),
     "jamba": (
         "JambaForCausalLM",

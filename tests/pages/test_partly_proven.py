@@ -1,5 +1,6 @@
 """Models of which some parts are not proven, or whose weights are in few bits: a page says which and why."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -76,6 +77,16 @@ def test_experts_are_shown_first_with_the_routers_weights() -> None:
     assert f"goes to expert {record.chosen[0, 0]} with weight **{most:.3f}**" in said(app)
     assert np.argmax(record.shares[0]) == record.chosen[0, 0]
     assert "4 experts" in map_of(app)
+
+
+@pytest.mark.filterwarnings("ignore:.* code of its own")
+def test_a_page_of_a_model_with_code_of_its_own_says_that_it_is_not_run(tmp_path: Path) -> None:
+    folder = shutil.copytree(saved("llama"), tmp_path / "copy")
+    described = json.loads((folder / "config.json").read_text())
+    described["auto_map"] = {"AutoModelForCausalLM": "modeling_own.Own"}
+    (folder / "config.json").write_text(json.dumps(described))
+    for model, own in ((folder, True), (saved("llama"), False)):
+        assert ("is not run" in said(visit("attention", model=str(model), text=HUB_TEXT))) is own
 
 
 @pytest.mark.slow

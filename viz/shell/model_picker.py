@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Literal
 import streamlit as st
 from cachetools.func import ttl_cache
 
-from model.download.entries import fetched, folder_of, is_on_disk, is_unpacked, packed_weights
+from model.download.entries import (
+    code_named,
+    fetched,
+    folder_of,
+    is_on_disk,
+    is_unpacked,
+    packed_weights,
+)
 from model.download.hub import Listing, UnreachableError, arrived, listed
 from model.download.hub_folder import Packed
 from model.download.wheel import Progress
@@ -97,6 +104,19 @@ def say_copy() -> None:
         )
 
 
+def say_own_code() -> None:
+    """Says where the open model comes with code of its own, which is not run."""
+    if files := code_files(current().model):
+        st.caption(
+            "Code that comes with this model is not run.",
+            help=plain(
+                f"Its config names {', '.join(files)}. What is shown is the model of this kind in Hugging "
+                "Face's library with these weights. Every check here is against the library, so whether the "
+                "model's own code computes the same is not known."
+            ),
+        )
+
+
 def say_unused(model: "Model") -> None:
     """Says which tensors of a model's files the library leaves out. Without one of a layer, what is shown is
     not the pass that the model was trained for."""
@@ -132,6 +152,13 @@ def quantized(name: str) -> Packed | None:
     """How the weights of a model are quantized in its own files."""
     entry = models.found(name)
     return None if entry is None else packed_weights(entry)
+
+
+@ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
+def code_files(name: str) -> tuple[str, ...]:
+    """The files of code that a model's configs name."""
+    entry = models.found(name)
+    return () if entry is None else code_named(entry)
 
 
 WAITED, SAID, TOLD = "picker-waited-for", "picker-said", "picker-evictions-told"

@@ -95,6 +95,7 @@ def look(
         with around.said:
             controls.say_link()
             model_picker.say_copy()
+            model_picker.say_own_code()
             model = in_languages(_loaded(current().model))
             settle(model)
             say_recorded(model)

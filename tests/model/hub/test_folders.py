@@ -21,6 +21,7 @@ from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
     GPT2Tokenizer,
+    LlamaForCausalLM,
     PreTrainedModel,
 )
 from transformers.convert_slow_tokenizer import bytes_to_unicode
@@ -28,7 +29,7 @@ from transformers.tokenization_utils_tokenizers import generate_merges
 
 from model import load_model
 from model.run.tokenizers import gpt2
-from tests.model.hub_families import FAMILIES
+from tests.model.hub_families import FAMILIES, GROUPED
 from tests.model.hub_models import build, loaded, saved, train_pieces
 
 
@@ -153,6 +154,35 @@ def test_code_that_comes_with_a_model_is_never_run(folder: Path, tmp_path: Path)
     with pytest.raises(ValueError, match="code"):
         load_model(str(folder), device="cpu")
     assert not trap.exists()
+
+
+def test_code_that_comes_with_a_model_of_a_known_kind_is_said_not_to_be_run(folder: Path) -> None:
+    own = {
+        "AutoModelForCausalLM": "org/own--modeling_own.Own",
+        "AutoConfig": "configuration_own.Config",
+    }
+    change_config(folder, auto_map=own, architectures=["OwnForCausalLM"])
+    with pytest.warns(UserWarning, match=r"modeling_own\.py, configuration_own\.py"):
+        load_model(str(folder), device="cpu")
+
+
+def test_of_a_whole_file_beside_shards_the_librarys_choice_is_read(tmp_path: Path) -> None:
+    build("LlamaForCausalLM", "LlamaConfig", GROUPED).save_pretrained(
+        tmp_path / "shards", max_shard_size="20KB"
+    )
+    folder = copied(tmp_path)
+    left = load_file(folder / "model.safetensors")
+    left["model.embed_tokens.weight"] = left["model.embed_tokens.weight"] * 2
+    save_file(left, folder / "model.safetensors", {"format": "pt"})
+    for file in (tmp_path / "shards").glob("model*"):
+        shutil.copy(file, folder)
+    assert len(list(folder.glob("model-*"))) > 1
+    stock = LlamaForCausalLM.from_pretrained(folder).eval()
+    trace = load_model(str(folder), device="cpu").trace("the cat saw the dog")
+    with torch.inference_mode():
+        theirs = stock(torch.tensor([[token.id for token in trace.tokens]])).logits[0].numpy()
+    np.testing.assert_allclose(trace.logits, theirs, atol=1e-5)
+    assert torch.equal(stock.model.embed_tokens.weight, left["model.embed_tokens.weight"])
 
 
 def test_a_model_that_needs_more_memory_than_there_is_for_models_is_refused(folder: Path) -> None:

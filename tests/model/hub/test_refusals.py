@@ -134,6 +134,18 @@ def test_an_odd_model_is_opened_or_refused_in_a_sentence(
             hold(sentences(save(tmp_path, build(kind, settings, choices), adds=False)))
 
 
+def test_a_model_without_attention_is_not_said_to_have_no_layers() -> None:
+    sizes = {"mamba_n_heads": 6, "mamba_d_head": 16, "mamba_d_state": 8}
+    more = {"num_local_experts": 4, "num_experts_per_tok": 2, "layer_types": ["mamba"] * 3}
+    for kind, choices in (("Bamba", {"attn_layer_indices": []}), ("GraniteMoeHybrid", more)):
+        body = build(f"{kind}ForCausalLM", f"{kind}Config", {**GROUPED, **sizes, **choices})
+        with pytest.raises(ValueError, match="has attention"):
+            trace(body, None, [4, 5, 6])
+    empty = build("LlamaForCausalLM", "LlamaConfig", {**GROUPED, "num_hidden_layers": 0})
+    with pytest.raises(ValueError, match="no layers"):
+        trace(empty, None, [4, 5, 6])
+
+
 def test_an_odd_config_is_refused_in_a_sentence(
     tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:

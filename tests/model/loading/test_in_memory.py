@@ -214,6 +214,40 @@ def test_a_class_of_ones_own_with_adapters_is_shown_with_them() -> None:
     assert not np.allclose(found.attention[0].query, traced(loaded("llama")).attention[0].query)
 
 
+class Prompted(Adapted):
+    """Prompt tuning: vectors of its own stand before those of the text."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.prompt = torch.nn.Parameter(torch.randn(1, 3, 48))
+
+    def forward(self, input_ids: torch.Tensor) -> Any:
+        vectors = self.inner.get_input_embeddings()(input_ids)
+        return self.inner(inputs_embeds=torch.cat([self.prompt, vectors], 1))
+
+
+class Scaled(torch.nn.Module):
+    """A wrapper of one's own, in training, which may change what it is given."""
+
+    def __init__(self, model: Any, factor: float) -> None:
+        super().__init__()
+        self.module, self.factor = model, factor
+        self.dropout = torch.nn.Dropout(0.5)
+
+    def forward(self, input_ids: torch.Tensor) -> Any:
+        return self.dropout(self.factor * self.module(input_ids=input_ids).logits)
+
+
+def test_what_a_wrapper_adds_is_never_dropped() -> None:
+    tokenizer = own("llama")[1]
+    for around in (Prompted(own("llama")[0]), Scaled(own("llama")[0], 2.0)):
+        with pytest.raises(ValueError, match="other numbers than the model inside"):
+            trace(around, tokenizer, TEXT)
+    for wrapped in (Scaled(own("llama")[0], 1.0), torch.nn.DataParallel(own("llama")[0])):
+        expected = trace(own("llama")[0], tokenizer, TEXT)
+        assert set(differences(trace(wrapped, tokenizer, TEXT), expected).values()) == {0.0}
+
+
 def test_an_old_library_is_refused_with_the_version_that_is_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
