@@ -5,6 +5,7 @@ place. When a visitor leaves, the pass is cancelled.
 """
 
 import gc
+import math
 import os
 import socket
 import threading
@@ -438,7 +439,8 @@ class Engine:
                 layers, full = len(model.attention_names), request.full
                 check_record(model.config, length, layers, full=full, dropout=dropout)
             given = request.text, request.target, request.intervention
-            with self._refusals(request.model), self.turn(waiting):
+            work = float(length * model.parameter_count)
+            with self._refusals(request.model), self.turn(waiting, work=work):
                 began = time.perf_counter()
                 record: RecordLevel = "full" if request.full else "attention"
                 trace = model.trace(*given, continued=request.continued, record=record)
@@ -456,23 +458,33 @@ class Engine:
 
     @contextmanager
     def turn(
-        self, waiting: Callable[[int], object], background: Background | None = None
+        self,
+        waiting: Callable[[int], object],
+        background: Background | None = None,
+        *,
+        work: float = math.inf,
     ) -> Iterator[None]:
         """Holds a turn in the queue of passes. Long work takes many short turns: others come in between.
 
         Passes in it are cancelled when the visitor leaves or the time is over. background: for work beside
         the page; it is never turned away, because it takes its own visitor's turns only.
+        Between sub-layers a turn of much less work may come in. work: tokens × weights; inf: not known.
         Raises QueueFullError, PassTooLongError and OutOfMemoryError.
         """
-        work = background or Background(self._visitor(), self._wanted)
+        asker = background or Background(self._visitor(), self._wanted)
         if background is not None:
             self._make_way()
         place = self._queue.place(
-            waiting, work.wanted, visitor=work.visitor, however_long=background is not None
+            waiting,
+            asker.wanted,
+            visitor=asker.visitor,
+            however_long=background is not None,
+            work=work,
         )
-        computed = enough_memory("this computation")
-        with place, deadline.within(self._seconds, work.wanted), computed:
-            yield
+        with place as turn:
+            computed = enough_memory("this computation")
+            with deadline.within(self._seconds, asker.wanted, turn.let_by), computed:
+                yield
 
     def _load(self, name: str, progress: Progress) -> "Model":
         began = time.perf_counter()

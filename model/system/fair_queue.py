@@ -1,6 +1,8 @@
 """A queue for what only a few can use at once, and one lock for each key."""
 
+import math
 import threading
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -10,6 +12,7 @@ from weakref import WeakValueDictionary
 
 SECONDS_BETWEEN_NEWS = 0.2
 ROUND = 64  # turns for which a visitor who had one lets others go first
+SHORTER = 8  # times the work of a turn that is let by
 
 
 class QueueFullError(ValueError):
@@ -37,19 +40,45 @@ class Ticket:
     visitor: Hashable
     number: int  # in order of arrival
     arrived: int  # turns that the queue had given by then, or counts as having given
+    work: float  # of the turn; inf: not known, so it is let by nowhere
+
+
+class Turn:
+    """A turn that is held, and lets shorter ones by between its parts. One that was let by itself lets nobody
+    by, so at most one turn in each place stands still. clock: seconds that only grow."""
+
+    def __init__(self, queue: "FairQueue", ticket: Ticket, clock: Callable[[], float]) -> None:
+        self._queue, self._ticket, self._clock = queue, ticket, clock
+        self._began, self._lent = clock(), 0.0
+
+    def let_by(self) -> float:
+        """Waits for the turn of the next of those that are shorter, if one waits and they have had no more
+        time than this turn itself; the seconds that it took."""
+        before = self._clock()
+        if before - self._began < 2 * self._lent or not self._queue.let_by(self._ticket):
+            return 0.0
+        took = self._clock() - before
+        self._lent += took
+        return took
 
 
 class FairQueue:
     """A fair queue. Of all visitors who wait, the one whose last turn is longest ago is next, so a visitor
     with much to compute gets no more than one with little. A visitor without a turn among the last ROUND
     waits only for the present turn and for others like him. At most `longest` stand before anybody;
-    None: there is no bound.
+    None: there is no bound. clock: seconds that only grow.
     """
 
-    def __init__(self, at_once: int, longest: int | None = None) -> None:
-        self._free = at_once
+    def __init__(
+        self,
+        at_once: int,
+        longest: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._free, self._clock = at_once, clock
         self._longest = longest
         self._waiting: list[Ticket] = []  # who is next stands first
+        self._passing: set[Ticket] = set()  # for whom another turn stands still
         self._tickets = count()
         self._turns = 0  # given so far
         self._last: dict[Hashable, int] = {}  # visitor -> last turn, within the last ROUND turns
@@ -69,19 +98,28 @@ class FairQueue:
         visitor: Hashable = None,
         however_long: bool = False,
         after: int = 0,
-    ) -> Iterator[None]:
+        work: float = math.inf,
+    ) -> Iterator[Turn]:
         """Joins the queue, waits for the visitor's turn and holds it: `join` and `turn` in one."""
-        ticket = self.join(visitor, however_long=however_long, after=after)
-        with self.turn(ticket, waiting, wanted):
-            yield
+        ticket = self.join(visitor, however_long=however_long, after=after, work=work)
+        with self.turn(ticket, waiting, wanted) as turn:
+            yield turn
 
     def join(
-        self, visitor: Hashable = None, *, however_long: bool = False, after: int = 0
+        self,
+        visitor: Hashable = None,
+        *,
+        however_long: bool = False,
+        after: int = 0,
+        work: float = math.inf,
     ) -> Ticket:
         """Joins the queue; the ticket is for `turn`. Raises QueueFullError where too many stand before it.
-        however_long: the bound does not count. after: it counts as if it came so many turns later."""
+
+        however_long: the bound does not count. after: it counts as if it came so many turns later. work: of
+        the turn, in a unit of all turns' own; inf where it is not known.
+        """
         with self._moved:
-            ticket = Ticket(visitor, next(self._tickets), self._turns + after)
+            ticket = Ticket(visitor, next(self._tickets), self._turns + after, work)
             before = bisect_right(self._waiting, self._due(ticket), key=self._due)
             if self._longest is not None and before >= self._longest and not however_long:
                 raise QueueFullError(before)
@@ -98,12 +136,26 @@ class FairQueue:
         with self._moved:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)
+                self._passing.discard(ticket)
                 self._moved.notify_all()
+
+    def let_by(self, holder: Ticket) -> bool:
+        """In a holder's turn: returns after the turn of the first who waits with at most 1/SHORTER of its
+        work. False where none does, or where it was let by itself."""
+        with self._moved:
+            shorter = (one for one in self._waiting if one.work * SHORTER <= holder.work)
+            ticket = next((one for one in shorter if one.work < math.inf), None)
+            if ticket is None or holder in self._passing:
+                return False
+            self._passing.add(ticket)
+            self._moved.notify_all()
+            self._moved.wait_for(lambda: ticket not in self._passing)
+            return True
 
     @contextmanager
     def turn(
         self, ticket: Ticket, waiting: Callable[[int], object], wanted: Callable[[], object]
-    ) -> Iterator[None]:
+    ) -> Iterator[Turn]:
         """Waits for a ticket's turn and holds it. `waiting` is told the place (1 = next) when it changes.
         `wanted` is called every 0.2 seconds; what it raises ends the wait.
 
@@ -115,10 +167,13 @@ class FairQueue:
             self.leave(ticket)
             raise
         try:
-            yield
+            yield Turn(self, ticket, self._clock)
         finally:
             with self._moved:
-                self._free += 1
+                if ticket in self._passing:
+                    self._passing.remove(ticket)
+                else:
+                    self._free += 1
                 self._moved.notify_all()
 
     def _stand(
@@ -130,9 +185,9 @@ class FairQueue:
                 if ticket not in self._waiting:
                     raise LeftError
                 place = self._waiting.index(ticket) + 1
-                if place <= self._free:
+                if place <= self._free or ticket in self._passing:
                     self._waiting.remove(ticket)
-                    self._free -= 1
+                    self._free -= ticket not in self._passing
                     self._note_turn(ticket.visitor)
                     return
                 if place == told:

@@ -1,5 +1,6 @@
 """The engine of an app whose models run on a cluster. Views cannot tell it from one that runs them here."""
 
+import math
 import secrets
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -97,9 +98,15 @@ class ClusterEngine(Engine):
         return trace.nbytes <= self._answers.maxsize
 
     @contextmanager
-    def turn(self, waiting: Waiting, background: Background | None = None) -> Iterator[None]:
+    def turn(
+        self,
+        waiting: Waiting,
+        background: Background | None = None,
+        *,
+        work: float = math.inf,
+    ) -> Iterator[None]:
         """What is asked of the cluster in the body waits there for its turn, under this visitor's name."""
-        with super().turn(waiting, background):
+        with super().turn(waiting, background, work=work):
             token = _turn.set((waiting, background))
             try:
                 yield
