@@ -441,12 +441,12 @@ class Engine:
             given = request.text, request.target, request.intervention
             work = float(length * model.parameter_count)
             with self._refusals(request.model), self.turn(waiting, work=work):
-                began = time.perf_counter()
+                began = deadline.own_time()
                 record: RecordLevel = "full" if request.full else "attention"
                 trace = model.trace(*given, continued=request.continued, record=record)
-            ended = time.perf_counter()
+                seconds = deadline.own_time() - began
             tokens = len(trace.tokens) + len(trace.target_tokens)
-            self._tell(Passed(request.model, tokens, ended - began, began - asked))
+            self._tell(Passed(request.model, tokens, seconds, began - asked))
             with self._guard:
                 self._passed.add(trace)
             self._keep(self._traces, request, trace)

@@ -4,24 +4,30 @@ import math
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 SECONDS_BETWEEN_NEWS = 0.2
 ROUND = 64  # turns for which a visitor who had one lets others go first
+LEAST_OWN, OWN = 2, 4  # of a queue's places one visitor may have so many, or this part
 SHORTER = 8  # times the work of a turn that is let by
+
+K = TypeVar("K")
 
 
 class QueueFullError(ValueError):
     """As many wait as may."""
 
-    def __init__(self, waiting: int) -> None:
+    def __init__(self, waiting: int, *, own: bool = False) -> None:
+        who = "you have {:,} texts waiting" if own else "{:,} others are waiting"
         super().__init__(
-            f"The queue is full: {waiting:,} others are waiting for the model. Your sentence is "
-            "kept. Try again in a minute."
+            f"The queue is full: {who.format(waiting)} for the model. Your sentence is kept. Try "
+            "again in a minute."
         )
 
 
@@ -31,6 +37,17 @@ class LeftError(Exception):
 
 def nothing() -> None:
     """A callback that does nothing."""
+
+
+def first_to_go(owned: Mapping[K, Hashable]) -> K:
+    """What makes room where a bound for all is reached: of the visitor who has the most, what was used longest
+    ago. So nobody loses a thing to one who has more.
+
+    Args:
+        owned: whose each thing is, what was used longest ago first. None: nobody's, beside all others.
+    """
+    has = Counter(visitor for visitor in owned.values() if visitor is not None)
+    return max(owned, key=lambda key: has[owned[key]] or 1)  # the first of those with the most
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +82,9 @@ class Turn:
 class FairQueue:
     """A fair queue. Of all visitors who wait, the one whose last turn is longest ago is next, so a visitor
     with much to compute gets no more than one with little. A visitor without a turn among the last ROUND
-    waits only for the present turn and for others like him. At most `longest` stand before anybody;
-    None: there is no bound. clock: seconds that only grow.
+    waits only for the present turn and for others like him. At most `longest` visitors stand before anybody,
+    whatever each of them waits for, and one has a part of these places; None: there is no bound.
+    clock: seconds that only grow.
     """
 
     def __init__(
@@ -113,7 +131,8 @@ class FairQueue:
         after: int = 0,
         work: float = math.inf,
     ) -> Ticket:
-        """Joins the queue; the ticket is for `turn`. Raises QueueFullError where too many stand before it.
+        """Joins the queue; the ticket is for `turn`. Raises QueueFullError where too many visitors stand before
+        it, or the visitor has too many tickets.
 
         however_long: the bound does not count. after: it counts as if it came so many turns later. work: of
         the turn, in a unit of all turns' own; inf where it is not known.
@@ -121,10 +140,20 @@ class FairQueue:
         with self._moved:
             ticket = Ticket(visitor, next(self._tickets), self._turns + after, work)
             before = bisect_right(self._waiting, self._due(ticket), key=self._due)
-            if self._longest is not None and before >= self._longest and not however_long:
-                raise QueueFullError(before)
+            if not however_long:
+                self._check_bound(visitor, self._waiting[:before])
             self._waiting.insert(before, ticket)
             return ticket
+
+    def _check_bound(self, visitor: Hashable, before: Sequence[Ticket]) -> None:
+        if self._longest is None:
+            return
+        own = sum(one.visitor == visitor for one in self._waiting) if visitor is not None else 0
+        others = {one if one.visitor is None else one.visitor for one in before} - {visitor}
+        if len(others) >= self._longest:
+            raise QueueFullError(len(others))
+        if own >= max(LEAST_OWN, self._longest // OWN):
+            raise QueueFullError(own, own=True)
 
     def place_of(self, ticket: Ticket) -> int:
         """Where a ticket stands: 1 is next; 0: it does not wait."""

@@ -13,7 +13,7 @@ import pytest
 from model.serving.engine import Engine, Event, Passed, Refused, Request
 from model.system import deadline
 from model.system.deadline import PassTooLongError
-from model.system.fair_queue import SHORTER, FairQueue, QueueFullError, Ticket
+from model.system.fair_queue import SHORTER, FairQueue, QueueFullError, Ticket, first_to_go
 from model.trace.trace import Trace
 from tests.model.tiny import quiet
 
@@ -181,6 +181,25 @@ def test_a_full_queue_says_so_at_once_and_takes_the_next_when_it_has_moved() -> 
         thread.join()
     with queue.place(quiet):
         assert queue.waiting == 0
+
+
+def test_one_visitor_fills_no_queue_for_all() -> None:
+    """As many others as may wait stand in it beside the one, who has a part of the places."""
+    queue, own = FairQueue(1, longest=40), 0
+    with pytest.raises(QueueFullError, match="10 texts"):
+        for own in range(40):
+            queue.join("many")
+    assert own == 10
+    for other in range(39):
+        queue.join(other)
+    with pytest.raises(QueueFullError, match="40 others"):
+        queue.join("one more")
+
+
+def test_what_makes_room_is_of_the_visitor_who_has_the_most() -> None:
+    assert first_to_go({1: "few", 2: "many", 3: "many", 4: None}) == 2
+    assert first_to_go({1: "one", 2: "two", 3: None}) == 1
+    assert first_to_go({1: None, 2: None, 3: "one"}) == 1
 
 
 def test_who_leaves_the_queue_does_not_hold_it_up(subtests: pytest.Subtests) -> None:
