@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 from weakref import WeakSet
 
-from cachetools import LRUCache
+from cachetools import Cache, LRUCache
 
 from model.download.wheel import Progress
 from model.loading.registry import hub_models, load_model, models, silent, untrained_models
@@ -247,9 +247,20 @@ def _shown(trace: Trace) -> Trace:
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+def kept_in(cache: LRUCache[K, V]) -> Iterator[tuple[K, V]]:
+    """All that a cache keeps. This is no use of it: what goes first stays the same."""
+    return ((key, Cache.__getitem__(cache, key)) for key in cache)
+
+
 RecordLevel = Literal["attention", "full"]
 
 PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
+UNREAD_SECONDS = (
+    300.0  # after which a trace is dropped that nobody has asked for: a pass makes it again
+)
+QUIET_SECONDS = 30.0  # without a pass, after which no memory is kept for the next ones
 
 
 @dataclass(frozen=True)
@@ -266,6 +277,37 @@ class Request:
     languages: tuple[str, ...] = ()  # that a translator reads and writes; none: those of its files
 
 
+class RecentTraces(LRUCache[Request | File, Trace]):
+    """Traces within a bound of bytes, and when each was last asked for."""
+
+    def __init__(self, most_bytes: int, clock: Callable[[], float]) -> None:
+        super().__init__(most_bytes, getsizeof=lambda trace: trace.nbytes)
+        self._clock = clock
+        self._asked: dict[Request | File, float] = {}
+
+    def __getitem__(self, key: Request | File) -> Trace:
+        trace = super().__getitem__(key)
+        self._asked[key] = self._clock()
+        return trace
+
+    def __setitem__(self, key: Request | File, trace: Trace) -> None:
+        super().__setitem__(key, trace)
+        self._asked[key] = self._clock()
+
+    def __delitem__(self, key: Request | File) -> None:
+        super().__delitem__(key)
+        self._asked.pop(key, None)
+
+    def drop_unread(self, since: float) -> bool:
+        """Drops traces that nobody has asked for since; whether there were any. A file that was dropped on a page
+        stays: nobody can read it again."""
+        unread = [key for key, asked in self._asked.items() if asked < since]
+        unread = [key for key in unread if not is_dropped(key.model)]
+        for key in unread:
+            del self[key]
+        return bool(unread)
+
+
 @dataclass(frozen=True)
 class Background:
     """Work for a visitor outside the page's own thread. wanted: cancels a pass by raising."""
@@ -280,7 +322,7 @@ class Engine:
     model_bytes, trace_bytes: bounds, those of the settings unless given. wanted: called often while somebody
     waits or computes; it raises where the visitor has left, and so cancels the pass. visitor: for whom
     this thread works. tell: is told what happens. make_way: called before each turn in the
-    background; it waits while visitors' pages should go first.
+    background; it waits while visitors' pages should go first. clock: seconds that only grow.
     """
 
     def __init__(
@@ -292,12 +334,11 @@ class Engine:
         visitor: Callable[[], Hashable] = nothing,
         tell: Callable[[Event], object] = lambda event: None,
         make_way: Callable[[], object] = nothing,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         bounds = settings()
         self._models = LoadedModels(model_bytes or bounds.model_megabytes * MEGABYTE)
-        self._traces: LRUCache[Request | File, Trace] = LRUCache(
-            trace_bytes or bounds.trace_megabytes * MEGABYTE, getsizeof=lambda trace: trace.nbytes
-        )
+        self._traces = RecentTraces(trace_bytes or bounds.trace_megabytes * MEGABYTE, clock)
         # Of all that was loaded and passed: a page may still read what is not kept any more.
         self._weights: list[WeakSet[Tensor]] = []
         self._passed: WeakSet[Trace] = WeakSet()
@@ -305,7 +346,9 @@ class Engine:
         self._seconds = bounds.pass_seconds
         self._wanted, self._visitor, self._told = wanted, visitor, tell
         self._happened: Counter[tuple[str, type[Event]]] = Counter()  # by model
-        self._began = time.monotonic()
+        self._clock = clock
+        self._began = self._passed_at = clock()
+        self._is_tidy = True  # since the last pass
         self._make_way = make_way
         self._evictions: list[ModelUnloaded] = []
         self._news: dict[str, tuple[str, float | None]] = {}  # how far each model's loading is
@@ -393,22 +436,27 @@ class Engine:
 
     def give_back(self) -> None:
         """Returns freed memory to the system; first frees the models that a page still read when they were
-        unloaded, and reads no more."""
+        unloaded, and reads no more, and the traces that nobody has asked for in a while. As long as passes are
+        run, some freed memory is kept for the next ones."""
         holdings = self.holdings
+        with self._guard:
+            drops = self._traces.drop_unread(self._clock() - UNREAD_SECONDS)
         if holdings.models_in_memory > len(holdings.models):
             _collect()
+        elif drops or not (self._is_tidy or self._clock() - self._passed_at < QUIET_SECONDS):
+            self._is_tidy = True
+            gc.collect()  # what sessions that have ended leave behind
+            allocator.give_back()
         else:
             allocator.give_back_spare()
 
     def loads(self) -> list[Load]:
         """The loaded models, and how busy each is."""
         with self._guard:
-            sizes = {name: model_size(model) for name, model in self._models.items()}
-            traces = [(key.model, trace.nbytes) for key, trace in self._traces.items()]
+            sizes = {name: model_size(model) for name, model in kept_in(self._models)}
+            traces = [(key.model, trace.nbytes) for key, trace in kept_in(self._traces)]
             happened = self._happened.copy()
-        return loads_of(
-            sizes, traces, happened, self._queue.waiting, time.monotonic() - self._began
-        )
+        return loads_of(sizes, traces, happened, self._queue.waiting, self._clock() - self._began)
 
     def trace(self, request: Request, waiting: Callable[[int], object]) -> Trace:
         """The trace of a request; `waiting` is told the place in the queue, from 1, while there is one.
@@ -484,7 +532,10 @@ class Engine:
         with place as turn:
             computed = enough_memory("this computation")
             with deadline.within(self._seconds, asker.wanted, turn.let_by), computed:
-                yield
+                try:
+                    yield
+                finally:
+                    self._passed_at, self._is_tidy = self._clock(), False
 
     def _load(self, name: str, progress: Progress) -> "Model":
         began = time.perf_counter()
