@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
-from weakref import WeakSet
-
-from cachetools import Cache, LRUCache
+from weakref import WeakKeyDictionary, WeakSet
 
 from model.download.wheel import Progress
 from model.loading.registry import hub_models, load_model, models, silent, untrained_models
 from model.nn.intervention import Intervention
 from model.system import allocator, deadline
+from model.system.fair_cache import FairCache
 from model.system.fair_queue import FairQueue, KeyLocks, nothing
-from model.system.memory import enough_memory
+from model.system.machine import machine_bytes
+from model.system.memory import LARGEST_RECORD, enough_memory
 from model.system.settings import MEGABYTE, settings
 from model.trace.dropped import FORGOTTEN, dropped_name, is_dropped, is_recording
 from model.trace.trace import Trace
@@ -157,11 +157,11 @@ def loads_of(
     ]
 
 
-class LoadedModels(LRUCache[str, "Model"]):
+class LoadedModels(FairCache[str, "Model"]):
     """Loaded models within a bound of bytes; `gone` are the names of those that were unloaded."""
 
     def __init__(self, most_bytes: int) -> None:
-        super().__init__(most_bytes, getsizeof=model_size)
+        super().__init__(most_bytes, model_size)
         self.gone: list[str] = []
 
     def popitem(self) -> tuple[str, "Model"]:
@@ -245,21 +245,12 @@ def _shown(trace: Trace) -> Trace:
     return trace
 
 
-K = TypeVar("K")
+K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-
-
-def kept_in(cache: LRUCache[K, V]) -> Iterator[tuple[K, V]]:
-    """All that a cache keeps. This is no use of it: what goes first stays the same."""
-    return ((key, Cache.__getitem__(cache, key)) for key in cache)
-
-
 RecordLevel = Literal["attention", "full"]
 
 PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
-UNREAD_SECONDS = (
-    300.0  # after which a trace is dropped that nobody has asked for: a pass makes it again
-)
+UNREAD_SECONDS = 300.0  # after which a trace that nobody asked for is dropped: a pass makes it anew
 QUIET_SECONDS = 30.0  # without a pass, after which no memory is kept for the next ones
 
 
@@ -277,35 +268,14 @@ class Request:
     languages: tuple[str, ...] = ()  # that a translator reads and writes; none: those of its files
 
 
-class RecentTraces(LRUCache[Request | File, Trace]):
-    """Traces within a bound of bytes, and when each was last asked for."""
+class AllReadError(ValueError):
+    """The traces that others read now leave no room for another one."""
 
-    def __init__(self, most_bytes: int, clock: Callable[[], float]) -> None:
-        super().__init__(most_bytes, getsizeof=lambda trace: trace.nbytes)
-        self._clock = clock
-        self._asked: dict[Request | File, float] = {}
-
-    def __getitem__(self, key: Request | File) -> Trace:
-        trace = super().__getitem__(key)
-        self._asked[key] = self._clock()
-        return trace
-
-    def __setitem__(self, key: Request | File, trace: Trace) -> None:
-        super().__setitem__(key, trace)
-        self._asked[key] = self._clock()
-
-    def __delitem__(self, key: Request | File) -> None:
-        super().__delitem__(key)
-        self._asked.pop(key, None)
-
-    def drop_unread(self, since: float) -> bool:
-        """Drops traces that nobody has asked for since; whether there were any. A file that was dropped on a page
-        stays: nobody can read it again."""
-        unread = [key for key, asked in self._asked.items() if asked < since]
-        unread = [key for key in unread if not is_dropped(key.model)]
-        for key in unread:
-            del self[key]
-        return bool(unread)
+    def __init__(self) -> None:
+        super().__init__(
+            "Others are reading long texts now, and there is no memory for one more. Your sentence is kept. "
+            "Try again in a minute."
+        )
 
 
 @dataclass(frozen=True)
@@ -338,10 +308,17 @@ class Engine:
     ) -> None:
         bounds = settings()
         self._models = LoadedModels(model_bytes or bounds.model_megabytes * MEGABYTE)
-        self._traces = RecentTraces(trace_bytes or bounds.trace_megabytes * MEGABYTE, clock)
+        self._traces: FairCache[Request | File, Trace] = FairCache(
+            trace_bytes or bounds.trace_megabytes * MEGABYTE,
+            lambda trace: trace.nbytes,
+            visitor=visitor,
+            clock=clock,
+        )
         # Of all that was loaded and passed: a page may still read what is not kept any more.
         self._weights: list[WeakSet[Tensor]] = []
-        self._passed: WeakSet[Trace] = WeakSet()
+        self._passed: WeakKeyDictionary[Trace, Hashable] = WeakKeyDictionary()  # and for whom
+        read_at_once = min(2 * LARGEST_RECORD, machine_bytes() // 4)  # beyond what is kept
+        self._most_bytes = self._traces.maxsize + max(self._traces.maxsize, read_at_once)
         self._queue = FairQueue(PASSES_AT_ONCE, bounds.longest_queue)
         self._seconds = bounds.pass_seconds
         self._wanted, self._visitor, self._told = wanted, visitor, tell
@@ -400,7 +377,7 @@ class Engine:
         """A run as a model. Its run is what is kept, so that its check is computed once."""
         model = as_model(file, trace)
         with self._guard:
-            self._passed.add(model.run)
+            self._passed[model.run] = self._visitor()
         self._keep(self._traces, file, model.run)
         return model
 
@@ -436,14 +413,19 @@ class Engine:
 
     def give_back(self) -> None:
         """Returns freed memory to the system; first frees the models that a page still read when they were
-        unloaded, and reads no more, and the traces that nobody has asked for in a while. As long as passes are
-        run, some freed memory is kept for the next ones."""
+        unloaded, and reads no more, and the traces that nobody has asked for in a while. As long as passes
+        are run, some freed memory is kept for the next ones."""
         holdings = self.holdings
         with self._guard:
-            drops = self._traces.drop_unread(self._clock() - UNREAD_SECONDS)
+            unread = self._traces.unused(self._clock() - UNREAD_SECONDS)
+            unread = [
+                key for key in unread if not is_dropped(key.model)
+            ]  # nobody can read it again
+            for key in unread:
+                del self._traces[key]
         if holdings.models_in_memory > len(holdings.models):
             _collect()
-        elif drops or not (self._is_tidy or self._clock() - self._passed_at < QUIET_SECONDS):
+        elif unread or not (self._is_tidy or self._clock() - self._passed_at < QUIET_SECONDS):
             self._is_tidy = True
             gc.collect()  # what sessions that have ended leave behind
             allocator.give_back()
@@ -453,8 +435,8 @@ class Engine:
     def loads(self) -> list[Load]:
         """The loaded models, and how busy each is."""
         with self._guard:
-            sizes = {name: model_size(model) for name, model in kept_in(self._models)}
-            traces = [(key.model, trace.nbytes) for key, trace in kept_in(self._traces)]
+            sizes = {name: model_size(model) for name, model in self._models.kept()}
+            traces = [(key.model, trace.nbytes) for key, trace in self._traces.kept()]
             happened = self._happened.copy()
         return loads_of(sizes, traces, happened, self._queue.waiting, self._clock() - self._began)
 
@@ -485,10 +467,11 @@ class Engine:
                 check_shown(length)
                 dropout = request.intervention.dropout > 0
                 layers, full = len(model.attention_names), request.full
-                check_record(model.config, length, layers, full=full, dropout=dropout)
+                size = check_record(model.config, length, layers, full=full, dropout=dropout)
             given = request.text, request.target, request.intervention
             work = float(length * model.parameter_count)
             with self._refusals(request.model), self.turn(waiting, work=work):
+                self._check_room(size)
                 began = deadline.own_time()
                 record: RecordLevel = "full" if request.full else "attention"
                 trace = model.trace(*given, continued=request.continued, record=record)
@@ -496,9 +479,23 @@ class Engine:
             tokens = len(trace.tokens) + len(trace.target_tokens)
             self._tell(Passed(request.model, tokens, seconds, began - asked))
             with self._guard:
-                self._passed.add(trace)
+                self._passed[trace] = self._visitor()
             self._keep(self._traces, request, trace)
             return trace
+
+    def _check_room(self, size: int) -> None:
+        """Raises AllReadError where pages read so many traces that another one of this size has no room. Who
+        reads one already gets the next: its page could not be drawn, and would keep the first."""
+        visitor = self._visitor()
+        with self._guard:
+            kept = {id(trace) for _, trace in self._traces.kept()}
+            bytes_of_all = sum(trace.nbytes for trace in self._passed)
+            reads = any(
+                whose == visitor is not None and id(trace) not in kept
+                for trace, whose in self._passed.items()
+            )
+        if bytes_of_all + size > self._most_bytes and not reads:
+            raise AllReadError
 
     def can_keep(self, trace: Trace) -> bool:
         """Whether a trace is within the bound. A larger one lives only while somebody reads it."""
@@ -583,11 +580,11 @@ class Engine:
             for key in [one for one in self._traces if one.model in gone]:
                 del self._traces[key]
 
-    def _known(self, cache: LRUCache[K, V], key: K) -> V | None:
+    def _known(self, cache: FairCache[K, V], key: K) -> V | None:
         with self._guard:
             return cache.get(key)
 
-    def _keep(self, cache: LRUCache[K, V], key: K, value: V) -> None:
+    def _keep(self, cache: FairCache[K, V], key: K, value: V) -> None:
         """Keeps a value unless it alone is over the bound."""
         with self._guard, suppress(ValueError):
             cache[key] = value

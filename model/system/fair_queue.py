@@ -40,8 +40,8 @@ def nothing() -> None:
 
 
 def first_to_go(owned: Mapping[K, Hashable]) -> K:
-    """What makes room where a bound for all is reached: of the visitor who has the most, what was used longest
-    ago. So nobody loses a thing to one who has more.
+    """What makes room where a bound for all is reached: of the visitor who has the most, what was used
+    longest ago. So nobody loses a thing to one who has more.
 
     Args:
         owned: whose each thing is, what was used longest ago first. None: nobody's, beside all others.
@@ -131,8 +131,8 @@ class FairQueue:
         after: int = 0,
         work: float = math.inf,
     ) -> Ticket:
-        """Joins the queue; the ticket is for `turn`. Raises QueueFullError where too many visitors stand before
-        it, or the visitor has too many tickets.
+        """Joins the queue; the ticket is for `turn`. Raises QueueFullError where too many visitors stand
+        before it, or the visitor has too many tickets.
 
         however_long: the bound does not count. after: it counts as if it came so many turns later. work: of
         the turn, in a unit of all turns' own; inf where it is not known.

@@ -50,8 +50,9 @@ J = TypeVar("J", bound=Job)
 
 
 class Jobs(Generic[K, J]):
-    """At most one job for a key, each in a thread of its own. Of those that ended `kept` stay; what goes is of
-    the visitor who has the most, and there what was looked at longest ago. line: where they wait for their turns; without one all run at once."""
+    """At most one job for a key, each in a thread of its own. Of those that ended `kept` stay; what goes is
+    of the visitor who has the most, and there what was looked at longest ago. line: where they wait for their
+    turns; without one all run at once."""
 
     def __init__(self, kept: int, line: FairQueue | None = None) -> None:
         self._kept, self._queue = kept, line or FairQueue(sys.maxsize)

@@ -19,6 +19,7 @@ _NO_MEMORY = (  # what PyTorch and the libraries below it say; only CUDA has a c
     "bad allocation",
     "could not create a memory object",
 )
+LARGEST_RECORD = 2_000_000_000  # bytes of what a page records of one pass
 _LARGE = 64_000_000  # bytes of a table that are worth the few milliseconds
 
 

@@ -112,8 +112,8 @@ LeftOutArgument = Annotated[
 
 
 def not_read(error: Exception) -> JSONRPCError | None:
-    """The answer to what is no message of the protocol, under its own number where it has one; None where nobody
-    waits for an answer. Python's own reader takes escapes of half characters, which the protocol's does not."""
+    """The answer to what is no message of the protocol, under its own number where it has one; None where
+    nobody waits for an answer. Python's own reader takes escapes of half characters, the protocol's not."""
     given = [one["input"] for one in error.errors()] if isinstance(error, ValidationError) else []
     sent: object = next((one for one in given if isinstance(one, dict)), None)
     if sent is None and given and isinstance(given[0], str):

@@ -154,9 +154,10 @@ class Http(_Watched, H11Protocol):
         self._answer(400, msg)
 
     def _answer(self, status: int, sentence: str) -> None:
-        """Answers what is no request, and closes the connection; in the middle of another answer it only closes
-        it."""
-        if self.cycle is not None and self.cycle.response_started:
+        """Answers what is no request, and closes the connection; in the middle of another answer it only
+        closes it."""
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is not None and cycle.response_started and not cycle.response_complete:
             self.transport.abort()
             return
         headers = {

@@ -20,6 +20,7 @@ from model.serving import engine
 from model.serving.engine import (
     QUIET_SECONDS,
     UNREAD_SECONDS,
+    AllReadError,
     CacheLookup,
     Engine,
     Event,
@@ -163,6 +164,27 @@ def test_a_trace_that_nobody_asks_for_is_dropped_in_time_and_made_anew() -> None
     again = shared.trace(left, quiet)
     assert again is not dropped
     assert np.array_equal(again.logits, dropped.logits)
+
+
+def test_what_pages_read_has_a_bound_and_who_reads_one_run_gets_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine, "LARGEST_RECORD", 0)
+    visitor = "one"
+    one = Engine().trace(Request("stories", "The cat sat"), quiet)
+    shared = Engine(trace_bytes=one.nbytes - 1, visitor=lambda: visitor)
+    read = [shared.trace(Request("stories", "The cat sat"), quiet)]
+    changed = Request("stories", "The cat sat", intervention=Intervention(scale=1.0))
+    visitor = "another"
+    read.append(shared.trace(changed, quiet))
+    visitor = "one more"
+    with pytest.raises(AllReadError):
+        shared.trace(Request("stories", "The dog sat"), quiet)
+    visitor = "another"
+    read.append(shared.trace(Request("stories", "The dog sat"), quiet))
+    visitor = "one more"
+    del read[:2]
+    assert shared.trace(Request("stories", "The fox sat"), quiet).check() < 1e-4
 
 
 def test_the_run_of_a_dropped_file_is_kept_however_long() -> None:
