@@ -26,7 +26,7 @@ from model.system import allocator, deadline
 from model.system.fair_cache import FairCache
 from model.system.fair_queue import FairQueue, KeyLocks, nothing
 from model.system.machine import machine_bytes
-from model.system.memory import LARGEST_RECORD, enough_memory
+from model.system.memory import LARGEST_RECORD, AllReadError, enough_memory
 from model.system.settings import MEGABYTE, settings
 from model.trace.dropped import FORGOTTEN, dropped_name, is_dropped, is_recording
 from model.trace.trace import Trace
@@ -266,16 +266,6 @@ class Request:
     continued: tuple[int, ...] = ()  # what the model has written so far, step by step
     changed: int = 0  # when the trace file was whose run this is; 0: of a model, or as it is now
     languages: tuple[str, ...] = ()  # that a translator reads and writes; none: those of its files
-
-
-class AllReadError(ValueError):
-    """The traces that others read now leave no room for another one."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Others are reading long texts now, and there is no memory for one more. Your sentence is kept. "
-            "Try again in a minute."
-        )
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Ticket:
     work: float  # of the turn; inf: not known, so it is let by nowhere
 
 
-class Turn:
+class HeldTurn:
     """A turn that is held, and lets shorter ones by between its parts. One that was let by itself lets nobody
     by, so at most one turn in each place stands still. clock: seconds that only grow."""
 
@@ -117,7 +117,7 @@ class FairQueue:
         however_long: bool = False,
         after: int = 0,
         work: float = math.inf,
-    ) -> Iterator[Turn]:
+    ) -> Iterator[HeldTurn]:
         """Joins the queue, waits for the visitor's turn and holds it: `join` and `turn` in one."""
         ticket = self.join(visitor, however_long=however_long, after=after, work=work)
         with self.turn(ticket, waiting, wanted) as turn:
@@ -184,7 +184,7 @@ class FairQueue:
     @contextmanager
     def turn(
         self, ticket: Ticket, waiting: Callable[[int], object], wanted: Callable[[], object]
-    ) -> Iterator[Turn]:
+    ) -> Iterator[HeldTurn]:
         """Waits for a ticket's turn and holds it. `waiting` is told the place (1 = next) when it changes.
         `wanted` is called every 0.2 seconds; what it raises ends the wait.
 
@@ -196,7 +196,7 @@ class FairQueue:
             self.leave(ticket)
             raise
         try:
-            yield Turn(self, ticket, self._clock)
+            yield HeldTurn(self, ticket, self._clock)
         finally:
             with self._moved:
                 if ticket in self._passing:

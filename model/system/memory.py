@@ -33,6 +33,16 @@ class OutOfMemoryError(ValueError):
         )
 
 
+class AllReadError(ValueError):
+    """The traces that others read now leave no room for another one."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Others are reading long texts now, and there is no memory for one more. Your sentence is kept. "
+            "Try again in a minute."
+        )
+
+
 @contextmanager
 def enough_memory(what: str) -> Iterator[None]:
     """Raises OutOfMemoryError where the body runs out of memory. What it held is freed first."""

@@ -199,9 +199,12 @@ def group_arrays(attention: Attention, name: str, group: Group) -> tuple[Json, J
 def forget_gone() -> None:
     """Drops what was encoded of layers that are not in memory any more."""
     for encoded in (layer_arrays, group_arrays):
-        with encoded.cache_lock:
-            for key in [key for key in encoded.cache if key[0]() is None]:
-                del encoded.cache[key]
+        cache, lock = encoded.cache, encoded.cache_lock
+        if cache is None or lock is None:
+            continue
+        with lock:
+            for key in [key for key in cache if key[0]() is None]:
+                del cache[key]
 
 
 def floats(array: Array) -> Array:

@@ -8,8 +8,6 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cachetools import LRUCache
-
 from model.download.wheel import Progress
 from model.loading.registry import known, silent
 from model.serving.cluster.actors import NOT_REACHED, Actors, ClusterError
@@ -28,6 +26,7 @@ from model.serving.cluster.messages import (
 from model.serving.engine import Background, CacheLookup, Engine, Load, Request, opens_file
 from model.system.clicks import click
 from model.system.elsewhere import Elsewhere
+from model.system.fair_cache import FairCache
 from model.system.settings import MEGABYTE, settings
 from model.trace.trace import Trace
 
@@ -54,8 +53,8 @@ class ClusterEngine(Engine):
             gpus=bounds.cluster_gpus,
         )
         self._far: dict[str, Model] = {}
-        self._answers: LRUCache[Hashable, Message] = LRUCache(
-            trace_bytes, getsizeof=lambda sent: sent.nbytes
+        self._answers: FairCache[Hashable, Message] = FairCache(
+            trace_bytes, lambda sent: sent.nbytes, visitor=self._visitor
         )
         self._replica = secrets.token_hex(8)
 

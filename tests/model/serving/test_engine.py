@@ -20,7 +20,6 @@ from model.serving import engine
 from model.serving.engine import (
     QUIET_SECONDS,
     UNREAD_SECONDS,
-    AllReadError,
     CacheLookup,
     Engine,
     Event,
@@ -29,7 +28,7 @@ from model.serving.engine import (
     bytes_of,
     model_size,
 )
-from model.system.memory import OutOfMemoryError
+from model.system.memory import AllReadError, OutOfMemoryError
 from model.trace.description import trace_file
 from tests.model.hub_models import saved
 from tests.model.tiny import quiet
