@@ -21,7 +21,7 @@ K = TypeVar("K")
 
 
 class QueueFullError(ValueError):
-    """As many wait as may."""
+    """As many wait as may, or of one visitor as one may: `own`."""
 
     def __init__(self, waiting: int, *, own: bool = False) -> None:
         who = "you have {:,} texts waiting" if own else "{:,} others are waiting"
@@ -29,6 +29,7 @@ class QueueFullError(ValueError):
             f"The queue is full: {who.format(waiting)} for the model. Your sentence is kept. Try "
             "again in a minute."
         )
+        self.own = own
 
 
 class LeftError(Exception):
