@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,6 +17,7 @@ from model.profile.sums import Sums, UncountedError
 from model.profile.tables import ProfileScope
 from model.profile.window import Profiled, window_sums
 from model.run.weights_hash import weights_hash
+from model.system.deadline import own_time
 from model.system.elsewhere import asked
 from model.system.threads import one_thread
 
@@ -98,9 +98,9 @@ def window_by_window(
     profiled = Profiled.of(model)
     for number, text in enumerate(texts):
         with turn():
-            began = monotonic()
+            began = own_time()
             made = slice_profile(Slice(number, (text,)), about, profiled)
-            seconds = monotonic() - began
+            seconds = own_time() - began
         yield made.about, made.sums, made.texts, seconds
 
 

@@ -13,6 +13,7 @@ from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.patches import OF_HEADS, Patch
 from model.nn.places import Place
 from model.system.files import bytes_text
+from model.system.memory import LARGEST_RECORD
 from model.trace.records import Attention
 from model.trace.unproven import require
 
@@ -158,7 +159,6 @@ class Runnable(Protocol):
 
 
 LONGEST = 8_192  # tokens of a text on a page
-LARGEST_RECORD = 2_000_000_000  # bytes of what a page records of one pass
 STAGES_KEPT = 4  # of a pass with dropout: scores, masked scores, weights before and after it
 
 
@@ -206,8 +206,8 @@ def check_shown(length: int) -> None:
 
 def check_record(
     config: TransformerConfig, length: int, layers: int, *, full: bool, dropout: bool
-) -> None:
-    """Raises ValueError where a pass would record more than a page holds.
+) -> int:
+    """Bytes that a pass would record. Raises ValueError where they are more than a page holds.
 
     length: tokens of the text. layers: attention sub-layers. full: whether it keeps the outputs of norms and
     the neurons too. dropout: whether it keeps every stage of every head's weights.
@@ -229,6 +229,7 @@ def check_record(
             f"A pass over {length:,} tokens would record {bytes_text(int(size))} here; a page holds at most "
             f"{bytes_text(LARGEST_RECORD)}.{kept} Shorten the text."
         )
+    return int(size)
 
 
 def check_id(id_: int, size: int, name: str) -> None:

@@ -5,6 +5,7 @@ place. When a visitor leaves, the pass is cancelled.
 """
 
 import gc
+import math
 import os
 import socket
 import threading
@@ -16,16 +17,16 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
-from weakref import WeakSet
-
-from cachetools import LRUCache
+from weakref import WeakKeyDictionary, WeakSet
 
 from model.download.wheel import Progress
 from model.loading.registry import hub_models, load_model, models, silent, untrained_models
 from model.nn.intervention import Intervention
 from model.system import allocator, deadline
+from model.system.fair_cache import FairCache
 from model.system.fair_queue import FairQueue, KeyLocks, nothing
-from model.system.memory import enough_memory
+from model.system.machine import machine_bytes
+from model.system.memory import LARGEST_RECORD, AllReadError, enough_memory
 from model.system.settings import MEGABYTE, settings
 from model.trace.dropped import FORGOTTEN, dropped_name, is_dropped, is_recording
 from model.trace.trace import Trace
@@ -156,11 +157,11 @@ def loads_of(
     ]
 
 
-class LoadedModels(LRUCache[str, "Model"]):
+class LoadedModels(FairCache[str, "Model"]):
     """Loaded models within a bound of bytes; `gone` are the names of those that were unloaded."""
 
     def __init__(self, most_bytes: int) -> None:
-        super().__init__(most_bytes, getsizeof=model_size)
+        super().__init__(most_bytes, model_size)
         self.gone: list[str] = []
 
     def popitem(self) -> tuple[str, "Model"]:
@@ -244,11 +245,13 @@ def _shown(trace: Trace) -> Trace:
     return trace
 
 
-K = TypeVar("K")
+K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 RecordLevel = Literal["attention", "full"]
 
 PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
+UNREAD_SECONDS = 300.0  # after which a trace that nobody asked for is dropped: a pass makes it anew
+QUIET_SECONDS = 30.0  # without a pass, after which no memory is kept for the next ones
 
 
 @dataclass(frozen=True)
@@ -279,7 +282,7 @@ class Engine:
     model_bytes, trace_bytes: bounds, those of the settings unless given. wanted: called often while somebody
     waits or computes; it raises where the visitor has left, and so cancels the pass. visitor: for whom
     this thread works. tell: is told what happens. make_way: called before each turn in the
-    background; it waits while visitors' pages should go first.
+    background; it waits while visitors' pages should go first. clock: seconds that only grow.
     """
 
     def __init__(
@@ -291,20 +294,28 @@ class Engine:
         visitor: Callable[[], Hashable] = nothing,
         tell: Callable[[Event], object] = lambda event: None,
         make_way: Callable[[], object] = nothing,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         bounds = settings()
         self._models = LoadedModels(model_bytes or bounds.model_megabytes * MEGABYTE)
-        self._traces: LRUCache[Request | File, Trace] = LRUCache(
-            trace_bytes or bounds.trace_megabytes * MEGABYTE, getsizeof=lambda trace: trace.nbytes
+        self._traces: FairCache[Request | File, Trace] = FairCache(
+            trace_bytes or bounds.trace_megabytes * MEGABYTE,
+            lambda trace: trace.nbytes,
+            visitor=visitor,
+            clock=clock,
         )
         # Of all that was loaded and passed: a page may still read what is not kept any more.
         self._weights: list[WeakSet[Tensor]] = []
-        self._passed: WeakSet[Trace] = WeakSet()
+        self._passed: WeakKeyDictionary[Trace, Hashable] = WeakKeyDictionary()  # and for whom
+        read_at_once = min(2 * LARGEST_RECORD, machine_bytes() // 4)  # beyond what is kept
+        self._most_bytes = self._traces.maxsize + max(self._traces.maxsize, read_at_once)
         self._queue = FairQueue(PASSES_AT_ONCE, bounds.longest_queue)
         self._seconds = bounds.pass_seconds
         self._wanted, self._visitor, self._told = wanted, visitor, tell
         self._happened: Counter[tuple[str, type[Event]]] = Counter()  # by model
-        self._began = time.monotonic()
+        self._clock = clock
+        self._began = self._passed_at = clock()
+        self._is_tidy = True  # since the last pass
         self._make_way = make_way
         self._evictions: list[ModelUnloaded] = []
         self._news: dict[str, tuple[str, float | None]] = {}  # how far each model's loading is
@@ -356,7 +367,7 @@ class Engine:
         """A run as a model. Its run is what is kept, so that its check is computed once."""
         model = as_model(file, trace)
         with self._guard:
-            self._passed.add(model.run)
+            self._passed[model.run] = self._visitor()
         self._keep(self._traces, file, model.run)
         return model
 
@@ -392,22 +403,32 @@ class Engine:
 
     def give_back(self) -> None:
         """Returns freed memory to the system; first frees the models that a page still read when they were
-        unloaded, and reads no more."""
+        unloaded, and reads no more, and the traces that nobody has asked for in a while. As long as passes
+        are run, some freed memory is kept for the next ones."""
         holdings = self.holdings
+        with self._guard:
+            unread = self._traces.unused(self._clock() - UNREAD_SECONDS)
+            unread = [
+                key for key in unread if not is_dropped(key.model)
+            ]  # nobody can read it again
+            for key in unread:
+                del self._traces[key]
         if holdings.models_in_memory > len(holdings.models):
             _collect()
+        elif unread or not (self._is_tidy or self._clock() - self._passed_at < QUIET_SECONDS):
+            self._is_tidy = True
+            gc.collect()  # what sessions that have ended leave behind
+            allocator.give_back()
         else:
             allocator.give_back_spare()
 
     def loads(self) -> list[Load]:
         """The loaded models, and how busy each is."""
         with self._guard:
-            sizes = {name: model_size(model) for name, model in self._models.items()}
-            traces = [(key.model, trace.nbytes) for key, trace in self._traces.items()]
+            sizes = {name: model_size(model) for name, model in self._models.kept()}
+            traces = [(key.model, trace.nbytes) for key, trace in self._traces.kept()]
             happened = self._happened.copy()
-        return loads_of(
-            sizes, traces, happened, self._queue.waiting, time.monotonic() - self._began
-        )
+        return loads_of(sizes, traces, happened, self._queue.waiting, self._clock() - self._began)
 
     def trace(self, request: Request, waiting: Callable[[int], object]) -> Trace:
         """The trace of a request; `waiting` is told the place in the queue, from 1, while there is one.
@@ -436,19 +457,35 @@ class Engine:
                 check_shown(length)
                 dropout = request.intervention.dropout > 0
                 layers, full = len(model.attention_names), request.full
-                check_record(model.config, length, layers, full=full, dropout=dropout)
+                size = check_record(model.config, length, layers, full=full, dropout=dropout)
             given = request.text, request.target, request.intervention
-            with self._refusals(request.model), self.turn(waiting):
-                began = time.perf_counter()
+            work = float(length * model.parameter_count)
+            with self._refusals(request.model), self.turn(waiting, work=work):
+                self._check_room(size)
+                began = deadline.own_time()
                 record: RecordLevel = "full" if request.full else "attention"
                 trace = model.trace(*given, continued=request.continued, record=record)
-            ended = time.perf_counter()
+                seconds = deadline.own_time() - began
             tokens = len(trace.tokens) + len(trace.target_tokens)
-            self._tell(Passed(request.model, tokens, ended - began, began - asked))
+            self._tell(Passed(request.model, tokens, seconds, began - asked))
             with self._guard:
-                self._passed.add(trace)
+                self._passed[trace] = self._visitor()
             self._keep(self._traces, request, trace)
             return trace
+
+    def _check_room(self, size: int) -> None:
+        """Raises AllReadError where pages read so many traces that another one of this size has no room. Who
+        reads one already gets the next: its page could not be drawn, and would keep the first."""
+        visitor = self._visitor()
+        with self._guard:
+            kept = {id(trace) for _, trace in self._traces.kept()}
+            bytes_of_all = sum(trace.nbytes for trace in self._passed)
+            reads = any(
+                whose == visitor is not None and id(trace) not in kept
+                for trace, whose in self._passed.items()
+            )
+        if bytes_of_all + size > self._most_bytes and not reads:
+            raise AllReadError
 
     def can_keep(self, trace: Trace) -> bool:
         """Whether a trace is within the bound. A larger one lives only while somebody reads it."""
@@ -456,23 +493,36 @@ class Engine:
 
     @contextmanager
     def turn(
-        self, waiting: Callable[[int], object], background: Background | None = None
+        self,
+        waiting: Callable[[int], object],
+        background: Background | None = None,
+        *,
+        work: float = math.inf,
     ) -> Iterator[None]:
         """Holds a turn in the queue of passes. Long work takes many short turns: others come in between.
 
         Passes in it are cancelled when the visitor leaves or the time is over. background: for work beside
         the page; it is never turned away, because it takes its own visitor's turns only.
+        Between sub-layers a turn of much less work may come in. work: tokens × weights; inf: not known.
         Raises QueueFullError, PassTooLongError and OutOfMemoryError.
         """
-        work = background or Background(self._visitor(), self._wanted)
+        asker = background or Background(self._visitor(), self._wanted)
         if background is not None:
             self._make_way()
         place = self._queue.place(
-            waiting, work.wanted, visitor=work.visitor, however_long=background is not None
+            waiting,
+            asker.wanted,
+            visitor=asker.visitor,
+            however_long=background is not None,
+            work=work,
         )
-        computed = enough_memory("this computation")
-        with place, deadline.within(self._seconds, work.wanted), computed:
-            yield
+        with place as turn:
+            computed = enough_memory("this computation")
+            with deadline.within(self._seconds, asker.wanted, turn.let_by), computed:
+                try:
+                    yield
+                finally:
+                    self._passed_at, self._is_tidy = self._clock(), False
 
     def _load(self, name: str, progress: Progress) -> "Model":
         began = time.perf_counter()
@@ -520,11 +570,11 @@ class Engine:
             for key in [one for one in self._traces if one.model in gone]:
                 del self._traces[key]
 
-    def _known(self, cache: LRUCache[K, V], key: K) -> V | None:
+    def _known(self, cache: FairCache[K, V], key: K) -> V | None:
         with self._guard:
             return cache.get(key)
 
-    def _keep(self, cache: LRUCache[K, V], key: K, value: V) -> None:
+    def _keep(self, cache: FairCache[K, V], key: K, value: V) -> None:
         """Keeps a value unless it alone is over the bound."""
         with self._guard, suppress(ValueError):
             cache[key] = value

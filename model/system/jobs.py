@@ -11,7 +11,7 @@ from functools import partial
 from time import monotonic
 from typing import Generic, Literal, TypeVar
 
-from model.system.fair_queue import FairQueue, LeftError, Ticket
+from model.system.fair_queue import FairQueue, LeftError, Ticket, first_to_go
 
 JobState = Literal["waiting", "running", "done", "stopped", "gone"]
 UNEXPECTED = "It ended unexpectedly; the server's log says more."
@@ -50,8 +50,9 @@ J = TypeVar("J", bound=Job)
 
 
 class Jobs(Generic[K, J]):
-    """At most one job for a key, each in a thread of its own. Of those that ended, the `kept` that were
-    looked at last stay. line: where they wait for their turns; without one all run at once."""
+    """At most one job for a key, each in a thread of its own. Of those that ended `kept` stay; what goes is
+    of the visitor who has the most, and there what was looked at longest ago. line: where they wait for their
+    turns; without one all run at once."""
 
     def __init__(self, kept: int, line: FairQueue | None = None) -> None:
         self._kept, self._queue = kept, line or FairQueue(sys.maxsize)
@@ -84,9 +85,9 @@ class Jobs(Generic[K, J]):
             job.ticket = self._queue.join(job.visitor)
             self._jobs[key] = job
             self._jobs.move_to_end(key)
-            ended = [other for other, one in self._jobs.items() if one.ended.is_set()]
-            for other in ended[: max(0, len(self._jobs) - self._kept)]:
-                del self._jobs[other]
+            ended = {other: one.visitor for other, one in self._jobs.items() if one.ended.is_set()}
+            while ended and len(self._jobs) > self._kept:
+                del ended[gone := first_to_go(ended)], self._jobs[gone]
         # The log names the click that began it.
         run = partial(copy_context().run, self._run, job, work)
         threading.Thread(target=run, name="job", daemon=True).start()

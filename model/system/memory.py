@@ -19,6 +19,7 @@ _NO_MEMORY = (  # what PyTorch and the libraries below it say; only CUDA has a c
     "bad allocation",
     "could not create a memory object",
 )
+LARGEST_RECORD = 2_000_000_000  # bytes of what a page records of one pass
 _LARGE = 64_000_000  # bytes of a table that are worth the few milliseconds
 
 
@@ -29,6 +30,16 @@ class OutOfMemoryError(ValueError):
         super().__init__(
             f"There is not enough memory for {what}. A shorter text or a smaller model needs less; "
             "nothing else was lost."
+        )
+
+
+class AllReadError(ValueError):
+    """The traces that others read now leave no room for another one."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Others are reading long texts now, and there is no memory for one more. Your sentence is kept. "
+            "Try again in a minute."
         )
 
 

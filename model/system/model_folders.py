@@ -94,31 +94,46 @@ def whole(folder: Path, title: str) -> Iterator[Path]:
 
 
 def check_files(folder: Path, hashes: Mapping[str, str], title: str) -> None:
-    """Raises ValueError, and removes the folder, unless each file has its SHA-256.
-    Raises NotReadError, and removes nothing, where a file cannot be read."""
+    """Raises ValueError, and removes the folder, unless each file has its SHA-256. Call it outside `alone`:
+    another process may just be writing the folder anew, so it is removed only where it is damaged still when
+    nobody writes it.
+
+    Raises NotReadError, and removes nothing, where a file cannot be read.
+    """
     for file, expected in hashes.items():
-        try:
-            is_whole = file_hash(folder / file) == expected
-        except ABSENT:
-            is_whole = False
-        except OSError as error:
-            raise NotReadError(file, title, error) from error
-        if not is_whole:
-            raise damaged(folder, file, title)
+        if not _is_whole(folder / file, expected, title):
+            with alone(folder, title, lambda sentence, share: None):
+                if not _is_whole(folder / file, expected, title):
+                    raise damaged(folder, file, title)
+
+
+def _is_whole(path: Path, expected: str, title: str) -> bool:
+    try:
+        return file_hash(path) == expected
+    except ABSENT:
+        return False
+    except OSError as error:
+        raise NotReadError(path.name, title, error) from error
 
 
 def manifest(path: Path, title: str) -> dict[str, Any]:
-    """A folder's own list of its files. Raises ValueError, and removes the folder, where that is damaged.
-    Raises NotReadError, and removes nothing, where it cannot be read."""
+    """A folder's own list of its files. Raises ValueError, and removes the folder, where that is damaged, as
+    `check_files` does. Raises NotReadError, and removes nothing, where it cannot be read."""
+    if (content := _object_of(path, title)) is None:
+        with alone(path.parent, title, lambda sentence, share: None):
+            if (content := _object_of(path, title)) is None:
+                raise damaged(path.parent, path.name, title)
+    return content
+
+
+def _object_of(path: Path, title: str) -> dict[str, Any] | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (*ABSENT, ValueError):
-        content = None
+        return None
     except OSError as error:
         raise NotReadError(path.name, title, error) from error
-    if not isinstance(content, dict):
-        raise damaged(path.parent, path.name, title)
-    return content
+    return content if isinstance(content, dict) else None
 
 
 def damaged(folder: Path, file: str, title: str) -> ValueError:

@@ -126,7 +126,8 @@ class Workshop:
         try:
             self._jobs.start(ticket, _Training(visitor, recipe, ticket, self._present), self._train)
         except QueueFullError as error:
-            sentence = "Too many visitors are waiting to train a model. Try again in a few minutes."
+            many = "of your runs" if error.own else "visitors"
+            sentence = f"Too many {many} are waiting to train a model. Try again in a few minutes."
             raise ValueError(sentence) from error
         return ticket
 

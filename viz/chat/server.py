@@ -5,17 +5,29 @@ frame of the chat, which talks with this process through the chat's program and 
 reader chooses in it is a trait of the widget here, and so the chat can read it.
 """
 
+import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from inspect import getdoc
 from threading import BoundedSemaphore
 from typing import Annotated, Any
 
+import anyio
 from anywidget_mcp import StateProjection
 from anywidget_mcp.server import AnyWidgetMCP
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    CallToolResult,
+    ErrorData,
+    InputRequiredResult,
+    JSONRPCError,
+    ToolAnnotations,
+)
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -35,6 +47,7 @@ from viz.notebook.widget import AttentionExplorer, explorer
 
 MOST_PICTURES = 12  # open at once
 IDLE_SECONDS = 900.0  # after which a picture that no page shows is closed
+NOT_READ = "This is no message that can be read: no JSON, half a character, or no request."
 CHOICE = ("place", "head", "stage", "query", "key")
 READS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -98,6 +111,24 @@ LeftOutArgument = Annotated[
 ]
 
 
+def not_read(error: Exception) -> JSONRPCError | None:
+    """The answer to what is no message of the protocol, under its own number where it has one; None where
+    nobody waits for an answer. Python's own reader takes escapes of half characters, the protocol's not."""
+    given = [one["input"] for one in error.errors()] if isinstance(error, ValidationError) else []
+    sent: object = next((one for one in given if isinstance(one, dict)), None)
+    if sent is None and given and isinstance(given[0], str):
+        with suppress(ValueError, RecursionError):
+            sent = json.loads(given[0])
+    number, code = None, PARSE_ERROR
+    if isinstance(sent, dict):
+        if "id" not in sent or not sent.keys().isdisjoint(("result", "error")):
+            return None
+        if isinstance(sent["id"], int | str):
+            number, code = sent["id"], INVALID_REQUEST
+    number = clean(number) if isinstance(number, str) else number
+    return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=code, message=NOT_READ))
+
+
 class ChatServer(AnyWidgetMCP):
     """A server of the Model Context Protocol with the tools of `answers`. `run("stdio")` serves the program
     that started this process, and nobody else."""
@@ -114,6 +145,24 @@ class ChatServer(AnyWidgetMCP):
         )
         pictures(self, answers, first)
         questions(self, answers, first)
+
+    async def run_stdio_async(self) -> None:
+        """As the library does it, but what cannot be read is answered: its sender would wait for ever."""
+        async with stdio_server() as (heard, said), anyio.create_task_group() as group:
+            forward, read = anyio.create_memory_object_stream[SessionMessage | Exception]()
+
+            async def answer_or_forward() -> None:
+                async with forward:
+                    async for message in heard:
+                        if isinstance(message, SessionMessage):
+                            await forward.send(message)
+                        elif (error := not_read(message)) is not None:
+                            await said.send(SessionMessage(error))
+
+            group.start_soon(answer_or_forward)
+            options = self._lowlevel_server.create_initialization_options()
+            await self._lowlevel_server.run(read, said, options)
+            group.cancel_scope.cancel()
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None

@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
@@ -204,19 +204,31 @@ def _serve_chat(more: Sequence[str]) -> None:
     from viz.chat.answers import Answers, on_this_computer
     from viz.chat.server import ChatServer
 
-    named = {_name_in_chat(name): _at_hand(name) for name in more}
+    models = names_in_chat(on_this_computer(), more)
     with suppress(KeyboardInterrupt):
-        ChatServer(Answers(on_this_computer() | named)).run("stdio")
+        ChatServer(Answers(models)).run("stdio")
 
 
-def _name_in_chat(model: str) -> str:
-    """A folder is called by its last part. Raises ValueError for a trace file, and for what is no model."""
+def names_in_chat(listed: Mapping[str, str], more: Sequence[str]) -> dict[str, str]:
+    """The models of a chat by their names there, each with what `load_model` takes. A folder is called by its
+    last part, and by more of its path where that is the name of another model.
+
+    Raises ValueError for a trace file, and for what is no model.
+    """
     from model.loading.registry import known
 
-    entry = known(model)
-    if entry.recorded:
-        raise ValueError("A trace file reads no other text, so a chat cannot use it: name a model.")
-    return model if entry.folder is None else Path(os.path.abspath(model)).name
+    named = dict(listed)
+    for model in more:
+        entry = known(model)
+        if entry.recorded:
+            raise ValueError(
+                "A trace file reads no other text, so a chat cannot use it: name a model."
+            )
+        at_hand = _at_hand(model)
+        parts = (model,) if entry.folder is None else Path(os.path.abspath(model)).parts
+        names = ("/".join(parts[-count:]) for count in range(1, len(parts) + 1))
+        named[next(name for name in names if named.get(name, at_hand) == at_hand)] = at_hand
+    return named
 
 
 def link(model: str, text: str | None) -> str:

@@ -196,6 +196,17 @@ def group_arrays(attention: Attention, name: str, group: Group) -> tuple[Json, J
     return group.facts(), {array: floats(values) for array, values in group.arrays().items()}
 
 
+def forget_gone() -> None:
+    """Drops what was encoded of layers that are not in memory any more."""
+    for encoded in (layer_arrays, group_arrays):
+        cache, lock = encoded.cache, encoded.cache_lock
+        if cache is None or lock is None:
+            continue
+        with lock:
+            for key in [key for key in cache if key[0]() is None]:
+                del cache[key]
+
+
 def floats(array: Array) -> Array:
     """A copy of an array as contiguous little-endian float32.
 

@@ -25,6 +25,7 @@ from model.system.machine import machine_bytes
 from viz import views
 from viz.elements.error_boundary import tell
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
+from viz.explorer.layer import forget_gone
 from viz.server.connections import InPieces, descriptors, tend_connections
 from viz.server.files_on_request import make_files_in_turn
 from viz.server.owner import owner
@@ -110,6 +111,7 @@ async def tend_memory() -> None:
     while True:
         await asyncio.sleep(SECONDS_BETWEEN_TRIMS)
         await asyncio.to_thread(lambda: engine().give_back())
+        await asyncio.to_thread(forget_gone)
 
 
 @asynccontextmanager

@@ -8,7 +8,9 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, cast
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,11 +18,14 @@ from streamlit.web.server.starlette import starlette_server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from model.system.addresses import is_loopback
+
 if sys.platform != "win32":  # which has no such limit
     import resource
 
 MOST_DESCRIPTORS = 65_536  # the limit is raised no further
 MOST_CONNECTIONS = 2_000
+SHARE = 4  # of what there is, the last part is for addresses that have no more than such a part
 RESERVE = 64  # descriptors for files, models and answers, beyond those of the sessions
 # New connections in one turn of the loop. Those of the turns until one is checked fit into RESERVE.
 ACCEPTED_AT_ONCE = 4
@@ -30,10 +35,6 @@ SECONDS_TO_ANSWER = 3  # for answers and websockets after the server is told to 
 ALWAYS_ANSWERED = {"/readyz", "/_stcore/health"}
 SENTENCE = "This app has as many visitors as it can serve now. Try again in a minute."
 _IN_USE = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
-_RAW = (
-    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n"
-    b"connection: close\r\ncontent-length: %d\r\n\r\n%s" % (len(SENTENCE), SENTENCE.encode())
-)
 
 
 def raise_limit() -> None:
@@ -74,9 +75,20 @@ def no_room(scope: Scope) -> tuple[int, str] | None:
     if scope["path"] in ALWAYS_ANSWERED:
         return None
     kept = reserve() if scope["type"] == "websocket" or _is_part(scope["path"]) else 2 * reserve()
-    if free_descriptors() < kept or len(_server.connections) > MOST_CONNECTIONS:
+    free, open_now = free_descriptors(), len(_server.connections)
+    if free < kept or open_now > MOST_CONNECTIONS:
         return 503, SENTENCE
-    return None
+    is_short = free < descriptors() // SHARE or open_now > MOST_CONNECTIONS * (1 - 1 / SHARE)
+    return (503, SENTENCE) if is_short and _has_its_share(scope.get("client")) else None
+
+
+def _has_its_share(client: tuple[str, int] | None) -> bool:
+    """Whether an address has as many connections as one may when they run short. All visitors of a proxy on
+    this computer have one address, that of this computer."""
+    if client is None or is_loopback(client[0]):
+        return False
+    own = sum(one.client is not None and one.client[0] == client[0] for one in _server.connections)
+    return own > min(MOST_CONNECTIONS, descriptors()) // SHARE
 
 
 def _is_part(path: str) -> bool:
@@ -88,6 +100,7 @@ class _Watched(asyncio.Protocol):
     """A connection whose reader is watched."""
 
     transport: asyncio.Transport
+    client: tuple[str, int] | None
     _unread, _taken_at, _drained = 0, 0.0, False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -115,11 +128,12 @@ class _Watched(asyncio.Protocol):
             self.transport.abort()
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Server:
-    """The connections that are open now."""
+    """The connections that are open now, and the headers of every answer."""
 
     connections: set[_Watched] = field(default_factory=set)
+    rules: Callable[[], Mapping[str, str]] = dict
 
 
 _server = _Server()
@@ -134,8 +148,27 @@ class Http(_Watched, H11Protocol):
         super().connection_made(transport)
         self._asked_at = self._taken_at
         if free_descriptors() < reserve() * 3 // 4:  # none to wait with for what it wants
-            self.transport.write(_RAW)
-            self.transport.close()
+            self._answer(503, SENTENCE)
+
+    def send_400_response(self, msg: str) -> None:
+        self._answer(400, msg)
+
+    def _answer(self, status: int, sentence: str) -> None:
+        """Answers what is no request, and closes the connection; in the middle of another answer it only
+        closes it."""
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is not None and cycle.response_started and not cycle.response_complete:
+            self.transport.abort()
+            return
+        headers = {
+            **_server.rules(),
+            "content-type": "text/plain; charset=utf-8",
+            "content-length": str(len(sentence.encode())),
+            "connection": "close",
+        }
+        lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", *map(": ".join, headers.items())]
+        self.transport.write("\r\n".join([*lines, "", sentence]).encode())
+        self.transport.close()
 
     def handle_websocket_upgrade(self, event: Any) -> None:
         _server.connections.discard(self)
@@ -152,7 +185,18 @@ class Http(_Watched, H11Protocol):
 
 
 class Stream(_Watched, WebSocketsSansIOProtocol):
-    """A websocket."""
+    """A websocket. An answer that is no websocket has the headers of all others."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._send_response = self.conn.send_response
+        self.conn.send_response = self._send_with_rules  # type: ignore[method-assign]
+
+    def _send_with_rules(self, response: Any) -> None:
+        if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+            missing = {k: v for k, v in _server.rules().items() if k not in response.headers}
+            response.headers.update(missing)
+        self._send_response(response)
 
 
 class Loop(asyncio.SelectorEventLoop):
@@ -182,8 +226,10 @@ async def tend_connections() -> None:
             connection.tend(now)
 
 
-def bound_the_server() -> None:
-    """Gives these bounds to the server that Streamlit starts later."""
+def bound_the_server(rules: Callable[[], Mapping[str, str]]) -> None:
+    """Gives these bounds to the server that Streamlit starts later. rules: the headers of every answer, also
+    of those that are given before the app is asked."""
+    _server.rules = rules
     chosen = starlette_server._get_uvicorn_config_kwargs
 
     def bounded() -> dict[str, Any]:

@@ -202,8 +202,15 @@ class Refusals:
             await self.app(scope, receive, send)
             return
         status, sentence = refusal
-        headers = {"connection": "close", "retry-after": "60"} if status == 503 else None
+        headers = {"retry-after": "60"} if status == 503 else {}
+        if status == 503 or _carries_body(scope):  # where its rest ends is not known
+            headers["connection"] = "close"
         await PlainTextResponse(sentence, status, headers)(scope, receive, send)
+
+
+def _carries_body(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
 def too_large(scope: Scope) -> tuple[int, str] | None:

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import click
@@ -73,10 +74,10 @@ def run_server(options: Sequence[str] = (), opens: str = "") -> None:
     """
     with starting():
         check_at_start()
-        from viz.server import asgi  # reads the settings: not before they are checked
+        from viz.server import asgi, security  # read the settings: not before they are checked
 
         raise_limit()
-        bound_the_server()
+        bound_the_server(partial(security.browser_rules, encrypted=False))
         end_in_time()
         line = ["run", asgi.__file__, *options, "--", opens]
         cli.main(line, prog_name="streamlit", standalone_mode=False)

@@ -13,6 +13,7 @@ from streamlit.errors import StreamlitPageNotFoundError
 from viz.notation.markdown import plain
 from viz.state import url
 from viz.state.class_views import ENDED, ShownView, class_views
+from viz.state.engine import visitor
 from viz.state.link import PARAMETERS, opening_link
 from viz.state.navigation import entry, page_link
 from viz.state.session import current
@@ -70,7 +71,11 @@ def to_remember() -> str | None:
 def begin(file: str) -> None:
     """Shows a new class the view of this session on a page."""
     view = replace(current(), show="")
-    _try(lambda: st.session_state.update({_LED: Led(*class_views.begin(file, opening_link(view)))}))
+    _try(
+        lambda: st.session_state.update(
+            {_LED: Led(*class_views.begin(file, opening_link(view), visitor()))}
+        )
+    )
 
 
 def show(file: str) -> None:

@@ -1,24 +1,28 @@
 """What lecturers show their classes: a view each, under a code that nobody can guess.
 
 Nothing is in here but what somebody has chosen to show. It is bounded in number and in time, lives in this
-process only, and ends with it.
+process only, and ends with it. Who begins many closes it for nobody.
 """
 
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from model.system.fair_queue import first_to_go
 from viz.state.link import LINK_BYTES
 
 CLASSES = 200  # that are shown something at once
 HOURS = 4.0  # after the last view that was shown
+STILL_SECONDS = (
+    120.0  # without a look of a pupil, after which a class makes room where all are taken
+)
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none looks like another
 _LENGTH = 12  # letters of a code: 8e17 codes
 
-FULL = "This server has as many classes as it can keep. Try again in an hour."
+FULL = "This server has as many classes as it can keep. Try again in some minutes."
 ENDED = "This class has ended. Ask your lecturer for a new link."
 
 
@@ -41,22 +45,29 @@ class ClassViews:
         self._begun: dict[
             str, None
         ] = {}  # the oldest first; nobody has joined, nothing more was shown
+        self._looked: dict[str, float] = {}  # when a class was last in use; the longest ago first
+        self._visitors: dict[str, Hashable] = {}
         self._keys: dict[str, str] = {}
         self._changing = threading.Lock()
 
-    def begin(self, page: str, parameters: Mapping[str, str]) -> tuple[str, str]:
-        """A code for the class, and the key with which its lecturer shows more. The oldest of those that were
-        only begun makes room. Raises ValueError where there is none, and where a link is too long."""
+    def begin(
+        self, page: str, parameters: Mapping[str, str], visitor: Hashable = None
+    ) -> tuple[str, str]:
+        """A code for the class, and the key with which its lecturer shows more.
+
+        Where all are taken, one of the visitor who has the most makes room, if that is more than one; else
+        the oldest of those that were only begun; else the one that is not in use for longest. Raises
+        ValueError where all are in use, and where a link is too long.
+        """
         view = self._view(page, parameters, 0)
         code = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
         with self._changing:
             self._forget()
             if len(self._shown) >= CLASSES:
-                if not self._begun:
-                    raise ValueError(FULL)
-                self._drop(next(iter(self._begun)))
+                self._drop(self._first_to_go())
             self._shown[code], self._keys[code] = view, secrets.token_urlsafe(16)
-            self._begun[code] = None
+            self._begun[code], self._visitors[code] = None, visitor
+            self._use(code)
             return code, self._keys[code]
 
     def show(self, code: str, key: str, page: str, parameters: Mapping[str, str]) -> None:
@@ -67,6 +78,7 @@ class ClassViews:
             if not self._opens(code, key):
                 raise ValueError(ENDED)
             self._shown[code] = self._view(page, parameters, self._shown[code].number + 1)
+            self._use(code)
             self._begun.pop(code, None)
 
     def leads(self, code: str, key: str) -> bool:
@@ -85,6 +97,8 @@ class ClassViews:
         """The same, for a pupil, who so joins the class."""
         view = self.shown(code)
         with self._changing:
+            if code in self._shown:
+                self._use(code)
             self._begun.pop(code, None)
         return view
 
@@ -93,6 +107,22 @@ class ClassViews:
         with self._changing:
             if self._opens(code, key):
                 self._drop(code)
+
+    def _use(self, code: str) -> None:
+        self._looked.pop(code, None)
+        self._looked[code] = self._clock()  # the latest one last
+
+    def _first_to_go(self) -> str:
+        """The class that makes room for another one. Raises ValueError where none does."""
+        code = first_to_go({code: self._visitors[code] for code in self._looked})
+        visitor = self._visitors[code]
+        if visitor is not None and [*self._visitors.values()].count(visitor) > 1:
+            return code
+        if self._begun:
+            return next(iter(self._begun))
+        if self._clock() - self._looked[code] < STILL_SECONDS:
+            raise ValueError(FULL)
+        return code
 
     def _opens(self, code: str, key: str) -> bool:
         return code in self._keys and secrets.compare_digest(
@@ -111,7 +141,7 @@ class ClassViews:
             self._drop(code)
 
     def _drop(self, code: str) -> None:
-        del self._shown[code], self._keys[code]
+        del self._shown[code], self._keys[code], self._looked[code], self._visitors[code]
         self._begun.pop(code, None)
 
 

@@ -3,7 +3,6 @@
 import os
 import platform
 import re
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from cachetools import LRUCache, cached
 from cachetools.keys import hashkey
 
 from model.arithmetic.sizes import head_width
+from model.system.deadline import own_time
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -157,7 +157,7 @@ def timed(
     *,
     lengths: Sequence[int] = LENGTHS,
     seconds: float = SECONDS,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] = own_time,
     turn: Turn = nullcontext,
 ) -> tuple[tuple[int, ...], tuple[Seconds, ...]]:
     """The lengths reached, and for each way the seconds of its fastest run at each of them. A way makes

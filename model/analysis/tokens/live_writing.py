@@ -4,7 +4,6 @@ and by beam search.
 Axes: T tokens of a pass, V vocabulary.
 """
 
-import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from model.analysis.tokens.prediction import Distribution, Sampling, log_probabi
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, Kept, KeyValueCache
 from model.nn.recorder import AttentionTensors, Level, Recorder, recording
 from model.run.protocols import check_length
+from model.system.deadline import own_time
 from model.system.elsewhere import asked
 from model.system.settings import MEGABYTE
 from model.trace.arrays import Array, Wide
@@ -290,9 +290,9 @@ def _passed(
     recorder = Recorder(level=level, source=model.config.source, deferred=True, cache=cache)
     with recording(recorder), torch.inference_mode():
         fed = _fed(model, tokens, read)
-        begun = time.perf_counter()
+        begun = own_time()
         logits = _logits(model, model.module(*fed)[0, -1]).float().cpu()
-        seconds = time.perf_counter() - begun
+        seconds = own_time() - begun
     return _Pass(logits.numpy(), seconds, recorder.attention)
 
 

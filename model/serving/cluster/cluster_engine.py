@@ -1,13 +1,12 @@
 """The engine of an app whose models run on a cluster. Views cannot tell it from one that runs them here."""
 
+import math
 import secrets
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
-
-from cachetools import LRUCache
 
 from model.download.wheel import Progress
 from model.loading.registry import known, silent
@@ -27,6 +26,7 @@ from model.serving.cluster.messages import (
 from model.serving.engine import Background, CacheLookup, Engine, Load, Request, opens_file
 from model.system.clicks import click
 from model.system.elsewhere import Elsewhere
+from model.system.fair_cache import FairCache
 from model.system.settings import MEGABYTE, settings
 from model.trace.trace import Trace
 
@@ -53,8 +53,8 @@ class ClusterEngine(Engine):
             gpus=bounds.cluster_gpus,
         )
         self._far: dict[str, Model] = {}
-        self._answers: LRUCache[Hashable, Message] = LRUCache(
-            trace_bytes, getsizeof=lambda sent: sent.nbytes
+        self._answers: FairCache[Hashable, Message] = FairCache(
+            trace_bytes, lambda sent: sent.nbytes, visitor=self._visitor
         )
         self._replica = secrets.token_hex(8)
 
@@ -97,9 +97,15 @@ class ClusterEngine(Engine):
         return trace.nbytes <= self._answers.maxsize
 
     @contextmanager
-    def turn(self, waiting: Waiting, background: Background | None = None) -> Iterator[None]:
+    def turn(
+        self,
+        waiting: Waiting,
+        background: Background | None = None,
+        *,
+        work: float = math.inf,
+    ) -> Iterator[None]:
         """What is asked of the cluster in the body waits there for its turn, under this visitor's name."""
-        with super().turn(waiting, background):
+        with super().turn(waiting, background, work=work):
             token = _turn.set((waiting, background))
             try:
                 yield

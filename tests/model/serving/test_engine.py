@@ -9,6 +9,7 @@ from io import BytesIO
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,8 +17,19 @@ from model import Intervention, load_trace
 from model.loading.shipped import ASSETS
 from model.run.protocols import check_record
 from model.serving import engine
-from model.serving.engine import CacheLookup, Engine, Event, Passed, Request, bytes_of, model_size
-from model.system.memory import OutOfMemoryError
+from model.serving.engine import (
+    QUIET_SECONDS,
+    UNREAD_SECONDS,
+    CacheLookup,
+    Engine,
+    Event,
+    Passed,
+    Request,
+    bytes_of,
+    model_size,
+)
+from model.system.memory import AllReadError, OutOfMemoryError
+from model.trace.description import trace_file
 from tests.model.hub_models import saved
 from tests.model.tiny import quiet
 
@@ -134,6 +146,82 @@ def test_what_is_reported_is_all_that_is_in_memory_kept_or_not() -> None:
     narrow.give_back()
     now = narrow.holdings
     assert (now.models_in_memory, now.model_bytes, now.trace_bytes) == (1, sizes[1], 0)
+
+
+def test_a_trace_that_nobody_asks_for_is_dropped_in_time_and_made_anew() -> None:
+    now = [0.0]
+    shared = Engine(clock=lambda: now[0])
+    read, left = (Request("stories", f"The {one} sat") for one in ("cat", "dog"))
+    kept, dropped = (shared.trace(request, quiet) for request in (read, left))
+    now[0] = UNREAD_SECONDS
+    assert shared.trace(read, quiet) is kept
+    shared.loads()  # who looks the traces over asks for none
+    now[0] += 1
+    shared.give_back()
+    assert shared.holdings.traces == 1
+    assert shared.trace(read, quiet) is kept
+    again = shared.trace(left, quiet)
+    assert again is not dropped
+    assert np.array_equal(again.logits, dropped.logits)
+
+
+def test_what_pages_read_has_a_bound_and_who_reads_one_run_gets_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine, "LARGEST_RECORD", 0)
+    visitor = "one"
+    one = Engine().trace(Request("stories", "The cat sat"), quiet)
+    shared = Engine(trace_bytes=one.nbytes - 1, visitor=lambda: visitor)
+    read = [shared.trace(Request("stories", "The cat sat"), quiet)]
+    changed = Request("stories", "The cat sat", intervention=Intervention(scale=1.0))
+    visitor = "another"
+    read.append(shared.trace(changed, quiet))
+    visitor = "one more"
+    with pytest.raises(AllReadError):
+        shared.trace(Request("stories", "The dog sat"), quiet)
+    visitor = "another"
+    read.append(shared.trace(Request("stories", "The dog sat"), quiet))
+    visitor = "one more"
+    del read[:2]
+    assert shared.trace(Request("stories", "The fox sat"), quiet).check() < 1e-4
+
+
+def test_the_run_of_a_dropped_file_is_kept_however_long() -> None:
+    now = [0.0]
+    shared = Engine(clock=lambda: now[0])
+    content = trace_file(Engine().trace(Request("stories", "The cat sat"), quiet))
+    name = shared.keep_file(BytesIO(content), len(content))
+    now[0] = 2 * UNREAD_SECONDS
+    shared.give_back()
+    assert shared.has(name)
+
+
+def test_freed_memory_is_kept_only_as_long_as_passes_are_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, given = [0.0], list[float]()
+    monkeypatch.setattr(engine.allocator, "give_back", lambda: given.append(now[0]))
+    shared = Engine(clock=lambda: now[0])
+    for second in range(3):
+        now[0] = QUIET_SECONDS * second / 2
+        shared.give_back()
+        shared.trace(Request("stories", f"The cat sat {'there ' * second}"), quiet)
+    for second in range(8):
+        now[0] = QUIET_SECONDS * (1 + second / 2)
+        shared.give_back()
+    assert given == [QUIET_SECONDS * 2]
+
+
+def test_who_looks_the_engine_over_does_not_change_what_goes_first() -> None:
+    one = Engine().trace(Request("stories", "The cat sat"), quiet)
+    shared = Engine(trace_bytes=int(2.5 * one.nbytes))
+    cat, dog, fox = (Request("stories", f"The {word} sat") for word in ("cat", "dog", "fox"))
+    first = shared.trace(cat, quiet)
+    shared.trace(dog, quiet)
+    shared.trace(cat, quiet)
+    shared.loads()
+    shared.trace(fox, quiet)
+    assert shared.trace(cat, quiet) is first
 
 
 def test_a_model_is_prepared_only_where_no_other_must_go_for_it() -> None:

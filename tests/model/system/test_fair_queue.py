@@ -1,16 +1,20 @@
 """Who waits, waits in order and not in vain; what nobody wants any more ends and leaves nothing."""
 
 import itertools
+import math
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from model.serving.engine import Engine, Event, Passed, Refused, Request
 from model.system import deadline
 from model.system.deadline import PassTooLongError
-from model.system.fair_queue import FairQueue, QueueFullError
+from model.system.fair_queue import SHORTER, FairQueue, QueueFullError, Ticket, first_to_go
+from model.trace.trace import Trace
 from tests.model.tiny import quiet
 
 REQUEST = Request("stories", "The cat sat on the mat")
@@ -179,6 +183,25 @@ def test_a_full_queue_says_so_at_once_and_takes_the_next_when_it_has_moved() -> 
         assert queue.waiting == 0
 
 
+def test_one_visitor_fills_no_queue_for_all() -> None:
+    """As many others as may wait stand in it beside the one, who has a part of the places."""
+    queue = FairQueue(1, longest=40)
+    for _ in range(10):
+        queue.join("many")
+    with pytest.raises(QueueFullError, match="10 texts"):
+        queue.join("many")
+    for other in range(39):
+        queue.join(other)
+    with pytest.raises(QueueFullError, match="40 others"):
+        queue.join("one more")
+
+
+def test_what_makes_room_is_of_the_visitor_who_has_the_most() -> None:
+    assert first_to_go({1: "few", 2: "many", 3: "many", 4: None}) == 2
+    assert first_to_go({1: "one", 2: "two", 3: None}) == 1
+    assert first_to_go({1: None, 2: None, 3: "one"}) == 1
+
+
 def test_who_leaves_the_queue_does_not_hold_it_up(subtests: pytest.Subtests) -> None:
     for how in ["told the place", "asked whether it is wanted"]:
         with subtests.test(how=how):
@@ -192,6 +215,130 @@ def test_who_leaves_the_queue_does_not_hold_it_up(subtests: pytest.Subtests) -> 
                 pytest.fail("the place was taken")
             with queue.place(quiet):
                 assert queue.waiting == 0
+
+
+def test_a_long_turn_lets_much_shorter_ones_by_and_no_others() -> None:
+    queue, had = FairQueue(1, clock=lambda: 0.0), list[str]()
+
+    def visit(name: str, ticket: Ticket) -> None:
+        with queue.turn(ticket, quiet, quiet) as turn:
+            turn.let_by()  # who was let by lets nobody by
+            had.append(name)
+
+    works = {"not known": math.inf, "as long": 100.0, "short": 100 / SHORTER, "tiny": 1.0}
+    with queue.place(quiet, work=100.0) as turn:
+        threads = [
+            threading.Thread(target=visit, args=(name, queue.join(name, work=work)))
+            for name, work in works.items()
+        ]
+        for thread in threads:
+            thread.start()
+        for _ in works:
+            turn.let_by()
+        had.append("long")
+    for thread in threads:
+        thread.join(60)
+    assert had == ["short", "tiny", "long", "as long", "not known"]
+
+
+def test_those_who_are_let_by_get_half_of_the_time_and_it_does_not_count_for_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clock goes on by a second with each sub-layer, and by ten with each pass that is let by."""
+    seconds = [0.0]
+    monkeypatch.setattr(deadline.time, "monotonic", lambda: seconds[0])
+    queue, entered = FairQueue(1, clock=lambda: seconds[0]), list[float]()
+
+    def visit(ticket: Ticket) -> None:
+        with queue.turn(ticket, quiet, quiet):
+            entered.append(seconds[0] - 10 * len(entered))
+            seconds[0] += 10
+
+    with queue.place(quiet, work=100.0) as turn, deadline.within(60.0, quiet, turn.let_by):
+        threads = [
+            threading.Thread(target=visit, args=(queue.join(n, work=1.0),)) for n in range(20)
+        ]
+        for thread in threads:
+            thread.start()
+        for _ in range(61):
+            deadline.look()
+            seconds[0] += 1
+        with pytest.raises(PassTooLongError):
+            deadline.look()
+        assert entered == [0, 10, 20, 30, 40, 50, 60]
+    for thread in threads:
+        thread.join(60)
+
+
+def test_who_leaves_when_let_by_does_not_hold_up_the_longer_turn() -> None:
+    queue = FairQueue(1)
+
+    def leave(place: int) -> None:
+        raise Gone
+
+    def visit(ticket: Ticket) -> None:
+        with pytest.raises(Gone), queue.turn(ticket, leave, leave):
+            raise Gone
+
+    with queue.place(quiet, work=100.0) as turn:
+        threads = [
+            threading.Thread(target=visit, args=(queue.join(n, work=1.0),)) for n in range(9)
+        ]
+        for thread in threads:
+            thread.start()
+        while queue.waiting:
+            turn.let_by()
+        for thread in threads:
+            thread.join(60)
+    with queue.place(quiet):
+        assert queue.waiting == 0
+
+
+def test_a_short_pass_begins_before_a_long_one_has_ended_and_both_are_as_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deadline, "SECONDS_BETWEEN_LOOKS", -1.0)
+    long = replace(REQUEST, text=f"{REQUEST.text} and " * 9 + REQUEST.text)
+    alone = {request: Engine().trace(request, quiet) for request in (long, REQUEST)}
+    heard: list[Event] = []
+    found: list[Trace] = []
+    waits = threading.Event()
+    short = threading.Thread(
+        target=lambda: found.append(engine.trace(REQUEST, lambda place: waits.set()))
+    )
+
+    def wanted() -> None:
+        """Between two sub-layers of the long pass the other visitor comes, and stands in the queue."""
+        if threading.current_thread() is not short and short.ident is None:
+            short.start()
+            assert waits.wait(60)
+
+    engine = Engine(wanted=wanted, tell=heard.append)
+    engine.model(REQUEST.model, quiet)
+    found.append(engine.trace(long, quiet))
+    short.join(60)
+    tokens = [event.tokens for event in heard if isinstance(event, Passed)]
+    assert tokens == [len(alone[REQUEST].tokens), len(alone[long].tokens)]
+    for trace, request in zip(found, (REQUEST, long), strict=True):
+        for one, same in zip(trace.attention, alone[request].attention, strict=True):
+            assert np.array_equal(one.output, same.output)
+
+
+def test_what_is_timed_is_not_the_time_of_those_who_are_let_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = [0.0]
+    monkeypatch.setattr(deadline.time, "perf_counter", lambda: seconds[0])
+
+    def let_by() -> float:
+        seconds[0] += 1000.0
+        return 1000.0
+
+    with deadline.within(60.0, quiet, let_by):
+        began = deadline.own_time()
+        seconds[0] += 3.0
+        deadline.look()
+        assert deadline.own_time() - began == 3.0
 
 
 def test_a_pass_ends_between_any_two_sub_layers_and_leaves_nothing(

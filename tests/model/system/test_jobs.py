@@ -123,3 +123,11 @@ def test_what_ended_is_kept_up_to_a_bound_and_the_longest_unseen_goes_first() ->
         jobs.wait(SECONDS)
         jobs.looked_at(0)
     assert [key for key in (0, 1, 2) if jobs.known(key) is not None] == [0, 2]
+
+
+def test_one_visitors_results_do_not_put_out_those_of_others() -> None:
+    jobs = Jobs[int, Job](kept=3)
+    for key, visitor in enumerate(["one", *["many"] * 9]):
+        jobs.start(key, Job(visitor), lambda job: None)
+        jobs.wait(SECONDS)
+    assert [key for key in range(10) if jobs.known(key) is not None] == [0, 8, 9]

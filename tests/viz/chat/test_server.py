@@ -1,8 +1,10 @@
 """The server for chats, asked by the protocol's own client: its numbers are the run's, beside their check;
 what it may not answer is refused in a sentence; it uses no model that its owner did not allow."""
 
+import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
@@ -14,7 +16,14 @@ import pytest
 import torch
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp.types import CallToolResult, TextContent
+from mcp.types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    CallToolResult,
+    TextContent,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
 
 from model import Intervention, Model, Trace, load_model
 from model.analysis import first_difference, scan, score_parts
@@ -331,6 +340,57 @@ def test_the_models_are_those_of_the_list_that_are_here(monkeypatch: pytest.Monk
     shipped = {"house-gpt", "stories", "translate-en-fr", "induction"}
     monkeypatch.setattr("viz.chat.answers.is_on_disk", lambda entry: entry.ships)
     assert on_this_computer().keys() == shipped
+
+
+def test_what_cannot_be_read_is_answered_under_its_number(subtests: pytest.Subtests) -> None:
+    asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"text": "a \ud800 b"}}
+    answers: dict[str, tuple[int | str | None, int] | None] = {
+        json.dumps(asked): (7, INVALID_REQUEST),
+        json.dumps(asked | {"id": "a \ud800"}): ("a \ufffd", INVALID_REQUEST),
+        json.dumps(asked | {"method": 3, "params": {}}): (7, INVALID_REQUEST),
+        json.dumps({"jsonrpc": "2.0", "method": "\ud800"}): None,  # a notification
+        json.dumps({"jsonrpc": "2.0", "id": 7, "result": "\ud800"}): None,  # an answer
+        "{": (None, PARSE_ERROR),
+        "[" * 100_000: (None, PARSE_ERROR),
+    }
+    for line, expected in answers.items():
+        with subtests.test(line=line[:60]):
+            with pytest.raises(ValidationError) as unreadable:
+                jsonrpc_message_adapter.validate_json(line, by_name=False)
+            answer = chat.not_read(unreadable.value)
+            assert expected == (answer and (answer.id, answer.error.code))
+            assert answer is None or answer.model_dump_json()
+
+
+@pytest.mark.process
+def test_half_a_character_is_answered_and_the_conversation_goes_on() -> None:
+    """As a program for chats writes it, line by line."""
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "a", "version": "1"},
+    }
+    half = {"name": "attention_weights", "arguments": {"text": "a \ud800 b"}}
+    asked = [("initialize", hello), ("tools/call", half), ("ping", {})]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": given})
+        for number, (method, given) in enumerate(asked)
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "viz.command", "mcp"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number, line in enumerate(lines):
+            print(line, file=process.stdin, flush=True)
+            answer = json.loads(process.stdout.readline())
+            assert (answer["id"], "error" in answer) == (number, number == 1)
+        process.stdin.close()
+        assert process.wait(60) == 0
 
 
 @pytest.mark.process

@@ -1,6 +1,7 @@
 """The command: what it opens and records, and how it refuses."""
 
 import io
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -13,7 +14,7 @@ from model import load_model
 from model.loading.shipped import ASSETS
 from model.profile import open_profile
 from model.trace.trace_file import read_trace, trace_file
-from viz.command.command import PROJECT, link, main
+from viz.command.command import PROJECT, link, main, names_in_chat
 from viz.state.link import TEXT_LIMIT, from_link
 
 TEXT = "The cat saw the dog & a 50% “é”"
@@ -31,6 +32,20 @@ def test_a_model_and_a_text_open_at_the_attention_page(subtests: pytest.Subtests
     for model in ["house-gpt", "induction"]:
         with subtests.test(model=model):
             assert viewed(link(model, TEXT)) == ("attention", model, TEXT)
+
+
+def test_models_of_one_name_have_names_of_their_own_in_a_chat(tmp_path: Path) -> None:
+    folders = [tmp_path / parent / "step" for parent in "ab"]
+    folders.append(tmp_path / "stories")
+    for folder, model in zip(folders, ("stories", "induction", "induction"), strict=True):
+        shutil.copytree(ASSETS / model, folder)
+    given = [*map(str, folders), str(folders[0]), "stories"]
+    assert names_in_chat({"stories": "stories"}, given) == {
+        "stories": "stories",
+        "step": str(folders[0]),
+        "b/step": str(folders[1]),
+        f"{tmp_path.name}/stories": str(folders[2]),
+    }
 
 
 def test_a_folder_opens_by_its_whole_path(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,9 @@
 
 import asyncio
 import re
+import socket
+import sys
+from http.client import HTTPResponse
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -19,7 +22,7 @@ from tests.server import REPOSITORY
 from tests.visitor import Visitor
 from tests.way_out import reach
 from tools.web_security_table import LINES, PAGE, answered, written
-from viz.server import security
+from viz.server import connections, security
 from viz.server.security import browser_rules, inline_script_hashes, is_upload, web_security
 from viz.server.websocket_messages import FILES_AT_ONCE, MESSAGES, is_used
 from viz.state.locality import is_local
@@ -49,6 +52,64 @@ def test_every_answer_carries_the_rules_for_the_browser_also_a_refusal(
 ) -> None:
     answer = answered(port, host=host)
     assert browser_rules(encrypted=False).items() <= answer.headers.items()
+
+
+def raw(port: int, *lines: str) -> tuple[int, dict[str, str]]:
+    """Status and headers of the answer to exactly these lines."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall("\r\n".join(["GET / HTTP/1.1", *lines, "", ""]).encode())
+        with HTTPResponse(connection) as answer:
+            answer.begin()
+            return answer.status, {name.lower(): value for name, value in answer.getheaders()}
+
+
+def test_what_is_refused_before_the_app_is_asked_carries_the_rules_too(
+    port: int, subtests: pytest.Subtests
+) -> None:
+    handshake = ("Host: localhost", "Connection: Upgrade", "Upgrade: websocket")
+    for lines in [("Host: localhost", "Host: localhost"), ("Host localhost",), handshake]:
+        with subtests.test(lines=lines):
+            status, headers = raw(port, *lines)
+            assert status in (400, 426)
+            assert browser_rules(encrypted=False).items() <= headers.items()
+            assert headers["connection"].lower() == "close" or lines == handshake
+
+
+def test_a_refused_request_whose_body_may_go_on_closes_the_connection(
+    port: int, subtests: pytest.Subtests
+) -> None:
+    for lines in [
+        ("Content-Length: 4", "Transfer-Encoding: chunked"),
+        ("Transfer-Encoding: chunked",),
+        ("Content-Length: 4",),
+    ]:
+        with subtests.test(lines=lines):
+            status, headers = raw(port, "Host: localhost", *lines)
+            assert (status, headers["connection"]) == (413, "close")
+    assert "connection" not in raw(port, "Host: evil.example")[1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+def test_one_address_cannot_take_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Connection:
+        def __init__(self, address: str) -> None:
+            self.client = address, 1
+
+    def refused(address: str) -> bool:
+        scope = {"type": "http", "path": "/", "client": (address, 1)}
+        return connections.no_room(scope) is not None
+
+    many = [Connection("192.0.2.1") for _ in range(15)]
+    server = connections._Server({*many})
+    monkeypatch.setattr(connections, "_server", server)
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 20)
+    assert not refused("192.0.2.1")  # nobody else wants them
+    server.connections.add(Connection("192.0.2.1"))
+    assert refused("192.0.2.1")
+    assert not refused("192.0.2.2")
+    assert not refused("127.0.0.1")  # a proxy on this computer
+    server.connections |= {Connection("127.0.0.1") for _ in range(5)}
+    assert refused("127.0.0.1")
 
 
 def test_the_policy_lets_exactly_the_inline_scripts_of_streamlits_own_page_run(port: int) -> None:

@@ -102,6 +102,40 @@ def test_files_on_their_way_count_too(files: MemoryUploadedFileManager) -> None:
     assert refused == (503, FULL)
 
 
+def test_one_who_sends_much_slowly_gives_way_to_one_who_sends_little(
+    files: MemoryUploadedFileManager,
+) -> None:
+    async def send() -> tuple[list[tuple[int, str]], list[int]]:
+        server, never = Server(files), asyncio.Event()
+        slow = [
+            asyncio.create_task(server.put(size * FORM_BYTES, f"{size}", "much", arrives=never))
+            for size in (6, 4)
+        ]
+        await asyncio.sleep(0)
+        little = [(await server.put(FORM_BYTES, "a", f"{n}"))[0] for n in range(8)]
+        never.set()
+        return await asyncio.gather(*slow), little
+
+    slow, little = asyncio.run(send())
+    assert little == [204] * 8
+    assert slow == [(503, FULL)] * 2
+
+
+def test_files_that_no_page_has_read_make_room_where_one_session_has_most_of_it(
+    files: MemoryUploadedFileManager,
+) -> None:
+    async def send() -> list[int]:
+        server = Server(files)
+        much = [(await server.put(5 * FORM_BYTES, file, "much"))[0] for file in "ab"]
+        return [*much, (await server.put(2 * FORM_BYTES, "c", "little"))[0]]
+
+    assert asyncio.run(send()) == [204] * 3
+    assert {name: list(kept) for name, kept in files.file_storage.items() if kept} == {
+        "much": ["b"],
+        "little": ["c"],
+    }
+
+
 def test_many_small_files_count_with_what_is_around_them(files: MemoryUploadedFileManager) -> None:
     async def send() -> list[int]:
         server = Server(files)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.viz.state.conftest import Clock
-from viz.state.class_views import CLASSES, HOURS, ClassViews
+from viz.state.class_views import CLASSES, HOURS, STILL_SECONDS, ClassViews
 
 PAGE, LINK = "pages/attention.py", {"text": "a b", "head": "3"}
 
@@ -93,6 +93,36 @@ def test_what_was_only_begun_makes_room_and_a_class_that_is_used_never_does(
     views.end(prepared, its_key)
     views.begin(PAGE, LINK)
     assert views.look(joined) is not None
+
+
+def test_one_visitor_who_begins_and_joins_many_classes_closes_sharing_for_nobody(
+    views: ClassViews,
+) -> None:
+    theirs, key = views.begin(PAGE, LINK, "another lecturer")
+    views.show(theirs, key, PAGE, LINK)
+    for _ in range(2 * CLASSES):
+        assert views.look(views.begin(PAGE, LINK, "one")[0]) is not None
+    code, _ = views.begin(PAGE, LINK, "one more lecturer")
+    assert views.look(code) is not None
+    assert views.look(theirs) is not None
+
+
+def test_of_many_visitors_with_one_class_each_those_that_nobody_looks_at_make_room(
+    views: ClassViews, clock: Clock
+) -> None:
+    used, *left = (views.begin(PAGE, LINK, visitor)[0] for visitor in range(CLASSES))
+    for code in (used, *left):
+        assert views.look(code) is not None
+    clock.now += STILL_SECONDS
+    assert views.look(used) is not None
+    new: list[str] = []
+    for number in range(CLASSES - 1):
+        new.append(views.begin(PAGE, LINK, f"new {number}")[0])
+        assert views.look(new[-1]) is not None
+    assert all(views.look(code) is None for code in left)
+    with pytest.raises(ValueError, match="can keep"):
+        views.begin(PAGE, LINK, "one too many")
+    assert views.look(used) is not None
 
 
 def test_a_view_too_long_for_a_link_is_refused_and_the_one_before_stays(views: ClassViews) -> None:

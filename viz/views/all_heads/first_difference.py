@@ -25,6 +25,7 @@ from viz.notation.numbers import difference, number
 from viz.notation.theme import INK, QuantityName
 from viz.shell.panel import Caption, Columns, Panel, Table
 from viz.shell.pictures import TABLED, of_all_pairs
+from viz.state.engine import engine
 from viz.state.look import Look, traced
 
 FILE = "a file"
@@ -80,7 +81,9 @@ def first_difference_of(look: Look) -> Panel:
         other = _file(look) if chosen == FILE else _copy(look, faults[chosen])
         if other is None:
             return Panel("all-heads-difference", picture=partial(st.info, HOW))
-        parting = first_difference(look.trace, other, model=look.model if look.model.runs else None)
+        with engine().turn(lambda place: None):
+            run = look.model if look.model.runs else None
+            parting = first_difference(look.trace, other, model=run)
     except ValueError as refusal:
         return Panel("all-heads-difference", picture=partial(st.warning, plain(str(refusal))))
     return _panel(look, other, parting, "the file" if chosen == FILE else "the copy")

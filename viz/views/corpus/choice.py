@@ -403,8 +403,9 @@ def _start(plan: Plan) -> None:
 
     try:
         runs().start(plan.key, ProfileRun(visitor()), work)
-    except QueueFullError:
-        st.session_state[REFUSAL] = "Too many visitors are waiting. Try again in a few minutes."
+    except QueueFullError as error:
+        many = "of your profiles" if error.own else "visitors"
+        st.session_state[REFUSAL] = f"Too many {many} are waiting. Try again in a few minutes."
         return
     title = f"{plan.name} ({models.short_title(plan.model)})"
     others = {name: key for name, key in _own_runs().items() if name != title}

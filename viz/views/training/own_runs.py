@@ -5,14 +5,15 @@ from functools import cache
 from io import BytesIO
 
 import streamlit as st
-from cachetools import LRUCache
 
+from model.system.fair_cache import FairCache
 from model.system.memory import enough_memory
 from model.system.settings import MEGABYTE, settings
 from model.trace.dropped import ENDING, dropped_name
 from model.training.training_file import RecordedTraining, read_training
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
+from viz.state.engine import visitor
 from viz.state.session import let_go
 
 _OWN = "training-files"  # session state: a record's name by content -> its name where it came from
@@ -35,11 +36,11 @@ for step, batch in enumerate(batches):
 
 
 class KeptRecords:
-    """Records by the hash of their file, those looked at most recently, bounded in bytes."""
+    """Records by the hash of their file, bounded in bytes."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._records: LRUCache[str, RecordedTraining] = LRUCache(
-            most_bytes, getsizeof=lambda record: record.nbytes
+        self._records: FairCache[str, RecordedTraining] = FairCache(
+            most_bytes, lambda record: record.nbytes, visitor=visitor
         )
         self._guard = threading.Lock()
 
