@@ -84,6 +84,7 @@ ABSENT = "It was captured from a module, and this was not found in the pass."
 EARLIER = (
     "Its first tokens were read before, into a cache: of them this pass has keys and values alone."
 )
+Inputs = tuple[tuple[Any, ...], dict[str, Any]]  # of a call
 _ATTENTION = re.compile(r"attention|attn|mha", re.IGNORECASE)
 _TOLD = 3  # modules that a refusal names
 _ONE_AT_A_TIME = threading.Lock()  # a pass turns dropout off and puts back what the module wrote
@@ -140,7 +141,7 @@ def capture(
         raise ValueError(f"batch is {batch}; texts of a batch are counted from 0.")
     with _ONE_AT_A_TIME, torch.no_grad(), _uncompiled():
         _refuse_unreadable(module)
-        given = inputs, keywords
+        given: Inputs = inputs, keywords
         # A second pass does not read what the first one wrote, as into a cache.
         passes = [given] if intervention == UNCHANGED else [_copied(given), _copied(given)]
         watch, output = _watched(module, *passes[0], batch)
@@ -195,11 +196,12 @@ def _watched(
     return watch, output
 
 
-def _copied(given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+def _copied(given: Inputs) -> Inputs:
     """Inputs that a pass may write into. Raises ValueError where they cannot be copied."""
     same = {id(one): one.detach().clone() for one in _tensors_in(given)}
     try:
-        return copy.deepcopy(given, same)
+        copied: Inputs = copy.deepcopy(given, same)
+        return copied
     except (TypeError, RuntimeError) as error:
         raise ValueError(
             "A changed pass is the second one, and these inputs cannot be copied for it. Make a cache under "
