@@ -248,6 +248,11 @@ K = TypeVar("K")
 V = TypeVar("V")
 RecordLevel = Literal["attention", "full"]
 
+
+def nothing_ahead(place: int) -> None:
+    """Told a place in the queue, it says nothing."""
+
+
 PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
 
 
@@ -295,7 +300,7 @@ class Engine:
         bounds = settings()
         self._models = LoadedModels(model_bytes or bounds.model_megabytes * MEGABYTE)
         self._traces: LRUCache[Request | File, Trace] = LRUCache(
-            trace_bytes or bounds.trace_megabytes * MEGABYTE, getsizeof=lambda trace: trace.nbytes
+            trace_bytes or bounds.trace_bytes, getsizeof=lambda trace: trace.nbytes
         )
         # Of all that was loaded and passed: a page may still read what is not kept any more.
         self._weights: list[WeakSet[Tensor]] = []
@@ -339,9 +344,26 @@ class Engine:
         """Keeps the run of a trace file that was dropped on a page while there is room; its name. Raises
         ValueError as `load_trace`."""
         name = dropped_name(file)
-        if not self.has(name):
-            self._opened(file_of(name), run_of_dropped(file, size, int(self._traces.maxsize)))
+        with self._keys.held(name, self._wanted), self._refusals(name):
+            if not self.has(name):
+                with self.turn(nothing_ahead):
+                    trace = run_of_dropped(file, size, int(self._traces.maxsize))
+                self._opened(file_of(name), trace)
         return name
+
+    def run_in(self, name: str, reads: Callable[[], Trace]) -> Trace:
+        """The run in another file, read in a turn of the queue and kept while there is room. name: of its
+        content. Raises ValueError as `reads` and `turn`, and for more tokens than a page shows."""
+        file = File(name, 0)
+        with self._keys.held(name, self._wanted), self._refusals(name):
+            trace = self._known(self._traces, file)
+            if trace is None:
+                with self.turn(nothing_ahead), enough_memory("this file"):
+                    trace = _shown(reads())
+                with self._guard:
+                    self._passed.add(trace)
+                self._keep(self._traces, file, trace)
+            return trace
 
     def _recorded(self, file: File, progress: Progress = silent) -> "RecordedModel":
         """The run of a trace file, read now if it is not kept."""
@@ -349,7 +371,8 @@ class Engine:
             trace = self._known(self._traces, file)
             if trace is None:
                 progress("Reading the trace file", None)
-                trace = run_of_file(file, int(self._traces.maxsize))
+                with self.turn(nothing_ahead):
+                    trace = run_of_file(file, int(self._traces.maxsize))
             return self._opened(file, trace)
 
     def _opened(self, file: File, trace: Trace) -> "RecordedModel":

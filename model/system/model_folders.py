@@ -4,7 +4,6 @@ Whatever is wrong with the disk, the visitor reads a sentence.
 """
 
 import errno
-import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
-from model.system.files import ABSENT, NotReadError, file_hash
+from model.system.files import ABSENT, NotReadError, file_hash, json_object
 
 Progress = Callable[[str, float | None], object]  # a sentence, and the share done (0-1) if known
 
@@ -111,14 +110,11 @@ def manifest(path: Path, title: str) -> dict[str, Any]:
     """A folder's own list of its files. Raises ValueError, and removes the folder, where that is damaged.
     Raises NotReadError, and removes nothing, where it cannot be read."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (*ABSENT, ValueError):
-        content = None
-    except OSError as error:
-        raise NotReadError(path.name, title, error) from error
-    if not isinstance(content, dict):
-        raise damaged(path.parent, path.name, title)
-    return content
+        return json_object(path, title)
+    except NotReadError:
+        raise
+    except ValueError as error:
+        raise damaged(path.parent, path.name, title) from error
 
 
 def damaged(folder: Path, file: str, title: str) -> ValueError:

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 
@@ -18,11 +19,11 @@ from model.nn.norms import NormKind
 from model.nn.patches import Patch
 from model.nn.places import Place
 from model.nn.stages import SCORE_STAGES, STAGES
-from model.system.files import whole_file
+from model.system.files import strict_json, whole_file
 from model.system.settings import settings
 from model.system.version import PRODUCT
 from model.trace import array_file
-from model.trace.array_file import Stored, strict_json
+from model.trace.array_file import Stored
 from model.trace.partial import PartialAttention
 from model.trace.records import Attention, Token
 from model.trace.unproven import NO_WEIGHTS, proven, proven_states
@@ -294,6 +295,8 @@ class Wanted:
         self._sizes: dict[str, int] = {}
         if any(name in stored or other not in stored for name, other in same.items()):
             raise ValueError("it lists an array that is the same as none")
+        if not all(prod(one.shape) for one in stored.values()):
+            raise ValueError("it has an array without numbers")
 
     def has(self, name: str) -> bool:
         return name in self._stored or name in self._same

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model import Trace
-from model.trace.array_file import DEEPEST, MOST_HEADER, strict_json
+from model.system.files import DEEPEST, strict_json
+from model.trace.array_file import MOST_HEADER
 from model.trace.description import holds
 from model.trace.trace_file import load_trace, read_trace, trace_file
 from tests.model.tiny import loaded, run
@@ -263,7 +264,7 @@ def test_only_ordinary_files_are_opened(whole: bytes, tmp_path: Path) -> None:
     leads_away = tmp_path / "link.safetensors"
     leads_away.symlink_to("/dev/zero")
     for path in (pipe, leads_away, tmp_path, tmp_path / "absent.safetensors", Path("\0")):
-        with pytest.raises(ValueError, match=r"ordinary|no trace file|cannot be read|null"):
+        with pytest.raises(ValueError, match=r"ordinary|no file|cannot be read|null"):
             load_trace(path)
 
 

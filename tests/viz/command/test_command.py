@@ -85,7 +85,7 @@ def test_a_profile_of_a_corpus_is_written(
         (["{folder}", "text"], "no config.json"),
         (["house-gpt", "a" * (TEXT_LIMIT + 1)], "at most 20,000 are read"),
         (["house-gpt", "é" * (TEXT_LIMIT - 1)], "too long for a link"),
-        (["{folder}/none.safetensors"], "There is no trace file none.safetensors"),
+        (["{folder}/none.safetensors"], "There is no file none.safetensors"),
         (["{folder}/damaged.safetensors"], "trace"),
         (["{folder}/damaged.safetensors", "text"], "A trace file has its own text"),
         (["open", "house-gpt", "text", "--port", "70000"], "must be a number from 1 to 65535"),

@@ -25,10 +25,11 @@ from viz.notation.numbers import difference, number
 from viz.notation.theme import INK, QuantityName
 from viz.shell.panel import Caption, Columns, Panel, Table
 from viz.shell.pictures import TABLED, of_all_pairs
+from viz.state.engine import engine
 from viz.state.look import Look, traced
 
 FILE = "a file"
-FILE_MEGABYTES = 50  # it is read anew at each click
+FILE_MEGABYTES = 50
 WINDOW = 24  # dimensions of a vector that are drawn, around the one that differs
 CELLS: tuple[ComparedStage, ...] = ("scores", "scaled", "capped", "biased", "mask", "weights")
 WORDS: Mapping[ComparedStage, str] = {
@@ -106,7 +107,9 @@ def _file(look: Look) -> Trace | None:
         key="all-heads-difference-file",
         max_upload_size=min(FILE_MEGABYTES, settings().trace_megabytes),
     )
-    return None if file is None else read(file)
+    if file is None:
+        return None
+    return engine().run_in(f"upload:{file.file_id}", partial(read, file))
 
 
 def _panel(look: Look, other: Trace, parting: FirstDifference | None, name: str) -> Panel:
