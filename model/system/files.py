@@ -215,6 +215,13 @@ def bytes_text(size: int) -> str:
     return f"{size / unit:,.1f} {name}"
 
 
+def printable(text: str) -> str:
+    """A text whose control characters are written out: a terminal would obey those of a file."""
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text
+    )
+
+
 def file_hash(path: Path) -> str:
     """SHA-256 of an ordinary file in hexadecimal digits. What is added to the file meanwhile is not read."""
     digest = hashlib.sha256()
