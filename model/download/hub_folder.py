@@ -50,7 +50,9 @@ def described(folder: Path) -> dict[str, Any]:
         _Described.model_validate(read)
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False)[0]
-        raise ValueError(f"its config says of {wrong['loc'][0]} what is not so: {wrong['msg']}") from error
+        raise ValueError(
+            f"its config says of {wrong['loc'][0]} what is not so: {wrong['msg']}"
+        ) from error
     return read
 
 

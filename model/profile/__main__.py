@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from model.system.extras import needed_by
+from model.system.files import printable
 
 with needed_by("A profile"):
     from model.profile.run import WINDOW, RunProgress, profile
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m model
             told=_tell,
         )
     except ValueError as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
+        print(printable(f"\n{refusal}"), file=sys.stderr)
         return 2
     except OSError as error:
         print(f"\n{_in_words(error, asked.to)}", file=sys.stderr)

@@ -88,7 +88,13 @@ def text_of(path: Path, most: int) -> str:
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to be written beside its place, and put there once it is whole: what is there always is. After
-    an error nothing is left of it; what a killed process left in the folder is removed by the next one."""
+    an error nothing is left of it; what a killed process left in the folder is removed by the next one. A
+    device is written as it is."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
     _clear(path.parent)
     beside, file = _begun(path)
     try:
@@ -191,7 +197,8 @@ class NotReadError(ValueError):
 
 
 def json_object(path: Path, title: str = "") -> dict[str, Any]:
-    """The object that a file holds. title: what it belongs to; "": its folder. Raises NotReadError, or ValueError with what is wrong: "is missing"."""
+    """The object that a file holds. title: what it belongs to; "": its folder. Raises NotReadError, or
+    ValueError with what is wrong: "is missing"."""
     try:
         content = json.loads(read_text(path, LARGEST_JSON))
     except ABSENT as error:

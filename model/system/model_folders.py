@@ -4,16 +4,18 @@ Whatever is wrong with the disk, the visitor reads a sentence.
 """
 
 import errno
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
-from model.system.files import ABSENT, NotReadError, file_hash, json_object
+from model.system.files import ABSENT, PIECE, NotReadError, file_hash, json_object
 
 Progress = Callable[[str, float | None], object]  # a sentence, and the share done (0-1) if known
 
@@ -47,6 +49,20 @@ def is_full(error: Exception | str) -> bool:
     return getattr(error, "errno", None) in _NO_ROOM or any(
         text in str(error) for text in _NO_ROOM_TEXTS
     )
+
+
+def check_room(folder: Path, title: str, said: str) -> None:
+    """Called after a program has failed. said: what it said. Raises NotStoredError where the disk is full,
+    which may have kept it from saying so."""
+    if is_full(said):
+        raise NotStoredError(title, said)
+    try:
+        with TemporaryFile(dir=folder) as file:
+            file.write(bytes(PIECE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise NotStoredError(title, error) from error
 
 
 @contextmanager

@@ -7,7 +7,9 @@ What takes seconds to import is imported where it is needed: `--help` and a refu
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -38,9 +40,15 @@ COMMANDS = {
 }
 
 
+WRITING = ("profile", "papers", "site", "record")  # commands that write files
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Does what the command line says. arguments: instead of those of this process."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] and given[0] in WRITING and threading.current_thread() is threading.main_thread():
+        # As by Ctrl-C: what is half written is removed.
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         if given[:1] == ["profile"]:
             from model.profile.__main__ import main as profile
@@ -284,7 +292,7 @@ def _record(options: argparse.Namespace) -> None:
             record(options.model, text, options.output, **how)
             files = [options.output]
     except OSError as error:
-        raise ValueError(f"{error.filename or options.output}: {error.strerror}.") from error
+        raise ValueError(f"{options.output}: {error.strerror}.") from error
     for file in files:
         print(f"Wrote {file} ({bytes_text(file.stat().st_size)}).")
 

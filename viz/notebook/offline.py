@@ -19,6 +19,8 @@ from typing import Any
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode, ValidationError, read
 
+from model.system.files import write_whole
+
 STATES = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
 FIGURE = "application/vnd.plotly.v1+json"
@@ -126,7 +128,7 @@ def main() -> None:
     try:
         saved = _read(asked.notebook)
         lost = lost_widgets(saved)
-        target.write_text(_page(saved, asked.notebook), encoding="utf-8")
+        write_whole(target, _page(saved, asked.notebook).encode())
     except ValueError as refusal:
         parser.exit(1, f"{refusal}\n")
     except OSError as error:

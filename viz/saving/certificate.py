@@ -39,7 +39,9 @@ _PDF = b"%PDF-"
 _STREAM = re.compile(rb">>[\r\n ]{0,4}stream\r?\n")
 _DICTIONARY = 2_000  # bytes before a stream that describe it, at most
 _METADATA = re.compile(rf'<metadata id="{KEY}">([^<]*)</metadata>'.encode())
-_WHOLE = 2**16  # numbers of a panel up to which every one is written; of more, every n-th row and column
+_WHOLE = (
+    2**16
+)  # numbers of a panel up to which every one is written; of more, every n-th row and column
 NOT_COMPARED = "Title, words and colours of the picture were not compared."
 _NAMED = 3  # numbers that do not hold
 

@@ -103,7 +103,9 @@ class _Sentence(_Entry):
         it has run."""
         (place, head), (query, key) = self.head or ("", 0), self.cell or (-1, -1)
         view = View(self.text, self.model or model, place, head, query=query, key=key)
-        return SentenceExample(self.text[:60] if self.title is None else self.title, view, self.look_for)
+        return SentenceExample(
+            self.text[:60] if self.title is None else self.title, view, self.look_for
+        )
 
 
 class _Part(_Entry):

@@ -92,7 +92,7 @@ def test_a_profile_of_a_corpus_is_written(
         (["house-gpt", "text", "more"], "unrecognized arguments: more"),
         (
             ["record", "house-gpt", "{folder}/none.txt", "-o", "{folder}/o"],
-            "none.txt: No such file",
+            "There is no file none.txt",
         ),
         (["record", "house-gpt", "{folder}/odd.txt", "-o", "{folder}/o"], "is not a text in UTF-8"),
         (["record", "house-gpt", "{folder}/empty.txt", "-o", "{folder}/o"], "sentence"),
