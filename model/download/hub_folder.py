@@ -32,7 +32,7 @@ WANTED = re.compile(  # what a model needs
 FLOAT_BYTES = 4  # what each number takes once it is loaded
 
 
-class _Described(BaseModel):
+class DescribedModel(BaseModel):
     """What this app itself reads of a config; the library checks the rest."""
 
     model_config = ConfigDict(strict=True)
@@ -47,7 +47,7 @@ def described(folder: Path) -> dict[str, Any]:
     """The config of a folder. Raises ValueError for none, or one that is damaged."""
     read = read_json(folder / CONFIG)
     try:
-        _Described.model_validate(read)
+        DescribedModel.model_validate(read)
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False)[0]
         raise ValueError(

@@ -111,7 +111,7 @@ def _safetensors(file: BinaryIO, size: int) -> GivenArrays:
     return {name: array_file.read_array(file, header, name) for name in header.arrays}
 
 
-class _Member(NamedTuple):
+class ArchiveMember(NamedTuple):
     """An array of an archive, as its own header describes it. start: bytes of that header."""
 
     kind: np.dtype[Any]
@@ -156,7 +156,7 @@ def _check_directory(file: BinaryIO, size: int) -> None:
         raise ValueError("it lists more arrays than are read")
 
 
-def _member(archive: zipfile.ZipFile, listed: zipfile.ZipInfo) -> _Member:
+def _member(archive: zipfile.ZipFile, listed: zipfile.ZipInfo) -> ArchiveMember:
     """Raises ValueError where an array's header is not that of plain numbers which fill its place."""
     deadline.look()
     if listed.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -176,10 +176,12 @@ def _member(archive: zipfile.ZipFile, listed: zipfile.ZipInfo) -> _Member:
         raise ValueError("an array has more axes than are read, or a header of another length")
     if start + prod(shape) * dtype.itemsize != listed.file_size:
         raise ValueError("an array has another size than its header says")
-    return _Member(dtype, shape, by_columns, start)
+    return ArchiveMember(dtype, shape, by_columns, start)
 
 
-def _array(archive: zipfile.ZipFile, listed: zipfile.ZipInfo, member: _Member) -> NDArray[Any]:
+def _array(
+    archive: zipfile.ZipFile, listed: zipfile.ZipInfo, member: ArchiveMember
+) -> NDArray[Any]:
     """The numbers of one array; truths that are neither 0 nor 1 are refused."""
     deadline.look()
     with archive.open(listed) as opened_member:

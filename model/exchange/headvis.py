@@ -44,7 +44,7 @@ EDGES = (
 )  # of distances, as HeadVis draws them
 KEPT, LEAST = 8, 0.005  # weights of a row, and the smallest one, as its pipeline keeps them
 _GROWS = 16  # bytes that a byte of JSON becomes: a number takes 32 bytes, and "0," two
-_Number = Annotated[int, Field(ge=0, lt=10_000)]  # of a layer or a head
+HeadVisNumber = Annotated[int, Field(ge=0, lt=10_000)]  # of a layer or a head
 _BINS, _TOP = 50, 50  # of largest weights, and tokens that are listed
 DESCRIPTIONS = {
     "self_attention_score": "Mean weight of each token on itself.",
@@ -56,13 +56,13 @@ DESCRIPTIONS = {
 }
 
 
-class _Entry(BaseModel):
+class HeadVisEntry(BaseModel):
     """What is read of a file; others than the named values are left out."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
 
 
-class _Text(_Entry):
+class HeadVisText(HeadVisEntry):
     """One text of a head, with the weights that were kept."""
 
     tokens: Annotated[list[str], Field(min_length=1)]
@@ -70,16 +70,16 @@ class _Text(_Entry):
     attention_values: list[Annotated[float, Field(ge=0, le=1.001)]]
 
 
-class _Head(_Entry):
-    sequences: Annotated[list[_Text], Field(min_length=1)]
+class HeadVisHead(HeadVisEntry):
+    sequences: Annotated[list[HeadVisText], Field(min_length=1)]
 
 
-class _Config(_Entry):
-    heads: Annotated[list[tuple[_Number, _Number]], Field(min_length=1)]
-    model_name: str = ""
+class HeadVisConfig(HeadVisEntry):
+    heads: Annotated[list[tuple[HeadVisNumber, HeadVisNumber]], Field(min_length=1)]
+    model_name: str | None = None
 
 
-class _Weights(NamedTuple):
+class HeadVisWeights(NamedTuple):
     """The weights of a text that one head kept."""
 
     places: NDArray[np.int64]
@@ -89,7 +89,7 @@ class _Weights(NamedTuple):
         return self.places.nbytes + self.values.nbytes
 
 
-_Texts = dict[tuple[str, ...], _Weights]  # of one head, by their tokens
+HeadVisTexts = dict[tuple[str, ...], HeadVisWeights]  # of one head, by their tokens
 
 
 def read_headvis(path: Path) -> tuple[GivenRun, tuple[str, ...], str]:
@@ -100,15 +100,15 @@ def read_headvis(path: Path) -> tuple[GivenRun, tuple[str, ...], str]:
     Raises ValueError for other files.
     """
     if path.is_dir():
-        config = _config(path / "config.json")
-        heads = {head: path / "heads" / "L{}H{}.json".format(*head) for head in config.heads}
-        if len(heads) < len(config.heads):
+        listed = _config(path / "config.json")
+        heads = {head: path / "heads" / "L{}H{}.json".format(*head) for head in listed.heads}
+        if len(heads) < len(listed.heads):
             raise ValueError(f"The config.json of {path.name} lists a head twice.")
+        model = listed.model_name
     else:
-        heads = {_named(path): path}
-        beside = path.parent.parent / "config.json"
-        config = _config(beside) if beside.is_file() else None
-    read: list[_Texts] = []
+        heads, beside = {_named(path): path}, path.parent.parent / "config.json"
+        model = _config(beside).model_name if beside.is_file() else None
+    read: list[HeadVisTexts] = []
     for file in heads.values():
         read.append(_head(file))
         common = set.intersection(*({*texts} for texts in read)) if len(read) > 1 else {*read[0]}
@@ -119,9 +119,10 @@ def read_headvis(path: Path) -> tuple[GivenRun, tuple[str, ...], str]:
             )
         read = [{of: texts[of] for of in texts if of in common} for texts in read]
         if sum(one.nbytes() for texts in read for one in texts.values()) > bound():
-            raise ValueError(f"These heads have more than is read here ({SETTING_OF_TRACES}).")
+            raise ValueError(
+                f"These heads have more weights than are read here ({SETTING_OF_TRACES})."
+            )
     tokens = max(read[0], key=lambda of: len(heads) == 1 and read[0][of].values.max(initial=0.0))
-    model = config.model_name if config is not None else ""
     run = _run({head: texts[tokens] for head, texts in zip(heads, read, strict=True)}, len(tokens))
     return run, tokens, model or "a model of HeadVis"
 
@@ -134,38 +135,36 @@ def _named(file: Path) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _config(file: Path) -> _Config:
+def _config(file: Path) -> HeadVisConfig:
     """The description of a folder. Raises ValueError where it lists no heads."""
     try:
-        return _Config.model_validate_json(content_of(file, bound() // _GROWS))
+        return HeadVisConfig.model_validate_json(content_of(file, bound() // _GROWS))
     except ValidationError as error:
         raise ValueError(
             f"{file.parent.name} is no folder of HeadVis: its config.json lists no heads."
         ) from error
 
 
-def _head(file: Path) -> _Texts:
+def _head(file: Path) -> HeadVisTexts:
     """The texts of one head. Raises ValueError where the file holds none that fit its weights."""
     deadline.look()
     try:
-        said = _Head.model_validate_json(content_of(file, bound() // _GROWS))
+        said = HeadVisHead.model_validate_json(content_of(file, bound() // _GROWS))
     except ValidationError as error:
-        missing = error.errors(include_url=False, include_input=False)[0]["loc"][:1] != (
-            "sequences",
-        )
-        what = "is no head of HeadVis" if missing else "has sequences that do not fit their weights"
-        raise ValueError(f"{file.name} {what}.") from error
-    texts: _Texts = {}
+        if error.errors(include_url=False, include_input=False)[0]["loc"][:1] == ("sequences",):
+            raise ValueError(f"The sequences of {file.name} do not fit their weights.") from error
+        raise ValueError(f"{file.name} is no head of HeadVis: it has no sequences.") from error
+    texts: HeadVisTexts = {}
     for text in said.sequences:
         cells, places = len(text.tokens) ** 2, text.attention_indices
         if len(places) != len(text.attention_values) or max(places, default=0) >= cells:
             raise ValueError(f"The sequences of {file.name} do not fit their weights.")
         weights = np.array(places, np.int64), np.array(text.attention_values, np.float32)
-        texts.setdefault(tuple(text.tokens), _Weights(*weights))
+        texts.setdefault(tuple(text.tokens), HeadVisWeights(*weights))
     return texts
 
 
-def _run(heads: Mapping[tuple[int, int], _Weights], count: int) -> GivenRun:
+def _run(heads: Mapping[tuple[int, int], HeadVisWeights], count: int) -> GivenRun:
     """The run of one text of so many tokens."""
     if 4 * count**2 * len(heads) > bound():
         raise ValueError(f"These heads have more weights than are read here ({SETTING_OF_TRACES}).")

@@ -240,8 +240,8 @@ def _apart(made: Attention, bare: Attention, head: int, precision: float) -> flo
         allowed = weight_rounding(bare.weights(head), rounding, precision)
         return float((np.abs(made.weights(head) - bare.weights(head)) / allowed).max())
     mask = bare.mask_of(head)
-    allowed = True if mask is None else mask  # of two masked scores nothing can be told
-    gap = np.subtract(made.masked(head), scores, where=allowed, out=np.zeros_like(scores))
+    compared = np.ones_like(scores, bool) if mask is None else mask  # two masked ones tell nothing
+    gap = np.subtract(made.masked(head), scores, where=compared, out=np.zeros_like(scores))
     return float((np.abs(gap) / (rounding[:, None] + np.finfo(np.float32).tiny)).max())
 
 

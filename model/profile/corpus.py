@@ -10,6 +10,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from model.system.files import PIECE as FILE_PIECE
 from model.system.files import opened
 
 if TYPE_CHECKING:
@@ -36,7 +37,10 @@ class Corpus:
     def hash(self) -> str:
         """SHA-256 of the file's bytes. Raises ValueError as `opened`."""
         with opened(self.path, MOST_BYTES) as (file, _):
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.sha256()
+            while piece := file.read(FILE_PIECE):
+                digest.update(piece)
+            return digest.hexdigest()
 
     def windows(self, model: "Model", tokens: int) -> Iterator[str]:
         """The texts of the windows. Raises ValueError for a file that is not text."""

@@ -92,8 +92,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     device is written as it is."""
     path = path.resolve()
     if path.exists() and not path.is_file():
-        with path.open("wb") as file:
-            yield file
+        with path.open("wb") as device:
+            yield device
         return
     _clear(path.parent)
     beside, file = _begun(path)

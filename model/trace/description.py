@@ -5,7 +5,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import prod
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 
@@ -295,8 +294,6 @@ class Wanted:
         self._sizes: dict[str, int] = {}
         if any(name in stored or other not in stored for name, other in same.items()):
             raise ValueError("it lists an array that is the same as none")
-        if not all(prod(one.shape) for one in stored.values()):
-            raise ValueError("it has an array without numbers")
 
     def has(self, name: str) -> bool:
         return name in self._stored or name in self._same
@@ -307,7 +304,7 @@ class Wanted:
             raise ValueError(f"the array {name} is missing")
         at = self._same.get(name, name)
         stored = self._stored[at]
-        if stored.kind != kind:
+        if stored.kind != kind or 0 in stored.shape:
             raise ValueError(f"the array {name} holds other numbers than {kind}")
         if len(stored.shape) != len(axes) or not all(map(self._fits, stored.shape, axes)):
             raise ValueError(f"the array {name} has the shape {stored.shape}, which does not fit")

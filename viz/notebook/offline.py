@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from nbconvert.exporters import HTMLExporter
-from nbformat import NotebookNode, ValidationError, read
+from nbformat import NotebookNode, ValidationError, reads
 
-from model.system.files import write_whole
+from model.system.files import LARGEST_JSON, text_of, write_whole
 
 STATES = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -114,8 +114,8 @@ def _said_of(lost: list[NotebookNode]) -> str:
 
 def _read(notebook: Path) -> NotebookNode:
     try:
-        return read(notebook, as_version=4)
-    except (OSError, ValueError, AttributeError, ValidationError) as error:
+        return reads(text_of(notebook, LARGEST_JSON), as_version=4)
+    except (ValueError, AttributeError, ValidationError, RecursionError) as error:
         raise ValueError(f"{notebook} cannot be read as a notebook.") from error
 
 

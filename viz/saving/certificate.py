@@ -198,30 +198,30 @@ def _in_svg(file: bytes) -> str | None:
     return None if found is None else html.unescape(found[1].decode(errors="replace"))
 
 
-_Line = Annotated[str, Field(max_length=1_000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-_Size = Annotated[int, Field(ge=1, le=10**6)]
+CertificateLine = Annotated[str, Field(max_length=1_000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+PictureSize = Annotated[int, Field(ge=1, le=10**6)]
 
 
-class _Written(BaseModel):
+class WrittenCertificate(BaseModel):
     """A certificate as the browser writes it."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
 
-    link: dict[_Line, str]
+    link: dict[CertificateLine, str]
     weights: Annotated[str, Field(max_length=100)]
-    place: _Line
+    place: CertificateLine
     head: Annotated[int, Field(ge=0, lt=10_000)]
-    stage: _Line
-    rows: _Size
-    columns: _Size
-    step: _Size
-    panels: Annotated[list[tuple[_Line, str]], Field(min_length=1, max_length=3)]
+    stage: CertificateLine
+    rows: PictureSize
+    columns: PictureSize
+    step: PictureSize
+    panels: Annotated[list[tuple[CertificateLine, str]], Field(min_length=1, max_length=3)]
 
 
 def _read(text: str) -> Certificate:
     """Raises ValueError where a text is none, or holds fewer numbers than the browser writes."""
     try:
-        said = _Written.model_validate_json(text)
+        said = WrittenCertificate.model_validate_json(text)
         shape = (-(-said.rows // said.step), -(-said.columns // said.step))
         panels = {run: _numbers(values, shape) for run, values in said.panels}
     except ValueError as error:

@@ -27,8 +27,8 @@ PAGES: tuple[PageName, ...] = get_args(PageName)
 DEFAULT = Path(__file__).with_name("course.toml")
 _SENTENCES = 60  # of a site, and parts of a lesson
 _MOST_BYTES = 2_000_000  # of a file
-_Words = Annotated[str, Field(max_length=2000)]  # a title or a remark
-_Number = Annotated[StrictInt, Field(ge=0, lt=10**6)]
+CourseWords = Annotated[str, Field(max_length=2000)]  # a title or a remark
+CourseNumber = Annotated[StrictInt, Field(ge=0, lt=10**6)]
 
 
 def _known_stage(name: str) -> str:
@@ -84,19 +84,19 @@ class Course:
         return replace(self, pages=("lesson", *others), sentences=named or self.sentences)
 
 
-class _Entry(BaseModel):
+class CourseTable(BaseModel):
     """A table of a course: no unknown names, no other kinds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Sentence(_Entry):
+class CourseSentence(CourseTable):
     text: Annotated[str, Field(max_length=TEXT_LIMIT, pattern=r"\S")]
-    title: _Words | None = None
-    model: _Words | None = None
-    look_for: _Words = ""
-    head: tuple[_Words, _Number] | None = None
-    cell: tuple[_Number, _Number] | None = None
+    title: CourseWords | None = None
+    model: CourseWords | None = None
+    look_for: CourseWords = ""
+    head: tuple[CourseWords, CourseNumber] | None = None
+    cell: tuple[CourseNumber, CourseNumber] | None = None
 
     def example(self, model: str) -> SentenceExample:
         """Where it names no head, the place is "", and without a cell that is (-1, -1): they are chosen when
@@ -108,17 +108,17 @@ class _Sentence(_Entry):
         )
 
 
-class _Part(_Entry):
+class CoursePartTable(CourseTable):
     minutes: Annotated[StrictInt, Field(ge=1, le=600)]
-    title: _Words
-    look: _Words | None = None
-    ask: _Words = ""
-    expect: _Words = ""
+    title: CourseWords
+    look: CourseWords | None = None
+    ask: CourseWords = ""
+    expect: CourseWords = ""
     page: PageName | Literal[""] = ""
-    sentence: _Words = ""
+    sentence: CourseWords = ""
     change: Literal["", "mask", "scale", "positions", "heads"] = ""
     stage: Annotated[str, AfterValidator(_known_stage)] = ""
-    at: _Words = ""
+    at: CourseWords = ""
 
     def part(self, number: int, sentences: Sequence[SentenceExample]) -> CoursePart:
         """What is to be seen is that of its sentence where it says nothing else."""
@@ -131,14 +131,14 @@ class _Part(_Entry):
         return CoursePart(**self.model_dump(exclude={"look"}), look=look)
 
 
-class _File(_Entry):
-    title: _Words
-    introduction: _Words
+class CourseFile(CourseTable):
+    title: CourseWords
+    introduction: CourseWords
     pages: Annotated[list[PageName], Field(min_length=1)]
-    models: Annotated[list[_Words], Field(min_length=1)]
-    in_browser: list[_Words] = []
-    sentence: list[_Sentence] = []
-    part: Annotated[list[_Part], Field(max_length=_SENTENCES)] = []
+    models: Annotated[list[CourseWords], Field(min_length=1)]
+    in_browser: list[CourseWords] = []
+    sentence: list[CourseSentence] = []
+    part: Annotated[list[CoursePartTable], Field(max_length=_SENTENCES)] = []
 
 
 def read_course(file: Path = DEFAULT) -> Course:
@@ -156,7 +156,7 @@ def course_of(content: Mapping[str, Any]) -> Course:
     ValueError for a name that a course does not have, and for a value of another kind."""
     default = tomllib.loads(DEFAULT.read_text(encoding="utf-8"))
     try:
-        said = _File.model_validate({**default, **content})
+        said = CourseFile.model_validate({**default, **content})
     except ValidationError as error:
         raise ValueError(_refusal(error)) from error
     own = tuple(one.example(said.models[0]) for one in said.sentence)

@@ -1,4 +1,4 @@
-"""The one door for files: ordinary ones of a known size are read, and what is written is whole or not there."""
+"""The one door for files: ordinary ones of a known size are read; what is written is whole or not there."""
 
 import errno
 import json
@@ -41,18 +41,24 @@ def test_a_text_is_read_without_the_mark_of_its_encoding(tmp_path: Path) -> None
 
 def test_json_that_is_no_object_is_damaged(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for content in (b"[" * 100_000, b'{"a": ' + b"9" * 5_000 + b"}", b"[]", b"\xff", b""):
-        with subtests.test(content=content[:9]), pytest.raises(ValueError, match="damaged|deeply"):
+        with subtests.test(content=content[:9]):
             file = tmp_path / "a.json"
             file.write_bytes(content)
-            json_object(file)
+            with pytest.raises(ValueError, match=r"^is (damaged|nested)"):
+                json_object(file)
 
 
 def test_a_file_whose_writing_breaks_off_is_as_it_was(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     write_whole(file, b"whole")
-    with pytest.raises(OSError, match="No space left"), whole_file(file) as opened:
-        opened.write(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def breaks_off() -> None:
+        with whole_file(file) as opened:
+            opened.write(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        breaks_off()
     assert file.read_bytes() == b"whole"
     assert [*tmp_path.iterdir()] == [file]
 

@@ -280,7 +280,7 @@ def test_the_command_says_of_each_picture_whether_its_numbers_hold(
     assert status("no.png", "missing.png") == 2
     heard = capsys.readouterr().err
     assert "no certificate" in heard
-    assert "There is no file missing.png" in heard
+    assert "no file missing.png" in heard
 
 
 def test_what_is_no_picture_is_refused_at_once_and_moves_no_terminal(

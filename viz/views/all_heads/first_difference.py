@@ -14,6 +14,7 @@ from model.analysis.differences import FirstDifference, first_difference, precis
 from model.exchange import read
 from model.nn.intervention import Intervention
 from model.nn.places import Place, head_label
+from model.serving.engine import nothing_ahead
 from model.system.settings import settings
 from model.trace.records import Token
 from model.trace.trace import Trace
@@ -81,7 +82,9 @@ def first_difference_of(look: Look) -> Panel:
         other = _file(look) if chosen == FILE else _copy(look, faults[chosen])
         if other is None:
             return Panel("all-heads-difference", picture=partial(st.info, HOW))
-        parting = first_difference(look.trace, other, model=look.model if look.model.runs else None)
+        with engine().turn(nothing_ahead):
+            model = look.model if look.model.runs else None
+            parting = first_difference(look.trace, other, model=model)
     except ValueError as refusal:
         return Panel("all-heads-difference", picture=partial(st.warning, plain(str(refusal))))
     return _panel(look, other, parting, "the file" if chosen == FILE else "the copy")
