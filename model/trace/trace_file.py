@@ -85,6 +85,16 @@ def read_arrays(
     return arrays
 
 
+def check_repeated(heads: int, *grouped: NDArray[Any]) -> None:
+    """Raises ValueError for keys or values that would take more than the bound once they are repeated for
+    every head, as they are when they are read."""
+    for one in grouped:
+        if 4 * heads * one[0].size > settings().trace_bytes:
+            raise ValueError(
+                f"keys or values of {heads:,} heads are more than is read ({SETTING_OF_TRACES})"
+            )
+
+
 def _trace(said: Description, arrays: Arrays) -> Trace:
     vocabulary = None
     if "vocabulary/ends" in arrays:
@@ -127,6 +137,7 @@ def _trace(said: Description, arrays: Arrays) -> Trace:
 def _attention(entry: AttentionEntry, arrays: Arrays) -> Attention:
     place = f"attention/{entry.name}"
     query, key, value = (arrays[f"{place}/{name}"] for name in VECTORS)
+    check_repeated(entry.heads, key, value)
     given: dict[str, Any] = {
         field: arrays.get(f"{place}/{name}") for name, field in ATTENTION_ARRAYS.items()
     }
