@@ -17,7 +17,7 @@ from model.trace.given import MASKED_BELOW, is_look_ahead, plain_numbers
 from model.trace.partial import VECTORS, AttentionVector, PartialAttention
 from model.trace.precision import HALVES, SINGLE, score_rounding, weight_rounding
 from model.trace.records import Attention, largest
-from model.trace.trace_file import check_repeated
+from model.trace.trace_file import grow_beyond
 
 _NO_MASK = "No mask was kept: every token is taken to look back only."
 _NO_VECTORS = (
@@ -89,10 +89,11 @@ def _record(given: GivenLayer) -> Attention:
     deadline.look()
     heads, queries, keys = _sizes(given)
     grouped = [one for one in (given.key, given.value) if one is not None]
-    try:
-        check_repeated(heads, *grouped)
-    except ValueError as error:
-        raise ValueError(f"In {given.module} {error}.") from error
+    if grow_beyond(heads, *grouped):
+        raise ValueError(
+            f"The keys or values of {given.module} are more than is read: each of {heads:,} heads has its "
+            "own."
+        )
     mask, doubts = _mask(given, queries, keys)
     looks_back = mask is None or is_look_ahead(mask) or (queries == 1 and mask.all())
     by_rule = bool(looks_back and queries == keys)

@@ -85,14 +85,10 @@ def read_arrays(
     return arrays
 
 
-def check_repeated(heads: int, *grouped: NDArray[Any]) -> None:
-    """Raises ValueError for keys or values that would take more than the bound once they are repeated for
-    every head, as they are when they are read."""
-    for one in grouped:
-        if 4 * heads * one[0].size > settings().trace_bytes:
-            raise ValueError(
-                f"keys or values of {heads:,} heads are more than is read ({SETTING_OF_TRACES})"
-            )
+def grow_beyond(heads: int, *grouped: NDArray[Any]) -> bool:
+    """Whether keys or values take more than the bound once they are repeated for every head, as they are when
+    they are read."""
+    return any(4 * heads * one[0].size > settings().trace_bytes for one in grouped)
 
 
 def _trace(said: Description, arrays: Arrays) -> Trace:
@@ -137,7 +133,8 @@ def _trace(said: Description, arrays: Arrays) -> Trace:
 def _attention(entry: AttentionEntry, arrays: Arrays) -> Attention:
     place = f"attention/{entry.name}"
     query, key, value = (arrays[f"{place}/{name}"] for name in VECTORS)
-    check_repeated(entry.heads, key, value)
+    if grow_beyond(entry.heads, key, value):
+        raise ValueError(f"the keys or values of {entry.heads:,} heads are more than is read")
     given: dict[str, Any] = {
         field: arrays.get(f"{place}/{name}") for name, field in ATTENTION_ARRAYS.items()
     }
