@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from bench.chromium import PATIENCE, SCREEN, browsing
+from model.system.files import write_whole
 from tests.accessibility import EXCUSED, THEMES, Result, both_themes
 from tests.browser.conftest import wait_until_settled
 from tests.server import serving
@@ -53,7 +54,7 @@ def main() -> None:
             wait_until_settled(page)
             results[entry.title] = both_themes(page)
             print(entry.title, {theme: _told(one) for theme, one in results[entry.title].items()})
-    REPORT.write_text(table(results), encoding="utf-8")
+    write_whole(REPORT, table(results).encode())
 
 
 if __name__ == "__main__":

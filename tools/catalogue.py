@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from urllib.parse import urlencode
 
 from model.papers.claims import claims
+from model.system.files import write_whole
 from model.worked import examples
 from viz.explorer.assets import STATIC
 from viz.state.link import address, to_link
@@ -84,7 +85,7 @@ def written() -> str:
 
 
 def main() -> None:
-    FILE.write_text(written(), encoding="utf-8")
+    write_whole(FILE, written().encode())
 
 
 if __name__ == "__main__":

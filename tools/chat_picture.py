@@ -4,6 +4,7 @@ chat."""
 from playwright.sync_api import Browser, expect
 
 from bench.chromium import browsing
+from model.system.files import write_whole
 from tests import chromium
 from tests.browser.chat.chat import Chat
 from tools.screens import SCREENS, SETTLED, compact
@@ -28,7 +29,7 @@ def take(browser: Browser) -> bytes:
 def main() -> None:
     expect.set_options(timeout=chromium.MILLISECONDS_TO_APPEAR)
     with browsing() as browser:
-        PICTURE.write_bytes(take(browser))
+        write_whole(PICTURE, take(browser))
     print(f"{PICTURE.name} {PICTURE.stat().st_size // 1000} kB")
 
 

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from bench.chromium import browsing
 from deploy.wheel import build_wheel
+from model.system.files import write_whole
 from tests import chromium
 from tests.browser.notebooks import lab
 from tests.browser.notebooks.programs import Program, jupyterlab
@@ -55,7 +56,7 @@ def main() -> None:
             picture = take(program, browser)
     if len(picture) > LARGEST:
         raise SystemExit(f"{PICTURE.name} would have {len(picture):,} bytes, over {LARGEST:,}.")
-    PICTURE.write_bytes(picture)
+    write_whole(PICTURE, picture)
     print(f"{PICTURE.name} {len(picture) // 1000} kB")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from model.capture import capture
+from model.system.files import write_whole
 from tests.model.capture.others_modules import MODULES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "own-modules.md"
@@ -27,7 +28,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
     after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{START}\n{table()}\n{END}{after}", encoding="utf-8")
+    write_whole(PAGE, f"{before}{START}\n{table()}\n{END}{after}".encode())
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from PIL import Image
 from playwright.sync_api import Page
 
 from bench.chromium import PATIENCE, browsing
+from model.system.files import write_whole
 from tests.server import serving
 from tools.screens import compact, settled_picture
 
@@ -59,7 +60,7 @@ def main() -> None:
         )
         for address, picture in zip(ADDRESSES, STILLS, strict=True):
             page.goto(address)
-            picture.write_bytes(compact(settled_picture(page)))
+            write_whole(picture, compact(settled_picture(page)))
     for written in (MOVING, *STILLS):
         print(f"{written.name} {written.stat().st_size // 1000} kB")
 

@@ -9,6 +9,7 @@ from model.nn.places import head_label
 from model.profile import Profile, open_profile
 from model.profile.battery import KINDS, LOOKED_FOR
 from model.profile.shipped import Made, made, shipped_profiles
+from model.system.files import write_whole
 from tools.readme_tables import put_between
 from viz.notation.numbers import signed
 
@@ -159,5 +160,5 @@ def _change(mean: float, spread: float, control: float, unit: str = "") -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(card(), encoding="utf-8")
-    GUIDE.write_text(guide(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
+    write_whole(PAGE, card().encode())
+    write_whole(GUIDE, guide(GUIDE.read_text(encoding="utf-8")).encode())

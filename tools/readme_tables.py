@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from model.loading.registry import Entry, hub_models, models, untrained_models
+from model.system.files import write_whole
 from model.system.settings import VARIABLES
 
 README = Path(__file__).parents[1] / "README.md"
@@ -20,7 +21,7 @@ def put_between(page: str, text: str, begin: str, end: str) -> str:
 def rewrite(file: Path, text: str, begin: str, end: str) -> None:
     """Puts the text between two marks of a file."""
     page = file.read_text(encoding="utf-8")
-    file.write_text(put_between(page, text, begin, end), encoding="utf-8")
+    write_whole(file, put_between(page, text, begin, end).encode())
 
 
 def written(readme: str) -> str:
@@ -61,4 +62,4 @@ def _settings() -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(written(README.read_text(encoding="utf-8")), encoding="utf-8")
+    write_whole(README, written(README.read_text(encoding="utf-8")).encode())

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from deploy.attention_lens import NAMES
 from deploy.rewriting import PACKAGE, shown
+from model.system.files import write_whole
 
 BOX = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference.md"
@@ -228,5 +229,5 @@ def _prose(value: object) -> str:
 
 
 if __name__ == "__main__":
-    REFERENCE.write_text(reference(), encoding="utf-8")
+    write_whole(REFERENCE, reference().encode())
     print(f"Wrote {REFERENCE}.")

@@ -14,6 +14,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from bench.chromium import PATIENCE, browsing
+from model.system.files import write_whole
 from tests.browser.conftest import wait_until_settled
 from tests.server import serving
 from viz.state.navigation import PAGES
@@ -43,7 +44,7 @@ def take(browser: Browser, base: str, names: list[str], folder: Path, *, tall: b
             for page in wanted:
                 opened.goto(f"/{page.address}")
                 picture = folder / f"{name(page.file)}-{width}-{theme}.png"
-                picture.write_bytes(compact(settled_picture(opened)))
+                write_whole(picture, compact(settled_picture(opened)))
                 print(f"{picture.name} {picture.stat().st_size // 1000} kB", flush=True)
 
 
@@ -90,7 +91,7 @@ def main() -> None:
         browsing() as browser,
     ):
         take(browser, server.address, asked.names, asked.to, tall=asked.tall)
-    (asked.to / "README.md").write_text(gallery(), encoding="utf-8")
+    write_whole(asked.to / "README.md", gallery().encode())
 
 
 if __name__ == "__main__":

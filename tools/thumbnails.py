@@ -3,6 +3,7 @@
 import json
 
 from model import load_model
+from model.system.files import write_whole
 from viz.figures.svg import rows_of
 from viz.state.presets import EXAMPLES
 from viz.views.examples.cards import FILE
@@ -17,7 +18,7 @@ def main() -> None:
         for example in EXAMPLES
         for view in [example.view]
     }
-    FILE.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    write_whole(FILE, (json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import Path
 from model.code.check import checked_difference
 from model.code.script import model_script, stem, weights_file
 from model.loading.registry import load_model
+from model.system.files import write_whole
 from model.system.machine import speak_utf8
 
 
@@ -27,11 +28,14 @@ def main() -> None:
         checked_difference(model, trace, named)
     except ValueError as refusal:
         parser.error(f"{given.model} cannot be written as code: {refusal}.")
-    given.output.mkdir(parents=True, exist_ok=True)
     script = given.output / f"{stem(model)}.py"
-    script.write_text(text, encoding="utf-8")
     weights = given.output / f"{stem(model)}.safetensors"
-    weights.write_bytes(weights_file(named))
+    try:
+        given.output.mkdir(parents=True, exist_ok=True)
+        write_whole(script, text.encode())
+        write_whole(weights, weights_file(named))
+    except OSError as error:
+        parser.error(f"{given.output}: {error.strerror}.")
     print(f"Wrote {script} and {weights}.")
 
 

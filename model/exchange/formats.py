@@ -89,7 +89,10 @@ def _of_transformer_lens(arrays: GivenArrays, batch: int, scale: float | None) -
                 kept[field] = _heads_first(hooks[name], f"blocks.{number}.{name}", batch)
         for field, name in _CELL_HOOKS.items():
             if name in hooks:
-                kept[field] = one_text(hooks[name], f"blocks.{number}.{name}", 3, batch)
+                scores = field == "scores"
+                kept[field] = one_text(
+                    hooks[name], f"blocks.{number}.{name}", 3, batch, lowered=scores
+                )
         if kept.keys() & {"query", "key", "scores", "weights"}:
             module = f"blocks.{number}.attn"
             precision = precision_of(*hooks.values())
@@ -98,7 +101,7 @@ def _of_transformer_lens(arrays: GivenArrays, batch: int, scale: float | None) -
     def plain(name: str) -> Array:
         matched = _BLOCK.fullmatch(name)
         given = arrays[name] if matched is None else blocks[int(matched[1])][matched[2]]
-        return read_only(one_text(given, name, 2, batch))
+        return read_only(one_text(given, name, 2, batch, lowered=name == "unembed.hook_out"))
 
     embeds = {"tokens": "hook_embed", "positions": "hook_pos_embed"}
     mlp = ("mlp.hook_pre", "mlp.hook_post")
@@ -290,7 +293,9 @@ def _of_huggingface(arrays: GivenArrays, batch: int, scale: float | None) -> Giv
     return GivenRun(
         layers,
         {},
-        logits=None if logits is None else read_only(one_text(logits, "logits", 2, batch)),
+        logits=None
+        if logits is None
+        else read_only(one_text(logits, "logits", 2, batch, lowered=True)),
         precision=max(one.precision for one in layers),
     )
 

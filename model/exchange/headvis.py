@@ -6,18 +6,23 @@ largest of a row are left out there.
 """
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from model.analysis.heads.statistics import entropy, families
 from model.exchange.files import bound
 from model.exchange.formats import GivenRun
 from model.exchange.layers import GivenLayer
-from model.system.files import json_object
+from model.system import deadline
+from model.system.files import content_of, write_whole
+from model.system.settings import SETTING_OF_TRACES
 from model.trace.arrays import Array, read_only
 from model.trace.trace import Trace
 
@@ -38,6 +43,8 @@ EDGES = (
     4096,
 )  # of distances, as HeadVis draws them
 KEPT, LEAST = 8, 0.005  # weights of a row, and the smallest one, as its pipeline keeps them
+_GROWS = 16  # bytes that a byte of JSON becomes: a number takes 32 bytes, and "0," two
+HeadVisNumber = Annotated[int, Field(ge=0, lt=10_000)]  # of a layer or a head
 _BINS, _TOP = 50, 50  # of largest weights, and tokens that are listed
 DESCRIPTIONS = {
     "self_attention_score": "Mean weight of each token on itself.",
@@ -49,6 +56,42 @@ DESCRIPTIONS = {
 }
 
 
+class HeadVisEntry(BaseModel):
+    """What is read of a file; others than the named values are left out."""
+
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+
+class HeadVisText(HeadVisEntry):
+    """One text of a head, with the weights that were kept."""
+
+    tokens: Annotated[list[str], Field(min_length=1)]
+    attention_indices: list[Annotated[int, Field(ge=0)]]
+    attention_values: list[Annotated[float, Field(ge=0, le=1.001)]]
+
+
+class HeadVisHead(HeadVisEntry):
+    sequences: Annotated[list[HeadVisText], Field(min_length=1)]
+
+
+class HeadVisConfig(HeadVisEntry):
+    heads: Annotated[list[tuple[HeadVisNumber, HeadVisNumber]], Field(min_length=1)]
+    model_name: str | None = None
+
+
+class HeadVisWeights(NamedTuple):
+    """The weights of a text that one head kept."""
+
+    places: NDArray[np.int64]
+    values: Array
+
+    def nbytes(self) -> int:
+        return self.places.nbytes + self.values.nbytes
+
+
+HeadVisTexts = dict[tuple[str, ...], HeadVisWeights]  # of one head, by their tokens
+
+
 def read_headvis(path: Path) -> tuple[GivenRun, tuple[str, ...], str]:
     """The weights of one text, its tokens, and the model's name, of a folder or of one head's file.
 
@@ -56,85 +99,86 @@ def read_headvis(path: Path) -> tuple[GivenRun, tuple[str, ...], str]:
     head by head. Of a head's file it is the text with the largest weight. Weights that were left out are 0.
     Raises ValueError for other files.
     """
-    files = [path] if path.is_file() else [*_heads(path)]
-    read = [_head(file) for file in files]
-    if len(read) > 1:
-        common = Counter(tuple(text["tokens"]) for texts in read for text in texts)
-        tokens, heads = common.most_common(1)[0]
-        if heads < len(read):
+    if path.is_dir():
+        listed = _config(path / "config.json")
+        heads = {head: path / "heads" / "L{}H{}.json".format(*head) for head in listed.heads}
+        if len(heads) < len(listed.heads):
+            raise ValueError(f"The config.json of {path.name} lists a head twice.")
+        model = listed.model_name
+    else:
+        heads, beside = {_named(path): path}, path.parent.parent / "config.json"
+        model = _config(beside).model_name if beside.is_file() else None
+    read: list[HeadVisTexts] = []
+    for file in heads.values():
+        read.append(_head(file))
+        common = set.intersection(*({*texts} for texts in read)) if len(read) > 1 else {*read[0]}
+        if not common:
             raise ValueError(
                 f"The heads of {path.name} have texts of their own, as those of Neuronpedia: open the file "
                 "of one head, heads/L0H0.json."
             )
-        texts = [next(one for one in each if tuple(one["tokens"]) == tokens) for each in read]
-    else:
-        texts = [max(read[0], key=lambda one: max(one["attention_values"], default=0.0))]
-    config = path / "config.json" if path.is_dir() else path.parent.parent / "config.json"
-    model = json_object(config).get("model_name") if config.is_file() else None
-    return _run(files, texts), tuple(texts[0]["tokens"]), str(model or "a model of HeadVis")
-
-
-def _heads(folder: Path) -> Iterator[Path]:
-    """The files of all heads that the folder's description lists."""
-    try:
-        listed = json_object(folder / "config.json")["heads"]
-        places = [(int(layer), int(head)) for layer, head in listed]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{folder.name} is no folder of HeadVis: its config.json lists no heads."
-        ) from error
-    for layer, head in places:
-        yield folder / "heads" / f"L{layer}H{head}.json"
-
-
-def _head(file: Path) -> list[dict[str, Any]]:
-    """The texts of one head. Raises ValueError where the file holds none that fit its weights."""
-    try:
-        texts = json_object(file)["sequences"]
-    except (KeyError, ValueError) as error:
-        raise ValueError(f"{file.name} is no head of HeadVis: it has no sequences.") from error
-    fitting = isinstance(texts, list) and texts and all(map(_fits, texts))
-    if not fitting:
-        raise ValueError(f"The sequences of {file.name} do not fit their weights.")
-    return list(texts)
-
-
-def _fits(text: Any) -> bool:
-    """Whether each place of a text's weights is one of its cells, and each weight a share."""
-    match text:
-        case {
-            "tokens": [_, *_] as tokens,
-            "attention_indices": list(places),
-            "attention_values": list(values),
-        } if len(places) == len(values):
-            cells = len(tokens) ** 2
-            return (
-                cells <= bound()
-                and all(isinstance(one, str) for one in tokens)
-                and all(type(one) is int and 0 <= one < cells for one in places)
-                and all(isinstance(one, int | float) and 0 <= one <= 1.001 for one in values)
+        read = [{of: texts[of] for of in texts if of in common} for texts in read]
+        if sum(one.nbytes() for texts in read for one in texts.values()) > bound():
+            raise ValueError(
+                f"These heads have more weights than are read here ({SETTING_OF_TRACES})."
             )
-    return False
+    tokens = max(read[0], key=lambda of: len(heads) == 1 and read[0][of].values.max(initial=0.0))
+    run = _run({head: texts[tokens] for head, texts in zip(heads, read, strict=True)}, len(tokens))
+    return run, tokens, model or "a model of HeadVis"
 
 
-def _run(files: Sequence[Path], texts: Sequence[Mapping[str, Any]]) -> GivenRun:
-    if sum(4 * len(text["tokens"]) ** 2 for text in texts) > bound():
-        raise ValueError("These heads have more weights than are read here (ATTENTION_TRACE_MB).")
+def _named(file: Path) -> tuple[int, int]:
+    """The layer and head of a file. Raises ValueError where its name says none."""
+    found = re.fullmatch(r"L([0-9]{1,4})H([0-9]{1,4})", file.stem, re.ASCII)
+    if found is None:
+        raise ValueError(f"{file.name} names no head, as L3H5.json does.")
+    return int(found[1]), int(found[2])
+
+
+def _config(file: Path) -> HeadVisConfig:
+    """The description of a folder. Raises ValueError where it lists no heads."""
+    try:
+        return HeadVisConfig.model_validate_json(content_of(file, bound() // _GROWS))
+    except ValidationError as error:
+        raise ValueError(
+            f"{file.parent.name} is no folder of HeadVis: its config.json lists no heads."
+        ) from error
+
+
+def _head(file: Path) -> HeadVisTexts:
+    """The texts of one head. Raises ValueError where the file holds none that fit its weights."""
+    deadline.look()
+    try:
+        said = HeadVisHead.model_validate_json(content_of(file, bound() // _GROWS))
+    except ValidationError as error:
+        if error.errors(include_url=False, include_input=False)[0]["loc"][:1] == ("sequences",):
+            raise ValueError(f"The sequences of {file.name} do not fit their weights.") from error
+        raise ValueError(f"{file.name} is no head of HeadVis: it has no sequences.") from error
+    texts: HeadVisTexts = {}
+    for text in said.sequences:
+        cells, places = len(text.tokens) ** 2, text.attention_indices
+        if len(places) != len(text.attention_values) or max(places, default=0) >= cells:
+            raise ValueError(f"The sequences of {file.name} do not fit their weights.")
+        weights = np.array(places, np.int64), np.array(text.attention_values, np.float32)
+        texts.setdefault(tuple(text.tokens), HeadVisWeights(*weights))
+    return texts
+
+
+def _run(heads: Mapping[tuple[int, int], HeadVisWeights], count: int) -> GivenRun:
+    """The run of one text of so many tokens."""
+    if 4 * count**2 * len(heads) > bound():
+        raise ValueError(f"These heads have more weights than are read here ({SETTING_OF_TRACES}).")
     layers: dict[int, dict[int, Array]] = {}
-    for file, text in zip(files, texts, strict=True):
-        layer, _, head = file.stem.removeprefix("L").partition("H")
-        if not (layer.isdecimal() and head.isdecimal()):
-            raise ValueError(f"{file.name} names no head, as L3H5.json does.")
-        count = len(text["tokens"])
+    for (layer, head), kept in heads.items():
         weights = np.zeros(count * count, np.float32)
-        weights[text["attention_indices"]] = text["attention_values"]
-        layers.setdefault(int(layer), {})[int(head)] = weights.reshape(count, count)
+        weights[kept.places] = kept.values
+        layers.setdefault(layer, {})[head] = weights.reshape(count, count)
     return GivenRun(
         [
             GivenLayer(
-                number, f"L{number}", weights=read_only(np.stack([heads[h] for h in sorted(heads)]))
+                number, f"L{number}", weights=read_only(np.stack([of[h] for h in sorted(of)]))
             )
-            for number, heads in sorted(layers.items())
+            for number, of in sorted(layers.items())
         ],
         {},
     )
@@ -198,7 +242,7 @@ def write_headvis(trace: Trace, folder: Path) -> None:
 
 
 def _json(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content, allow_nan=False) + "\n", encoding="utf-8")
+    write_whole(path, (json.dumps(content, allow_nan=False) + "\n").encode())
 
 
 def _numbers(weights: Array, ids: Sequence[int]) -> dict[str, float]:

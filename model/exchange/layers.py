@@ -1,6 +1,6 @@
 """One attention sub-layer as another program kept it: what is there is checked, what lacks is named."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from model.exchange.files import bound
 from model.nn.config import Stack
 from model.nn.places import Kind, Place
+from model.system import deadline
 from model.trace.arrays import Array, BoolArray, read_only
+from model.trace.description import LARGEST, holds
 from model.trace.given import MASKED_BELOW, is_look_ahead, plain_numbers
 from model.trace.partial import VECTORS, AttentionVector, PartialAttention
 from model.trace.precision import HALVES, SINGLE, score_rounding, weight_rounding
 from model.trace.records import Attention, largest
+from model.trace.trace_file import grow_beyond
 
 _NO_MASK = "No mask was kept: every token is taken to look back only."
 _NO_VECTORS = (
@@ -41,10 +44,11 @@ class GivenLayer:
     precision: float = SINGLE
 
 
-def one_text(given: Any, name: str, axes: int, batch: int) -> Array:
-    """A tensor of so many axes without its batch, in single precision. Raises ValueError where it has others,
-    or the batch has no such text."""
-    array = plain_numbers(given, name).astype(np.float32)
+def one_text(given: Any, name: str, axes: int, batch: int, *, lowered: bool = False) -> Array:
+    """A tensor of so many axes without its batch, in single precision. lowered: it may hold minus infinity.
+    Raises ValueError where it has others, the batch has no such text, or a number is none that a pass
+    computes with."""
+    array = plain_numbers(given, name).astype(np.float32, copy=False)
     if array.ndim == axes + 1:
         if not 0 <= batch < len(array):
             raise ValueError(
@@ -55,6 +59,8 @@ def one_text(given: Any, name: str, axes: int, batch: int) -> Array:
         raise ValueError(
             f"{name} has the shape {array.shape}; it must have {axes} axes, or a batch too."
         )
+    if not holds(array, "lowered" if lowered else "finite"):
+        raise ValueError(f"{name} holds numbers that are not finite, or beyond {LARGEST:g}.")
     return array
 
 
@@ -64,9 +70,30 @@ def precision_of(*given: Any) -> float:
     return max((HALVES.get(kind, SINGLE) for kind in kinds), default=SINGLE)
 
 
-def record(given: GivenLayer) -> Attention:
+def records_of(layers: Sequence[GivenLayer]) -> tuple[Attention, ...]:
+    """The records of all sub-layers. Raises ValueError for tensors that do not fit together, and for more
+    cells of masks than there may be bytes; PassTooLongError as `deadline.look`."""
+    bare = [one for one in layers if one.scores is None and one.weights is None]
+    cells = sum(
+        one.query.shape[1] * one.key.shape[1]
+        for one in bare
+        if one.query is not None and one.key is not None
+    )
+    if cells > bound():
+        raise ValueError(f"{cells:,} pairs of a query and a key are too many for a mask.")
+    return tuple(map(_record, layers))
+
+
+def _record(given: GivenLayer) -> Attention:
     """The record of a sub-layer. Raises ValueError for tensors that do not fit together."""
+    deadline.look()
     heads, queries, keys = _sizes(given)
+    grouped = [one for one in (given.key, given.value) if one is not None]
+    if grow_beyond(heads, *grouped):
+        raise ValueError(
+            f"The keys or values of {given.module} are more than is read: each of {heads:,} heads has its "
+            "own."
+        )
     mask, doubts = _mask(given, queries, keys)
     looks_back = mask is None or is_look_ahead(mask) or (queries == 1 and mask.all())
     by_rule = bool(looks_back and queries == keys)
@@ -122,8 +149,6 @@ def _sizes(given: GivenLayer) -> tuple[int, int, int]:
                 f"The {name} of {given.module} has the shape {one.shape}, which does not fit {sizes[0]} "
                 f"heads, {sizes[1]} queries and {sizes[2]} keys."
             )
-        if name != "scores" and not np.isfinite(one).all():
-            raise ValueError(f"The {name} of {given.module} holds numbers that are not finite.")
     widths = {one.shape[2] for one in (given.query, given.key) if one is not None}
     if len(widths) > 1:
         raise ValueError(f"The queries and keys of {given.module} differ in d_k.")
@@ -149,9 +174,7 @@ def _mask(given: GivenLayer, queries: int, keys: int) -> tuple[BoolArray | None,
 
 
 def _look_back(queries: int, keys: int) -> BoolArray:
-    """(query, key). Raises ValueError for more cells than a file may have bytes."""
-    if queries * keys > bound():
-        raise ValueError(f"{queries:,} queries and {keys:,} keys are too many for a mask.")
+    """(query, key)"""
     return np.tri(queries, keys, keys - queries, dtype=bool)
 
 
@@ -171,20 +194,23 @@ def _scale(given: GivenLayer, mask: BoolArray | None) -> float:
     usual = float(1 / np.sqrt(given.query.shape[2]))
     if given.scores is None or given.key is None or mask is None:
         return usual
-    keys = np.repeat(given.key, len(given.query) // len(given.key), axis=0)
-    products = given.query.astype(np.float64) @ keys.astype(np.float64).transpose(0, 2, 1)
-    allowed = np.broadcast_to(mask, products.shape)
-    ours, theirs = products[allowed], given.scores[allowed].astype(np.float64)
+    width = given.query.shape[2]
     rounding = score_rounding(
-        given.query.reshape(-1, given.query.shape[2]),
-        keys.reshape(-1, keys.shape[2]),
+        given.query.reshape(-1, width),
+        given.key.reshape(-1, width),
         scale=usual,
         precision=given.precision,
     ).max()
-    square = float(np.square(ours).sum())
-    if not square or np.abs(usual * ours - theirs).max() <= rounding:
-        return usual
-    return float((ours * theirs).sum()) / square  # of least squares
+    group, gap, square, product = len(given.query) // len(given.key), 0.0, 0.0, 0.0
+    for head, query in enumerate(given.query):  # one at a time: all would take six times the scores
+        deadline.look()
+        allowed = mask if mask.ndim == 2 else mask[head]
+        key = given.key[head // group].astype(np.float64)
+        ours = (query.astype(np.float64) @ key.T)[allowed]
+        theirs = given.scores[head][allowed].astype(np.float64)
+        gap = max(gap, float(np.abs(usual * ours - theirs).max(initial=0.0)))
+        square, product = square + float(ours @ ours), product + float(ours @ theirs)
+    return usual if not square or gap <= rounding else product / square  # of least squares
 
 
 def _checked(made: PartialAttention, doubts: list[str], precision: float) -> Attention:
@@ -209,6 +235,7 @@ def _checked(made: PartialAttention, doubts: list[str], precision: float) -> Att
 def _apart(made: Attention, bare: Attention, head: int, precision: float) -> float:
     """The largest difference of a head's recorded weights, or scores, from those that its queries and keys
     give, as a share of what rounding explains."""
+    deadline.look()
     rounding = score_rounding(
         bare.query[head], bare.key[head], scale=bare.scale, precision=precision
     )
@@ -220,8 +247,9 @@ def _apart(made: Attention, bare: Attention, head: int, precision: float) -> flo
         allowed = weight_rounding(bare.weights(head), rounding, precision)
         return float((np.abs(made.weights(head) - bare.weights(head)) / allowed).max())
     mask = bare.mask_of(head)
-    gap = np.abs(np.where(True if mask is None else mask, made.masked(head) - scores, 0.0))
-    return float((gap / (rounding[:, None] + np.finfo(np.float32).tiny)).max())
+    compared = np.ones_like(scores, bool) if mask is None else mask  # two masked ones tell nothing
+    gap = np.subtract(made.masked(head), scores, where=compared, out=np.zeros_like(scores))
+    return float((np.abs(gap) / (rounding[:, None] + np.finfo(np.float32).tiny)).max())
 
 
 def vectors_by_head(

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from model.download.entries import OWN_BERT, Entry, fetched
-from model.download.hub_folder import check_memory, checked_size, described
+from model.download.hub_folder import CONFIG, check_memory, checked_size, read_json
 from model.download.wheel import Progress
 from model.hub.claims import check_claims
 from model.hub.library import missing_library
@@ -45,7 +45,7 @@ def from_folder(
 ) -> Model:
     """A model in the layout of `model/assets`, or of the hub, whose configs have a type."""
     try:
-        is_of_hub = "model_type" in described(folder)
+        is_of_hub = "model_type" in read_json(folder / CONFIG)
     except NotReadError:
         raise
     except ValueError:

@@ -104,9 +104,9 @@ class TransformerConfig:
             if get_origin(kind) is Literal and value not in get_args(kind):
                 raise ValueError(f"{field} is {value!r}; it must be one of {get_args(kind)}.")
             least = int(field in _AT_LEAST_ONE)
-            if kind is int and not (isinstance(value, int) and value >= least):
+            if kind is int and not (type(value) is int and least <= value < BEYOND):
                 raise ValueError(
-                    f"{field} is {value!r}; it must be a whole number, at least {least}."
+                    f"{field} is {value!r}; it must be a whole number, at least {least}, below {BEYOND:,}."
                 )
         for field in ("epsilon", "rotary_base"):
             if not 0 < getattr(self, field) < math.inf:
@@ -248,4 +248,5 @@ class TransformerConfig:
         return "decoder" if self.shape == "decoder" else "encoder"
 
 
+BEYOND = 2**31  # no size of a model
 _KINDS = get_type_hints(TransformerConfig)

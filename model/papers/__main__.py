@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from model.papers.claims import PaperResult, claims
+from model.system.files import printable, write_whole
 from model.system.machine import speak_utf8
 
 _ABOUT = "Asks models what papers about attention have found, and writes a report in Markdown."
@@ -27,10 +28,10 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m model
     try:
         _ask(options.models, tuple(options.claims or ()), options.output)
     except ValueError as refusal:
-        print(f"{program}: {refusal}", file=sys.stderr)
+        print(printable(f"{program}: {refusal}"), file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"{program}: {error.filename or options.output}: {error.strerror}.", file=sys.stderr)
+        print(f"{program}: {options.output or error.filename}: {error.strerror}.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         kept = "" if options.output is None else f" What was answered is in {options.output}."
@@ -53,7 +54,7 @@ def _ask(models: Sequence[str], names: tuple[str, ...], output: Path | None) -> 
                 done = f"{model}: {answered.done} of {answered.total}: {one.title}"
                 print(f"{done}: {one.verdict} ({one.seconds:.1f} s)", file=sys.stderr)
             if output is not None:
-                output.write_text(report(answers), encoding="utf-8")
+                write_whole(output, report(answers).encode())
     if output is None:
         print(report(answers), end="")
     else:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from model.system.extras import needed_by
+from model.system.files import printable
 from model.system.machine import speak_utf8
 
 with needed_by("A profile"):
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m model
             told=_tell,
         )
     except ValueError as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
+        print(printable(f"\n{refusal}"), file=sys.stderr)
         return 2
     except OSError as error:
         print(f"\n{_in_words(error, asked.to)}", file=sys.stderr)

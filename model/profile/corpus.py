@@ -6,12 +6,17 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from model.system.files import PIECE as FILE_PIECE
+from model.system.files import opened
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
+MOST_BYTES = 2**50  # of a corpus, which is read a piece at a time
 PIECE = 50_000  # characters that are read at once
 _TO_THE_LAST_SPACE = re.compile(r"(?s).*\s")
 _NO_SPACE = re.compile(r"\S")
@@ -30,9 +35,12 @@ class Corpus:
     by_line: bool = False
 
     def hash(self) -> str:
-        """SHA-256 of the file's bytes."""
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        """SHA-256 of the file's bytes. Raises ValueError as `opened`."""
+        with opened(self.path, MOST_BYTES) as (file, _):
+            digest = hashlib.sha256()
+            while piece := file.read(FILE_PIECE):
+                digest.update(piece)
+            return digest.hexdigest()
 
     def windows(self, model: "Model", tokens: int) -> Iterator[str]:
         """The texts of the windows. Raises ValueError for a file that is not text."""
@@ -43,8 +51,8 @@ class Corpus:
         """The lines, or parts of the text that end where a line does. A longer line is parted at a space, or
         anywhere in PIECE characters without one: a piece has at most 2 · PIECE."""
         try:
-            with self.path.open(encoding="utf-8-sig") as file:
-                kept = ""
+            with opened(self.path, MOST_BYTES) as (binary, _):
+                file, kept = TextIOWrapper(binary, "utf-8-sig"), ""
                 while read := file.readline(PIECE):
                     kept += read
                     line_ends = read.endswith("\n")

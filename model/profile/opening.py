@@ -1,6 +1,7 @@
 """Opens a profile's folder as untrusted input: everything in it is checked before it is used."""
 
 import hashlib
+import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,9 +27,11 @@ from model.profile.tables import (
     LABELS_OF_3,
     HeadsMetadata,
     ProfileScope,
+    heads_hash,
     heads_schema,
     said_in,
 )
+from model.system.files import content_of
 
 MOST_BYTES = 2**30  # of one file, packed and in memory
 MOST_HEADS = 2**16
@@ -45,9 +48,12 @@ def read(folder: Path) -> _Contents:
 
 
 def files_of(folder: Path) -> dict[str, Path]:
-    """The files of a profile: "heads", "examples", "windows", "labels". Raises ValueError as `read`."""
+    """The files of a profile, each with its hash: "heads", "examples", "windows", "labels". Raises ValueError
+    as `read`."""
     with _refusing(folder):
-        said = _said(_content(folder / HEADS))
+        said, _ = _heads(folder)
+        for name in said.files:
+            _named(folder, name, said)
         beside = {
             str(name): folder / f"{name}-{hash_}.parquet" for name, hash_ in said.files.items()
         }
@@ -64,14 +70,19 @@ def _refusing(folder: Path) -> Iterator[None]:
         raise ValueError(f"The profile in {folder.name} cannot be read: {error}") from error
 
 
-def _said(content: bytes) -> HeadsMetadata:
-    return said_in((pq.read_schema(pa.BufferReader(content)).metadata or {})[b"profile"])
+def _heads(folder: Path) -> tuple[HeadsMetadata, pa.Table]:
+    """What heads.parquet says and holds. Raises ValueError where it has not the hash that it names."""
+    content = content_of(folder / HEADS, MOST_BYTES)
+    metadata = (pq.read_schema(pa.BufferReader(content)).metadata or {})[b"profile"]
+    said = said_in(metadata)
+    heads = _table(content, heads_schema(said.window), MOST_HEADS)
+    if said.heads is not None and heads_hash(json.loads(metadata), heads) != said.heads:
+        raise ValueError("the file of its heads is damaged")
+    return said, heads
 
 
 def _read(folder: Path) -> _Contents:
-    content = _content(folder / HEADS)
-    said = _said(content)
-    heads = _table(content, heads_schema(said.window), MOST_HEADS)
+    said, heads = _heads(folder)
     names = tuple(zip(heads["layer"].to_pylist(), heads["head"].to_pylist(), strict=True))
     _check_names(names)
     most = {
@@ -98,18 +109,10 @@ def _read(folder: Path) -> _Contents:
     return said.about, sums, texts, _labels(beside["labels"], names)
 
 
-def _content(file: Path) -> bytes:
-    if not file.is_file():
-        raise ValueError(f"{file.name} is missing")
-    if file.stat().st_size > MOST_BYTES:
-        raise ValueError(f"{file.name} is too large")
-    return file.read_bytes()
-
-
 def _named(folder: Path, name: str, said: HeadsMetadata) -> bytes:
     """The bytes of one of the other files. Its name holds its hash. Raises ValueError where they differ."""
     hash_ = said.files[name]  # type: ignore[index]
-    content = _content(folder / f"{name}-{hash_}.parquet")
+    content = content_of(folder / f"{name}-{hash_}.parquet", MOST_BYTES)
     if hashlib.sha256(content).hexdigest()[: len(hash_)] != hash_:
         raise ValueError(f"the file of its {name} is damaged")
     return content

@@ -1,12 +1,13 @@
 """The profiles that ship with the app: `python -m tools.training.profiles` makes them."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import ref
+
+from pydantic import TypeAdapter
 
 from model.profile.corpus_profile import Profile, open_profile
 from model.run.weights_hash import weights_hash
@@ -33,7 +34,7 @@ class Made:
 
 def made(folder: Path) -> Made:
     """How a shipped profile was made. Raises OSError or ValueError where that is not known."""
-    return Made(**json.loads((folder / MADE).read_text(encoding="utf-8")))
+    return TypeAdapter(Made).validate_json((folder / MADE).read_bytes())
 
 
 def at_step(model: str, step: int) -> str:

@@ -2,17 +2,17 @@
 
 `heads.parquet`: one row a head, with every sum as whole numbers. `examples-….parquet`: one row an example.
 `windows-….parquet`: the texts of the windows that examples stand in. `labels-….parquet`: one row a head and
-label. The metadata of heads.parquet say what was profiled, and how, and which other files belong to it.
+label. The metadata of heads.parquet say what was profiled, and how, and which other files belong to it; each
+name of these holds their hash, and the metadata that of heads.parquet itself.
 """
 
 import hashlib
+import io
 import json
-import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,16 @@ import pyarrow.parquet as pq
 from model.profile.battery.asking import COLUMNS
 from model.profile.examples import CRITERIA, Examples
 from model.profile.sums import Sums, fields
-from model.profile.tables import BESIDE, FORMAT, HEADS, VERSION, ProfileScope, heads_schema
+from model.profile.tables import (
+    BESIDE,
+    FORMAT,
+    HEADS,
+    VERSION,
+    ProfileScope,
+    heads_hash,
+    heads_schema,
+)
+from model.system.files import write_whole
 
 
 def write(
@@ -51,15 +60,18 @@ def write_labels(folder: Path, labels: pd.DataFrame) -> None:
     description = json.loads((heads.schema.metadata or {})[b"profile"])
     table = pa.table({name: labels[name].to_numpy() for name in COLUMNS}, BESIDE["labels"])
     files = description["files"] | {"labels": _written(folder, "labels", table)}
-    description |= {"version": VERSION, "files": files}
-    _exchange(folder, heads.replace_schema_metadata({"profile": json.dumps(description)}), files)
+    _exchange(folder, _hashed(heads, description | {"version": VERSION, "files": files}), files)
+
+
+def _hashed(heads: pa.Table, description: Mapping[str, Any]) -> pa.Table:
+    """The table with its metadata, and in these the hash of both."""
+    said = {**description, "heads": heads_hash(description, heads)}
+    return heads.replace_schema_metadata({"profile": json.dumps(said)})
 
 
 def _exchange(folder: Path, heads: pa.Table, hashes: Mapping[str, str]) -> None:
     """Exchanges heads.parquet, and deletes the files that belonged to the old one."""
-    with _beside(folder) as file:
-        pq.write_table(heads, file, compression="zstd")
-        file.replace(folder / HEADS)
+    write_whole(folder / HEADS, _packed(heads))
     for name, hash_ in hashes.items():
         for old in folder.glob(f"{name}-*.parquet"):
             if old.name != f"{name}-{hash_}.parquet":
@@ -68,22 +80,17 @@ def _exchange(folder: Path, heads: pa.Table, hashes: Mapping[str, str]) -> None:
 
 def _written(folder: Path, name: str, table: pa.Table) -> str:
     """Writes one of the other files. Returns the hash in its name."""
-    with _beside(folder) as file:
-        pq.write_table(table, file, compression="zstd")
-        hash_ = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-        file.replace(folder / f"{name}-{hash_}.parquet")
+    content = _packed(table)
+    hash_ = hashlib.sha256(content).hexdigest()[:16]
+    write_whole(folder / f"{name}-{hash_}.parquet", content)
     return hash_
 
 
-@contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
-    """A file to write and to move to its place. What is left of it is deleted."""
-    handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
-    os.close(handle)
-    try:
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
+def _packed(table: pa.Table) -> bytes:
+    """A file of a table."""
+    file = io.BytesIO()
+    pq.write_table(table, file, compression="zstd")
+    return file.getvalue()
 
 
 def _head_table(about: ProfileScope, sums: Sums, hashes: Mapping[str, str]) -> pa.Table:
@@ -104,8 +111,7 @@ def _head_table(about: ProfileScope, sums: Sums, hashes: Mapping[str, str]) -> p
         "files": hashes,
         "fields": {name: asdict(field) for name, field in fields(sums.window).items()},
     }
-    table = pa.table(columns, heads_schema(sums.window))
-    return table.replace_schema_metadata({"profile": json.dumps(description)})
+    return _hashed(pa.table(columns, heads_schema(sums.window)), description)
 
 
 def _example_columns(examples: Examples) -> dict[str, object]:

@@ -1,7 +1,10 @@
 """The tables that a profile's folder holds: their columns, and what its metadata say."""
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,7 +15,8 @@ from model.profile.battery.asking import COLUMNS, LOOKS
 from model.profile.examples import ROW
 from model.profile.sums import fields
 
-FORMAT, VERSION = "attention-visualizer profile", 4
+FORMAT, VERSION = "attention-visualizer profile", 5
+HASHED = 5  # the first version whose heads.parquet has a hash of itself
 HEADS = "heads.parquet"
 _TYPES = {str: pa.string(), int: pa.int32(), float: pa.float64(), bool: pa.bool_()}
 # The files beside heads.parquet, each with its hash in its name.
@@ -62,7 +66,7 @@ class HeadsMetadata(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
     format: Literal["attention-visualizer profile"] = "attention-visualizer profile"
-    version: Literal[3, 4] = 4  # 3: its labels say where heads look, and not what they do
+    version: Literal[3, 4, 5] = 5  # 3: its labels say where heads look, and not what they do
     model: TableText
     weights: Hash
     corpus: Hash
@@ -75,6 +79,7 @@ class HeadsMetadata(BaseModel):
     tokens: TableCount
     versions: tuple[Annotated[str, Field(max_length=100)], ...] = ()
     files: dict[Literal["examples", "windows", "labels"], ShortHash]
+    heads: Hash | None = None  # `heads_hash`; files of versions 3 and 4 have none
 
     @property
     def about(self) -> ProfileScope:
@@ -91,6 +96,8 @@ def said_in(metadata: bytes) -> HeadsMetadata:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ValueError(f"its {where or 'metadata'}: {first['msg']}") from None
+    if said.heads is None and said.version >= HASHED:
+        raise ValueError("its heads have no hash")
     ends = [0, *(number for one in said.done for number in one)]
     if ends != sorted(ends) or any(first == end for first, end in said.done):
         raise ValueError("its windows are in no order")
@@ -106,6 +113,22 @@ def heads_schema(window: int) -> pa.Schema:
         for name, field in fields(window).items()
     ]
     return pa.schema([("layer", pa.string()), ("head", pa.int32()), *sums])
+
+
+def heads_hash(said: Mapping[str, Any], heads: pa.Table) -> str:
+    """SHA-256 of what heads.parquet holds: of its metadata but for this hash, and of its names and numbers,
+    however they are packed."""
+    told = {name: value for name, value in said.items() if name != "heads"}
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    for name in heads.schema.names:
+        column = heads[name].combine_chunks()
+        if pa.types.is_fixed_size_list(column.type):
+            column = column.flatten()
+        if pa.types.is_integer(column.type):
+            digest.update(column.to_numpy().astype("<i8").tobytes())
+        else:
+            digest.update(json.dumps(column.to_pylist()).encode())
+    return digest.hexdigest()
 
 
 def no_labels() -> pd.DataFrame:

@@ -27,7 +27,7 @@ from model.run.protocols import (
 from model.run.tokenizers import Tokenizer, clean
 from model.system.elsewhere import asked
 from model.system.memory import enough_memory, into_memory
-from model.system.settings import MEGABYTE, settings
+from model.system.settings import settings
 from model.trace.arrays import Array
 from model.trace.collect import (
     PassArrays,
@@ -489,5 +489,5 @@ def trace_of_pass(
         vocabulary=None if prediction is None else model._vocabulary(prediction.vocabulary),
         precision=model.precision,
     )
-    model._on_device.add(arrays.promises, settings().trace_megabytes * MEGABYTE)
+    model._on_device.add(arrays.promises, settings().trace_bytes)
     return trace

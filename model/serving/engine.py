@@ -249,6 +249,11 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 RecordLevel = Literal["attention", "full"]
 
+
+def nothing_ahead(place: int) -> None:
+    """Told a place in the queue, it says nothing."""
+
+
 PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
 UNREAD_SECONDS = 300.0  # after which a trace that nobody asked for is dropped: a pass makes it anew
 QUIET_SECONDS = 30.0  # without a pass, after which no memory is kept for the next ones
@@ -299,7 +304,7 @@ class Engine:
         bounds = settings()
         self._models = LoadedModels(model_bytes or bounds.model_megabytes * MEGABYTE)
         self._traces: FairCache[Request | File, Trace] = FairCache(
-            trace_bytes or bounds.trace_megabytes * MEGABYTE,
+            trace_bytes or bounds.trace_bytes,
             lambda trace: trace.nbytes,
             visitor=visitor,
             clock=clock,
@@ -350,9 +355,26 @@ class Engine:
         """Keeps the run of a trace file that was dropped on a page while there is room; its name. Raises
         ValueError as `load_trace`."""
         name = dropped_name(file)
-        if not self.has(name):
-            self._opened(file_of(name), run_of_dropped(file, size, int(self._traces.maxsize)))
+        with self._keys.held(name, self._wanted), self._refusals(name):
+            if not self.has(name):
+                with self.turn(nothing_ahead):
+                    trace = run_of_dropped(file, size, int(self._traces.maxsize))
+                self._opened(file_of(name), trace)
         return name
+
+    def run_in(self, name: str, reads: Callable[[], Trace]) -> Trace:
+        """The run in another file, read in a turn of the queue and kept while there is room. name: of its
+        content. Raises ValueError as `reads` and `turn`, and for more tokens than a page shows."""
+        file = File(name, 0)
+        with self._keys.held(name, self._wanted), self._refusals(name):
+            trace = self._known(self._traces, file)
+            if trace is None:
+                with self.turn(nothing_ahead), enough_memory("this file"):
+                    trace = _shown(reads())
+                with self._guard:
+                    self._passed[trace] = self._visitor()
+                self._keep(self._traces, file, trace)
+            return trace
 
     def _recorded(self, file: File, progress: Progress = silent) -> "RecordedModel":
         """The run of a trace file, read now if it is not kept."""
@@ -360,7 +382,8 @@ class Engine:
             trace = self._known(self._traces, file)
             if trace is None:
                 progress("Reading the trace file", None)
-                trace = run_of_file(file, int(self._traces.maxsize))
+                with self.turn(nothing_ahead):
+                    trace = run_of_file(file, int(self._traces.maxsize))
             return self._opened(file, trace)
 
     def _opened(self, file: File, trace: Trace) -> "RecordedModel":

@@ -1,17 +1,32 @@
-"""Reads ordinary files only, and none beyond a known size; writes files that are whole or not there."""
+"""The one door for files: reads ordinary ones only, and none beyond a known size; writes files that are whole
+or not there."""
 
 import hashlib
 import json
 import os
+import re
 import secrets
 import stat
+import struct
+import sys
+import zipfile
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 LARGEST_JSON = 2**27  # bytes: the largest index and tokenizer of the hub are tens of megabytes
 PIECE = 2**20  # bytes that are hashed at once
+DEEPEST = 12  # lists and objects inside one another, in JSON that is read strictly
+# Nothing is tried twice, or a text without an end would take the square of its length.
+_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_PART = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.ASCII)  # a file that is being written
+# What zipfile raises for an archive that is damaged, or is another one.
+ZIP_DAMAGED = (
+    zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError, struct.error,
+)  # fmt: skip
 _WITHOUT_WAITING = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
@@ -32,18 +47,103 @@ def open_file(path: Path) -> BinaryIO:
 
 
 @contextmanager
+def opened(path: Path, most: int, bounded_by: str = "") -> Iterator[tuple[BinaryIO, int]]:
+    """An ordinary file of somebody else's, and its size. Raises ValueError, with a sentence, for one that is
+    absent, cannot be read, or has more than `most` bytes. bounded_by: the setting that says how many."""
+    try:
+        with open_file(path) as file:
+            yield file, bounded(os.fstat(file.fileno()).st_size, most, bounded_by)
+    except ABSENT as error:
+        raise ValueError(f"There is no file {path.name}.") from error
+    except OddFileError as error:
+        raise OddFileError(f"{path.name} is not an ordinary file.") from error
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be read ({error.strerror}).") from error
+
+
+def bounded(size: int, most: int, bounded_by: str = "") -> int:
+    """The size of a file. Raises ValueError where it is beyond the bound."""
+    if size > most:
+        setting = f" ({bounded_by})" if bounded_by else ""
+        raise ValueError(
+            f"This file has {bytes_text(size)}; at most {bytes_text(most)} are read here{setting}."
+        )
+    return size
+
+
+def content_of(path: Path, most: int) -> bytes:
+    """What a file holds. Raises ValueError as `opened`."""
+    with opened(path, most) as (file, size):
+        return file.read(size)
+
+
+def text_of(path: Path, most: int) -> str:
+    """The text of a file. Raises ValueError as `opened`, and for one that is not UTF-8."""
+    try:
+        return content_of(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} is not a text in UTF-8.") from error
+
+
+@contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to be written beside its place, and put there once it is whole: what is there always is. After
-    an error nothing is left of it."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    an error nothing is left of it; what a killed process left in the folder is removed by the next one. A
+    device is written as it is."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        with path.open("wb") as device:
+            yield device
+        return
+    _clear(path.parent)
+    beside, file = _begun(path)
     try:
-        with beside.open("xb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _begun(path: Path) -> tuple[Path, BinaryIO]:
+    """A hidden file beside a path, locked as long as it is open."""
+    while True:
+        beside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.part")
+        file = beside.open("xb")
+        with suppress(OSError):  # a file system without locks
+            _lock(file, waits=True)
+        if os.fstat(file.fileno()).st_nlink:
+            return beside, file
+        file.close()  # another process took it for a dead one's before it was locked
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file that is whole or not there."""
+    with whole_file(path) as file:
+        file.write(content)
+
+
+@lru_cache(maxsize=64)
+def _clear(folder: Path) -> None:
+    """Removes files in a folder whose writers are dead. Once for each process: whoever writes many files into
+    a folder does not list it for each."""
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            if _PART.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError), open(entry.path, "rb") as file:
+                    _lock(file, waits=False)  # refused while its writer lives
+                    os.unlink(entry.path)
+
+
+def _lock(file: BinaryIO, *, waits: bool) -> None:
+    """Locks a file until it is closed, or its process ends. Raises OSError where another process has locked
+    it and this one does not wait. Windows refuses to remove an open file, which is enough."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
 
 
 def read_text(path: Path, most: int) -> str:
@@ -54,6 +154,31 @@ def read_text(path: Path, most: int) -> str:
             raise OddFileError(f"its {path.name} is larger than {most:,} bytes")
         content = file.read(size)
     return content.decode("utf-8-sig")
+
+
+def strict_json(text: str) -> Any:
+    """What a JSON text holds. Raises ValueError for one that is nested deeply, names something twice, or
+    has numbers that JSON does not know."""
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        if depth > DEEPEST:
+            raise ValueError("its header is nested too deeply")
+    try:
+        return json.loads(text, object_pairs_hook=_named_once, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise ValueError("its header is not JSON") from error
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        raise ValueError("its header names something twice")
+    return named
+
+
+def _no_number(constant: str) -> NoReturn:
+    raise ValueError(f"its header holds {constant}")
 
 
 # These errors say that there is no such file. No other error of the system says anything about the content.
@@ -71,15 +196,18 @@ class NotReadError(ValueError):
         )
 
 
-def json_object(path: Path) -> dict[str, Any]:
-    """The object that a file holds. Raises NotReadError, or ValueError with what is wrong: "is missing"."""
+def json_object(path: Path, title: str = "") -> dict[str, Any]:
+    """The object that a file holds. title: what it belongs to; "": its folder. Raises NotReadError, or
+    ValueError with what is wrong: "is missing"."""
     try:
         content = json.loads(read_text(path, LARGEST_JSON))
     except ABSENT as error:
         raise ValueError("is missing") from error
     except OSError as error:
-        raise NotReadError(path.name, path.parent.name, error) from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise NotReadError(path.name, title or path.parent.name, error) from error
+    except OddFileError:
+        raise
+    except ValueError as error:  # not UTF-8, not JSON, or a number of more than 4,300 digits
         raise ValueError("is damaged") from error
     except RecursionError as error:
         raise ValueError("is nested too deeply") from error
@@ -92,6 +220,13 @@ def bytes_text(size: int) -> str:
     """A size in kB, MB or GB, of 1,000 each."""
     unit, name = next((u for u in ((1e9, "GB"), (1e6, "MB")) if size >= u[0]), (1e3, "kB"))
     return f"{size / unit:,.1f} {name}"
+
+
+def printable(text: str) -> str:
+    """A text whose control characters are written out: a terminal would obey those of a file."""
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text
+    )
 
 
 def file_hash(path: Path) -> str:

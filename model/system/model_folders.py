@@ -4,17 +4,18 @@ Whatever is wrong with the disk, the visitor reads a sentence.
 """
 
 import errno
-import json
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
-from model.system.files import ABSENT, NotReadError, file_hash
+from model.system.files import ABSENT, PIECE, NotReadError, file_hash, json_object
 
 Progress = Callable[[str, float | None], object]  # a sentence, and the share done (0-1) if known
 
@@ -48,6 +49,20 @@ def is_full(error: Exception | str) -> bool:
     return getattr(error, "errno", None) in _NO_ROOM or any(
         text in str(error) for text in _NO_ROOM_TEXTS
     )
+
+
+def check_room(folder: Path, title: str, said: str) -> None:
+    """Called after a program has failed. said: what it said. Raises NotStoredError where the disk is full,
+    which may have kept it from saying so."""
+    if is_full(said):
+        raise NotStoredError(title, said)
+    try:
+        with TemporaryFile(dir=folder) as file:
+            file.write(bytes(PIECE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise NotStoredError(title, error) from error
 
 
 @contextmanager
@@ -128,12 +143,11 @@ def manifest(path: Path, title: str) -> dict[str, Any]:
 
 def _object_of(path: Path, title: str) -> dict[str, Any] | None:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (*ABSENT, ValueError):
+        return json_object(path, title)
+    except NotReadError:
+        raise
+    except ValueError:
         return None
-    except OSError as error:
-        raise NotReadError(path.name, title, error) from error
-    return content if isinstance(content, dict) else None
 
 
 def damaged(folder: Path, file: str, title: str) -> ValueError:

@@ -19,6 +19,7 @@ from model.system.machine import machine_bytes
 ADDRESS = "STREAMLIT_SERVER_ADDRESS"
 MEGABYTE = 1_000_000
 REAL_MODEL = "smollm2-135m-instruct"  # a language model of a hundred megabytes
+SETTING_OF_TRACES = "ATTENTION_TRACE_MB"
 LEAST_TRACE_MB, MOST_TRACE_MB = 300, 2000
 OPEN_HERE = "`on` for visitors on this computer who do not come through a proxy, otherwise `off`"
 
@@ -126,7 +127,7 @@ class Settings(BaseModel, frozen=True):
         le=10**7,
     )
     trace_megabytes: int = variable(
-        "ATTENTION_TRACE_MB",
+        SETTING_OF_TRACES,
         default_trace_megabytes,
         "megabytes of recent traces, shared by all visitors, and of those that each model leaves on a GPU; "
         "no larger trace file is read",
@@ -238,6 +239,11 @@ class Settings(BaseModel, frozen=True):
     user_cache: Path | None = variable(
         "XDG_CACHE_HOME", None, "the user's cache folder", told="`~/.cache`"
     )
+
+    @property
+    def trace_bytes(self) -> int:
+        """Bytes of recent traces, and of the largest file of numbers that is read."""
+        return self.trace_megabytes * MEGABYTE
 
     @property
     def is_local(self) -> bool:

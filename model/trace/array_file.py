@@ -1,34 +1,36 @@
-"""Named arrays and one text in a safetensors file, written piece by piece and read strictly.
+"""Named arrays and one text in a safetensors file, written piece by piece and read strictly. It is the one
+reader of such files: of this app's own, and of those of other programs.
 
 Eight bytes hold the header's length, then comes the header in JSON, then the arrays, one after the other
 without gaps (https://github.com/huggingface/safetensors). Nothing in such a file is executed. Every size is
-compared with that of the file before anything is built from it.
+compared with that of the file before anything is built from it. The library's own reader takes a path, which
+it maps, or the whole content, which it copies; it gives numpy no bfloat16; and an upload is an open file.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model.system.files import bytes_text
+from model.system import deadline
+from model.system.files import bytes_text, strict_json
 
 KINDS: Mapping[str, np.dtype[Any]] = {
     name: np.dtype(written)
-    for name, written in {"F32": "<f4", "I64": "<i8", "BOOL": "?", "U8": "u1"}.items()
-}
+    for name, written in {
+        "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2",
+        "I8": "i1", "U8": "u1", "BOOL": "?",
+    }.items()
+}  # fmt: skip
 MOST_HEADER = 4_000_000  # bytes: some seconds to read and check
 MOST_ARRAYS = 100_000
-MOST_AXES = 4
-DEEPEST = 12  # lists and objects inside one another
-_NAME = re.compile(r"[A-Za-z0-9_./]{1,200}", re.ASCII)
-# Nothing is tried twice, or a text without an end would take the square of its length.
-_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
-_KIND_OF = {dtype: kind for kind, dtype in KINDS.items()}
+MOST_AXES = 8
+LONGEST_NAME = 300  # letters: patterns look for dots in it
+_KIND_OF = {dtype: kind for kind, dtype in KINDS.items() if kind != "BF16"}
 _PREFIX = 8  # bytes before the header
 
 
@@ -51,12 +53,14 @@ class Header:
     start: int  # where the arrays begin
 
 
-def write(file: BinaryIO, arrays: Mapping[str, NDArray[Any]], key: str, text: str) -> None:
-    """Writes arrays, one at a time, and a text under a key of the metadata. Raises ValueError where they are
-    more than can be read again."""
+def write(
+    file: BinaryIO, arrays: Mapping[str, NDArray[Any]], key: str = "", text: str = ""
+) -> None:
+    """Writes arrays, one at a time, and a text under a key of the metadata, if any. Raises ValueError where
+    they are more than can be read again."""
     # The widest numbers stand first, so that each array begins at a multiple of its width.
     names = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
-    header: dict[str, object] = {"__metadata__": {key: text}}
+    header: dict[str, object] = {"__metadata__": {key: text}} if key else {}
     offset = 0
     for name in names:
         array = arrays[name]
@@ -77,8 +81,10 @@ def write(file: BinaryIO, arrays: Mapping[str, NDArray[Any]], key: str, text: st
         file.write(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).data)
 
 
-def read_header(file: BinaryIO, size: int, key: str) -> Header:
-    """What a file of so many bytes says of itself. Raises ValueError where that cannot be."""
+def read_header(file: BinaryIO, size: int, key: str = "") -> Header:
+    """What a file of so many bytes says of itself, and the text under a key of its metadata; "": of none.
+    Raises ValueError where that cannot be."""
+    file.seek(0)
     length = int.from_bytes(file.read(_PREFIX), "little")
     if not 2 <= length <= min(MOST_HEADER, size - _PREFIX):
         raise ValueError("its header is longer than the file, or than a header may be")
@@ -87,23 +93,24 @@ def read_header(file: BinaryIO, size: int, key: str) -> Header:
         raise ValueError("its header is no list of arrays")
     metadata = header.pop("__metadata__", None)
     text = metadata.get(key) if isinstance(metadata, dict) else None
-    if not isinstance(text, str):
+    if key and not isinstance(text, str):
         raise ValueError(f"its header has no “{key}”")
     arrays = {name: _stored(name, entry) for name, entry in header.items()}
     end = 0
-    for name, stored in sorted(arrays.items(), key=lambda one: one[1].begin):
+    for name, stored in sorted(arrays.items(), key=lambda one: (one[1].begin, one[1].end)):
         if stored.begin != end:
             raise ValueError(f"the array {name} overlaps another, or leaves a gap")
         end = stored.end
     start = _PREFIX + length
     if start + end != size:
         raise ValueError("its arrays do not fill the file")
-    return Header(text, arrays, start)
+    return Header(str(text or ""), arrays, start)
 
 
 def read_array(file: BinaryIO, header: Header, name: str) -> NDArray[Any]:
-    """One array of a file, read-only. Raises ValueError where the file has become shorter, and for truths
-    that are neither 0 nor 1."""
+    """One array of a file, read-only; bfloat16 in single precision. Raises ValueError where the file has
+    become shorter, and for truths that are neither 0 nor 1; PassTooLongError as `deadline.look`."""
+    deadline.look()
     stored = header.arrays[name]
     raw = np.empty(stored.end - stored.begin, np.uint8)
     file.seek(header.start + stored.begin)
@@ -112,22 +119,10 @@ def read_array(file: BinaryIO, header: Header, name: str) -> NDArray[Any]:
     if stored.kind == "BOOL" and raw.max(initial=0) > 1:
         raise ValueError(f"the array {name} holds other values than true and false")
     array = raw.view(KINDS[stored.kind]).reshape(stored.shape)
+    if stored.kind == "BF16":  # the upper half of a number in single precision
+        array = (array.astype(np.uint32) << 16).view(np.float32)
     array.flags.writeable = False
     return array
-
-
-def strict_json(text: str) -> Any:
-    """What a JSON text holds. Raises ValueError for one that is nested deeply, names something twice, or
-    has numbers that JSON does not know."""
-    depth = 0
-    for found in _BRACKET.finditer(text):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
-        if depth > DEEPEST:
-            raise ValueError("its header is nested too deeply")
-    try:
-        return json.loads(text, object_pairs_hook=_named_once, parse_constant=_no_number)
-    except json.JSONDecodeError as error:
-        raise ValueError("its header is not JSON") from error
 
 
 def _decoded(raw: bytes) -> str:
@@ -137,17 +132,6 @@ def _decoded(raw: bytes) -> str:
         raise ValueError("its header is not UTF-8") from error
 
 
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    named = dict(pairs)
-    if len(named) < len(pairs):
-        raise ValueError("its header names something twice")
-    return named
-
-
-def _no_number(constant: str) -> NoReturn:
-    raise ValueError(f"its header holds {constant}")
-
-
 def _stored(name: str, entry: Any) -> Stored:
     match entry:
         case {
@@ -155,9 +139,9 @@ def _stored(name: str, entry: Any) -> Stored:
             "shape": list(shape),
             "data_offsets": [int(begin), int(end)],
         } if len(entry) == 3 and kind in KINDS and len(shape) <= MOST_AXES:
-            sizes_fit = all(type(axis) is int and axis > 0 for axis in shape)
+            sizes_fit = all(type(axis) is int and axis >= 0 for axis in shape)
             if sizes_fit and begin >= 0 and end - begin == prod(shape) * KINDS[kind].itemsize:
-                if not _NAME.fullmatch(name):
-                    raise ValueError("an array has a name that no trace gives")
+                if not (0 < len(name) <= LONGEST_NAME and name.isprintable()):
+                    raise ValueError("an array has a name that cannot be written")
                 return Stored(kind, tuple(shape), begin, end)
-    raise ValueError("an array has a size or a kind of numbers that no trace gives")
+    raise ValueError("an array has a size or a kind of numbers that is not read")

@@ -18,11 +18,11 @@ from model.nn.norms import NormKind
 from model.nn.patches import Patch
 from model.nn.places import Place
 from model.nn.stages import SCORE_STAGES, STAGES
-from model.system.files import whole_file
+from model.system.files import strict_json, whole_file
 from model.system.settings import settings
 from model.system.version import PRODUCT
 from model.trace import array_file
-from model.trace.array_file import Stored, strict_json
+from model.trace.array_file import Stored
 from model.trace.partial import PartialAttention
 from model.trace.records import Attention, Token
 from model.trace.unproven import NO_WEIGHTS, proven, proven_states
@@ -304,7 +304,7 @@ class Wanted:
             raise ValueError(f"the array {name} is missing")
         at = self._same.get(name, name)
         stored = self._stored[at]
-        if stored.kind != kind:
+        if stored.kind != kind or 0 in stored.shape:
             raise ValueError(f"the array {name} holds other numbers than {kind}")
         if len(stored.shape) != len(axes) or not all(map(self._fits, stored.shape, axes)):
             raise ValueError(f"the array {name} has the shape {stored.shape}, which does not fit")

@@ -1,15 +1,15 @@
 """A trace as a file for other programs, and back. docs/trace-format.md describes its layout."""
 
 import io
-import os
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
 from model.nn.stages import STAGES
-from model.system.files import ABSENT, bytes_text, open_file
-from model.system.settings import MEGABYTE, settings
+from model.system.deadline import PassTooLongError
+from model.system.files import bounded, opened
+from model.system.settings import SETTING_OF_TRACES, settings
 from model.trace import array_file
 from model.trace.array_file import Header
 from model.trace.description import (
@@ -46,14 +46,9 @@ def load_trace(path: str | Path, *, most_bytes: int | None = None) -> Trace:
     >>> load_trace("pass.safetensors")
     <Trace of house-gpt: 13 tokens, 4 attention layers>
     """
-    path = Path(path)
-    try:
-        with open_file(path) as file:
-            return read_trace_of(file, os.fstat(file.fileno()).st_size, most_bytes)
-    except ABSENT as error:
-        raise ValueError(f"There is no trace file {path.name}.") from error
-    except OSError as error:
-        raise ValueError(f"{path.name} cannot be read ({error.strerror}).") from error
+    bound = settings().trace_bytes if most_bytes is None else most_bytes
+    with opened(Path(path), bound, SETTING_OF_TRACES) as (file, size):
+        return read_trace_of(file, size, bound)
 
 
 def read_trace(file: bytes) -> Trace:
@@ -63,12 +58,7 @@ def read_trace(file: bytes) -> Trace:
 
 def read_trace_of(file: BinaryIO, size: int, most_bytes: int | None = None) -> Trace:
     """The trace of an open file of so many bytes. Raises ValueError as `load_trace`."""
-    bound = settings().trace_megabytes * MEGABYTE if most_bytes is None else most_bytes
-    if size > bound:
-        raise ValueError(
-            f"This trace file has {bytes_text(size)}; at most {bytes_text(bound)} are read here "
-            "(ATTENTION_TRACE_MB)."
-        )
+    bounded(size, settings().trace_bytes if most_bytes is None else most_bytes, SETTING_OF_TRACES)
     try:
         header = array_file.read_header(file, size, KEY)
         said = described(header.text)
@@ -76,6 +66,8 @@ def read_trace_of(file: BinaryIO, size: int, most_bytes: int | None = None) -> T
         arrays = read_arrays(file, header, wanted, "what is no number of a pass")
         arrays |= {name: arrays[other] for name, other in said.same.items()}
         return _trace(said, arrays)
+    except PassTooLongError:
+        raise
     except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"This file does not hold a readable trace: {error}.") from error
 
@@ -91,6 +83,12 @@ def read_arrays(
         if not all(holds(arrays[name], one) for one in numbers):
             raise ValueError(f"the array {name} holds {otherwise}")
     return arrays
+
+
+def grow_beyond(heads: int, *grouped: NDArray[Any]) -> bool:
+    """Whether keys or values take more than the bound once they are repeated for every head, as they are when
+    they are read."""
+    return any(4 * heads * one[0].size > settings().trace_bytes for one in grouped)
 
 
 def _trace(said: Description, arrays: Arrays) -> Trace:
@@ -135,6 +133,8 @@ def _trace(said: Description, arrays: Arrays) -> Trace:
 def _attention(entry: AttentionEntry, arrays: Arrays) -> Attention:
     place = f"attention/{entry.name}"
     query, key, value = (arrays[f"{place}/{name}"] for name in VECTORS)
+    if grow_beyond(entry.heads, key, value):
+        raise ValueError(f"the keys or values of {entry.heads:,} heads are more than is read")
     given: dict[str, Any] = {
         field: arrays.get(f"{place}/{name}") for name, field in ATTENTION_ARRAYS.items()
     }

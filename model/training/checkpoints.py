@@ -3,7 +3,6 @@
 Models and traces are kept in caches that are bounded in bytes and shared by all visitors.
 """
 
-import json
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -22,7 +21,7 @@ from model.loading.shipped import ASSETS, DamagedError, checkpoint_file, load_as
 from model.nn.config import Stack
 from model.nn.places import Kind, Place, decoder_head
 from model.run.model import Model
-from model.system.files import NotReadError
+from model.system.files import NotReadError, json_object
 from model.system.settings import MEGABYTE
 from model.trace.arrays import Array
 from model.trace.given import of_length
@@ -76,12 +75,11 @@ def shipped_training_run(name: str, assets: Path = ASSETS) -> TrainingRun:
 
 def _card(folder: Path) -> dict[str, Any]:
     try:
-        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise NotReadError(CARD, folder.name, error) from error
+        return json_object(folder / CARD)
+    except NotReadError:
+        raise
     except ValueError as error:
-        raise DamagedError(f"The file {CARD} of {folder.name} is damaged.") from error
-    return card if isinstance(card, dict) else {}
+        raise DamagedError(f"The file {CARD} of {folder.name} {error}.") from error
 
 
 @dataclass(frozen=True, eq=False)

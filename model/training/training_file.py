@@ -3,7 +3,6 @@ its probe texts at some of them. docs/own-modules.md describes its layout."""
 
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,9 @@ from pydantic import Field
 from model.analysis.heads.ranking import STATISTICS, HeadTokens
 from model.nn.config import Stack
 from model.nn.places import Place, head_label
-from model.system.files import ABSENT, bytes_text, open_file, whole_file
-from model.system.settings import MEGABYTE, settings
+from model.system.deadline import PassTooLongError
+from model.system.files import bounded, opened, whole_file
+from model.system.settings import SETTING_OF_TRACES, settings
 from model.system.version import PRODUCT
 from model.trace import array_file
 from model.trace.arrays import Array, BoolArray, read_only
@@ -302,29 +302,20 @@ def load_training(path: str | Path) -> RecordedTraining:
     Raises ValueError, with a sentence, for a file that holds no such record, is larger than
     ATTENTION_TRACE_MB says, or cannot be read.
     """
-    path = Path(path)
-    try:
-        with open_file(path) as file:
-            return read_training(file, os.fstat(file.fileno()).st_size)
-    except ABSENT as error:
-        raise ValueError(f"There is no file {path.name}.") from error
-    except OSError as error:
-        raise ValueError(f"{path.name} cannot be read ({error.strerror}).") from error
+    with opened(Path(path), settings().trace_bytes, SETTING_OF_TRACES) as (file, size):
+        return read_training(file, size)
 
 
 def read_training(file: BinaryIO, size: int) -> RecordedTraining:
     """The record of an open file of so many bytes. Raises ValueError as `load_training`."""
-    bound = settings().trace_megabytes * MEGABYTE
-    if size > bound:
-        raise ValueError(
-            f"This file has {bytes_text(size)}; at most {bytes_text(bound)} are read here "
-            "(ATTENTION_TRACE_MB)."
-        )
+    bounded(size, settings().trace_bytes, SETTING_OF_TRACES)
     try:
         header = array_file.read_header(file, size, KEY)
         said = _described(header.text)
         wanted = _fitted(said, Wanted(header.arrays, {}))
         return _recorded(said, read_arrays(file, header, wanted, "what nobody has measured"))
+    except PassTooLongError:
+        raise
     except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(
             f"This file does not hold a readable record of a training: {error}."

@@ -19,6 +19,8 @@ from tests.faults.wheels import FILES, WHEEL, environment, publish
 from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
 from tests.model.tiny import quiet
+from viz.site.build import write_lesson, write_site
+from viz.site.course import course_of
 
 NAME = "somebody/tiny-llama"
 FullDisk = Callable[[int], AbstractContextManager[None]]
@@ -62,6 +64,36 @@ def test_a_wheel_that_finds_no_room_leaves_nothing_and_comes_later(
     assert left() == []
     folder = fetch_wheel("tiny", WHEEL, quiet)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+
+
+def test_a_disk_without_a_free_byte_is_called_full(index: Path, full_disk: FullDisk) -> None:
+    """What brings the wheel cannot even write that it found no room."""
+    publish(index)
+    with full_disk(0), pytest.raises(NotStoredError, match=f"tiny {FULL}"):
+        fetch_wheel("tiny", WHEEL, quiet)
+    assert left() == []
+
+
+def test_a_page_that_finds_no_room_leaves_the_one_that_was_there(
+    tmp_path: Path, full_disk: FullDisk
+) -> None:
+    course = course_of(
+        {
+            "sentence": [{"text": "m t k", "model": "induction"}],
+            "pages": ["explore"],
+            "in_browser": [],
+        }
+    )
+    file, folder = tmp_path / "lesson.html", tmp_path / "site"
+    folder.mkdir()
+    pages = [file, folder / "index.html", folder / "katex.js"]
+    for page in pages:
+        page.write_bytes(b"whole")
+    for write in (lambda: write_lesson(file, course), lambda: write_site(folder, course)):
+        with full_disk(100_000), pytest.raises(ValueError, match=r": File too large\.$"):
+            write()
+    assert [page.read_bytes() for page in pages] == [b"whole"] * 3
+    assert not [*tmp_path.rglob(".*")]
 
 
 def test_a_model_of_the_hub_that_finds_no_room_says_so_and_goes_on_later(

@@ -24,6 +24,7 @@ from model.profile.shipped import FOLDER, MADE, Made, at_step, made, model_and_s
 from model.profile.store import write_labels
 from model.run.model import Model
 from model.run.weights_hash import weights_hash
+from model.system.files import write_whole
 from model.system.machine import processor
 from model.training import grammar
 from model.training.checkpoints import shipped_training_run
@@ -53,7 +54,7 @@ class ProfilePlan:
         """Its file."""
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / self.file
-        file.write_text("\n".join(self.lines(np.random.default_rng(SEED))), encoding="utf-8")
+        write_whole(file, "\n".join(self.lines(np.random.default_rng(SEED))).encode())
         return file
 
 
@@ -168,7 +169,7 @@ def _make(name: str, plan: ProfilePlan, workers: int) -> None:
         work.mkdir(exist_ok=True)
         how = Made(plan.text, plan.source, seconds, workers, processor(), today)
         written = json.dumps(asdict(how), indent=1, ensure_ascii=False) + "\n"
-        (work / MADE).write_text(written, encoding="utf-8")
+        write_whole(work / MADE, written.encode())
         return seconds
 
     def told(progress: RunProgress) -> None:

@@ -7,7 +7,9 @@ What takes seconds to import is imported where it is needed: `--help` and a refu
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,9 +17,11 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
+from model.system.files import bounded, bytes_text, content_of, printable, text_of
 from model.system.machine import speak_utf8
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"  # of the repository; a wheel has none
+MOST_TEXT = 100_000_000  # bytes of a text to be recorded: models read thousands of words
 USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--no-browser]
        %(prog)s record MODEL TEXT.txt -o TRACE.safetensors [--full] [--by-layer] [--lines]
        %(prog)s profile MODEL CORPUS.txt -o FOLDER [--workers N | --cluster ADDRESS]
@@ -37,10 +41,16 @@ COMMANDS = {
 }
 
 
+WRITING = ("profile", "papers", "site", "record")  # commands that write files
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Does what the command line says. arguments: instead of those of this process."""
     speak_utf8()
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] and given[0] in WRITING and threading.current_thread() is threading.main_thread():
+        # As by Ctrl-C: what is half written is removed.
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         if given[:1] == ["profile"]:
             from model.profile.__main__ import main as profile
@@ -61,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             _start(_start_parser().parse_args(given[given[:1] == ["open"] :]))
     except ValueError as refusal:
-        print(f"{program()}: {refusal}", file=sys.stderr)
+        print(printable(f"{program()}: {refusal}"), file=sys.stderr)
         sys.exit(2)
 
 
@@ -129,18 +139,17 @@ def _check_parser() -> argparse.ArgumentParser:
 def _check(pictures: Sequence[Path]) -> int:
     """Says of each picture whether its numbers hold. Returns 1 where some do not, 2 where some cannot be
     checked."""
-    from viz.saving.certificate import certificate_in, check
+    from viz.saving.certificate import LARGEST, certificate_in, check
 
     status = 0
     for picture in pictures:
         try:
-            verdict = check(certificate_in(picture.read_bytes()))
-        except (OSError, ValueError) as error:
-            said = error.strerror if isinstance(error, OSError) else error
-            print(f"{picture}: {said}", file=sys.stderr)
+            verdict = check(certificate_in(content_of(picture, LARGEST)))
+        except ValueError as error:
+            print(printable(f"{picture}: {error}"), file=sys.stderr)
             status = 2
             continue
-        print(f"{picture}: {verdict}")
+        print(printable(f"{picture}: {verdict}"))
         status = max(status, 0 if verdict.holds else 1)
     return status
 
@@ -287,7 +296,6 @@ def _at_hand(name: str) -> str:
 
 def _record(options: argparse.Namespace) -> None:
     from model.loading.record import record, record_lines
-    from model.system.files import bytes_text
 
     try:
         text = _text(options.text)
@@ -298,13 +306,12 @@ def _record(options: argparse.Namespace) -> None:
             record(options.model, text, options.output, **how)
             files = [options.output]
     except OSError as error:
-        raise ValueError(f"{error.filename or options.output}: {error.strerror}.") from error
+        raise ValueError(f"{options.output}: {error.strerror}.") from error
     for file in files:
         print(f"Wrote {file} ({bytes_text(file.stat().st_size)}).")
 
 
 def _site(options: argparse.Namespace) -> None:
-    from model.system.files import bytes_text
     from viz.site.build import write_lesson, write_site
     from viz.site.course import DEFAULT, read_course
 
@@ -324,15 +331,19 @@ def _site(options: argparse.Namespace) -> None:
 
 def _text(name: str) -> str:
     """What a file holds, or standard input; without the end of its last line."""
-    content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    if name != "-":
+        return text_of(Path(name), MOST_TEXT).removesuffix("\n")
+    content = sys.stdin.buffer.read(MOST_TEXT + 1)
+    bounded(len(content), MOST_TEXT)
     try:
         return content.decode("utf-8-sig").removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is not a text in UTF-8.") from error
+        raise ValueError("What was piped in is not a text in UTF-8.") from error
 
 
 def tell(sentence: str, share: float | None) -> None:
     """Says how far a download is, in one line of a terminal."""
+    sentence = printable(sentence)
     if sys.stderr.isatty():
         done = "" if share is None else f" {share:.0%}"
         print(f"\r\x1b[K{sentence}{done}", end="\n" if share is None else "", file=sys.stderr)

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from nbconvert.exporters import HTMLExporter
-from nbformat import NotebookNode, ValidationError, read
+from nbformat import NotebookNode, ValidationError, reads
+
+from model.system.files import LARGEST_JSON, text_of, write_whole
 
 STATES = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -112,8 +114,8 @@ def _said_of(lost: list[NotebookNode]) -> str:
 
 def _read(notebook: Path) -> NotebookNode:
     try:
-        return read(notebook, as_version=4)
-    except (OSError, ValueError, AttributeError, ValidationError) as error:
+        return reads(text_of(notebook, LARGEST_JSON), as_version=4)
+    except (ValueError, AttributeError, ValidationError, RecursionError) as error:
         raise ValueError(f"{notebook} cannot be read as a notebook.") from error
 
 
@@ -126,7 +128,7 @@ def main() -> None:
     try:
         saved = _read(asked.notebook)
         lost = lost_widgets(saved)
-        target.write_text(_page(saved, asked.notebook), encoding="utf-8")
+        write_whole(target, _page(saved, asked.notebook).encode())
     except ValueError as refusal:
         parser.exit(1, f"{refusal}\n")
     except OSError as error:

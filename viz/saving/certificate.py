@@ -5,17 +5,18 @@ model again and says whether the numbers hold.
 """
 
 import base64
-import binascii
 import html
-import json
 import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from math import ceil, sqrt
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from model.analysis.run_comparison import rounding_of_weights
 from model.nn.intervention import Intervention
@@ -33,11 +34,15 @@ if TYPE_CHECKING:
 
 KEY = "attention-lens"
 LARGEST = 64 * 2**20  # bytes of a picture
-MOST = 2**17  # numbers of a panel: the browser writes half as many
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PDF = b"%PDF-"
-_ATTACHED = re.compile(rb"<<([^<>]*/EmbeddedFile\b[^<>]*)>>\s*stream\r?\n")
-_METADATA = re.compile(rf'<metadata id="{KEY}">([^<]*)</metadata>')
+_STREAM = re.compile(rb">>[\r\n ]{0,4}stream\r?\n")
+_DICTIONARY = 2_000  # bytes before a stream that describe it, at most
+_METADATA = re.compile(rf'<metadata id="{KEY}">([^<]*)</metadata>'.encode())
+_WHOLE = (
+    2**16
+)  # numbers of a panel up to which every one is written; of more, every n-th row and column
+NOT_COMPARED = "Title, words and colours of the picture were not compared."
 _NAMED = 3  # numbers that do not hold
 
 
@@ -73,6 +78,11 @@ class Certificate:
     step: int
     panels: Mapping[str, Array]
 
+    @property
+    def about(self) -> str:
+        """Which numbers these are: “weights of decoder.1.self, head 7; unchanged”."""
+        return f"{self.stage} of {self.place}, head {self.head}; {', '.join(self.panels)}"
+
 
 class Differing(NamedTuple):
     """A number of a picture that the model does not give."""
@@ -95,10 +105,13 @@ class Differing(NamedTuple):
 
 @dataclass(frozen=True)
 class PictureCheck:
-    """What `check` found. largest: the largest difference between a picture's numbers and the model's;
-    allowed: what rounding explains."""
+    """What `check` found. about: which numbers these are, in a clause; numbers: how many were compared, of
+    `drawn` ones; largest: the largest difference between a picture's numbers and the model's; allowed: what
+    rounding explains."""
 
+    about: str
     numbers: int
+    drawn: int
     largest: float
     allowed: float
     differing: tuple[Differing, ...]
@@ -109,12 +122,13 @@ class PictureCheck:
 
     def __str__(self) -> str:
         largest = f"The largest difference is {difference(self.largest)}"
-        allowed = f"rounding explains {difference(self.allowed)}"
+        allowed = f"rounding explains {difference(self.allowed)}. {NOT_COMPARED}"
+        of_all = f"{self.numbers:,} of {counted(self.drawn, 'number')}"
         if self.holds:
-            return f"{counted(self.numbers, 'number')} hold. {largest}; {allowed}."
+            return f"{of_all} hold ({self.about}). {largest}; {allowed}"
         first = "; ".join(map(str, self.differing[:_NAMED]))
         count = f"{len(self.differing):,} of {counted(self.numbers, 'number')} do not hold"
-        return f"{count}. {largest}; {allowed}. The first: {first}."
+        return f"{count} ({self.about}). {largest}; {allowed} The first: {first}."
 
 
 def certificate_in(file: bytes) -> Certificate:
@@ -133,10 +147,7 @@ def certificate_in(file: bytes) -> Certificate:
             "This file has no certificate. The PNG, SVG and PDF files that are saved beside the picture of a "
             "head have one."
         )
-    try:
-        return _read(json.loads(written, parse_constant=_refuse))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError("The certificate of this picture is damaged.") from error
+    return _read(written)
 
 
 def _in_png(file: bytes) -> str | None:
@@ -161,47 +172,83 @@ def _chunks(file: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _in_pdf(file: bytes) -> str | None:
-    """The first file attached to a PDF that names this app, as the browser writes it or packed since."""
-    for found in _ATTACHED.finditer(file):
-        content = file[found.end() : file.find(b"endstream", found.end())]
-        if b"/FlateDecode" in found[1]:
-            try:
-                content = zlib.decompressobj().decompress(content, LARGEST)
-            except zlib.error:
-                continue
+    """The first file attached to a PDF that names this app, as the browser writes it or packed since. Each
+    byte is looked at once, and what is unpacked is bounded for all of them together."""
+    at, left = 0, LARGEST
+    while (begins := _STREAM.search(file, at)) is not None:
+        at = file.find(b"endstream", begins.end())
+        if at < 0:
+            return None
+        about = file[max(0, begins.start() - _DICTIONARY) : begins.start()].rpartition(b" obj")[2]
+        if b"/EmbeddedFile" not in about:
+            continue
+        content = file[begins.end() : at]
+        if b"/FlateDecode" in about:
+            with suppress(zlib.error):
+                content = zlib.decompressobj().decompress(content, left)
+            if (left := left - len(content)) <= 0:
+                return None
         if KEY.encode() in content:
             return content.decode(errors="replace")
     return None
 
 
 def _in_svg(file: bytes) -> str | None:
-    found = _METADATA.search(file.decode(errors="replace"))
-    return None if found is None else html.unescape(found[1])
+    found = _METADATA.search(file)
+    return None if found is None else html.unescape(found[1].decode(errors="replace"))
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number")
+CertificateLine = Annotated[str, Field(max_length=1_000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+PictureSize = Annotated[int, Field(ge=1, le=10**6)]
 
 
-def _read(said: Any) -> Certificate:
-    """Raises ValueError, or another error of wrong kinds, where it is none."""
-    rows, columns, step, head = (int(said[name]) for name in ("rows", "columns", "step", "head"))
-    if min(rows, columns, step) < 1 or head < 0:
-        raise ValueError("these are no sizes")
-    shape = (-(-rows // step), -(-columns // step))
-    if shape[0] * shape[1] > MOST or not 1 <= len(said["panels"]) <= 3:
-        raise ValueError("there are too many numbers")
-    panels = {str(run): _numbers(values, shape) for run, values in said["panels"]}
-    link = {str(name): str(value) for name, value in said["link"].items()}
-    place, stage, weights = (str(said[name]) for name in ("place", "stage", "weights"))
-    return Certificate(link, weights, place, head, stage, (rows, columns), step, panels)
+class WrittenCertificate(BaseModel):
+    """A certificate as the browser writes it."""
+
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+    link: dict[CertificateLine, str]
+    weights: Annotated[str, Field(max_length=100)]
+    place: CertificateLine
+    head: Annotated[int, Field(ge=0, lt=10_000)]
+    stage: CertificateLine
+    rows: PictureSize
+    columns: PictureSize
+    step: PictureSize
+    panels: Annotated[list[tuple[CertificateLine, str]], Field(min_length=1, max_length=3)]
+
+
+def _read(text: str) -> Certificate:
+    """Raises ValueError where a text is none, or holds fewer numbers than the browser writes."""
+    try:
+        said = WrittenCertificate.model_validate_json(text)
+        shape = (-(-said.rows // said.step), -(-said.columns // said.step))
+        panels = {run: _numbers(values, shape) for run, values in said.panels}
+    except ValueError as error:
+        raise ValueError("The certificate of this picture is damaged.") from error
+    drawn = said.rows * said.columns
+    if said.step > ceil(sqrt(max(1, drawn / _WHOLE))):
+        raise ValueError(
+            f"The certificate of this picture holds {shape[0] * shape[1]:,} of {counted(drawn, 'number')}, "
+            "fewer than are written into a picture: it was changed."
+        )
+    return Certificate(
+        said.link,
+        said.weights,
+        said.place,
+        said.head,
+        said.stage,
+        (said.rows, said.columns),
+        said.step,
+        panels,
+    )
 
 
 def _numbers(written: str, shape: tuple[int, int]) -> Array:
-    try:
-        content = base64.b64decode(written, validate=True)
-    except binascii.Error as error:
-        raise ValueError("these are no numbers") from error
+    """The numbers of a panel. Raises ValueError where they are more or fewer than its shape."""
+    if len(written) != 4 * -(-4 * shape[0] * shape[1] // 3):
+        raise ValueError("there are more or fewer numbers")
+    content = base64.b64decode(written, validate=True)
     return np.frombuffer(content, "<f4").astype(np.float32).reshape(shape)
 
 
@@ -264,4 +311,5 @@ def compared(certificate: Certificate, computed: Mapping[str, Array], share: flo
             cell = int(row) * certificate.step, int(column) * certificate.step
             values = float(pictured[row, column]), float(ours[row, column])
             differing.append(Differing(run, *cell, *values))
-    return PictureCheck(numbers, largest, allowed, tuple(differing))
+    drawn = len(certificate.panels) * certificate.shape[0] * certificate.shape[1]
+    return PictureCheck(certificate.about, numbers, drawn, largest, allowed, tuple(differing))

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 
-from model.system.settings import MEGABYTE, settings
+from model.system.settings import settings
 from viz.server import connections
 
 FORM_BYTES = 64 * 1024  # around a file
@@ -34,7 +34,7 @@ def largest_body() -> int:
 
 def most_bytes() -> int:
     """Bytes of all files that are on their way or that no page has read yet."""
-    return max(settings().trace_megabytes * MEGABYTE, largest_body())
+    return max(settings().trace_bytes, largest_body())
 
 
 @dataclass(frozen=True)

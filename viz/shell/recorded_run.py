@@ -101,16 +101,15 @@ def open_trace_file(place: str) -> None:
         st.error(plain(refused))
     if file is None:
         return
-    st.session_state[_TURN] = (
-        turn + 1
-    )  # the box is made anew, so that it does not keep the file too
-    try:
+    try:  # a run that ends while it waits for its turn leaves the file to the next one
         name = engine().keep_file(file, file.size)
     except ValueError as refusal:
         st.session_state[f"{_REFUSED}-{place}"] = str(refusal)
     else:
         note_dropped(name, file.name)
         change_view(replace(current(), model=name))
-    finally:
-        let_go(file)
+    st.session_state[_TURN] = (
+        turn + 1
+    )  # the box is made anew, so that it does not keep the file too
+    let_go(file)
     st.rerun()

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from model.loading.registry import load_model
+from model.system.files import write_whole
 from viz.explorer import bundle
 from viz.explorer.packing import FLOAT, numbers_start, packed
 from viz.site.course import Course
@@ -89,9 +90,9 @@ def write_lesson(file: Path, course: Course, tell: Tell = silent) -> int:
 def _write(file: Path, content: bytes) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+        write_whole(file, content)
     except OSError as error:
-        raise ValueError(f"{error.filename or file}: {error.strerror}.") from error
+        raise ValueError(f"{file}: {error.strerror}.") from error
 
 
 def script() -> str:

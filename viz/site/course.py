@@ -2,11 +2,21 @@
 are plain: whatever stands in them is shown, and nothing of it is run."""
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictInt,
+    ValidationError,
+)
+
+from model.system.files import text_of
 from viz.explorer.selection import STAGES
 from viz.site.model.parts import MODELS
 from viz.state.link import TEXT_LIMIT, View
@@ -15,9 +25,16 @@ from viz.state.presets import EXAMPLES, SentenceExample
 PageName = Literal["explore", "walk", "worked", "glossary", "lesson"]
 PAGES: tuple[PageName, ...] = get_args(PageName)
 DEFAULT = Path(__file__).with_name("course.toml")
-_SWITCHES = ("mask", "scale", "positions", "heads")
-_LONGEST = 2000  # characters of a title or a remark
-_SENTENCES = 60  # of a site
+_SENTENCES = 60  # of a site, and parts of a lesson
+_MOST_BYTES = 2_000_000  # of a file
+CourseWords = Annotated[str, Field(max_length=2000)]  # a title or a remark
+CourseNumber = Annotated[StrictInt, Field(ge=0, lt=10**6)]
+
+
+def _known_stage(name: str) -> str:
+    if name and name not in STAGES:
+        raise ValueError(f"it must be one of {', '.join(STAGES)}")
+    return name
 
 
 @dataclass(frozen=True)
@@ -67,148 +84,107 @@ class Course:
         return replace(self, pages=("lesson", *others), sentences=named or self.sentences)
 
 
+class CourseTable(BaseModel):
+    """A table of a course: no unknown names, no other kinds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CourseSentence(CourseTable):
+    text: Annotated[str, Field(max_length=TEXT_LIMIT, pattern=r"\S")]
+    title: CourseWords | None = None
+    model: CourseWords | None = None
+    look_for: CourseWords = ""
+    head: tuple[CourseWords, CourseNumber] | None = None
+    cell: tuple[CourseNumber, CourseNumber] | None = None
+
+    def example(self, model: str) -> SentenceExample:
+        """Where it names no head, the place is "", and without a cell that is (-1, -1): they are chosen when
+        it has run."""
+        (place, head), (query, key) = self.head or ("", 0), self.cell or (-1, -1)
+        view = View(self.text, self.model or model, place, head, query=query, key=key)
+        return SentenceExample(
+            self.text[:60] if self.title is None else self.title, view, self.look_for
+        )
+
+
+class CoursePartTable(CourseTable):
+    minutes: Annotated[StrictInt, Field(ge=1, le=600)]
+    title: CourseWords
+    look: CourseWords | None = None
+    ask: CourseWords = ""
+    expect: CourseWords = ""
+    page: PageName | Literal[""] = ""
+    sentence: CourseWords = ""
+    change: Literal["", "mask", "scale", "positions", "heads"] = ""
+    stage: Annotated[str, AfterValidator(_known_stage)] = ""
+    at: CourseWords = ""
+
+    def part(self, number: int, sentences: Sequence[SentenceExample]) -> CoursePart:
+        """What is to be seen is that of its sentence where it says nothing else."""
+        shown = next((one for one in sentences if one.title == self.sentence), None)
+        if self.sentence and shown is None:
+            raise ValueError(
+                f"Part {number}: there is no sentence with the title {self.sentence[:80]!r}."
+            )
+        look = self.look if self.look is not None else shown.look_for if shown else ""
+        return CoursePart(**self.model_dump(exclude={"look"}), look=look)
+
+
+class CourseFile(CourseTable):
+    title: CourseWords
+    introduction: CourseWords
+    pages: Annotated[list[PageName], Field(min_length=1)]
+    models: Annotated[list[CourseWords], Field(min_length=1)]
+    in_browser: list[CourseWords] = []
+    sentence: list[CourseSentence] = []
+    part: Annotated[list[CoursePartTable], Field(max_length=_SENTENCES)] = []
+
+
 def read_course(file: Path = DEFAULT) -> Course:
     """A course from its file. Raises ValueError, with a sentence, for what is no course."""
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"{file}: {error.strerror}.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return course_of(tomllib.loads(text_of(file, _MOST_BYTES)))
+    except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{file} cannot be read as TOML: {error}.") from error
-    return course_of(content)
+    except RecursionError as error:
+        raise ValueError(f"{file} is nested too deeply.") from error
 
 
 def course_of(content: Mapping[str, Any]) -> Course:
     """A course as its file says it; what it leaves out is as in the one that ships with the app. Raises
     ValueError for a name that a course does not have, and for a value of another kind."""
     default = tomllib.loads(DEFAULT.read_text(encoding="utf-8"))
-    table = _Table({**default, **content}, "The course")
-    chosen, names = table.texts("models"), table.texts("pages")
-    if unknown := [name for name in names if name not in PAGES]:
-        raise ValueError(f"A site has the pages {', '.join(PAGES)}, not {unknown[0][:80]!r}.")
-    listed = enumerate(table.tables("sentence"), 1)
-    own = tuple(_sentence(_Table(one, f"Sentence {n}"), chosen[0]) for n, one in listed)
-    sentences = own or tuple(one for one in EXAMPLES if one.view.model in chosen)
+    try:
+        said = CourseFile.model_validate({**default, **content})
+    except ValidationError as error:
+        raise ValueError(_refusal(error)) from error
+    own = tuple(one.example(said.models[0]) for one in said.sentence)
+    sentences = own or tuple(one for one in EXAMPLES if one.view.model in said.models)
     known = sentences if "part" in content else EXAMPLES  # which the shipped lesson speaks of
-    parts = [
-        _part(_Table(one, f"Part {n}"), known) for n, one in enumerate(table.tables("part"), 1)
-    ]
-    made = Course(
-        table.text("title"),
-        table.text("introduction"),
-        tuple(name for name in PAGES if name in names),
+    return Course(
+        said.title,
+        said.introduction,
+        tuple(name for name in PAGES if name in said.pages),
         sentences,
-        tuple(parts),
-        table.texts("in_browser", least=0),
+        tuple(one.part(number, known) for number, one in enumerate(said.part, 1)),
+        tuple(said.in_browser),
     )
-    table.end()
-    return made
 
 
-def _sentence(table: "_Table", model: str) -> SentenceExample:
-    """A sentence. Where it names no head, its place is "", and without a cell that is (-1, -1): they are
-    chosen when it has run."""
-    text = table.text("text")
-    place, head = table.pair("head", ("", 0), (str, int))
-    query, key = table.pair("cell", (-1, -1), (int, int))
-    if not text.strip() or len(text) > TEXT_LIMIT:
-        raise ValueError(f"{table.name} needs a text of 1 to {TEXT_LIMIT:,} characters.")
-    made = SentenceExample(
-        table.text("title", text[:60]),
-        View(text, table.text("model", model), place, head, query=query, key=key),
-        table.text("look_for", ""),
-    )
-    table.end()
-    return made
-
-
-def _part(table: "_Table", sentences: Sequence[SentenceExample]) -> CoursePart:
-    """A part of the lesson; what is to be seen is that of its sentence where it says nothing else."""
-    title = table.text("sentence", "")
-    shown = next((one for one in sentences if one.title == title), None)
-    if title and shown is None:
-        raise ValueError(f"{table.name}: there is no sentence with the title {title[:80]!r}.")
-    page: Any = table.one_of("page", PAGES)
-    made = CoursePart(
-        minutes=table.number("minutes"),
-        title=table.text("title"),
-        look=table.text("look", shown.look_for if shown else ""),
-        ask=table.text("ask", ""),
-        expect=table.text("expect", ""),
-        page=page,
-        sentence=title,
-        change=table.one_of("change", _SWITCHES),
-        stage=table.one_of("stage", STAGES),
-        at=table.text("at", ""),
-    )
-    table.end()
-    return made
-
-
-class _Table:
-    """A table of a file, whose entries are read by name. Each is read once, and none may be left."""
-
-    def __init__(self, content: object, name: str) -> None:
-        if not isinstance(content, Mapping):
-            raise ValueError(f"{name} is no table.")
-        self.left, self.name = dict(content), name
-
-    def _read(self, entry: str, default: object, fits: Callable[[Any], bool], kind: str) -> Any:
-        value = self.left.pop(entry, default)
-        if value is None:
-            raise ValueError(f"{self.name} needs {entry!r}.")
-        if not fits(value):
-            raise ValueError(f"{self.name}: {entry!r} is not {kind}.")
-        return value
-
-    def text(self, entry: str, default: str | None = None) -> str:
-        def fits(value: object) -> bool:
-            return isinstance(value, str) and (entry == "text" or len(value) <= _LONGEST)
-
-        read: str = self._read(entry, default, fits, f"a text of at most {_LONGEST} characters")
-        return read
-
-    def one_of(self, entry: str, names: Sequence[str]) -> str:
-        def fits(value: object) -> bool:
-            return value == "" or value in names
-
-        read: str = self._read(entry, "", fits, f"one of {', '.join(names)}")
-        return read
-
-    def texts(self, entry: str, least: int = 1) -> tuple[str, ...]:
-        def fits(value: Any) -> bool:
-            if not isinstance(value, list | tuple) or len(value) < least:
-                return False
-            return all(isinstance(one, str) for one in value)
-
-        return tuple(self._read(entry, None, fits, "a list of texts"))
-
-    def number(self, entry: str) -> int:
-        def fits(value: object) -> bool:
-            return type(value) is int and 0 < value <= 600
-
-        read: int = self._read(entry, None, fits, "a number from 1 to 600")
-        return read
-
-    def pair(
-        self, entry: str, default: tuple[Any, Any], kinds: tuple[type, type]
-    ) -> tuple[Any, Any]:
-        def fits(value: Any) -> bool:
-            if not isinstance(value, list | tuple) or len(value) != 2:
-                return False
-            return all(type(one) is kind for one, kind in zip(value, kinds, strict=True))
-
-        first, second = self._read(entry, default, fits, "a pair")
-        return first, second
-
-    def tables(self, entry: str) -> list[object]:
-        def fits(value: object) -> bool:
-            return isinstance(value, list)
-
-        listed: list[object] = self._read(entry, [], fits, "a list of tables")
-        return listed
-
-    def end(self) -> None:
-        """Refuses an entry that nothing has read: it is misspelled."""
-        for entry in self.left:
-            raise ValueError(f"{self.name} has no entry {entry[:80]!r}.")
+def _refusal(error: ValidationError) -> str:
+    """A sentence on the first thing that is wrong, by the name of its table: “Sentence 2”."""
+    wrong = error.errors(include_url=False)[0]
+    table, *inside = wrong["loc"]
+    if table in ("sentence", "part") and inside:
+        where, inside = f"{str(table).capitalize()} {int(inside[0]) + 1}", inside[1:]
+    else:
+        where, inside = "The course", [table]
+    if not inside:
+        return f"{where} is no table."
+    entry = repr(str(inside[0])[:80])
+    if wrong["type"] == "extra_forbidden":
+        return f"{where} has no entry {entry}."
+    if wrong["type"] == "missing" and len(inside) == 1:
+        return f"{where} needs {entry}."
+    return f"{where}: {entry} is {str(wrong['input'])[:80]!r}. {wrong['msg']}."

@@ -45,7 +45,7 @@ class ClusterEngine(Engine):
         """address: of the cluster. how: as `Engine`."""
         super().__init__(**how)
         bounds = settings()
-        trace_bytes = bounds.trace_megabytes * MEGABYTE
+        trace_bytes = bounds.trace_bytes
         self._actors = Actors(
             address,
             Bounds(bounds.model_megabytes * MEGABYTE, trace_bytes, bounds.cluster_idle),

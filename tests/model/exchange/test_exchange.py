@@ -1,11 +1,15 @@
 """Attention in the layouts of other programs: read as they document them, written and read again; what lacks
 is named, what does not fit together is told, and a file that lies gets a sentence."""
 
+import errno
 import io
 import json
 import pickle
+import re
+import tracemalloc
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -295,11 +299,49 @@ class Harmful:
         return (exec, ("raise SystemExit('executed')",))
 
 
-def archive(content: bytes) -> bytes:
+def archive(content: bytes, times: int = 1) -> bytes:
+    """An archive whose directory lists its only array so many times."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("weights.npy", content)
-    return file.getvalue()
+    *before, entry, end = (at.start() for at in re.finditer(b"PK[\1\5][\2\6]", file.getvalue()))
+    assert not before
+    whole, counts = file.getvalue(), (times % 2**16).to_bytes(2, "little")
+    size = (times * (end - entry)).to_bytes(4, "little")
+    listed = whole[entry:end] * times
+    return whole[:entry] + listed + whole[end : end + 8] + 2 * counts + size + whole[end + 16 :]
+
+
+def npy(shape: str, content: bytes, kind: str = "<f4") -> bytes:
+    """An array as numpy writes it, with a shape of its own."""
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + content
+
+
+def head_of(places: str, values: str) -> bytes:
+    """A file of HeadVis with a text of one token."""
+    text = f'{{"tokens": ["a"], "attention_indices": {places}, "attention_values": {values}}}'
+    return f'{{"sequences": [{text}]}}'.encode()
+
+
+def layers_of_one_place(layers: int, tokens: int) -> bytes:
+    """Queries and keys of many layers, all of them the same bytes of the file."""
+    size = 4 * tokens * 8
+    place = {"dtype": "F32", "shape": [tokens, 1, 8], "data_offsets": [0, size]}
+    return tensors(
+        {f"layers.{layer}.{name}": place for layer in range(layers) for name in "qkv"}, bytes(size)
+    )
+
+
+def peak_of(run: Callable[[], object]) -> int:
+    """The most bytes that a refusal takes."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"\.$"):
+            run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def pickled() -> bytes:
@@ -343,9 +385,29 @@ HOSTILE = {
         {"." * 5000: {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}, b"1"
     ),
     "other.txt": b"hello",
-    "head.json": b'{"sequences": [{"tokens": ["a"], "attention_indices": [7], "attention_values": [1]}]}',
-    "deep.json": b"[" * 100_000,
-    "many.json": json.dumps(
+    "head.json": head_of("[0]", "[1]"),
+    "L0H1.json": head_of("[7]", "[1]"),
+    "L0H5.json": b"[" * 100_000,
+    "L0H2.json": head_of("[0]", "[1e400]"),
+    "L0H3.json": head_of("[0.5]", "[1]"),
+    "L0H4.json": head_of("[0]", "[]"),
+    "claims.npz": archive(npy("(100000000000,)", b"1234")),
+    "axes.npz": archive(npy("(" + "1, " * 60 + ")", b"1234")),
+    "code.npz": archive(npy("(1,)", b"1234", kind="|O")),
+    "twice.npz": archive(npy("(1,)", b"1234"), times=2),
+    "directory.npz": archive(npy("(1,)", b"1234"), times=40_000),
+    "remark.npz": archive(npy("(1,)", b"1234")) + b"PK",
+    "damaged.npz": archive(npy("(1,)", b"1234")).replace(b"PK\1\2", b"PK\1\3"),
+    "bytes.safetensors": tensors(
+        {"a": {"dtype": "U8", "shape": [300_000], "data_offsets": [0, 300_000]}}, bytes(300_000)
+    ),
+    "gap.safetensors": tensors(
+        {"a": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}}, bytes(2)
+    ),
+    "control.safetensors": tensors(
+        {"a\x1b[2J": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}, b"1"
+    ),
+    "L0H6.json": json.dumps(
         {"sequences": [{"tokens": ["a"] * 2000, "attention_indices": [], "attention_values": []}]}
     ).encode(),
 }
@@ -366,6 +428,94 @@ def test_a_hostile_file_is_refused_in_a_sentence(
             assert sentence[0].isupper() or sentence.startswith(name)
             assert sentence.endswith(".")
             assert len(sentence) < 500
+
+
+def test_a_file_that_names_the_same_bytes_many_times_takes_no_memory(tmp_path: Path) -> None:
+    """300 times three arrays of 320 kB would be 288 MB."""
+    file = tmp_path / "same.safetensors"
+    file.write_bytes(content := layers_of_one_place(300, 10_000))
+    assert peak_of(lambda: read(file)) < 5_000_000
+    assert peak_of(lambda: read(io.BytesIO(content))) < 5_000_000
+
+
+def test_sizes_that_only_a_header_claims_take_no_memory(tmp_path: Path) -> None:
+    """An archive whose only array says that it has 40 MB of numbers, and one that lists it 40,000 times."""
+    for name in (
+        "claims.npz",
+        "directory.npz",
+        "twice.npz",
+        "long.safetensors",
+        "outside.safetensors",
+    ):
+        file = tmp_path / name
+        file.write_bytes(HOSTILE[name])
+        assert peak_of(lambda file=file: read(file)) < 8_000_000  # type: ignore[misc]
+
+
+def test_masks_that_were_not_in_the_file_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten layers of 1,000 queries and 1,001 keys are 20 kB a layer, and a megabyte of mask."""
+    monkeypatch.setenv("ATTENTION_TRACE_MB", "5")
+    given = {
+        f"layers.{layer}.{name}": np.zeros((1_000 + (name == "k"), 1, 1), np.float32)
+        for layer in range(10)
+        for name in "qk"
+    }
+    assert peak_of(lambda: read(given)) < 2_000_000
+
+
+def test_a_changed_byte_of_a_file_gives_a_run_or_a_sentence(tmp_path: Path) -> None:
+    trace = run(loaded("gpt"))
+    for ending, name in product(ENDINGS, ("huggingface", "transformer_lens")):
+        file = tmp_path / f"whole{ending}"
+        write(trace, file, name)
+        whole = file.read_bytes()
+        packed = io.BytesIO()
+        if ending == ".npz":
+            with np.load(file) as arrays:
+                np.savez_compressed(packed, **arrays)
+        for content in filter(None, (whole, packed.getvalue())):
+            for at in np.random.default_rng(0).integers(0, len(content), 150):
+                changed = bytearray(content)
+                changed[at] ^= 1 << int(at) % 8
+                given = io.BytesIO(changed)
+                given.name = f"changed{ending}"
+                with suppress(ValueError):
+                    read(given)
+
+
+def test_a_head_that_a_folder_lists_again_and_again_is_read_once(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    write(hub_models.traced(hub_models.loaded("gpt2")), tmp_path, "headvis")
+    config = tmp_path / "config.json"
+    said = json.loads(config.read_text())
+    for heads in ([[0, 0]] * 20_000, "[[1e400, 0]]", [[0.5, 0]], [[-1, 0]], [], [[0, 0, 0]]):
+        with subtests.test(heads=str(heads)[:20]):
+            written = json.dumps(said | {"heads": heads}).replace('"[[1e400, 0]]"', "[[1e400, 0]]")
+            config.write_text(written)
+            with pytest.raises(ValueError, match=r"lists (no heads|a head twice)\.$"):
+                read(tmp_path)
+
+
+def test_what_is_written_for_other_programs_is_whole_or_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = run(loaded("gpt"))
+
+    def breaks_off(file: Any, *given: object, **named: object) -> None:
+        file.write(b"half of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", breaks_off)
+    monkeypatch.setattr("model.exchange.files.array_file.write", breaks_off)
+    for ending in ENDINGS:
+        file = tmp_path / f"cache{ending}"
+        file.write_bytes(b"what was there")
+        with pytest.raises(OSError, match="No space left"):
+            write(trace, file, "huggingface")
+        assert file.read_bytes() == b"what was there"
+        file.unlink()
+        assert not [*tmp_path.iterdir()]
 
 
 def test_tensors_that_do_not_fit_are_refused(subtests: pytest.Subtests) -> None:

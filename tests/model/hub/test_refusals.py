@@ -103,6 +103,9 @@ _CHANGED: dict[str, tuple[str, dict[str, Any]]] = {
     "an unknown rotation": ("llama", {"rope_parameters": {"rope_type": "spiral"}}),
     "fewer buckets": ("mpnet", {"relative_attention_num_buckets": 8}),
     "a window of nothing": ("gpt_neo", {"window_size": 0}),
+    "a kind in a list": ("llama", {"model_type": ["llama"]}),
+    "an architecture in two lists": ("llama", {"architectures": [["LlamaForCausalLM"]]}),
+    "matrices that are tied by a word": ("llama", {"tie_word_embeddings": "yes"}),
     "kinds of attention too few": ("gpt_neo", {"attention_types": [[["global"], 1]]}),
 }
 

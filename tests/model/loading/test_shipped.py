@@ -111,6 +111,8 @@ UNTRUE: dict[str, Damage] = {
     "an absurd context": lambda f: rewrite(f / "config.json", n_ctx=10**13),
     "heads that do not fit": lambda f: rewrite(f / "config.json", heads=7),
     "a width in letters": lambda f: rewrite(f / "config.json", d_model="24"),
+    "a width that is true": lambda f: rewrite(f / "config.json", d_mlp=True),
+    "a width of 2**64": lambda f: rewrite(f / "config.json", d_mlp=2**64),
     "an unknown shape": lambda f: rewrite(f / "config.json", shape="mixture"),
     "an unknown field": lambda f: rewrite(f / "config.json", clocks=8),
     "a missing field": lambda f: (f / "config.json").write_text('{"shape": "decoder"}'),

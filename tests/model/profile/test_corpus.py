@@ -1,5 +1,6 @@
 """A corpus is read in small pieces, wherever its lines end; nothing of it is lost."""
 
+import os
 from itertools import product
 from pathlib import Path
 
@@ -40,3 +41,11 @@ def test_only_a_line_break_is_one() -> None:
     classes = token_classes([Token(id_, text) for id_, text in enumerate(texts)])
     named = [CLASSES[at] for at in classes]
     assert named == [*["line break"] * 2, *["space"] * 3, "start of a word"]
+
+
+def test_a_corpus_that_never_ends_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "zero.txt").symlink_to("/dev/zero")
+    for name in ("pipe.txt", "zero.txt"):
+        with pytest.raises(ValueError, match="ordinary"):
+            Corpus(tmp_path / name).hash()

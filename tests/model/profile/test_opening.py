@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from model.profile import open_profile
+from model.profile import open_profile, search
 from model.profile.battery import KINDS
 from model.profile.battery.asking import LOOKS
 from model.profile.store import write_labels
+from model.profile.tables import heads_hash
 
 Said = dict[str, Any]
 
 
 def write(folder: Path, said: Said, heads: pa.Table) -> None:
+    """A file that holds the hash of what is in it, as far as that can be."""
+    with suppress(pa.ArrowInvalid):
+        said = said | {"heads": heads_hash(said, heads)}
     metadata = {"profile": json.dumps(said)}
     pq.write_table(heads.replace_schema_metadata(metadata), folder / "heads.parquet")
 
@@ -182,11 +187,53 @@ def test_a_profile_of_version_3_opens_and_does_not_know_what_its_heads_do(
     assert then.labels["left_out"].isna().all()
     assert not then.labels[then.labels["label"] == "copy_suppression"]["given"].any()
     assert [then.label(head) for head in then.sums.heads].count("induction") == 4
-    then.save(tmp_path / "again")  # and is of version 4 then
+    then.save(tmp_path / "again")  # and is of the latest version then
     assert open_profile(tmp_path / "again").labels.equals(then.labels)
     exchanged(folder, said, heads, looks)
     with pytest.raises(ValueError, match="other columns"):
         open_profile(folder)
+
+
+def test_a_changed_bit_is_refused_or_changes_no_number(saved_profile: Path, folder: Path) -> None:
+    whole = open_profile(saved_profile)
+    for file in sorted(folder.iterdir()):
+        content, damaged = file.read_bytes(), 0
+        for at in np.random.default_rng(1).integers(0, 8 * len(content), 120).tolist():
+            changed = bytearray(content)
+            changed[at // 8] ^= 1 << at % 8
+            file.write_bytes(changed)
+            try:
+                found = open_profile(folder)
+            except ValueError:
+                damaged += 1
+            else:
+                assert found.about == whole.about
+                assert found.heads.equals(whole.heads)
+                assert found.labels.equals(whole.labels)
+        file.write_bytes(content)
+        assert damaged > 60, file.name
+
+
+def test_a_hash_that_is_missing_is_refused_and_old_profiles_have_none(folder: Path) -> None:
+    said, heads = opened(folder)
+    bare = {name: value for name, value in said.items() if name != "heads"}
+    for version, opens in ((4, True), (5, False)):
+        metadata = {"profile": json.dumps(bare | {"version": version})}
+        pq.write_table(heads.replace_schema_metadata(metadata), folder / "heads.parquet")
+        if opens:
+            assert len(open_profile(folder).heads) == len(heads)
+        else:
+            with pytest.raises(ValueError, match="no hash"):
+                open_profile(folder)
+
+
+def test_a_search_reads_no_damaged_file(saved_profile: Path, tmp_path: Path) -> None:
+    for name in ("heads", "examples", "windows"):
+        folder = copied(saved_profile, tmp_path / name)
+        (file,) = folder.glob(f"{name}*.parquet")
+        file.write_bytes(file.read_bytes().replace(b"PAR1", b"PAR2"))
+        with pytest.raises(ValueError, match="cannot be read"):
+            search(folder, "a")
 
 
 def test_other_labels_leave_the_rest_of_a_profile_as_it_is(
@@ -202,7 +249,7 @@ def test_other_labels_leave_the_rest_of_a_profile_as_it_is(
     assert all(after[name] == before[name] for name in others)
     (said, one), (changed, other) = map(opened, (saved_profile, folder))
     assert one.equals(other)
-    assert changed | {"files": said["files"]} == said
+    assert changed | {name: said[name] for name in ("files", "heads")} == said
     assert open_profile(folder).labels["score"].equals(known["score"] / 2)
     write_labels(folder, known)
     assert {file.name for file in folder.iterdir()} == {*before}

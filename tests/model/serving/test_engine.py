@@ -14,6 +14,8 @@ import pytest
 import torch
 
 from model import Intervention, load_trace
+from model.exchange import read as read_theirs
+from model.exchange import write
 from model.loading.shipped import ASSETS
 from model.run.protocols import check_record
 from model.serving import engine
@@ -28,6 +30,7 @@ from model.serving.engine import (
     bytes_of,
     model_size,
 )
+from model.system.deadline import PassTooLongError
 from model.system.memory import AllReadError, OutOfMemoryError
 from model.trace.description import trace_file
 from tests.model.hub_models import saved
@@ -325,6 +328,38 @@ def test_a_trace_file_for_which_there_is_no_memory_is_refused(
                 read(shared, path, way)
             monkeypatch.undo()
             assert shared.model(str(path), quiet).trace("The cat sat").check() < 1e-4
+
+
+def test_a_file_is_read_in_a_turn_of_the_queue_and_within_the_time_of_a_pass(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    """So that visitors who bring files at once take the memory of one, and none holds the others up."""
+    path, theirs = tmp_path / "run.safetensors", tmp_path / "theirs.npz"
+    Engine().trace(Request("stories", "The cat sat"), quiet).save(path)
+    write(load_trace(path), theirs, "huggingface")
+    ways: dict[str, Callable[[Engine], object]] = {
+        "dropped": lambda shared: read(shared, path, "dropped"),
+        "named": lambda shared: read(shared, path, "named"),
+        "of another program": lambda shared: shared.run_in("a", lambda: read_theirs(theirs)),
+    }
+    for way, reads in ways.items():
+        with subtests.test(way=way):
+            shared = Engine()
+            shared._seconds = -1
+            with pytest.raises(PassTooLongError):
+                reads(shared)
+            busy = Engine(wanted=lambda: 1 / 0)  # it is asked while it waits
+            with busy.turn(quiet), pytest.raises(ZeroDivisionError):
+                reads(busy)
+
+
+def test_the_file_of_another_program_is_read_once(tmp_path: Path) -> None:
+    shared, file = Engine(), tmp_path / "theirs.npz"
+    trace = shared.trace(Request("stories", "The cat sat"), quiet)
+    write(trace, file, "huggingface")
+    first = shared.run_in("a", lambda: read_theirs(file))
+    assert shared.run_in("a", lambda: pytest.fail("read again")) is first
+    assert shared.holdings.trace_bytes >= trace.nbytes + first.nbytes
 
 
 def test_a_folder_with_the_ending_of_a_trace_file_is_a_model(tmp_path: Path) -> None:

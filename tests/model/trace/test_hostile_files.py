@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model import Trace
-from model.trace.array_file import DEEPEST, MOST_HEADER, strict_json
+from model.exchange import read
+from model.system.files import DEEPEST, strict_json
+from model.trace.array_file import MOST_HEADER
 from model.trace.description import holds
 from model.trace.trace_file import load_trace, read_trace, trace_file
 from tests.model.tiny import loaded, run
@@ -257,13 +259,33 @@ def test_a_file_beyond_the_bound_is_not_read(
         load_trace(path)
 
 
+def test_values_that_would_be_repeated_beyond_the_bound_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One query of 64 heads that share 2,000 values: half a megabyte in the file, and 33 when it is read."""
+    query, key = np.ones((64, 1, 1), np.float32), np.ones((1, 2_000, 1), np.float32)
+    value = np.ones((1, 2_000, 64), np.float32)
+    file = trace_file(Trace.from_arrays(query=query, key=key, value=value))
+    assert len(file) < 800_000
+    assert read_trace(file).attention[0].value.nbytes == 4 * 64 * 2_000 * 64
+    dump = {
+        f"layers.0.{name}": one.swapaxes(0, 1)
+        for name, one in zip("qkv", (query, key, value), strict=True)
+    }
+    assert read(dump).attention[0].value.nbytes == 4 * 64 * 2_000 * 64
+    monkeypatch.setenv("ATTENTION_TRACE_MB", "30")
+    for reads in (lambda: read_trace(file), lambda: read(dump)):
+        with pytest.raises(ValueError, match="64 heads"):
+            reads()
+
+
 def test_only_ordinary_files_are_opened(whole: bytes, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.safetensors"
     os.mkfifo(pipe)
     leads_away = tmp_path / "link.safetensors"
     leads_away.symlink_to("/dev/zero")
     for path in (pipe, leads_away, tmp_path, tmp_path / "absent.safetensors", Path("\0")):
-        with pytest.raises(ValueError, match=r"ordinary|no trace file|cannot be read|null"):
+        with pytest.raises(ValueError, match=r"ordinary|no file|cannot be read|null"):
             load_trace(path)
 
 

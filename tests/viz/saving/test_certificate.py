@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import os
 import struct
 import zlib
 from collections.abc import Mapping
@@ -19,7 +20,14 @@ from model.serving.engine import Request
 from model.trace.arrays import Array
 from model.trace.trace_file import load_trace
 from viz.command.command import main
-from viz.saving.certificate import KEY, certificate_in, check, run_facts
+from viz.saving.certificate import (
+    KEY,
+    NOT_COMPARED,
+    certificate_in,
+    check,
+    compared,
+    run_facts,
+)
 from viz.saving.offline_page import head_picture
 from viz.saving.save import code_to_scan
 
@@ -125,13 +133,47 @@ def test_the_models_own_numbers_hold(subtests: pytest.Subtests) -> None:
             assert "hold" in str(verdict)
 
 
-def test_every_second_number_is_held_against_its_own_cell() -> None:
-    said = said_of(step=2)
-    assert check(certificate_in(png(json.dumps(said)))).holds
-    verdict = check(certificate_in(png(json.dumps(changed(said, 6, 0.9)))))
+def test_of_a_large_picture_every_second_number_is_held_against_its_own_cell() -> None:
+    numbers = np.arange(300 * 300, dtype=np.float32).reshape(300, 300) / 300**2
+    shown = numbers[::2, ::2].copy()
+    shown[3, 5] += 0.1
+    said = json.loads(sized(300, 300, packed(shown))) | {"step": 2}
+    verdict = compared(certificate_in(png(json.dumps(said))), {"unchanged": numbers}, 1e-6)
     (wrong,) = verdict.differing
-    columns = -(-int(str(said["columns"])) // 2)
-    assert (wrong.row, wrong.column) == (2 * (6 // columns), 2 * (6 % columns))
+    assert (wrong.row, wrong.column) == (6, 10)
+    assert (verdict.numbers, verdict.drawn) == (150**2, 300**2)
+
+
+def test_a_certificate_of_fewer_numbers_than_the_browser_writes_is_refused() -> None:
+    said = said_of(step=3)
+    rows = int(str(said["rows"]))
+    with pytest.raises(ValueError, match=f"holds {(-(-rows // 3)) ** 2} of {rows**2} numbers"):
+        certificate_in(png(json.dumps(said)))
+
+
+def test_the_verdict_says_which_numbers_were_compared_and_that_words_were_not() -> None:
+    verdict = check(certificate_in(svg(json.dumps(said_of()))))
+    assert f"{verdict.numbers} of {verdict.numbers} numbers" in str(verdict)
+    assert f"{STAGE} of {PLACE}, head {HEAD}" in str(verdict)
+    assert NOT_COMPARED in str(verdict)
+
+
+def test_a_pdf_without_an_end_is_read_once(subtests: pytest.Subtests) -> None:
+    """Each of them took the square of its length: 400 kB would be minutes."""
+    for repeated in (b"<<", b"<</EmbeddedFile ", b"<</EmbeddedFile>>stream\n", b">>" + b" " * 9):
+        with subtests.test(repeated=repeated), pytest.raises(ValueError, match="no certificate"):
+            certificate_in(b"%PDF-1.7\n" + repeated * (400_000 // len(repeated)))
+
+
+def test_streams_that_unpack_to_more_than_a_picture_are_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("viz.saving.certificate.LARGEST", 1_000_000)
+    packed_zeros = zlib.compress(bytes(900_000))
+    begins = b" obj<< /EmbeddedFile /FlateDecode >>\nstream\n"
+    many = (begins + packed_zeros + b"endstream") * 3
+    with pytest.raises(ValueError, match="no certificate"):
+        certificate_in(b"%PDF-1.7\n" + many + pdf(json.dumps(said_of())))
 
 
 def test_a_number_that_the_model_does_not_give_is_named(subtests: pytest.Subtests) -> None:
@@ -177,6 +219,9 @@ def test_a_damaged_certificate_is_refused(subtests: pytest.Subtests) -> None:
         '{"rows": 1}',
         "[" * 5000,
         '{"rows": NaN}',
+        sized(1, 1, "AAAAAA==").replace('"rows": 1', '"rows": 1e400'),
+        sized(1, 1, "AAAAAA==").replace("unchanged", "\x1b[2J"),
+        sized(1, 1, "AAAAAA==").replace("decoder", "\\u001b]0;"),
         sized(10**9, 10**9, ""),
         sized(2, 2, "AAAA"),
         sized(0, 2, ""),
@@ -235,7 +280,25 @@ def test_the_command_says_of_each_picture_whether_its_numbers_hold(
     assert status("no.png", "missing.png") == 2
     heard = capsys.readouterr().err
     assert "no certificate" in heard
-    assert "No such file" in heard
+    assert "no file missing.png" in heard
+
+
+def test_what_is_no_picture_is_refused_at_once_and_moves_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "zero.png").symlink_to("/dev/zero")
+    with (tmp_path / "large.png").open("wb") as file:
+        file.truncate(6 * 10**9)  # zeros, of which the disk keeps none
+    (tmp_path / "\x1b[2J.png").write_bytes(b"x")
+    pictures = sorted(tmp_path.iterdir())
+    with pytest.raises(SystemExit) as ended:
+        main(["check", *map(str, pictures)])
+    assert ended.value.code == 2
+    heard = capsys.readouterr().err
+    assert heard.isascii()
+    assert len(heard.splitlines()) == len(pictures) == 4
+    assert all(letter.isprintable() for line in heard.splitlines() for letter in line)
 
 
 def test_a_code_to_scan_is_the_links_own_and_a_link_too_long_for_one_has_none() -> None:

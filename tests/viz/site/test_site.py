@@ -353,18 +353,23 @@ def test_a_sentence_without_a_head_opens_on_its_last_tokens_largest_weight() -> 
     ("content", "sentence"),
     [
         ({"titel": "x"}, "no entry 'titel'"),
-        ({"title": 3}, "'title' is not a text"),
-        ({"pages": ["home"]}, "not 'home'"),
+        ({"title": 3}, "'title' is '3'"),
+        ({"pages": ["home"]}, "'pages' is 'home'"),
         ({"in_browser": ["minilm"]}, "not 'minilm'"),
-        ({"in_browser": "stories"}, "'in_browser' is not a list"),
-        ({"pages": []}, "'pages' is not a list"),
+        ({"in_browser": "stories"}, "'in_browser' is 'stories'"),
+        ({"pages": []}, "'pages' is"),
         ({"models": ["minilm-of-nobody"]}, "add a \\[\\[sentence\\]\\]"),
         ({"sentence": [{"title": "x"}]}, "needs 'text'"),
-        ({"sentence": [{"text": " "}]}, "needs a text"),
-        ({"sentence": [{"text": "a", "head": ["x"]}]}, "'head' is not a pair"),
-        ({"part": [{"minutes": 0, "title": "x"}]}, "number from 1"),
+        ({"sentence": [{"text": " "}]}, "Sentence 1: 'text'"),
+        ({"sentence": [{"text": "a", "cell": [-5, 0]}]}, "'cell' is '-5'"),
+        ({"sentence": [{"text": "a", "cell": [True, 0]}]}, "'cell' is 'True'"),
+        ({"sentence": [{"text": "a", "head": ["decoder.1.self", -1]}]}, "'head' is '-1'"),
+        ({"sentence": ["a"]}, "Sentence 1 is no table"),
+        ({"sentence": "a"}, "'sentence' is 'a'"),
+        ({"sentence": [{"text": "a", "head": ["x"]}]}, "Sentence 1: 'head' is"),
+        ({"part": [{"minutes": 0, "title": "x"}]}, "Part 1: 'minutes' is '0'"),
         ({"part": [{"minutes": 5, "title": "x", "sentence": "?"}]}, "no sentence with the title"),
-        ({"part": [{"minutes": 5, "title": "x", "change": "all"}]}, "one of mask"),
+        ({"part": [{"minutes": 5, "title": "x", "change": "all"}]}, "'change' is 'all'"),
     ],
 )
 def test_a_course_that_is_none_is_refused_with_a_sentence(
@@ -392,6 +397,11 @@ def test_the_command_writes_a_course_and_refuses_a_file_that_is_none(
     with pytest.raises(SystemExit):
         main(["site", str(tmp_path / "out"), "--course", str(course), "--in-browser", "minilm"])
     assert "minilm" in capsys.readouterr().err
+    for damaged in ("title = " + "[" * 20_000, "#" * 3_000_000):
+        course.write_text(damaged)
+        with pytest.raises(SystemExit) as end:
+            main(["site", str(tmp_path / "out"), "--course", str(course)])
+        assert end.value.code == 2
     course.write_text("title = ")
     with pytest.raises(SystemExit) as end:
         main(["site", str(tmp_path / "out"), "--course", str(course)])

@@ -14,6 +14,7 @@ from model.analysis.differences import FirstDifference, first_difference, precis
 from model.exchange import read
 from model.nn.intervention import Intervention
 from model.nn.places import Place, head_label
+from model.serving.engine import nothing_ahead
 from model.system.settings import settings
 from model.trace.records import Token
 from model.trace.trace import Trace
@@ -29,7 +30,7 @@ from viz.state.engine import engine
 from viz.state.look import Look, traced
 
 FILE = "a file"
-FILE_MEGABYTES = 50  # it is read anew at each click
+FILE_MEGABYTES = 50
 WINDOW = 24  # dimensions of a vector that are drawn, around the one that differs
 CELLS: tuple[ComparedStage, ...] = ("scores", "scaled", "capped", "biased", "mask", "weights")
 WORDS: Mapping[ComparedStage, str] = {
@@ -81,9 +82,9 @@ def first_difference_of(look: Look) -> Panel:
         other = _file(look) if chosen == FILE else _copy(look, faults[chosen])
         if other is None:
             return Panel("all-heads-difference", picture=partial(st.info, HOW))
-        with engine().turn(lambda place: None):
-            run = look.model if look.model.runs else None
-            parting = first_difference(look.trace, other, model=run)
+        with engine().turn(nothing_ahead):
+            model = look.model if look.model.runs else None
+            parting = first_difference(look.trace, other, model=model)
     except ValueError as refusal:
         return Panel("all-heads-difference", picture=partial(st.warning, plain(str(refusal))))
     return _panel(look, other, parting, "the file" if chosen == FILE else "the copy")
@@ -109,7 +110,9 @@ def _file(look: Look) -> Trace | None:
         key="all-heads-difference-file",
         max_upload_size=min(FILE_MEGABYTES, settings().trace_megabytes),
     )
-    return None if file is None else read(file)
+    if file is None:
+        return None
+    return engine().run_in(f"upload:{file.file_id}", partial(read, file))
 
 
 def _panel(look: Look, other: Trace, parting: FirstDifference | None, name: str) -> Panel:

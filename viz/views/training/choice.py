@@ -26,7 +26,7 @@ from viz.notation.markdown import plain
 from viz.shell.panel import below_controls
 from viz.state.engine import engine, is_present
 from viz.state.session import current
-from viz.views.training.own_runs import called, open_record, own_runs
+from viz.views.training.own_runs import called, choose_dropped, open_record, own_runs
 
 LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
 TITLES = {
@@ -105,6 +105,8 @@ def choose_training(side: str = "", *, first: str = "") -> TrainedHead | None:
         name: plain(called(name)) for name in own
     }  # what the widget keeps holds no record
     chosen = f"{KEY}{side}"
+    if not side:
+        choose_dropped(chosen)
     name = one_of(
         f"Which model's training{', on the right' if side else ''}",
         [*names, *own],

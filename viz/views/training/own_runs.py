@@ -6,18 +6,20 @@ from io import BytesIO
 
 import streamlit as st
 
+from model.serving.engine import nothing_ahead
 from model.system.fair_cache import FairCache
 from model.system.memory import enough_memory
-from model.system.settings import MEGABYTE, settings
+from model.system.settings import settings
 from model.trace.dropped import ENDING, dropped_name
 from model.training.training_file import RecordedTraining, read_training
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.state.engine import visitor
+from viz.state.engine import engine, visitor
 from viz.state.session import let_go
 
 _OWN = "training-files"  # session state: a record's name by content -> its name where it came from
 _TURN, _REFUSED = "training-file-turn", "training-file-refused"  # session state
+_READ = "training-file-read"  # session state: the name of a record to be chosen
 _UPLOAD = "server.maxUploadSize"  # megabytes
 LONGEST_NAME = 24  # characters of a file's name beside those of the shipped trainings
 HOW = """
@@ -45,9 +47,10 @@ class KeptRecords:
         self._guard = threading.Lock()
 
     def keep(self, file: BytesIO, size: int) -> str:
-        """The name of a file's record, which is read now. Raises ValueError as `load_training`."""
+        """The name of a file's record, which is read now, in a turn of the queue. Raises ValueError as
+        `load_training` and `Engine.turn`."""
         name = dropped_name(file)
-        with enough_memory("this record"):
+        with engine().turn(nothing_ahead), enough_memory("this record"):
             record = read_training(file, size)
         with self._guard:
             self._records[name] = record
@@ -62,7 +65,7 @@ class KeptRecords:
 @cache
 def kept_records() -> KeptRecords:
     """Those of this process."""
-    return KeptRecords(settings().trace_megabytes * MEGABYTE)
+    return KeptRecords(settings().trace_bytes)
 
 
 def own_runs() -> dict[str, RecordedTraining]:
@@ -79,45 +82,44 @@ def called(name: str) -> str:
     return names[name] if not place else f"{names[name]} ({place + 1})"
 
 
-def open_record(chosen: str) -> None:
-    """The box to drop a record into, where the server's owner allows it. chosen: the widget in which the
-    record is chosen, once it is read."""
+def choose_dropped(chosen: str) -> None:
+    """Chooses the record that has just been read, before its widget is drawn."""
+    if name := st.session_state.pop(_READ, None):
+        st.session_state[chosen] = name
+
+
+def open_record(place: str) -> None:
+    """The box to drop a record into, where the server's owner allows it. place: where on the page it
+    stands."""
     if not settings().trace_files:
         return
-    with st.popover("Yours", key=f"{chosen}-own"):
+    with st.popover("Yours", key=f"{place}-own"):
         st.markdown(
             "Record a training of your own, in any loop, in Hugging Face's `Trainer` or in Lightning, and "
             "drop the file here, also while it is still training:"
         )
         st.markdown(HOW)
-        key = f"{chosen}-file-{st.session_state.get(_TURN, 0)}"
-        st.file_uploader(
+        turn = st.session_state.get(_TURN, 0)
+        file = st.file_uploader(
             "Open the record of a training",
             ENDING,
-            key=key,
+            key=f"{place}-file-{turn}",
             max_upload_size=min(st.get_option(_UPLOAD), settings().trace_megabytes),
-            on_change=_take,
-            args=(key, chosen),
         )
         if refused := st.session_state.pop(_REFUSED, None):
             st.error(plain(refused))
-
-
-def _take(key: str, chosen: str) -> None:
-    """Reads the file that was dropped and chooses it. The box is made anew, so that it does not keep it."""
-    file = st.session_state.get(key)
     if file is None:
         return
-    st.session_state[_TURN] = st.session_state.get(_TURN, 0) + 1
-    try:
+    try:  # a run that ends while it waits for its turn leaves the file to the next one
         name = kept_records().keep(file, file.size)
     except ValueError as refusal:
         st.session_state[_REFUSED] = str(refusal)
     else:
         st.session_state[_OWN] = {**_own(), name: file.name}
-        st.session_state[chosen] = name
-    finally:
-        let_go(file)
+        st.session_state[_READ] = name
+    st.session_state[_TURN] = turn + 1  # the box is made anew, so that it does not keep the file
+    let_go(file)
+    st.rerun()
 
 
 def _own() -> dict[str, str]:
