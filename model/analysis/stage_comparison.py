@@ -1,17 +1,20 @@
 """Every stage of two runs of one text, side by side, and how far rounding may move each.
 
-How far two equal computations may lie apart follows at each stage from the precision of both runs, the sizes
-of its numbers, and how far apart the numbers are that it reads: those are measured, not assumed.
+One rule for rounding: a stage may lie apart by the rounding of its own operation, and by what follows from
+rounding in the numbers that it reads. Those were compared before, and count only where they were equal to
+rounding: a difference is inherited, never rounding. What was not compared counts as equal. So no room follows
+from a difference that nobody judged.
 Axes: head, query, key, token, d_k, d_model.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model.analysis.difference_causes import ComparedStage, RunPair
+from model.analysis.difference_causes import AnyArray, ComparedStage, RunPair
 from model.analysis.stream.stream import sub_layers
 from model.nn.config import Stack
 from model.nn.places import Place
@@ -24,6 +27,8 @@ from model.trace.unproven import proven, proven_states
 
 _APART = "they cannot be laid side by side."
 _TOGETHER = 64  # rows of logits that are compared at once
+_OUTPUT = Place("decoder", None, "output").name
+_STREAM = ("stream", "")  # the newest state
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,19 +59,22 @@ class StageComparison:
         return not self.difference <= self.rounding
 
 
-def comparisons(a: Trace, b: Trace) -> Iterator[StageComparison]:
-    """Every stage that both runs recorded, in the first one's order of execution. Raises ValueError as
-    `first_difference`."""
-    return _Walk(a, b).stages()
-
-
 @dataclass(frozen=True, eq=False)
-class _Walk:
-    """drifts: how far vectors were found apart, as a share of their lengths, by stage and place."""
+class SideBySide:
+    """Two runs, laid side by side. Raises ValueError where they have other numbers of tokens, layers, heads.
+
+    Args:
+        a, b: the runs.
+        drifts: how far vectors lie apart by rounding, as a share of their lengths, by stage and place.
+        covered: whether a stage could be compared, by stage and place; whole after `stages`.
+        moved: how far the newest state of each stack lies apart by rounding, (token, d_model).
+    """
 
     a: Trace
     b: Trace
-    drifts: dict[tuple[str, str], float] = field(default_factory=dict)
+    drifts: dict[tuple[str, str], float] = field(default_factory=dict, repr=False)
+    covered: dict[tuple[ComparedStage, str], bool] = field(default_factory=dict, repr=False)
+    moved: dict[str, Wide] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         first, second = (len(trace.attention) for trace in (self.a, self.b))
@@ -92,54 +100,151 @@ class _Walk:
         """The share by which the less precise of the two runs is rounded."""
         return max(epsilon(self.a), epsilon(self.b))
 
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The stages that were compared, in at least one place."""
+        return tuple(
+            stage
+            for stage in get_args(ComparedStage)
+            if any(is_there for (name, _), is_there in self.covered.items() if name == stage)
+        )
+
+    @property
+    def not_compared(self) -> tuple[str, ...]:
+        """The stages that could not be; "norm of decoder.final.norm" where that is so in one place."""
+        names: list[str] = []
+        for stage in get_args(ComparedStage):
+            places = {
+                place: is_there for (name, place), is_there in self.covered.items() if name == stage
+            }
+            lacking = [place for place, is_there in places.items() if not is_there]
+            if len(lacking) == len(places):
+                names += [stage] if places else []
+            else:
+                names += [f"{stage} of {place}" for place in lacking]
+        return tuple(names)
+
+    @property
+    def reaches_the_end(self) -> bool:
+        """Whether all that leads to the last numbers of both runs was compared: every state of their streams,
+        and the logits, or where there are none the last norm."""
+        ends = {place for stage, place in self.covered if stage == "norm" and ".final" in place}
+        is_whole = all(
+            self.covered[stage, place] for stage, place in self.covered if stage == "stream"
+        )
+        return is_whole and (
+            self.covered["logits", _OUTPUT]
+            if ("logits", _OUTPUT) in self.covered
+            else all(self.covered["norm", place] for place in ends)
+        )
+
     def stages(self) -> Iterator[StageComparison]:
+        """Every stage that both runs recorded, in the first one's order of execution."""
         for stack in self.a.stacks:
             yield from self._embedding(stack)
             yield from self._layers(stack)
         yield from self._final()
+        self._note_what_lacks()
+
+    def _note_what_lacks(self) -> None:
+        """Records of one run alone, and parts of which a run says that it cannot prove them."""
+        unproven = {*self.a.unproven, *self.b.unproven}
+        runs = (self.a, self.b)
+        parts: dict[ComparedStage, tuple[str, list[str]]] = {
+            "norm": ("norms", [norm.name for run in runs for norm in proven(run.norms)]),
+            "feed-forward": (
+                "feed_forward",
+                [
+                    *(one.name for run in runs for one in proven(run.feed_forward)),
+                    *(name for run in runs for name in run.written),
+                ],
+            ),
+        }
+        for stage, (part, names) in parts.items():
+            is_possible = stage == "norm" or not self._has_no_feed_forward()
+            for name in names or ([""] if part in unproven and is_possible else []):
+                self.covered.setdefault((stage, name), False)
+        if not any(stage == "feed-forward" for stage, _ in self.covered):
+            feeds = [
+                name for stage, name in self.covered if stage == "stream" and "feed_forward" in name
+            ]
+            self.covered.update(dict.fromkeys([("feed-forward", name) for name in feeds], False))
+        has_logits = [
+            None if "logits" in run.unproven else run.prediction is not None for run in runs
+        ]
+        if False not in has_logits or True in has_logits:
+            self.covered.setdefault(("logits", _OUTPUT), False)
+
+    def _has_no_feed_forward(self) -> bool:
+        """Whether the stream shows that there is none, or the config says so."""
+        states = [
+            name for stage, name in self.covered if stage == "stream" and self.covered[stage, name]
+        ]
+        of_layers = [name for name in states if Place.named(name).layer is not None]
+        config = self.a.config
+        return (config is not None and not config.d_mlp) or (
+            bool(of_layers) and not any("feed_forward" in name for name in of_layers)
+        )
 
     def _embedding(self, stack: Stack) -> Iterator[StageComparison]:
+        """The parts of the first state of the stream, its norm, and itself, whoever made it."""
         parts = [proven_states(one.summands).get(stack, {}) for one in (self.a, self.b)]
-        place = Place(stack, None, "embedding").name
-        for name, stage in (
-            ("tokens", "embedding"),
-            ("segments", "embedding"),
-            ("positions", "positions"),
-        ):
+        place = Place(stack, None, "embedding")
+        named: tuple[tuple[str, ComparedStage], ...] = (
+            ("tokens", "embedding"), ("segments", "embedding"), ("positions", "positions"),
+        )  # fmt: skip
+        for name, stage in named:
             if all(name in of for of in parts):
                 first, second = (of[name] for of in parts)
                 room = ROUNDINGS * self.epsilon * np.maximum(np.abs(first), 1.0)
-                yield self._vectors(stage, place, first, second, room)  # type: ignore[arg-type]
-        states = self._states(stack)
-        if states and all("tokens" in of for of in parts):
-            first, second = states[0][0], states[1][0]
-            drift = _drift(*(of["tokens"] for of in parts))
+                yield self._vectors(stage, place.name, first, second, room)
+        norms = self._norms()
+        if all(place.norm in of for of in norms):
+            first, second = (of[place.norm].input for of in norms)
+            stage = "stream" if ("embedding", place.name) in self.covered else "embedding"
             yield self._vectors(
-                "stream", place, first, second, self._room(first, drift, first.shape[1])
+                stage, place.name, first, second, self._room(first, 0.0, first.shape[1])
             )
+            yield from self._norm(place.norm, norms, None, "")
+        states = self._states(stack)
+        if states is None:
+            self.covered["stream", place.name] = False
+            self.covered.setdefault(("embedding", place.name), False)
+        else:
+            first, second = states[0][0], states[1][0]
+            room = self._room(first, self._known(_STREAM), first.shape[1])
+            stage = "stream" if ("embedding", place.name) in self.covered else "embedding"
+            self.covered["stream", place.name] = True
+            yield self._vectors(stage, place.name, first, second, room)
+
+    def _norms(self) -> tuple[dict[str, NormRecord], dict[str, NormRecord]]:
+        first, second = (
+            {norm.name: norm for norm in proven(one.norms)} for one in (self.a, self.b)
+        )
+        return first, second
 
     def _layers(self, stack: Stack) -> Iterator[StageComparison]:
         states = self._states(stack)
-        names = self._names(stack)
-        norms = [{norm.name: norm for norm in proven(one.norms)} for one in (self.a, self.b)]
+        norms = self._norms()
         twins = {
             one.name: other for one, other in zip(self.a.attention, self.b.attention, strict=True)
         }
-        for at, name in enumerate(names):
+        for at, name in enumerate(self._names(stack)):
             place = Place.named(name)
             before = (states[0][at], states[1][at]) if states else None
-            is_read = any(
-                place.norm in of and _reads(of[place.norm], before, which)
-                for which, of in enumerate(norms)
-            )
-            if is_read:
+            reads = [
+                place.norm in of and (before is None or np.array_equal(of[place.norm].input, state))
+                for of, state in zip(norms, before or (None, None), strict=True)
+            ]  # whether its norm stands before it, in each run
+            if any(reads):
                 yield from self._norm(place.norm, norms, before, name)
             if name in twins:
                 yield from self._attention(self.a.find(name), twins[name], stack)
             else:
                 yield from self._feed_forward(name)
-            for norm in (place.after, *([] if is_read else [place.norm])):
-                yield from self._norm(norm, norms, before, name)
+            yield from self._norm(place.after, norms, None, name)
+            if not any(reads):
+                yield from self._norm(place.norm, norms, before, name)
             if states:
                 yield self._sum(name, states, at)
         yield from self._norm(Place(stack, None, "final").norm, norms, None, "")
@@ -172,29 +277,35 @@ class _Walk:
     def _norm(
         self,
         name: str,
-        norms: list[dict[str, NormRecord]],
+        norms: tuple[dict[str, NormRecord], dict[str, NormRecord]],
         before: tuple[Array, Array] | None,
         of: str,
     ) -> Iterator[StageComparison]:
-        """What a norm reads, and what it makes of that: the second run's by the first one's law."""
+        """What a norm reads, where that is no state of the stream, and what it makes of that: the second
+        run's by the first one's law."""
         if any(name not in one for one in norms):
             return
         first, second = norms[0][name], norms[1][name]
-        drift = self._known(("output", of), ("feed-forward", of), ("stream", ""))
-        room = self._room(first.input, drift, first.input.shape[1])
-        if before is not None:
-            room += np.abs(before[1] - before[0]) + self._room(before[0], 0.0, 1)
-        pair = RunPair(
-            self.a, self.b, first.input, second.input, room, norms=(first, second), before=before
+        moved = self.moved.get(name.split(".")[0])
+        is_state = before is not None and all(
+            np.array_equal(norm.input, state)
+            for norm, state in zip((first, second), before, strict=True)
         )
-        yield self._furthest("norm", name, None, pair)
-        expected = _normed(first, second.input)
+        if not is_state or moved is None:
+            here = self._read_by_norm((first, second), before, of)
+            moved = _within(here.pair)
+            yield here
+        expected = first.law.normalized(second.input, first.epsilon)
+        expected = expected * first.gamma.astype(np.float64) + first.beta
+        inverse, own = first.inverse_deviation[:, None], np.abs(first.normalized)
         spread = np.abs(second.input - second.mean[:, None]).max(-1) * second.inverse_deviation
         share = ROUNDINGS * self.epsilon + np.sqrt(first.input.shape[1]) * SINGLE
-        room = share * spread[:, None] * np.abs(first.gamma) + ROUNDINGS * self.epsilon * np.abs(
-            first.beta
-        )
-        room = room + np.abs(expected - first.output)  # what its input explains
+        sizes = share * spread[:, None] + 2 * inverse * (
+            moved
+            + moved.mean(-1, keepdims=True)
+            + own * np.sqrt(np.square(moved).mean(-1, keepdims=True))
+        )  # of what the norm makes of rounding in its input, to the first order
+        room = sizes * np.abs(first.gamma) + ROUNDINGS * self.epsilon * np.abs(first.beta)
         pair = RunPair(
             self.a,
             self.b,
@@ -204,76 +315,136 @@ class _Walk:
             norms=(first, second),
             expected=expected,
         )
-        self.drifts["norm", name] = _drift(first.output, second.output)
+        self.drifts["norm", name] = self.drifts["norm", ""] = _drift(pair)
         yield self._furthest("norm", name, None, pair)
+
+    def _read_by_norm(
+        self, norms: tuple[NormRecord, NormRecord], before: tuple[Array, Array] | None, of: str
+    ) -> StageComparison:
+        """What a norm reads, where that is no state: the sum of a state and what a sub-layer wrote, what it
+        wrote alone, or the last state."""
+        first, second = (norm.input for norm in norms)
+        drift = self._known(("output", of), ("feed-forward", of), _STREAM)
+        room = self._room(first, drift, first.shape[1])
+        if before is None:
+            pair = RunPair(self.a, self.b, first, second, room, norms=norms)
+            return self._furthest("norm", norms[0].name, None, pair)
+        room = room + self.moved[Place.named(of).stack] + self._room(before[0], 0.0, 1)
+        on_state = [
+            np.array_equal(norm.input, state) for norm, state in zip(norms, before, strict=True)
+        ]
+        pair = RunPair(
+            self.a,
+            self.b,
+            first,
+            second,
+            room,
+            norms=norms,
+            before=before,
+            reads_equal=self._is_read_known(of),
+        )
+        if any(on_state):
+            return self._furthest("norm", norms[0].name, None, pair)
+        return self._furthest("stream", of, None, pair)
+
+    def _is_read_known(self, name: str) -> bool:
+        """Whether what the last map of a sub-layer reads was compared, and what may stand behind the map."""
+        has_norms = "norms" not in {*self.a.unproven, *self.b.unproven}
+        return has_norms and any(
+            self.covered.get((stage, name), False) for stage in ("output", "feed-forward")
+        )
 
     def _attention(
         self, one: Attention, other: Attention, stack: Stack
     ) -> Iterator[StageComparison]:
-        place = one.name
-        norm = Place.named(place).norm
+        place, norm = one.name, Place.named(one.name).norm
         absent = {*_absent(one), *_absent(other)}
-        drift = self._known(("norm", norm), ("stream", ""))
+        drift = self._known(("norm", norm), _STREAM)
         if not {"query", "key"} & absent and one.query.shape == other.query.shape:
             other = _with_factor_of(one, other, self._of_heads(one.query, drift, self._width(one)))
-        for stage in ("query", "key", "value"):
+        pairs: dict[ComparedStage, RunPair] = {}
+        stages: tuple[ComparedStage, ...] = ("query", "key", "value")
+        for stage in stages:
             if stage in absent:
+                self.covered[stage, place] = False
                 continue
             first, second = getattr(one, stage), getattr(other, stage)
             if first.shape != second.shape:
                 n, m = first.shape[-1], second.shape[-1]
                 words = f"A {stage} of {place} has {n} numbers in the first run, not {m}: {_APART}"
                 raise ValueError(words)
+            crosses = one.kind == "cross" and stage != "query"
             read = (
-                self._known(("stream", "encoder"))
-                if one.kind == "cross" and stage != "query"
+                self._known(("norm", "encoder.final.norm"), ("stream", "encoder"))
+                if crosses
                 else drift
             )
             room = self._of_heads(first, read, self._width(one))
-            yield self._per_head(stage, place, first, second, room, (one, other))
-        yield from self._of_scores(one, other, absent)
+            pairs[stage] = RunPair(
+                self.a, self.b, first, second, np.asarray(room), attention=(one, other)
+            )
+        knows = ("norm", norm) in self.covered or (
+            self._states(stack) is not None and "norms" not in {*self.a.unproven, *self.b.unproven}
+        )
+        for stage, pair in pairs.items():
+            same_source = [
+                pairs[name]
+                for name in pairs
+                if name != stage and (one.kind != "cross" or "query" not in (name, stage))
+            ]
+            reads_equal = knows or any(map(_is_equal, same_source))
+            yield self._per_head(stage, place, replace(pair, reads_equal=reads_equal))
+        yield from self._of_scores(one, other, pairs)
+        self.covered["output", place] = "output" not in absent
         if "output" not in absent:
-            allowed = self._of_output(one, other, absent)
             first, second = map(_handed_on, (one, other))
-            drift = _drift(_side_by_side(first), _side_by_side(second))
+            room = self._of_output(one, other, pairs)
+            pair = RunPair(self.a, self.b, first, second, room, attention=(one, other))
+            drift = _drift(_flat(pair))
             self.drifts["output", place] = drift
             if self._states(stack) is None:  # what comes between two layers is not known
-                self.drifts["stream", ""] = drift
-            yield self._per_head("output", place, first, second, allowed, (one, other))
+                self.drifts[_STREAM] = drift
+            yield self._per_head("output", place, pair)
 
     def _of_scores(
-        self, one: Attention, other: Attention, absent: set[str]
+        self, one: Attention, other: Attention, pairs: dict[ComparedStage, RunPair]
     ) -> Iterator[StageComparison]:
         """What leads from queries and keys to weights. Where both follow from the vectors, only what is done
         to them can differ."""
-        vectors = not {"query", "key"} & absent
-        if vectors and not np.isclose(
-            one.scale, other.scale, rtol=ROUNDINGS * self.epsilon, atol=0
-        ):
-            yield from self._cells("scaled", one, other, "scaled")
-        if vectors and not _equal(one.cap, other.cap, ROUNDINGS * self.epsilon):
-            yield from self._cells("capped", one, other, "capped")
-        if vectors and not _same_bias(one, other, ROUNDINGS * self.epsilon):
-            yield from self._cells("biased", one, other, "biased")
-        yield from self._mask(one, other, absent)
-        if vectors and {"scores", "masked"} & {*one.steps, *other.steps}:
-            yield from self._cells("scores", one, other, "masked")
-        says_more = (
-            {"weights", "masked"} & {*one.steps, *other.steps}
-            or one.weights_set
-            or other.weights_set
+        vectors, share = {"query", "key"} <= {*pairs}, ROUNDINGS * self.epsilon
+        steps = {*one.steps, *other.steps}
+        settings: dict[ComparedStage, bool] = {
+            "scores": True,
+            "scaled": True,
+            "capped": one.cap is not None or other.cap is not None,
+            "biased": one.bias is not None or other.bias is not None,
+            "weights": True,
+        }
+        self.covered.update({(stage, one.name): vectors for stage, has in settings.items() if has})
+        if vectors and not np.isclose(one.scale, other.scale, rtol=share, atol=0):
+            yield from self._cells("scaled", one, other, pairs)
+        if vectors and not _equal(one.cap, other.cap, share):
+            yield from self._cells("capped", one, other, pairs)
+        if vectors and not _same_bias(one, other, share):
+            yield from self._cells("biased", one, other, pairs)
+        yield from self._mask(
+            one, other, is_told=vectors or all("masked" in each.steps for each in (one, other))
         )
-        same = _equal(one.sinks, other.sinks, ROUNDINGS * self.epsilon) and (
+        if vectors and {"scores", "masked"} & steps:
+            yield from self._cells("scores", one, other, pairs)
+        says_more = {"weights", "masked"} & steps or one.weights_set or other.weights_set
+        same = _equal(one.sinks, other.sinks, share) and (
             one.mask_value == other.mask_value or one.mask is None
         )
         if says_more or not same:
-            yield from self._cells("weights", one, other, "weights")
+            yield from self._cells("weights", one, other, pairs)
 
     def _mask(
-        self, one: Attention, other: Attention, absent: set[str]
+        self, one: Attention, other: Attention, *, is_told: bool
     ) -> Iterator[StageComparison]:
         """A mask that was only read off weights is none."""
-        if absent & {"query", "key"} and not all("masked" in each.steps for each in (one, other)):
+        self.covered["mask", one.name] = is_told
+        if not is_told:
             return
         for head in range(one.heads if _has_masks(one) or _has_masks(other) else 1):
             first, second = (_allowed(each, head).astype(np.float32) for each in (one, other))
@@ -293,17 +464,18 @@ class _Walk:
         stage: ComparedStage,
         one: Attention,
         other: Attention,
-        what: str,
+        pairs: dict[ComparedStage, RunPair],
     ) -> Iterator[StageComparison]:
         """One matrix of each head: the first that differs beyond rounding, else the one that differs most."""
         worst: StageComparison | None = None
         for head in range(one.heads):
+            what = "masked" if stage == "scores" else stage
             first, second = (_matrix(each, what, head) for each in (one, other))
             shared = np.isfinite(first) & np.isfinite(second)
             if stage == "biased":  # what the masks hide may have any bias
                 shared &= _allowed(one, head) & _allowed(other, head)
             first, second = (np.where(shared, each, np.float32(0)) for each in (first, second))
-            scores = self._score_room(one, other, head)
+            scores = self._score_room(one, other, head, pairs)
             if stage == "weights":
                 room = weight_rounding(np.maximum(first, second), scores, self.epsilon)
             else:
@@ -327,19 +499,24 @@ class _Walk:
         if worst is not None:
             yield worst
 
-    def _score_room(self, one: Attention, other: Attention, head: int) -> Wide:
-        """(query,): how far scaled scores may lie apart, by rounding and by how far queries and keys do."""
+    def _score_room(
+        self, one: Attention, other: Attention, head: int, pairs: dict[ComparedStage, RunPair]
+    ) -> Wide:
+        """(query,): how far scaled scores may lie apart, by rounding of their own and of queries and keys."""
         queries, keys = one.sizes[1:]
         room = np.zeros(queries)
         for each in (one, other):
             if not {"query", "key"} & {*_absent(each)}:
                 query, key = each.query[head], each.key[head]
                 room += score_rounding(query, key, scale=each.scale, precision=self.epsilon)
-        if not {"query", "key"} & {*_absent(one), *_absent(other)}:
+        if {"query", "key"} <= {*pairs}:
             apart, away = (
-                np.linalg.norm(_of(other, n, head) - _of(one, n, head), axis=-1) for n in (0, 1)
+                np.linalg.norm(_within(pairs[name])[head], axis=-1) for name in ("query", "key")
             )
-            sizes, lengths = (np.linalg.norm(_of(one, n, head), axis=-1) for n in (0, 1))
+            sizes, lengths = (
+                np.linalg.norm(pairs[name].first[head].astype(np.float64), axis=-1)
+                for name in ("query", "key")
+            )
             room += abs(one.scale) * (apart * lengths.max() + sizes * away.max())
         elif not room.any():  # the logarithms of weights are scores, but for a number of each row
             weights = one.weights(head)
@@ -348,20 +525,20 @@ class _Walk:
         return room
 
     def _of_output(
-        self, one: Attention, other: Attention, absent: set[str]
+        self, one: Attention, other: Attention, pairs: dict[ComparedStage, RunPair]
     ) -> NDArray[np.floating]:
         """(head, query, 1): how far outputs may lie apart, by what their own weights and values give."""
-        if absent & {"value", "query", "key"}:
-            return self._of_heads(one.output, self._known(("output", one.name)), one.sizes[2]) * 2
+        if not {"query", "key", "value"} <= {*pairs}:
+            return self._of_heads(one.output, 0.0, one.sizes[2]) * 2
         rooms = []
         for head in range(one.heads):
-            scores, sizes = self._score_room(one, other, head), np.abs(one.value[head]).max()
+            scores, sizes = self._score_room(one, other, head, pairs), np.abs(one.value[head]).max()
             moved = (
                 np.expm1(np.minimum(2 * scores, 50.0))
                 + one.sizes[2] * SINGLE
                 + ROUNDINGS * self.epsilon
             )
-            values = np.abs(other.value[head] - one.value[head]).max()
+            values = _within(pairs["value"])[head].max()
             rooms.append((moved * sizes + values)[:, None])
         return np.stack(rooms)
 
@@ -369,24 +546,34 @@ class _Walk:
         records = [
             {one.name: one for one in proven(trace.feed_forward)} for trace in (self.a, self.b)
         ]
-        drift = self._known(("norm", Place.named(name).norm), ("stream", ""))
+        norm = Place.named(name).norm
+        drift = self._known(("norm", norm), _STREAM)
         if all(name in one for one in records):
             one, other = (each[name] for each in records)
             room = self._room(one.before, drift, one.before.shape[1])
-            pair = RunPair(self.a, self.b, one.before, other.before, room)
-            yield self._furthest("feed-forward", name, None, pair)
-            room = (
-                self._room(one.hidden, 2 * max(drift, _drift(one.before, other.before)), 1) + room
+            is_known = "norms" not in {*self.a.unproven, *self.b.unproven}
+            before = RunPair(
+                self.a,
+                self.b,
+                one.before,
+                other.before,
+                room,
+                feeds=(one, other),
+                reads_equal=is_known,
             )
+            yield self._furthest("feed-forward", name, None, before)
+            share = 2 * max(drift, _drift(before))
+            room = self._room(one.hidden, share, 1) + room
             pair = RunPair(self.a, self.b, one.hidden, other.hidden, room, feeds=(one, other))
-            self.drifts["feed-forward", name] = _drift(one.hidden, other.hidden)
+            self.drifts["feed-forward", name] = _drift(pair)
             yield self._furthest("feed-forward", name, None, pair)
         if name in self.a.written and name in self.b.written:
             first, second = self.a.written[name], self.b.written[name]
-            room = self._room(
-                first, self._known(("feed-forward", name), ("stream", "")), first.shape[1]
-            )
-            yield self._vectors("feed-forward", name, first, second, room)
+            drift = self._known(("feed-forward", name), ("norm", norm), _STREAM)
+            room = self._room(first, drift, first.shape[1])
+            pair = RunPair(self.a, self.b, first, second, room)
+            self.drifts["feed-forward", name] = _drift(pair)
+            yield self._furthest("feed-forward", name, None, pair)
 
     def _sum(
         self, name: str, states: tuple[tuple[Array, ...], tuple[Array, ...]], at: int
@@ -394,27 +581,42 @@ class _Walk:
         """The stream after a sub-layer."""
         (first, after), (second, then) = ((of[at], of[at + 1]) for of in states)
         read = Place.named(name)
-        drift = self._known(
-            ("output", name), ("feed-forward", name), ("norm", read.norm), ("stream", "")
-        )
-        room = self._room(after - first, drift, first.shape[1]) + np.abs(second - first)
+        drift = self._known(("output", name), ("feed-forward", name), ("norm", read.norm), _STREAM)
+        room = self._room(after - first, drift, first.shape[1]) + self.moved[read.stack]
         room = room + ROUNDINGS * self.epsilon * (np.abs(first) + np.abs(after))
         room = room + self._room(after, self.drifts.get(("norm", read.norm), 0.0), 1)
-        pair = RunPair(self.a, self.b, after, then, room, before=(first, second))
-        self.drifts["stream", ""] = self.drifts["stream", read.stack] = _drift(after, then)
-        return self._furthest("stream", name, None, pair)
+        pair = RunPair(
+            self.a,
+            self.b,
+            after,
+            then,
+            room,
+            before=(first, second),
+            reads_equal=self._is_read_known(name),
+        )
+        return self._state(name, "stream", pair)
+
+    def _state(self, place: str, stage: ComparedStage, pair: RunPair) -> StageComparison:
+        """A state of the stream, from which the next one follows."""
+        stack = Place.named(place).stack
+        self.moved[stack] = _within(pair)
+        self.drifts[_STREAM] = self.drifts["stream", stack] = _drift(pair)
+        return self._furthest(stage, place, None, pair)
 
     def _final(self) -> Iterator[StageComparison]:
         first, second = self.a.prediction, self.b.prediction
         unproven = {*self.a.unproven, *self.b.unproven}
         if first is None or second is None or "logits" in unproven or first.shape != second.shape:
             return
-        drift = self._known(("norm", Place("decoder", None, "final").norm), ("stream", ""))
+        norm = Place("decoder", None, "final").norm
+        drift = self._known(("norm", norm), _STREAM)
         for start in range(0, first.shape[0], _TOGETHER):
             ours, theirs = (of.rows(start, start + _TOGETHER) for of in (first, second))
             width = self.a.config.d_model if self.a.config else ours.shape[1]
-            pair = RunPair(self.a, self.b, ours, theirs, self._room(ours, drift, width))
-            here = self._furthest("logits", Place("decoder", None, "output").name, None, pair)
+            room = self._room(ours, drift, width)
+            known = ("norm", norm) in self.covered
+            pair = RunPair(self.a, self.b, ours, theirs, room, reads_equal=known)
+            here = self._furthest("logits", _OUTPUT, None, pair)
             yield replace(here, cell=(here.cell[0] + start, here.cell[1]))
 
     def _known(self, *keys: tuple[str, str]) -> float:
@@ -455,27 +657,18 @@ class _Walk:
         second: Array,
         room: NDArray[np.floating],
     ) -> StageComparison:
-        self.drifts["stream", ""] = _drift(first, second)
-        return self._furthest(stage, place, None, RunPair(self.a, self.b, first, second, room))
+        return self._state(place, stage, RunPair(self.a, self.b, first, second, np.asarray(room)))
 
-    def _per_head(
-        self,
-        stage: ComparedStage,
-        place: str,
-        first: Array,
-        second: Array,
-        room: NDArray[np.floating],
-        attention: tuple[Attention, Attention],
-    ) -> StageComparison:
+    def _per_head(self, stage: ComparedStage, place: str, pair: RunPair) -> StageComparison:
         """The head that lies furthest apart beyond rounding; its pair has all heads."""
-        over = np.abs(second - first) - room
+        over = np.abs(pair.second - pair.first) - pair.room
         head = int(np.unravel_index(int(np.nanargmax(over)), over.shape)[0])
-        pair = RunPair(self.a, self.b, first, second, room, attention=attention, head=head)
-        return self._furthest(stage, place, head, pair)
+        return self._furthest(stage, place, head, replace(pair, head=head))
 
     def _furthest(
         self, stage: ComparedStage, place: str, head: int | None, pair: RunPair
     ) -> StageComparison:
+        self.covered[stage, place] = True
         first, second, room = pair.of_head
         over = np.abs(second.astype(np.float64) - first) - room
         over = np.where(np.isnan(over), np.inf, over)
@@ -493,17 +686,6 @@ def _counted(sizes: tuple[int, int, int]) -> str:
 
 def _absent(attention: Attention) -> tuple[str, ...]:
     return attention.absent if isinstance(attention, PartialAttention) else ()
-
-
-def _reads(norm: NormRecord, before: tuple[Array, Array] | None, which: int) -> bool:
-    """Whether a norm of one of the two runs stands before its sub-layer: it reads the state, not the sum."""
-    return before is None or np.array_equal(norm.input, before[which])
-
-
-def _normed(norm: NormRecord, rows: Array) -> Wide:
-    """What a norm would make of other rows, in double precision."""
-    wide = norm.law.normalized(rows, norm.epsilon)
-    return np.asarray(wide * norm.gamma.astype(np.float64) + norm.beta.astype(np.float64))
 
 
 def _with_factor_of(one: Attention, other: Attention, room: NDArray[np.floating]) -> Attention:
@@ -552,23 +734,35 @@ def _handed_on(attention: Attention) -> Array:
     return output
 
 
-def _side_by_side(vectors: Array) -> Array:
+def _side_by_side(vectors: AnyArray) -> AnyArray:
     """(head, token, d) to (token, head · d)"""
     return np.asarray(vectors.transpose(1, 0, 2).reshape(vectors.shape[1], -1))
 
 
-def _drift(first: Array, second: Array) -> float:
-    """The largest length of a difference, as a share of the vector's own length. (token, width)"""
-    apart = np.linalg.norm(second.astype(np.float64) - first, axis=-1)
-    lengths = np.linalg.norm(first.astype(np.float64), axis=-1)
+def _flat(pair: RunPair) -> RunPair:
+    """All heads of each token side by side."""
+    room = np.broadcast_to(pair.room, pair.first.shape)
+    first, second, flat = map(_side_by_side, (pair.first, pair.second, room))
+    return RunPair(pair.a, pair.b, first, second, flat)
+
+
+def _within(pair: RunPair) -> Wide:
+    """How far numbers lie apart by rounding, cell by cell: none of a difference that is more than that."""
+    apart = np.abs(pair.second.astype(np.float64) - pair.first)
+    return apart if _is_equal(pair) else np.zeros_like(apart)
+
+
+def _is_equal(pair: RunPair) -> bool:
+    return bool((np.abs(pair.second - pair.first) <= pair.room).all())
+
+
+def _drift(pair: RunPair) -> float:
+    """The largest length of what may be rounding, as a share of the vector's own length. (token, width)"""
+    apart = np.linalg.norm(_within(pair), axis=-1)
+    lengths = np.linalg.norm(pair.first.astype(np.float64), axis=-1)
     return float(
         (apart / np.maximum(lengths, np.median(lengths) + np.finfo(np.float32).tiny)).max()
     )
-
-
-def _of(attention: Attention, which: int, head: int) -> Wide:
-    """A head's query (0) or key (1), in double precision."""
-    return (attention.query if which == 0 else attention.key)[head].astype(np.float64)
 
 
 def _equal(first: object, second: object, share: float) -> bool:
