@@ -130,17 +130,21 @@ def cause_of(
 
 
 def _precision(pair: RunPair) -> str | None:
-    """Whether one run alone has no more digits than a half precision, and lies as near as that allows."""
+    """Whether one run alone has no more digits than a half precision, and lies as near as that allows; or
+    whether its parameters are those of the first run, rounded."""
     first, second = (x.astype(np.float64) for x in (pair.first, pair.second))
     sizes = np.maximum(np.abs(first), np.sqrt(np.square(first).mean()))
+    tables = [(pair.first, pair.second)]
+    if pair.norms is not None:
+        tables = [(getattr(pair.norms[0], n), getattr(pair.norms[1], n)) for n in ("gamma", "beta")]
     for name, share in HALVES.items():
-        rounded = [
-            _kept_in(numbers, name) or _computes_in(trace, name)
-            for trace, numbers in ((pair.a, first), (pair.b, second))
-        ]
-        if sum(rounded) == 1 and (np.abs(second - first) <= ROUNDINGS * share * sizes).all():
-            which = "it" if rounded[1] else "the first run"
+        computes = [_computes_in(trace, name) for trace in (pair.a, pair.b)]
+        is_near = bool((np.abs(second - first) <= ROUNDINGS * share * sizes).all())
+        if is_near and sum(computes) == 1:
+            which = "it" if computes[1] else "the first run"
             return f"{which} computes in {name}: its numbers have no more digits"
+        if is_near and all(np.array_equal(_rounded(one, name), other) for one, other in tables):
+            return f"its parameters are rounded to {name}"
     return None
 
 
@@ -155,13 +159,20 @@ def _computes_in(trace: Trace, name: str) -> bool:
 
 def _kept_in(numbers: AnyArray, name: str) -> bool:
     """Whether numbers, not all of them whole, are those of a half precision."""
-    if numbers.size < _LEAST or np.array_equal(numbers, np.rint(numbers)):
-        return False
+    is_told = numbers.size >= _LEAST and not np.array_equal(numbers, np.rint(numbers))
+    return is_told and np.array_equal(_rounded(numbers, name), numbers)
+
+
+def _rounded(numbers: AnyArray, name: str) -> Array:
+    """Numbers in a half precision, to the nearest, and of two the even one."""
     single = np.ascontiguousarray(numbers, np.float32)
     if name == "bfloat16":
-        return not (single.view(np.uint32) & 0xFFFF).any()
+        bits = single.view(np.uint32)
+        return (
+            ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+        )
     with np.errstate(over="ignore"):
-        return np.array_equal(single, single.astype(np.float16))
+        return single.astype(np.float16).astype(np.float32)
 
 
 # The embedding.
@@ -408,6 +419,13 @@ def _scales(pair: RunPair) -> Hypotheses:
     yield causes[0] if len(causes) == 1 else plain, pair.second
 
 
+def _scaled_vectors(pair: RunPair) -> Hypotheses:
+    """The factor of the scores, in the vectors: besides that of the scores, or in the first run alone."""
+    root = math.sqrt(pair.first.shape[-1])
+    yield "they are divided by √d_k, beside the factor of its scores", pair.first / root
+    yield "they are not divided by √d_k, as in the first run", pair.first * root
+
+
 def _masks(pair: RunPair) -> Hypotheses:
     queries, keys = pair.first.shape
 
@@ -415,7 +433,8 @@ def _masks(pair: RunPair) -> Hypotheses:
         return np.tri(queries, keys, keys - queries + by, dtype=np.float32)
 
     yield "it has no mask", np.ones_like(pair.first)
-    yield "it has a look-ahead mask", look_back(0)
+    if pair.first.all():
+        yield "it has a look-ahead mask", look_back(0)
     if np.array_equal(pair.first, look_back(0)):
         yield "its mask is off by one: it shows the next token too", look_back(1)
         yield "its mask is off by one: it hides the token itself", look_back(-1)
@@ -520,8 +539,8 @@ _TRIED: Mapping[ComparedStage, tuple[Mistakes, ...]] = {
     "embedding": (_embeddings, _positions),
     "positions": (_positions,),
     "norm": (_norms,),
-    "query": (_turns, _orders, _biases),
-    "key": (_turns, _orders, _exchanges, _biases),
+    "query": (_turns, _orders, _scaled_vectors, _biases),
+    "key": (_turns, _orders, _exchanges, _scaled_vectors, _biases),
     "value": (_turned_values, _orders, _biases),
     "scaled": (_scales,),
     "mask": (_masks,),

@@ -58,14 +58,24 @@ class FirstDifference:
         return None if self.comparison is None else self.comparison.difference
 
     @property
+    def may_begin_earlier(self) -> bool:
+        """Whether the runs may part before, at a stage that was not compared. Logits and the last norm come
+        after all others, and what a feed-forward does is in the stream."""
+        late = ("logits", *(["feed-forward"] if "stream" in self.compared else []))
+        return any(
+            not name.startswith(late) and not name.endswith("final.norm")
+            for name in self.not_compared
+        )
+
+    @property
     def sentence(self) -> str:
         """In words: where, how much, why, and what was not compared."""
         lacks = f" Not compared: {', '.join(self.not_compared)}." if self.not_compared else ""
-        among = " among what was compared" if self.not_compared else ""
         at = self.comparison
         if at is None:
-            return f"No number{among} differs beyond rounding.{lacks}"
+            return f"No number among what was compared differs beyond rounding.{lacks}"
         of = "" if at.head is None else f", head {at.head}"
+        among = " among what was compared" if self.may_begin_earlier else ""
         why = f"Cause: {self.cause}." if self.cause else "The cause is not known."
         return (
             f"The first number that differs{among} is of the stage “{self.stage}” of {at.place}{of}, at "

@@ -383,9 +383,7 @@ class SideBySide:
             pairs[stage] = RunPair(
                 self.a, self.b, first, second, np.asarray(room), attention=(one, other)
             )
-        knows = ("norm", norm) in self.covered or (
-            self._states(stack) is not None and "norms" not in {*self.a.unproven, *self.b.unproven}
-        )
+        knows = ("norm", norm) in self.covered or self._states_known(stack)
         for stage, pair in pairs.items():
             same_source = [
                 pairs[name]
@@ -614,10 +612,15 @@ class SideBySide:
             ours, theirs = (of.rows(start, start + _TOGETHER) for of in (first, second))
             width = self.a.config.d_model if self.a.config else ours.shape[1]
             room = self._room(ours, drift, width)
-            known = ("norm", norm) in self.covered
+            known = ("norm", norm) in self.covered or self._states_known("decoder")
             pair = RunPair(self.a, self.b, ours, theirs, room, reads_equal=known)
             here = self._furthest("logits", _OUTPUT, None, pair)
             yield replace(here, cell=(here.cell[0] + start, here.cell[1]))
+
+    def _states_known(self, stack: Stack) -> bool:
+        """Whether all states were compared, and with them what makes others of them."""
+        unproven = {*self.a.unproven, *self.b.unproven}
+        return self._states(stack) is not None and "norms" not in unproven
 
     def _known(self, *keys: tuple[str, str]) -> float:
         """The first of these drifts that was measured; 0 where none was."""
