@@ -26,6 +26,8 @@ from model.trace.records import Attention, FeedForwardRecord, NormRecord
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from model.run.model import Model
 
 ComparedStage = Literal[
@@ -520,11 +522,11 @@ def _functions() -> Mapping[str, Callable[[Array], Array]]:
 
     from model.nn.layers import ACTIVATIONS
 
-    return {
-        name.replace("_", " "): lambda x, act=act: act(torch.tensor(x)).numpy()
-        for name, act in ACTIVATIONS.items()
-        if name not in GATED
-    }
+    def of(function: Callable[["Tensor"], "Tensor"]) -> Callable[[Array], Array]:
+        return lambda numbers: function(torch.tensor(numbers)).numpy()
+
+    plain = {name: function for name, function in ACTIVATIONS.items() if name not in GATED}
+    return {name.replace("_", " "): of(function) for name, function in plain.items()}
 
 
 def _residuals(pair: RunPair) -> Hypotheses:

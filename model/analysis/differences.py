@@ -5,13 +5,15 @@ norm, query, key, value, scores, mask, weights, output, stream and feed-forward,
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pandas as pd
 
 from model.analysis.difference_causes import ComparedStage, cause_of
-from model.analysis.stage_comparison import SideBySide, StageComparison
+from model.analysis.stage_comparison import OUTPUT, SideBySide, StageComparison
+from model.nn.places import Place
 from model.trace.trace import Trace
+from model.trace.unproven import proven
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -84,6 +86,73 @@ class FirstDifference:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _Coverage:
+    """What of two runs was compared: what `SideBySide.stages` yielded, and what only one run has, or a run
+    says that it cannot prove."""
+
+    by_place: dict[tuple[ComparedStage, str], bool]
+
+    @classmethod
+    def of(cls, runs: SideBySide) -> "_Coverage":
+        """After `stages` has ended."""
+        covered, both = dict(runs.covered), (runs.a, runs.b)
+        unproven = {*runs.a.unproven, *runs.b.unproven}
+        states = [
+            name for (stage, name), is_there in covered.items() if stage == "stream" and is_there
+        ]
+        parts = [name for name in states if Place.named(name).layer is not None]
+        feeds = [name for name in parts if Place.named(name).kind == "feed_forward"]
+        has_none = (parts and not feeds) or (runs.a.config is not None and not runs.a.config.d_mlp)
+        norms = [norm.name for run in both for norm in proven(run.norms)]
+        hidden = [one.name for run in both for one in proven(run.feed_forward)]
+        hidden += [name for run in both for name in run.written]
+        expected: dict[ComparedStage, list[str]] = {
+            "norm": norms or [""] * ("norms" in unproven),
+            "feed-forward": hidden or feeds or [""] * ("feed_forward" in unproven and not has_none),
+        }
+        for stage, names in expected.items():
+            for name in names:
+                covered.setdefault((stage, name), False)
+        logits = ["logits" in run.unproven or run.prediction is not None for run in both]
+        known = [run.prediction is not None for run in both if "logits" not in run.unproven]
+        if any(logits) and (not known or any(known)):
+            covered.setdefault(("logits", OUTPUT), False)
+        return cls(covered)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The stages that were compared, in at least one place."""
+        stages = {stage for (stage, _), is_there in self.by_place.items() if is_there}
+        return tuple(stage for stage in get_args(ComparedStage) if stage in stages)
+
+    @property
+    def not_compared(self) -> tuple[str, ...]:
+        """The stages that could not be; "norm of decoder.final.norm" where that is so in one place."""
+        names: list[str] = []
+        for stage in get_args(ComparedStage):
+            lacking = [
+                at
+                for (name, at), is_there in self.by_place.items()
+                if name == stage and not is_there
+            ]
+            if stage in self.compared:
+                names += [f"{stage} of {place}" for place in lacking]
+            elif lacking:
+                names.append(stage)
+        return tuple(names)
+
+    @property
+    def reaches_the_end(self) -> bool:
+        """Whether all that leads to the last numbers of both runs was compared: every state of their streams,
+        and the logits, or where there are none the last norm."""
+        ends = {(stage, at) for stage, at in self.by_place if stage == "norm" and ".final" in at}
+        if ("logits", OUTPUT) in self.by_place:
+            ends = {("logits", OUTPUT)}
+        states = {(stage, at) for stage, at in self.by_place if stage == "stream"}
+        return all(self.by_place[one] for one in ends | states)
+
+
 def first_difference(a: Trace, b: Trace, *, model: "Model | None" = None) -> FirstDifference | None:
     """The first stage at which the second run leaves the first beyond rounding.
 
@@ -113,9 +182,10 @@ def first_difference(a: Trace, b: Trace, *, model: "Model | None" = None) -> Fir
     for one in runs.stages():
         if first is None and one.is_beyond:
             first = one
-    if first is None and runs.reaches_the_end:
+    coverage = _Coverage.of(runs)
+    if first is None and coverage.reaches_the_end:
         return None
-    compared, lacks = runs.compared, runs.not_compared
+    compared, lacks = coverage.compared, coverage.not_compared
     if first is None:
         return FirstDifference(None, None, None, None, None, None, None, None, compared, lacks)
     stage, cause = cause_of(first.pair, first.stage, model)

@@ -1,33 +1,29 @@
-"""Every stage of two runs of one text, side by side, and how far rounding may move each.
-
-One rule for rounding: a stage may lie apart by the rounding of its own operation, and by what follows from
-rounding in the numbers that it reads. Those were compared before, and count only where they were equal to
-rounding: a difference is inherited, never rounding. What was not compared counts as equal. So no room follows
-from a difference that nobody judged.
+"""Every stage of two runs of one text, side by side, in the order of execution.
 Axes: head, query, key, token, d_k, d_model.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import get_args
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model.analysis.difference_causes import AnyArray, ComparedStage, RunPair
+from model.analysis import stage_rounding as rounding
+from model.analysis.difference_causes import ComparedStage, RunPair
 from model.analysis.stream.stream import sub_layers
 from model.nn.config import Stack
 from model.nn.places import Place
 from model.trace.arrays import Array, Wide
 from model.trace.partial import PartialAttention
-from model.trace.precision import ROUNDINGS, SINGLE, epsilon, score_rounding, weight_rounding
+from model.trace.precision import ROUNDINGS, epsilon, weight_rounding
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 from model.trace.unproven import proven, proven_states
 
 _APART = "they cannot be laid side by side."
 _TOGETHER = 64  # rows of logits that are compared at once
-_OUTPUT = Place("decoder", None, "output").name
+OUTPUT = Place("decoder", None, "output").name
 _STREAM = ("stream", "")  # the newest state
 
 
@@ -101,42 +97,8 @@ class SideBySide:
         return max(epsilon(self.a), epsilon(self.b))
 
     @property
-    def compared(self) -> tuple[str, ...]:
-        """The stages that were compared, in at least one place."""
-        return tuple(
-            stage
-            for stage in get_args(ComparedStage)
-            if any(is_there for (name, _), is_there in self.covered.items() if name == stage)
-        )
-
-    @property
-    def not_compared(self) -> tuple[str, ...]:
-        """The stages that could not be; "norm of decoder.final.norm" where that is so in one place."""
-        names: list[str] = []
-        for stage in get_args(ComparedStage):
-            places = {
-                place: is_there for (name, place), is_there in self.covered.items() if name == stage
-            }
-            lacking = [place for place, is_there in places.items() if not is_there]
-            if len(lacking) == len(places):
-                names += [stage] if places else []
-            else:
-                names += [f"{stage} of {place}" for place in lacking]
-        return tuple(names)
-
-    @property
-    def reaches_the_end(self) -> bool:
-        """Whether all that leads to the last numbers of both runs was compared: every state of their streams,
-        and the logits, or where there are none the last norm."""
-        ends = {place for stage, place in self.covered if stage == "norm" and ".final" in place}
-        is_whole = all(
-            self.covered[stage, place] for stage, place in self.covered if stage == "stream"
-        )
-        return is_whole and (
-            self.covered["logits", _OUTPUT]
-            if ("logits", _OUTPUT) in self.covered
-            else all(self.covered["norm", place] for place in ends)
-        )
+    def _pair(self) -> Callable[..., RunPair]:
+        return partial(RunPair, self.a, self.b)
 
     def stages(self) -> Iterator[StageComparison]:
         """Every stage that both runs recorded, in the first one's order of execution."""
@@ -144,47 +106,6 @@ class SideBySide:
             yield from self._embedding(stack)
             yield from self._layers(stack)
         yield from self._final()
-        self._note_what_lacks()
-
-    def _note_what_lacks(self) -> None:
-        """Records of one run alone, and parts of which a run says that it cannot prove them."""
-        unproven = {*self.a.unproven, *self.b.unproven}
-        runs = (self.a, self.b)
-        parts: dict[ComparedStage, tuple[str, list[str]]] = {
-            "norm": ("norms", [norm.name for run in runs for norm in proven(run.norms)]),
-            "feed-forward": (
-                "feed_forward",
-                [
-                    *(one.name for run in runs for one in proven(run.feed_forward)),
-                    *(name for run in runs for name in run.written),
-                ],
-            ),
-        }
-        for stage, (part, names) in parts.items():
-            is_possible = stage == "norm" or not self._has_no_feed_forward()
-            for name in names or ([""] if part in unproven and is_possible else []):
-                self.covered.setdefault((stage, name), False)
-        if not any(stage == "feed-forward" for stage, _ in self.covered):
-            feeds = [
-                name for stage, name in self.covered if stage == "stream" and "feed_forward" in name
-            ]
-            self.covered.update(dict.fromkeys([("feed-forward", name) for name in feeds], False))
-        has_logits = [
-            None if "logits" in run.unproven else run.prediction is not None for run in runs
-        ]
-        if False not in has_logits or True in has_logits:
-            self.covered.setdefault(("logits", _OUTPUT), False)
-
-    def _has_no_feed_forward(self) -> bool:
-        """Whether the stream shows that there is none, or the config says so."""
-        states = [
-            name for stage, name in self.covered if stage == "stream" and self.covered[stage, name]
-        ]
-        of_layers = [name for name in states if Place.named(name).layer is not None]
-        config = self.a.config
-        return (config is not None and not config.d_mlp) or (
-            bool(of_layers) and not any("feed_forward" in name for name in of_layers)
-        )
 
     def _embedding(self, stack: Stack) -> Iterator[StageComparison]:
         """The parts of the first state of the stream, its norm, and itself, whoever made it."""
@@ -203,7 +124,11 @@ class SideBySide:
             first, second = (of[place.norm].input for of in norms)
             stage = "stream" if ("embedding", place.name) in self.covered else "embedding"
             yield self._vectors(
-                stage, place.name, first, second, self._room(first, 0.0, first.shape[1])
+                stage,
+                place.name,
+                first,
+                second,
+                rounding.of_map(first, 0.0, first.shape[1], self.epsilon),
             )
             yield from self._norm(place.norm, norms, None, "")
         states = self._states(stack)
@@ -212,7 +137,7 @@ class SideBySide:
             self.covered.setdefault(("embedding", place.name), False)
         else:
             first, second = states[0][0], states[1][0]
-            room = self._room(first, self._known(_STREAM), first.shape[1])
+            room = rounding.of_map(first, self._known(_STREAM), first.shape[1], self.epsilon)
             stage = "stream" if ("embedding", place.name) in self.covered else "embedding"
             self.covered["stream", place.name] = True
             yield self._vectors(stage, place.name, first, second, room)
@@ -232,10 +157,11 @@ class SideBySide:
         for at, name in enumerate(self._names(stack)):
             place = Place.named(name)
             before = (states[0][at], states[1][at]) if states else None
-            reads = [
-                place.norm in of and (before is None or np.array_equal(of[place.norm].input, state))
-                for of, state in zip(norms, before or (None, None), strict=True)
-            ]  # whether its norm stands before it, in each run
+            reads = [  # whether its norm stands before it, in each run
+                place.norm in of
+                and (before is None or np.array_equal(of[place.norm].input, before[which]))
+                for which, of in enumerate(norms)
+            ]
             if any(reads):
                 yield from self._norm(place.norm, norms, before, name)
             if name in twins:
@@ -293,29 +219,15 @@ class SideBySide:
         )
         if not is_state or moved is None:
             here = self._read_by_norm((first, second), before, of)
-            moved = _within(here.pair)
+            moved = rounding.within(here.pair)
             yield here
         expected = first.law.normalized(second.input, first.epsilon)
         expected = expected * first.gamma.astype(np.float64) + first.beta
-        inverse, own = first.inverse_deviation[:, None], np.abs(first.normalized)
-        spread = np.abs(second.input - second.mean[:, None]).max(-1) * second.inverse_deviation
-        share = ROUNDINGS * self.epsilon + np.sqrt(first.input.shape[1]) * SINGLE
-        sizes = share * spread[:, None] + 2 * inverse * (
-            moved
-            + moved.mean(-1, keepdims=True)
-            + own * np.sqrt(np.square(moved).mean(-1, keepdims=True))
-        )  # of what the norm makes of rounding in its input, to the first order
-        room = sizes * np.abs(first.gamma) + ROUNDINGS * self.epsilon * np.abs(first.beta)
-        pair = RunPair(
-            self.a,
-            self.b,
-            first.output,
-            second.output,
-            room,
-            norms=(first, second),
-            expected=expected,
+        room = rounding.of_norm(first, second, moved, self.epsilon)
+        pair = self._pair(
+            first.output, second.output, room, norms=(first, second), expected=expected
         )
-        self.drifts["norm", name] = self.drifts["norm", ""] = _drift(pair)
+        self.drifts["norm", name] = rounding.drift(pair)
         yield self._furthest("norm", name, None, pair)
 
     def _read_by_norm(
@@ -325,23 +237,20 @@ class SideBySide:
         wrote alone, or the last state."""
         first, second = (norm.input for norm in norms)
         drift = self._known(("output", of), ("feed-forward", of), _STREAM)
-        room = self._room(first, drift, first.shape[1])
+        room = rounding.of_map(first, drift, first.shape[1], self.epsilon)
         if before is None:
-            pair = RunPair(self.a, self.b, first, second, room, norms=norms)
+            pair = self._pair(first, second, room, norms=norms)
             return self._furthest("norm", norms[0].name, None, pair)
-        room = room + self.moved[Place.named(of).stack] + self._room(before[0], 0.0, 1)
+        room = (
+            room
+            + self.moved[Place.named(of).stack]
+            + rounding.of_map(before[0], 0.0, 1, self.epsilon)
+        )
         on_state = [
             np.array_equal(norm.input, state) for norm, state in zip(norms, before, strict=True)
         ]
-        pair = RunPair(
-            self.a,
-            self.b,
-            first,
-            second,
-            room,
-            norms=norms,
-            before=before,
-            reads_equal=self._is_read_known(of),
+        pair = self._pair(
+            first, second, room, norms=norms, before=before, reads_equal=self._is_read_known(of)
         )
         if any(on_state):
             return self._furthest("norm", norms[0].name, None, pair)
@@ -358,10 +267,12 @@ class SideBySide:
         self, one: Attention, other: Attention, stack: Stack
     ) -> Iterator[StageComparison]:
         place, norm = one.name, Place.named(one.name).norm
-        absent = {*_absent(one), *_absent(other)}
+        absent = {*rounding.absent(one), *rounding.absent(other)}
         drift = self._known(("norm", norm), _STREAM)
         if not {"query", "key"} & absent and one.query.shape == other.query.shape:
-            other = _with_factor_of(one, other, self._of_heads(one.query, drift, self._width(one)))
+            other = _with_factor_of(
+                one, other, rounding.of_heads(one.query, drift, self._width(one), self.epsilon)
+            )
         pairs: dict[ComparedStage, RunPair] = {}
         stages: tuple[ComparedStage, ...] = ("query", "key", "value")
         for stage in stages:
@@ -379,10 +290,8 @@ class SideBySide:
                 if crosses
                 else drift
             )
-            room = self._of_heads(first, read, self._width(one))
-            pairs[stage] = RunPair(
-                self.a, self.b, first, second, np.asarray(room), attention=(one, other)
-            )
+            room = rounding.of_heads(first, read, self._width(one), self.epsilon)
+            pairs[stage] = self._pair(first, second, np.asarray(room), attention=(one, other))
         knows = ("norm", norm) in self.covered or self._states_known(stack)
         for stage, pair in pairs.items():
             same_source = [
@@ -390,15 +299,15 @@ class SideBySide:
                 for name in pairs
                 if name != stage and (one.kind != "cross" or "query" not in (name, stage))
             ]
-            reads_equal = knows or any(map(_is_equal, same_source))
+            reads_equal = knows or any(map(rounding.is_equal, same_source))
             yield self._per_head(stage, place, replace(pair, reads_equal=reads_equal))
         yield from self._of_scores(one, other, pairs)
         self.covered["output", place] = "output" not in absent
         if "output" not in absent:
             first, second = map(_handed_on, (one, other))
-            room = self._of_output(one, other, pairs)
-            pair = RunPair(self.a, self.b, first, second, room, attention=(one, other))
-            drift = _drift(_flat(pair))
+            room = rounding.of_output((one, other), pairs, self.epsilon)
+            pair = self._pair(first, second, room, attention=(one, other))
+            drift = rounding.drift(pair)
             self.drifts["output", place] = drift
             if self._states(stack) is None:  # what comes between two layers is not known
                 self.drifts[_STREAM] = drift
@@ -446,14 +355,8 @@ class SideBySide:
             return
         for head in range(one.heads if _has_masks(one) or _has_masks(other) else 1):
             first, second = (_allowed(each, head).astype(np.float32) for each in (one, other))
-            pair = RunPair(
-                self.a,
-                self.b,
-                first,
-                second,
-                np.zeros_like(first),
-                attention=(one, other),
-                head=head,
+            pair = self._pair(
+                first, second, np.zeros_like(first), attention=(one, other), head=head
             )
             yield self._furthest("mask", one.name, head if _has_masks(one) else None, pair)
 
@@ -473,21 +376,12 @@ class SideBySide:
             if stage == "biased":  # what the masks hide may have any bias
                 shared &= _allowed(one, head) & _allowed(other, head)
             first, second = (np.where(shared, each, np.float32(0)) for each in (first, second))
-            scores = self._score_room(one, other, head, pairs)
+            scores = rounding.of_scores((one, other), head, pairs, self.epsilon)
             if stage == "weights":
                 room = weight_rounding(np.maximum(first, second), scores, self.epsilon)
             else:
                 room = np.broadcast_to(scores[:, None], first.shape)
-            pair = RunPair(
-                self.a,
-                self.b,
-                first,
-                second,
-                room,
-                attention=(one, other),
-                head=head,
-                shared=shared,
-            )
+            pair = self._pair(first, second, room, attention=(one, other), head=head, shared=shared)
             here = self._furthest(stage, one.name, head, pair)
             if here.is_beyond:
                 yield here
@@ -497,49 +391,6 @@ class SideBySide:
         if worst is not None:
             yield worst
 
-    def _score_room(
-        self, one: Attention, other: Attention, head: int, pairs: dict[ComparedStage, RunPair]
-    ) -> Wide:
-        """(query,): how far scaled scores may lie apart, by rounding of their own and of queries and keys."""
-        queries, keys = one.sizes[1:]
-        room = np.zeros(queries)
-        for each in (one, other):
-            if not {"query", "key"} & {*_absent(each)}:
-                query, key = each.query[head], each.key[head]
-                room += score_rounding(query, key, scale=each.scale, precision=self.epsilon)
-        if {"query", "key"} <= {*pairs}:
-            apart, away = (
-                np.linalg.norm(_within(pairs[name])[head], axis=-1) for name in ("query", "key")
-            )
-            sizes, lengths = (
-                np.linalg.norm(pairs[name].first[head].astype(np.float64), axis=-1)
-                for name in ("query", "key")
-            )
-            room += abs(one.scale) * (apart * lengths.max() + sizes * away.max())
-        elif not room.any():  # the logarithms of weights are scores, but for a number of each row
-            weights = one.weights(head)
-            spread = -np.log(weights, where=weights > 0, out=np.zeros_like(weights)).min(-1)
-            room += (keys * SINGLE + ROUNDINGS * self.epsilon) * np.maximum(np.abs(spread), 1.0)
-        return room
-
-    def _of_output(
-        self, one: Attention, other: Attention, pairs: dict[ComparedStage, RunPair]
-    ) -> NDArray[np.floating]:
-        """(head, query, 1): how far outputs may lie apart, by what their own weights and values give."""
-        if not {"query", "key", "value"} <= {*pairs}:
-            return self._of_heads(one.output, 0.0, one.sizes[2]) * 2
-        rooms = []
-        for head in range(one.heads):
-            scores, sizes = self._score_room(one, other, head, pairs), np.abs(one.value[head]).max()
-            moved = (
-                np.expm1(np.minimum(2 * scores, 50.0))
-                + one.sizes[2] * SINGLE
-                + ROUNDINGS * self.epsilon
-            )
-            values = _within(pairs["value"])[head].max()
-            rooms.append((moved * sizes + values)[:, None])
-        return np.stack(rooms)
-
     def _feed_forward(self, name: str) -> Iterator[StageComparison]:
         records = [
             {one.name: one for one in proven(trace.feed_forward)} for trace in (self.a, self.b)
@@ -548,29 +399,23 @@ class SideBySide:
         drift = self._known(("norm", norm), _STREAM)
         if all(name in one for one in records):
             one, other = (each[name] for each in records)
-            room = self._room(one.before, drift, one.before.shape[1])
+            room = rounding.of_map(one.before, drift, one.before.shape[1], self.epsilon)
             is_known = "norms" not in {*self.a.unproven, *self.b.unproven}
-            before = RunPair(
-                self.a,
-                self.b,
-                one.before,
-                other.before,
-                room,
-                feeds=(one, other),
-                reads_equal=is_known,
+            before = self._pair(
+                one.before, other.before, room, feeds=(one, other), reads_equal=is_known
             )
             yield self._furthest("feed-forward", name, None, before)
-            share = 2 * max(drift, _drift(before))
-            room = self._room(one.hidden, share, 1) + room
-            pair = RunPair(self.a, self.b, one.hidden, other.hidden, room, feeds=(one, other))
-            self.drifts["feed-forward", name] = _drift(pair)
+            share = 2 * max(drift, rounding.drift(before))
+            room = rounding.of_map(one.hidden, share, 1, self.epsilon) + room
+            pair = self._pair(one.hidden, other.hidden, room, feeds=(one, other))
+            self.drifts["feed-forward", name] = rounding.drift(pair)
             yield self._furthest("feed-forward", name, None, pair)
         if name in self.a.written and name in self.b.written:
             first, second = self.a.written[name], self.b.written[name]
             drift = self._known(("feed-forward", name), ("norm", norm), _STREAM)
-            room = self._room(first, drift, first.shape[1])
-            pair = RunPair(self.a, self.b, first, second, room)
-            self.drifts["feed-forward", name] = _drift(pair)
+            room = rounding.of_map(first, drift, first.shape[1], self.epsilon)
+            pair = self._pair(first, second, room)
+            self.drifts["feed-forward", name] = rounding.drift(pair)
             yield self._furthest("feed-forward", name, None, pair)
 
     def _sum(
@@ -580,25 +425,22 @@ class SideBySide:
         (first, after), (second, then) = ((of[at], of[at + 1]) for of in states)
         read = Place.named(name)
         drift = self._known(("output", name), ("feed-forward", name), ("norm", read.norm), _STREAM)
-        room = self._room(after - first, drift, first.shape[1]) + self.moved[read.stack]
+        room = (
+            rounding.of_map(after - first, drift, first.shape[1], self.epsilon)
+            + self.moved[read.stack]
+        )
         room = room + ROUNDINGS * self.epsilon * (np.abs(first) + np.abs(after))
-        room = room + self._room(after, self.drifts.get(("norm", read.norm), 0.0), 1)
-        pair = RunPair(
-            self.a,
-            self.b,
-            after,
-            then,
-            room,
-            before=(first, second),
-            reads_equal=self._is_read_known(name),
+        room = room + rounding.of_map(after, self._known(("norm", read.norm)), 1, self.epsilon)
+        pair = self._pair(
+            after, then, room, before=(first, second), reads_equal=self._is_read_known(name)
         )
         return self._state(name, "stream", pair)
 
     def _state(self, place: str, stage: ComparedStage, pair: RunPair) -> StageComparison:
         """A state of the stream, from which the next one follows."""
         stack = Place.named(place).stack
-        self.moved[stack] = _within(pair)
-        self.drifts[_STREAM] = self.drifts["stream", stack] = _drift(pair)
+        self.moved[stack] = rounding.within(pair)
+        self.drifts[_STREAM] = self.drifts["stream", stack] = rounding.drift(pair)
         return self._furthest(stage, place, None, pair)
 
     def _final(self) -> Iterator[StageComparison]:
@@ -611,10 +453,10 @@ class SideBySide:
         for start in range(0, first.shape[0], _TOGETHER):
             ours, theirs = (of.rows(start, start + _TOGETHER) for of in (first, second))
             width = self.a.config.d_model if self.a.config else ours.shape[1]
-            room = self._room(ours, drift, width)
+            room = rounding.of_map(ours, drift, width, self.epsilon)
             known = ("norm", norm) in self.covered or self._states_known("decoder")
-            pair = RunPair(self.a, self.b, ours, theirs, room, reads_equal=known)
-            here = self._furthest("logits", _OUTPUT, None, pair)
+            pair = self._pair(ours, theirs, room, reads_equal=known)
+            here = self._furthest("logits", OUTPUT, None, pair)
             yield replace(here, cell=(here.cell[0] + start, here.cell[1]))
 
     def _states_known(self, stack: Stack) -> bool:
@@ -632,26 +474,6 @@ class SideBySide:
             return self.a.config.d_model
         return attention.heads * attention.vectors[0].shape[2]
 
-    def _room(self, vectors: Array, drift: float, terms: int) -> Wide:
-        """(token, width): how far vectors of a linear map of so many terms may lie apart. Terms of random
-        signs add up to the root of their number, so a share of each may become √terms of the sum."""
-        sizes = np.sqrt(np.square(vectors.astype(np.float64)).mean(-1, keepdims=True))
-        sizes = np.maximum(sizes, np.median(sizes))
-        share = np.sqrt(terms) * drift + terms * SINGLE
-        return np.asarray(
-            share * sizes + ROUNDINGS * self.epsilon * np.maximum(np.abs(vectors), sizes)
-        )
-
-    def _of_heads(self, vectors: Array, drift: float, terms: int) -> Wide:
-        """The same for (head, token, width); a rotary angle is rounded by a share of itself."""
-        flat = _side_by_side(vectors)
-        room = self._room(flat, drift, terms)
-        angles = 2 * SINGLE * np.arange(len(flat))[:, None]
-        room = (
-            room + angles * np.sqrt(np.square(flat.astype(np.float64)).mean(-1, keepdims=True)) * 2
-        )
-        return np.asarray(room.reshape(len(flat), len(vectors), -1).transpose(1, 0, 2))
-
     def _vectors(
         self,
         stage: ComparedStage,
@@ -660,12 +482,12 @@ class SideBySide:
         second: Array,
         room: NDArray[np.floating],
     ) -> StageComparison:
-        return self._state(place, stage, RunPair(self.a, self.b, first, second, np.asarray(room)))
+        return self._state(place, stage, self._pair(first, second, np.asarray(room)))
 
     def _per_head(self, stage: ComparedStage, place: str, pair: RunPair) -> StageComparison:
         """The head that lies furthest apart beyond rounding; its pair has all heads."""
-        over = np.abs(pair.second - pair.first) - pair.room
-        head = int(np.unravel_index(int(np.nanargmax(over)), over.shape)[0])
+        over = rounding.gaps(pair.first, pair.second) - pair.room
+        head = int(np.unravel_index(int(over.argmax()), over.shape)[0])
         return self._furthest(stage, place, head, replace(pair, head=head))
 
     def _furthest(
@@ -673,22 +495,17 @@ class SideBySide:
     ) -> StageComparison:
         self.covered[stage, place] = True
         first, second, room = pair.of_head
-        over = np.abs(second.astype(np.float64) - first) - room
-        over = np.where(np.isnan(over), np.inf, over)
+        over = rounding.gaps(first, second) - room
         at = np.unravel_index(int(over.argmax()), over.shape)
         cell = (int(at[0]), int(at[1]))
-        rounding = float(np.broadcast_to(room, over.shape)[at])
+        limit = float(np.broadcast_to(room, over.shape)[at])
         return StageComparison(
-            stage, place, head, cell, float(first[at]), float(second[at]), rounding, pair
+            stage, place, head, cell, float(first[at]), float(second[at]), limit, pair
         )
 
 
 def _counted(sizes: tuple[int, int, int]) -> str:
     return f"{sizes[0]} heads, {sizes[1]} queries and {sizes[2]} keys"
-
-
-def _absent(attention: Attention) -> tuple[str, ...]:
-    return attention.absent if isinstance(attention, PartialAttention) else ()
 
 
 def _with_factor_of(one: Attention, other: Attention, room: NDArray[np.floating]) -> Attention:
@@ -735,37 +552,6 @@ def _handed_on(attention: Attention) -> Array:
     output = attention.output.copy()
     output[list(attention.ablated)] = 0
     return output
-
-
-def _side_by_side(vectors: AnyArray) -> AnyArray:
-    """(head, token, d) to (token, head · d)"""
-    return np.asarray(vectors.transpose(1, 0, 2).reshape(vectors.shape[1], -1))
-
-
-def _flat(pair: RunPair) -> RunPair:
-    """All heads of each token side by side."""
-    room = np.broadcast_to(pair.room, pair.first.shape)
-    first, second, flat = map(_side_by_side, (pair.first, pair.second, room))
-    return RunPair(pair.a, pair.b, first, second, flat)
-
-
-def _within(pair: RunPair) -> Wide:
-    """How far numbers lie apart by rounding, cell by cell: none of a difference that is more than that."""
-    apart = np.abs(pair.second.astype(np.float64) - pair.first)
-    return apart if _is_equal(pair) else np.zeros_like(apart)
-
-
-def _is_equal(pair: RunPair) -> bool:
-    return bool((np.abs(pair.second - pair.first) <= pair.room).all())
-
-
-def _drift(pair: RunPair) -> float:
-    """The largest length of what may be rounding, as a share of the vector's own length. (token, width)"""
-    apart = np.linalg.norm(_within(pair), axis=-1)
-    lengths = np.linalg.norm(pair.first.astype(np.float64), axis=-1)
-    return float(
-        (apart / np.maximum(lengths, np.median(lengths) + np.finfo(np.float32).tiny)).max()
-    )
 
 
 def _equal(first: object, second: object, share: float) -> bool:

@@ -116,7 +116,7 @@ def test_each_fault_of_a_module_is_found_in_its_layer_with_no_wrong_cause(
     assert (parting.cause is None) == (words is None)
     assert (words or "") in (parting.cause or "")
     assert stage in parting.compared
-    assert not parting.may_begin_earlier
+    assert parting.may_begin_earlier == ("stream" in parting.not_compared)
     assert parting.comparison is not None
     gap = np.abs(parting.comparison.second - parting.comparison.first)
     assert parting.difference == gap > parting.comparison.rounding
@@ -155,6 +155,19 @@ def test_below_a_fault_that_was_not_compared_it_says_among_what_it_was_found(kin
     assert not {"stream", "norm", "feed-forward"} & {*parting.compared}
     assert parting.may_begin_earlier
     assert "stream" in parting.sentence.partition("Not compared")[2]
+
+
+def test_what_is_no_number_in_one_run_alone_differs() -> None:
+    trace = captured("gpt")
+    first = trace.attention[0]
+    output = first.output.copy()
+    output[2, 3, 1] = np.nan
+    other = replace(trace, attention=(replace(first, output=output), *trace.attention[1:]))
+    parting = first_difference(trace, other)
+    assert parting is not None
+    assert (parting.stage, parting.head, parting.cell) == ("output", 2, (3, 1))
+    assert parting.cause is None
+    assert first_difference(other, other) is None
 
 
 def test_equal_attention_alone_is_not_said_to_be_an_equal_run() -> None:
