@@ -132,21 +132,14 @@ def cause_of(
 
 
 def _precision(pair: RunPair) -> str | None:
-    """Whether one run alone has no more digits than a half precision, and lies as near as that allows; or
-    whether its parameters are those of the first run, rounded."""
+    """Whether one run alone has no more digits than a half precision, and lies as near as that allows."""
     first, second = (x.astype(np.float64) for x in (pair.first, pair.second))
     sizes = np.maximum(np.abs(first), np.sqrt(np.square(first).mean()))
-    tables = [(pair.first, pair.second)]
-    if pair.norms is not None:
-        tables = [(getattr(pair.norms[0], n), getattr(pair.norms[1], n)) for n in ("gamma", "beta")]
     for name, share in HALVES.items():
         computes = [_computes_in(trace, name) for trace in (pair.a, pair.b)]
-        is_near = bool((np.abs(second - first) <= ROUNDINGS * share * sizes).all())
-        if is_near and sum(computes) == 1:
+        if sum(computes) == 1 and (np.abs(second - first) <= ROUNDINGS * share * sizes).all():
             which = "it" if computes[1] else "the first run"
             return f"{which} computes in {name}: its numbers have no more digits"
-        if is_near and all(np.array_equal(_rounded(one, name), other) for one, other in tables):
-            return f"its parameters are rounded to {name}"
     return None
 
 
@@ -170,11 +163,16 @@ def _rounded(numbers: AnyArray, name: str) -> Array:
     single = np.ascontiguousarray(numbers, np.float32)
     if name == "bfloat16":
         bits = single.view(np.uint32)
-        return (
-            ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
-        )
+        kept = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+        return kept.astype(np.uint32).view(np.float32)
     with np.errstate(over="ignore"):
         return single.astype(np.float16).astype(np.float32)
+
+
+def _rounded_tables(pair: RunPair) -> Hypotheses:
+    """Of vectors that stand in a table as they are."""
+    for name in HALVES:
+        yield f"its parameters are rounded to {name}", _rounded(pair.first, name)
 
 
 # The embedding.
@@ -421,13 +419,6 @@ def _scales(pair: RunPair) -> Hypotheses:
     yield causes[0] if len(causes) == 1 else plain, pair.second
 
 
-def _scaled_vectors(pair: RunPair) -> Hypotheses:
-    """The factor of the scores, in the vectors: besides that of the scores, or in the first run alone."""
-    root = math.sqrt(pair.first.shape[-1])
-    yield "they are divided by √d_k, beside the factor of its scores", pair.first / root
-    yield "they are not divided by √d_k, as in the first run", pair.first * root
-
-
 def _masks(pair: RunPair) -> Hypotheses:
     queries, keys = pair.first.shape
 
@@ -469,13 +460,16 @@ def _norms(pair: RunPair) -> Hypotheses:
         cause = f"the ε of its norm is {other.epsilon:g} instead of {one.epsilon:g}"
         yield cause, by(one.kind, other.epsilon) * gamma + beta
     else:
-        same = [np.allclose(x, y, rtol=1e-6, atol=1e-7) for x, y in
-                ((one.gamma, other.gamma), (one.beta, other.beta))]  # fmt: skip
-        words = {(False, True): "γ", (True, False): "β", (False, False): "γ and β"}
-        bare = not other.beta.any() if same[0] else (other.gamma == 1).all() and same[1]
-        kind = "no" if bare else "another"
-        if (same[0], same[1]) in words:
-            yield f"its norm has {kind} {words[same[0], same[1]]}", own * other.gamma + other.beta
+        tables = (one.gamma, other.gamma), (one.beta, other.beta)
+        same = tuple(np.allclose(x, y, rtol=1e-6, atol=1e-7) for x, y in tables)
+        words = {(False, True): "γ", (True, False): "β"}.get(same, "γ and β")
+        is_bare = not other.beta.any() if same[0] else same[1] and (other.gamma == 1).all()
+        cause = f"its norm has {'no' if is_bare else 'another'} {words}"
+        for name in HALVES:
+            if all(np.array_equal(_rounded(x, name), y) for x, y in tables):
+                cause = f"its parameters are rounded to {name}"
+        if not all(same):
+            yield cause, own * other.gamma + other.beta
 
 
 def _norm_places(pair: RunPair, one: NormRecord, other: NormRecord) -> Hypotheses:
@@ -538,11 +532,11 @@ def _residuals(pair: RunPair) -> Hypotheses:
 
 Mistakes = Callable[[RunPair], Hypotheses]
 _TRIED: Mapping[ComparedStage, tuple[Mistakes, ...]] = {
-    "embedding": (_embeddings, _positions),
-    "positions": (_positions,),
+    "embedding": (_rounded_tables, _embeddings, _positions),
+    "positions": (_rounded_tables, _positions),
     "norm": (_norms,),
-    "query": (_turns, _orders, _scaled_vectors, _biases),
-    "key": (_turns, _orders, _exchanges, _scaled_vectors, _biases),
+    "query": (_turns, _orders, _biases),
+    "key": (_turns, _orders, _exchanges, _biases),
     "value": (_turned_values, _orders, _biases),
     "scaled": (_scales,),
     "mask": (_masks,),

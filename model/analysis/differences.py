@@ -146,11 +146,13 @@ class _Coverage:
     def reaches_the_end(self) -> bool:
         """Whether all that leads to the last numbers of both runs was compared: every state of their streams,
         and the logits, or where there are none the last norm."""
-        ends = {(stage, at) for stage, at in self.by_place if stage == "norm" and ".final" in at}
-        if ("logits", OUTPUT) in self.by_place:
-            ends = {("logits", OUTPUT)}
-        states = {(stage, at) for stage, at in self.by_place if stage == "stream"}
-        return all(self.by_place[one] for one in ends | states)
+        has_logits = ("logits", OUTPUT) in self.by_place
+
+        def counts(stage: ComparedStage, place: str) -> bool:
+            is_last_norm = stage == "norm" and place.endswith("final.norm")
+            return stage in ("stream", "logits") or (is_last_norm and not has_logits)
+
+        return all(is_there for at, is_there in self.by_place.items() if counts(*at))
 
 
 def first_difference(a: Trace, b: Trace, *, model: "Model | None" = None) -> FirstDifference | None:

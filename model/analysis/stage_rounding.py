@@ -20,11 +20,10 @@ VectorPairs = Mapping[ComparedStage, RunPair]  # queries, keys and values, those
 
 
 def gaps(first: AnyArray, second: AnyArray) -> Wide:
-    """|second − first|; infinite where only one of both is a number, zero where neither is."""
+    """|second − first|; infinite where one of both is no number."""
     with np.errstate(invalid="ignore"):
         apart = np.abs(second.astype(np.float64) - first)
-    same = (first == second) | (np.isnan(first) & np.isnan(second))
-    return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
+    return np.where(first == second, 0.0, np.where(np.isnan(apart), np.inf, apart))
 
 
 def is_equal(pair: RunPair) -> bool:

@@ -188,4 +188,6 @@ def small(kind: Kind, fault: str = "") -> Small:
                 setattr(block.norms[0], name, 1e-2)
             case "precision":
                 module.bfloat16()
+            case "parameters rounded":
+                module.bfloat16().float()
     return module.eval()
