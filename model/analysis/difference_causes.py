@@ -461,8 +461,8 @@ def _norms(pair: RunPair) -> Hypotheses:
         yield cause, by(one.kind, other.epsilon) * gamma + beta
     else:
         tables = (one.gamma, other.gamma), (one.beta, other.beta)
-        same = tuple(np.allclose(x, y, rtol=1e-6, atol=1e-7) for x, y in tables)
-        words = {(False, True): "γ", (True, False): "β"}.get(same, "γ and β")
+        same = [np.allclose(x, y, rtol=1e-6, atol=1e-7) for x, y in tables]
+        words = {(False, True): "γ", (True, False): "β"}.get((same[0], same[1]), "γ and β")
         is_bare = not other.beta.any() if same[0] else same[1] and (other.gamma == 1).all()
         cause = f"its norm has {'no' if is_bare else 'another'} {words}"
         for name in HALVES:

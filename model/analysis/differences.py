@@ -38,8 +38,8 @@ class FirstDifference:
     >>> parting = first_difference(trace, not_scaled)
     >>> parting.sentence
     'The first number that differs is of the stage “scaled” of decoder.0.self, head 0, at 4, 4: ...'
-    >>> parting.compared[:4], parting.not_compared
-    (('embedding', 'positions', 'norm', 'query'), ('feed-forward',))
+    >>> parting.compared[:4], parting.not_compared, parting.may_begin_earlier
+    (('embedding', 'positions', 'norm', 'query'), ('feed-forward',), False)
     """
 
     stage: ComparedStage | None

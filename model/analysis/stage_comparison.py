@@ -448,13 +448,14 @@ class SideBySide:
         unproven = {*self.a.unproven, *self.b.unproven}
         if first is None or second is None or "logits" in unproven or first.shape != second.shape:
             return
-        norm = Place("decoder", None, "final").norm
+        stack = self.a.stacks[-1]
+        norm = Place(stack, None, "final").norm
         drift = self._known(("norm", norm), _STREAM)
         for start in range(0, first.shape[0], _TOGETHER):
             ours, theirs = (of.rows(start, start + _TOGETHER) for of in (first, second))
             width = self.a.config.d_model if self.a.config else ours.shape[1]
             room = rounding.of_map(ours, drift, width, self.epsilon)
-            known = ("norm", norm) in self.covered or self._states_known("decoder")
+            known = ("norm", norm) in self.covered or self._states_known(stack)
             pair = self._pair(ours, theirs, room, reads_equal=known)
             here = self._furthest("logits", OUTPUT, None, pair)
             yield replace(here, cell=(here.cell[0] + start, here.cell[1]))

@@ -181,6 +181,8 @@ def small(kind: Kind, fault: str = "") -> Small:
                 block.attention.query.bias.zero_()
             case "no bias of the output":
                 block.attention.out.bias.zero_()
+            case "bias of the logits":
+                module.head.bias = nn.Parameter(torch.arange(VOCABULARY) / 9)
             case "norm gain":
                 block.norms[0].weight.fill_(1.0)  # type: ignore[operator]
             case "norm epsilon":
