@@ -74,7 +74,7 @@ class Attention(nn.Module):
             )
         factor = {"not scaled": 1.0, "scaled twice": 1 / d}.get(fault, 1 / math.sqrt(d))
         scores = q @ k.mT * factor
-        scores = scores.masked_fill(~self.mask(x.shape[1]), torch.finfo(x.dtype).min)
+        scores = scores.masked_fill(~self.mask(x.shape[1]), torch.finfo(scores.dtype).min)
         return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
     def turn(self, x: Tensor) -> Tensor:
