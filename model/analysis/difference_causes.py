@@ -1,28 +1,33 @@
-"""Why two runs part at a stage: mistakes of implementations, each tried on the numbers.
+"""Why two runs part at a stage: ten mistakes of implementations, each tried on the numbers.
 
-A hypothesis turns the first run's numbers into what the second would have with one mistake. It holds where
-that gives the second run's numbers to rounding; the first that holds is the cause.
-Axes: head, query, key, token, d_k.
+A mistake turns the first run's numbers into what the second would have by it. It is the cause where that
+gives the second run's numbers to rounding, and no other mistake does: scaling, mask, positions, rotary
+positions, norm, a linear map (transposed, or its bias), vectors or heads exchanged, feed-forward, residual
+connection, and, before all of them, the precision. Axes: head, query, key, token, d_k.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.analysis.attribution.head_maps import Rotation, Side, head_map, read_by
-from model.nn.norms import NORMS
+from model.nn.config import GATED
+from model.nn.norms import NORMS, NormKind
 from model.nn.positions import RotaryPairs, pair_angles
-from model.trace.arrays import Array, BoolArray, Wide, softmax
+from model.trace.arrays import Array, BoolArray, Wide
+from model.trace.partial import PartialAttention
 from model.trace.precision import HALVES, ROUNDINGS, SINGLE
 from model.trace.records import Attention, FeedForwardRecord, NormRecord
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from model.run.model import Model
 
 ComparedStage = Literal[
@@ -33,14 +38,26 @@ AnyArray = NDArray[Any]
 Hypotheses = Iterator[tuple[str, AnyArray]]  # a cause, and what the second run would have by it
 # Of rotary positions, in models of the hub.
 BASES = (10_000.0, 100_000.0, 160_000.0, 500_000.0, 1_000_000.0, 5_000_000.0, 10_000_000.0)
-EPSILONS = (0.0, 1e-12, 1e-8, 1e-6, 1e-5, 1e-3)
 _LEAST = 32  # numbers that tell a precision by their last bits
+_DIGITS = 8  # of a rotary base, at most
+_CLEARLY = 4  # times nearer to the second run than the first run's own numbers: a cause
+_SMALL = 1e-2  # of an activation: what is divided by less is not told
 
 
 @dataclass(frozen=True, eq=False)
 class RunPair:
-    """One stage of two runs. room: how far its numbers may lie apart by rounding, of a shape that stretches
-    to theirs. expected: what the first run's law makes of what the second run read."""
+    """One stage of two runs.
+
+    Args:
+        a, b: the runs.
+        first, second: their numbers, (token, width), (query, key), or (head, token, width).
+        room: how far they may lie apart by rounding, of a shape that stretches to theirs.
+        attention, norms, feeds: the records that they are of.
+        before: the states of the stream that the sub-layer reads, (token, d_model).
+        expected: what the first run's law makes of what the second run read.
+        shared: the cells that are compared; None: all.
+        reads_equal: whether what the stage reads was compared, and is equal to rounding.
+    """
 
     a: Trace
     b: Trace
@@ -51,9 +68,10 @@ class RunPair:
     head: int | None = None
     norms: tuple[NormRecord, NormRecord] | None = None
     feeds: tuple[FeedForwardRecord, FeedForwardRecord] | None = None
-    before: tuple[Array, Array] | None = None  # the stream that the sub-layer reads
+    before: tuple[Array, Array] | None = None
     expected: Wide | None = None
-    shared: BoolArray | None = None  # the cells that are compared; None: all
+    shared: BoolArray | None = None
+    reads_equal: bool = False
 
     @property
     def of_head(self) -> tuple[AnyArray, AnyArray, NDArray[np.floating]]:
@@ -77,126 +95,147 @@ class RunPair:
         return self.largest[0] / max(most, float(np.finfo(np.float32).tiny))
 
     def explains(self, made: AnyArray) -> bool:
-        """Whether numbers are the second run's, to rounding, and not the first one's too."""
-        if made.shape != self.second.shape or (np.abs(made - self.first) <= self.room).all():
+        """Whether numbers are the second run's, to rounding, and clearly more so than the first one's."""
+        if made.shape != self.second.shape:
             return False
         most = float(np.abs(self.first).max(initial=0.0)) or 1.0
         grown = max(1.0, float(np.abs(made).max(initial=0.0)) / most)
-        near = np.abs(made - self.second) <= 2 * self.room * grown
-        return bool((near if self.shared is None else near | ~self.shared).all())
+        cells = np.ones(made.shape, np.bool_) if self.shared is None else self.shared
+        gaps = np.abs(made - self.second.astype(np.float64))
+        apart = np.abs(self.first - self.second.astype(np.float64))[cells].max(initial=0.0)
+        near = bool((gaps <= self.room * grown)[cells].all())
+        return near and gaps[cells].max(initial=0.0) * _CLEARLY <= apart
 
 
 def cause_of(
     pair: RunPair, stage: ComparedStage, model: "Model | None"
 ) -> tuple[ComparedStage, str | None]:
     """The stage at which a difference came about, "rotary" where queries or keys were turned otherwise, and
-    its cause; None where no hypothesis holds."""
-    last: tuple[Mistakes, ...] = (_precisions, partial(_transposes, stage, model))
-    for mistakes in (*_TRIED.get(stage, ()), *last):
+    its cause; None where no mistake gives these numbers, or more than one does."""
+    precision = _precision(pair)
+    if precision is not None:
+        return stage, precision
+    causes: dict[str, bool] = {}  # whether positions turn the vectors otherwise
+    for mistakes in _TRIED.get(stage, ()):
         for cause, made in mistakes(pair):
-            if pair.explains(made):
-                return "rotary" if mistakes is _turns else stage, cause
-    if stage in ("query", "key") and _is_turned(pair):
-        return "rotary", None
-    return stage, None
+            if cause not in causes and pair.explains(made):
+                causes[cause] = mistakes is _turns
+    for cause, made in _transposes(pair, stage, model):
+        if pair.explains(made):
+            causes[cause] = False
+    is_vector = stage in ("query", "key")
+    is_turned = any(causes.values()) if causes else is_vector and _is_turned(pair)
+    return "rotary" if is_turned else stage, next(iter(causes)) if len(causes) == 1 else None
 
 
-# Vectors that a map gives: embeddings, queries, keys, values.
+# Precision: tried first, because rounded parameters are other parameters too.
+
+
+def _precision(pair: RunPair) -> str | None:
+    """Whether one run alone has no more digits than a half precision, and lies as near as that allows."""
+    first, second = (x.astype(np.float64) for x in (pair.first, pair.second))
+    sizes = np.maximum(np.abs(first), np.sqrt(np.square(first).mean()))
+    for name, share in HALVES.items():
+        computes = [_computes_in(trace, name) for trace in (pair.a, pair.b)]
+        if sum(computes) == 1 and (np.abs(second - first) <= ROUNDINGS * share * sizes).all():
+            which = "it" if computes[1] else "the first run"
+            return f"{which} computes in {name}: its numbers have no more digits"
+    return None
+
+
+def _computes_in(trace: Trace, name: str) -> bool:
+    """Whether what all attention reads has no more digits than a half precision. Values are neither turned
+    by positions nor summed in single precision afterwards."""
+    whole = [
+        one for one in trace.attention if not (isinstance(one, PartialAttention) and one.absent)
+    ]
+    return bool(whole) and all(_kept_in(one.vectors[2], name) for one in whole)
+
+
+def _kept_in(numbers: AnyArray, name: str) -> bool:
+    """Whether numbers, not all of them whole, are those of a half precision."""
+    is_told = numbers.size >= _LEAST and not np.array_equal(numbers, np.rint(numbers))
+    return is_told and np.array_equal(_rounded(numbers, name), numbers)
+
+
+def _rounded(numbers: AnyArray, name: str) -> Array:
+    """Numbers in a half precision, to the nearest, and of two the even one."""
+    single = np.ascontiguousarray(numbers, np.float32)
+    if name == "bfloat16":
+        bits = single.view(np.uint32)
+        kept = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+        return kept.astype(np.uint32).view(np.float32)
+    with np.errstate(over="ignore"):
+        return single.astype(np.float16).astype(np.float32)
+
+
+def _rounded_tables(pair: RunPair) -> Hypotheses:
+    """Of vectors that stand in a table as they are."""
+    for name in HALVES:
+        yield f"its parameters are rounded to {name}", _rounded(pair.first, name)
+
+
+# The embedding.
 
 
 def _embeddings(pair: RunPair) -> Hypotheses:
-    root = math.sqrt(pair.first.shape[1])
-    yield "its token vectors are not multiplied by √d_model", pair.first / root
-    yield "its token vectors are multiplied by √d_model", pair.first * root
-    ids = [[token.id for token in trace.tokens] for trace in (pair.a, pair.b)]
-    if ids[0] != ids[1]:
-        yield "it read other tokens", pair.second
+    """Other tokens, where both runs know theirs: no other rows differ."""
+    if not (pair.a.text and pair.b.text):
+        return
+    texts = [
+        [(token.id, token.text) for token in trace.tokens_of(stack)]
+        for trace in (pair.a, pair.b)
+        for stack in trace.stacks
+        if len(trace.tokens_of(stack)) == len(pair.first)
+    ]
+    if len(texts) == 2:
+        others = np.array([one != other for one, other in zip(*texts, strict=True)])
+        yield "it read other tokens", np.where(others[:, None], pair.second, pair.first)
 
 
 def _positions(pair: RunPair) -> Hypotheses:
-    yield "it adds no positions", np.zeros_like(pair.first)
-    for step in (1, 2, -1, -2):
-        moved = np.roll(pair.first, -step, 0)
-        edge = slice(-step, None) if step > 0 else slice(0, -step)
-        moved[edge] = pair.second[edge]  # of positions that the first run has not
-        yield (
-            f"its positions are shifted by {abs(step)}, {'forwards' if step > 0 else 'back'}",
-            moved,
-        )
+    """Of the vectors of positions themselves, or of a sum whose parts the first run tells."""
+    for parts in pair.a.summands.values() if "embedding" not in pair.a.unproven else ():
+        if "positions" not in parts:
+            continue
+        positions, rest = parts["positions"], np.zeros_like(parts["positions"])
+        if not np.array_equal(positions, pair.first):
+            rest = np.sum([part for name, part in parts.items() if name != "positions"], 0)
+        if (
+            positions.shape != pair.first.shape
+            or np.abs(positions + rest - pair.first).max() > 1e-4
+        ):
+            continue
+        yield "it adds no positions", rest
+        for step, words in ((1, "forwards"), (-1, "back")):
+            moved = np.roll(positions, -step, 0) + rest
+            edge = -1 if step > 0 else 0
+            moved[edge] = pair.second[edge]  # of a position that the first run has not
+            yield f"its positions are shifted by 1, {words}", moved
 
 
-def _head_splits(pair: RunPair) -> Hypotheses:
-    """(head, token, d): other ways to cut the numbers of a token into heads."""
-    heads, tokens, width = pair.first.shape
-    flat = pair.first.transpose(1, 0, 2).reshape(tokens, -1)
-    dealt = flat.reshape(tokens, width, heads).transpose(2, 0, 1)
-    yield "its heads are split in the other order: (d_k, head) instead of (head, d_k)", dealt
-    cut = flat.reshape(heads, tokens, width)
-    yield "it cuts (token, head · d_k) into (head, token, d_k) without transposing", cut
-    yield "its heads stand in the reverse order", pair.first[::-1]
-
-
-def _shared_heads(pair: RunPair) -> Hypotheses:
-    """Keys and values that several heads share, repeated in the other order."""
-    heads = len(pair.first)
-    for groups in (count for count in range(2, heads) if heads % count == 0):
-        one = pair.first[:: heads // groups]
-        if np.array_equal(np.repeat(one, heads // groups, 0), pair.first):
-            tiled = np.tile(one, (heads // groups, 1, 1))
-            yield (
-                "it repeats its key heads as 0 1 0 1 (tile) instead of 0 0 1 1 (repeat_interleave)",
-                tiled,
-            )
-        one = pair.first[:groups]
-        if np.array_equal(np.tile(one, (heads // groups, 1, 1)), pair.first):
-            spread = np.repeat(one, heads // groups, 0)
-            yield (
-                "it repeats its key heads as 0 0 1 1 (repeat_interleave) instead of 0 1 0 1 (tile)",
-                spread,
-            )
-
-
-def _swaps(pair: RunPair) -> Hypotheses:
-    if pair.attention is None:
-        return
-    one = pair.attention[0]
-    vectors = {"queries": one.query, "keys": one.key, "values": one.value}
-    for name, other in vectors.items():
-        if other.shape == pair.first.shape and not np.array_equal(other, pair.first):
-            yield f"it has the {name} in their place", other
-
-
-def _factors(pair: RunPair) -> Hypotheses:
-    first, second = pair.first.astype(np.float64), pair.second.astype(np.float64)
-    square = float(np.square(first).sum())
-    if not square:
-        return
-    factor = float((first * second).sum()) / square
-    width = pair.first.shape[-1]
-    named = {1 / math.sqrt(width): "1/√d_k", width**-0.25: "1/⁴√d_k", math.sqrt(width): "√d_k"}
-    words = next(
-        (name for value, name in named.items() if math.isclose(value, factor, rel_tol=1e-4)), None
-    )
-    yield f"they are multiplied by {words or f'{factor:.6g}'}", first * factor
+# Vectors that a map gives: queries, keys, values.
 
 
 def _biases(pair: RunPair) -> Hypotheses:
     """The same vector added to every token: three tokens or more tell it from chance. Where positions turn
-    the vectors, it was added before."""
-    if pair.first.shape[-2] < 3:
+    the vectors, it was added before. What the map reads must be known to be equal: another β before it
+    would do the same."""
+    if pair.first.shape[-2] < 3 or not pair.reads_equal:
         return
     cause = "the bias of the map is another one, or missing: every token differs by the same vector"
     apart = pair.second.astype(np.float64) - pair.first
     yield cause, pair.first + np.median(apart, axis=-2, keepdims=True)
-    config, angles = pair.a.config, pair.a.angles
-    if config is None or angles is None or len(angles) != apart.shape[-2] or apart.ndim != 3:
+    if apart.ndim != 3:
         return
-    wide, pairs = angles.astype(np.float64), config.rotary_pairs
-    constant = np.median(_turned(apart, -wide, pairs), axis=-2, keepdims=True)
-    yield cause, pair.first + _turned(np.broadcast_to(constant, apart.shape), wide, pairs)
+    for pairs, base, width in _ways(pair):
+        angles = pair_angles(np.arange(apart.shape[-2], dtype=np.float64), width, base)
+        constant = np.median(_turned(apart, -angles, pairs), axis=-2, keepdims=True)
+        whole = np.broadcast_to(constant, apart.shape)
+        yield cause, pair.first + _turned(whole, angles, pairs)
 
 
-def _transposes(stage: ComparedStage, model: "Model | None", pair: RunPair) -> Hypotheses:
+def _transposes(pair: RunPair, stage: ComparedStage, model: "Model | None") -> Hypotheses:
     """What the model's own map would give with its matrix transposed."""
     sides: dict[ComparedStage, Side] = {"query": "query", "key": "key", "value": "value"}
     if pair.attention is None or model is None or stage not in sides:
@@ -212,15 +251,46 @@ def _transposes(stage: ComparedStage, model: "Model | None", pair: RunPair) -> H
     if matrix.shape[0] == matrix.shape[1]:
         tokens = np.arange(len(read))
         mapped = np.split(read @ matrix, attention.heads, axis=1)
-        yield (
-            "the matrix of the map is transposed",
-            np.stack(
-                [
-                    np.add(one.linear(rows, tokens), one.constant(tokens))
-                    for one, rows in zip(maps, mapped, strict=True)
-                ]
-            ),
-        )
+        rows = [
+            np.add(one.linear(part, tokens), one.constant(tokens))
+            for one, part in zip(maps, mapped, strict=True)
+        ]
+        yield "the matrix of the map is transposed", np.stack(rows)
+
+
+def _exchanges(pair: RunPair) -> Hypotheses:
+    """What the values' map would give as keys, turned by positions, and the other way round."""
+    if pair.attention is None or any(isinstance(one, PartialAttention) for one in pair.attention):
+        return
+    one, other = pair.attention
+    if not one.value.shape == other.value.shape == pair.first.shape:
+        return
+    values, keys = one.value.astype(np.float64), one.key.astype(np.float64)
+    made = [(values, keys)]
+    for pairs, base, width in _ways(pair):
+        angles = pair_angles(np.arange(values.shape[1], dtype=np.float64), width, base)
+        made.append((_turned(values, angles, pairs), _turned(keys, -angles, pairs)))
+    for turned, plain in made:
+        room = np.broadcast_to(pair.room, plain.shape).max()
+        if np.abs(other.value - plain).max() <= room:
+            yield "its keys and values are exchanged", turned
+
+
+def _orders(pair: RunPair) -> Hypotheses:
+    """Heads that stand in another order, or are shared out among the queries otherwise."""
+    first, second = pair.first, pair.second
+    room = np.broadcast_to(pair.room, first.shape)
+    near = [
+        [bool((np.abs(own - head) <= limit).all()) for own in first]
+        for head, limit in zip(second, room, strict=True)
+    ]
+    if not all(map(any, near)):
+        return
+    kinds: dict[bytes, int] = {}
+    groups = [kinds.setdefault(head.tobytes(), len(kinds)) for head in first]
+    of = [row.index(True) for row in near]
+    before, after = (" ".join(map(str, order)) for order in (groups, [groups[at] for at in of]))
+    yield f"its heads stand as {after} instead of {before}", first[of]
 
 
 # Rotary positions: each token is turned by its own angles, the first one by none.
@@ -230,42 +300,45 @@ def _turns(pair: RunPair) -> Hypotheses:
     """Queries and keys, turned back by one way and turned by another."""
     if not _keeps_lengths(pair):
         return
+    places = np.arange(pair.first.shape[1], dtype=np.float64)
+    names = {"halves": "i and i + d/2", "neighbours": "2i and 2i + 1"}
     for pairs, base, width in _ways(pair):
-        yield from _other_turns(pair, pairs, base, width)
+        angles = pair_angles(places, width, base)
+        plain = _turned(pair.first, -angles, pairs)
+        yield "no rotary positions turn its queries and keys", plain
+        other: RotaryPairs = "neighbours" if pairs == "halves" else "halves"
+        cause = f"its rotary pairs are {names[other]} instead of {names[pairs]}"
+        yield cause, _turned(plain, angles, other)
+        for step, words in ((1, "later"), (-1, "earlier")):
+            moved = pair_angles(places + step, width, base)
+            yield f"its rotary positions begin {words} by one", _turned(plain, moved, pairs)
+        made = {
+            one: _turned(plain, pair_angles(places, width, one), pairs)
+            for one in _bases_of(plain, pair.second, pairs, width)
+        }
+        gaps = {one: float(np.abs(made[one] - pair.second).max()) for one in made}
+        least = 2 * min(gaps.values(), default=0.0)
+        turned_by = next((one for one in made if gaps[one] <= least), base)  # the fewest digits
+        if turned_by != base:
+            digits = f"{turned_by:,.0f}" if turned_by.is_integer() else f"{turned_by:g}"
+            yield f"its rotary base is {digits} instead of {base:,.0f}", made[turned_by]
 
 
-def _ways(pair: RunPair) -> Iterator[tuple[RotaryPairs, float, int]]:
+def _turned_values(pair: RunPair) -> Hypotheses:
+    for pairs, base, width in _ways(pair):
+        angles = pair_angles(np.arange(pair.first.shape[1], dtype=np.float64), width, base)
+        yield "rotary positions turn its values too", _turned(pair.first, angles, pairs)
+
+
+def _ways(pair: RunPair) -> Sequence[tuple[RotaryPairs, float, int]]:
     """How positions may turn the first run's vectors: which pairs, by which base, how many dimensions. As its
     config says; of a run without one, every usual way."""
-    config = pair.a.config
+    config, width = pair.a.config, pair.first.shape[-1]
     if config is not None:
-        if config.turns_positions:
-            yield config.rotary_pairs, config.rotary_base, config.turned_width
-        return
-    ways: tuple[RotaryPairs, ...] = ("halves", "neighbours")
-    yield from ((pairs, base, pair.first.shape[-1]) for pairs in ways for base in BASES)
-
-
-def _other_turns(pair: RunPair, pairs: RotaryPairs, base: float, width: int) -> Hypotheses:
-    tokens = pair.first.shape[1]
-    places = np.arange(tokens, dtype=np.float64)
-    angles = pair_angles(places, width, base)
-    plain = _turned(pair.first, -angles, pairs)
-    words = {"halves": "i and i + d/2", "neighbours": "2i and 2i + 1"}
-    other: RotaryPairs = "neighbours" if pairs == "halves" else "halves"
-    yield "no rotary positions turn its queries and keys", plain
-    cause = f"its rotary pairs are {words[other]} instead of {words[pairs]}"
-    yield cause, _turned(plain, angles, other)
-    yield "its rotary angles have the other sign", _turned(plain, -angles, pairs)
-    for step in (1, -1):
-        moved = pair_angles(places + step, width, base)
-        cause = f"its rotary positions begin {'later' if step > 0 else 'earlier'} by one"
-        yield cause, _turned(plain, moved, pairs)
-    turned_by = _base_of(plain, pair.second, pairs, width)
-    for one in dict.fromkeys((*BASES, *((turned_by,) if turned_by else ()))):
-        if one != base:
-            cause = f"its rotary base is {one:,.6g} instead of {base:,.6g}"
-            yield cause, _turned(plain, pair_angles(places, width, one), pairs)
+        own = (config.rotary_pairs, config.rotary_base, config.turned_width)
+        return [own] if config.turns_positions else []
+    kinds: tuple[RotaryPairs, ...] = ("halves", "neighbours")
+    return [(pairs, base, width) for pairs in kinds for base in BASES] if width % 2 == 0 else []
 
 
 def _turned(vectors: AnyArray, angles: Wide, pairs: RotaryPairs) -> Wide:
@@ -273,19 +346,32 @@ def _turned(vectors: AnyArray, angles: Wide, pairs: RotaryPairs) -> Wide:
     return Rotation(angles, pairs).of(vectors.astype(np.float64), np.arange(len(angles)))
 
 
-def _base_of(plain: Wide, second: AnyArray, pairs: str, width: int) -> float | None:
-    """The base by which the second pair of token 1 is turned; None where it does not tell one."""
+def _bases_of(plain: Wide, second: AnyArray, pairs: RotaryPairs, width: int) -> Iterator[float]:
+    """The base by which vectors are turned, with more and more of its digits: first by the second pair of
+    token 1, then by least squares over all pairs of all tokens."""
     count = width // 2
-    if count < 2 or plain.shape[1] < 2:
-        return None
-    at = (1, 1 + count) if pairs == "halves" else (2, 3)
-    before = plain[:, 1, at[0]] + 1j * plain[:, 1, at[1]]
-    after = second[:, 1, at[0]] + 1j * second[:, 1, at[1]]
-    angle = float(np.angle((after * before.conj()).sum()))
+    if count < 2:
+        return
+    parts = [
+        each[..., :count] + 1j * each[..., count:width]
+        if pairs == "halves"
+        else each[..., :width:2] + 1j * each[..., 1:width:2]
+        for each in (plain, second.astype(np.float64))
+    ]
+    product = (parts[1] * parts[0].conj()).sum(0)  # (token, pair)
+    angle = float(np.angle(product[1, 1]))
     if not 1e-6 < angle < 1:
-        return None
-    base = float(angle ** (-width / 2))
-    return float(f"{base:.4g}") if math.isfinite(base) else None
+        return
+    power = np.arange(count) / count  # of the base, below one
+    places = np.arange(len(product))[:, None]
+    log = -math.log(angle) / power[1]
+    for _ in range(4):
+        angles = places * np.exp(-power * log)
+        slope = -power * angles
+        apart = np.angle(product * np.exp(-1j * angles))
+        log += float((np.abs(product) * slope * apart).sum() / (np.abs(product) * slope**2).sum())
+    if abs(log) < 100:
+        yield from dict.fromkeys(float(f"{math.exp(log):.{n}g}") for n in range(1, _DIGITS))
 
 
 def _keeps_lengths(pair: RunPair) -> bool:
@@ -307,153 +393,48 @@ def _is_turned(pair: RunPair) -> bool:
     )
 
 
-# Scores, masks, weights.
+# Scores and masks.
 
 
 def _scales(pair: RunPair) -> Hypotheses:
     if pair.attention is None:
         return
     one, other = pair.attention
-    width, heads = one.query.shape[2], one.heads
-    model_width = pair.a.config.d_model if pair.a.config else width * heads
-    scale, theirs = one.scale, other.scale
+    width = one.query.shape[2]
+    root = math.sqrt(width)
+    model_width = pair.a.config.d_model if pair.a.config else width * one.heads
     named = {
         "its scores are not divided by √d_k": 1.0,
-        "its scores are divided by √d_k twice": scale / math.sqrt(width),
+        "its scores are divided by √d_k twice": 1 / width,
         "its scores are divided by √d_model instead of √d_k": 1 / math.sqrt(model_width),
-        "its scores are divided by d_k instead of √d_k": 1 / width,
-        "its scores are multiplied by √d_k instead of divided": math.sqrt(width),
-        "its scores are divided by √d_k, which the first run does not": 1 / math.sqrt(width),
+        "its scores are multiplied by √d_k instead of divided": root,
     }
-    for cause, factor in named.items():
-        if math.isclose(factor, theirs, rel_tol=ROUNDINGS * SINGLE * width):
-            yield cause, pair.second
-    yield f"its scores are multiplied by {theirs:.6g} instead of {scale:.6g}", pair.second
-
-
-def _caps(pair: RunPair) -> Hypotheses:
-    if pair.attention is None:
-        return
-    caps = [each.cap for each in pair.attention]
-    if caps[1] is None:
-        yield f"its scores are not capped (the first run: ±{caps[0]:g})", pair.second
-    elif caps[0] is None:
-        yield f"its scores are capped to ±{caps[1]:g}", pair.second
-    else:
-        yield f"its scores are capped to ±{caps[1]:g} instead of ±{caps[0]:g}", pair.second
-
-
-def _score_biases(pair: RunPair) -> Hypotheses:
-    if pair.attention is None or pair.head is None:
-        return
-    one, other = pair.attention
-    own, before = one.bias_of(pair.head), one.capped(pair.head)
-    if other.bias is None:
-        yield "it adds no biases to its scores", before
-    if one.bias is None:
-        yield "it adds biases to its scores", pair.second
-    if own is not None:
-        yield "it adds its biases twice", before + 2 * own
-        yield "its biases have the other sign", before - own
-        yield (
-            "its biases are those of the reverse distance",
-            before + np.broadcast_to(own, before.shape).T,
-        )
+    causes = [
+        cause
+        for cause, factor in named.items()
+        if math.isclose(one.scale, 1 / root, rel_tol=1e-5)
+        and math.isclose(factor, other.scale, rel_tol=ROUNDINGS * SINGLE * width)
+    ]
+    plain = f"its scores are multiplied by {other.scale:.6g} instead of {one.scale:.6g}"
+    yield causes[0] if len(causes) == 1 else plain, pair.second
 
 
 def _masks(pair: RunPair) -> Hypotheses:
-    first, second = pair.first.astype(bool), pair.second.astype(bool)
-    queries, keys = first.shape
+    queries, keys = pair.first.shape
 
-    def look_back(by: int) -> NDArray[np.bool_]:
-        return np.tri(queries, keys, keys - queries + by, dtype=bool)
+    def look_back(by: int) -> AnyArray:
+        return np.tri(queries, keys, keys - queries + by, dtype=np.float32)
 
-    tried: dict[str, NDArray[np.bool_]] = {
-        "it has no mask": np.ones_like(first),
-        "its mask is reversed: it hides what may be read": ~first,
-        "its mask is reversed: it hides the past": first.T if queries == keys else ~first,
-        "its mask hides the past, and the token itself": ~look_back(0),
-        "its mask is off by one: it shows the next token too": look_back(1),
-        "its mask is off by one: it hides the token itself": look_back(-1),
-        "it has a look-ahead mask": look_back(0),
-    }
-    if np.array_equal(second & look_back(0), second) and not np.array_equal(first, look_back(0)):
-        tried["its mask has no window: it reads all earlier tokens"] = look_back(0)
-    for cause, mask in tried.items():
-        yield cause, mask.astype(np.float32)
-    for width in range(1, keys):
-        windowed = look_back(0) & ~np.tri(queries, keys, keys - queries - width, dtype=bool)
-        yield f"its window has {width} keys", windowed.astype(np.float32)
-    hidden = first & ~second
-    columns = hidden.all(0) | (hidden.any(0) & ~(first & second).any(0))
-    if columns.any():
-        named = ", ".join(str(at) for at in np.flatnonzero(columns)[:4])
-        made = first & ~columns
-        yield f"it hides tokens as padding: {named}", made.astype(np.float32)
+    yield "it has no mask", np.ones_like(pair.first)
+    if pair.first.all():
+        yield "it has a look-ahead mask", look_back(0)
+    if np.array_equal(pair.first, look_back(0)):
+        yield "its mask is off by one: it shows the next token too", look_back(1)
+        yield "its mask is off by one: it hides the token itself", look_back(-1)
+        yield "its mask is reversed: it hides the past", look_back(0).T
 
 
-def _softmaxes(pair: RunPair) -> Hypotheses:
-    """(query, key) of one head: other ways from scores to weights."""
-    if pair.attention is None or pair.head is None:
-        return
-    one, other = pair.attention
-    try:
-        scores, biased = one.masked(pair.head), one.biased(pair.head)
-    except ValueError:
-        return  # of weights alone there is nothing to make others of
-    if one.sinks is not None and other.sinks is None:
-        yield "the sink of its softmax is left out", softmax(scores)
-    if one.sinks is None and other.sinks is not None:
-        yield "its softmax has a sink", other.weights(pair.head)
-    yield "its softmax runs over the queries instead of the keys", softmax(scores, axis=0)
-    heads = np.stack([one.masked(head) for head in range(one.heads)])
-    yield "its softmax runs over the heads instead of the keys", softmax(heads, axis=0)[pair.head]
-    allowed = np.isfinite(scores) & (scores == biased)
-    yield "its mask is applied after the softmax", softmax(biased) * allowed
-    yield "its weights are not masked", softmax(biased)
-    unscaled = np.where(allowed, one.scores(pair.head), -np.inf)
-    yield "its scores are not divided by √d_k", softmax(unscaled)
-    yield (
-        "its weights are those of scores that were divided by √d_k twice",
-        softmax(scores * one.scale),
-    )
-    exponentials = np.exp2(scores - scores.max(-1, keepdims=True))
-    yield (
-        "its softmax has powers of 2 instead of e",
-        exponentials / exponentials.sum(-1, keepdims=True),
-    )
-    if other.mask_value != one.mask_value:
-        given = np.where(allowed, biased, np.float32(other.mask_value))
-        cause = f"its masked scores become {other.mask_value:g} instead of {one.mask_value:g}"
-        yield cause, softmax(given)
-
-
-def _outputs(pair: RunPair) -> Hypotheses:
-    """(head, query, d_v): other outputs of the same weights and values."""
-    if pair.attention is None:
-        return
-    one = pair.attention[0]
-    try:
-        weights, values = one.weights(), one.value
-        scores = np.stack([one.masked(head) for head in range(one.heads)])
-        biased = np.stack([one.biased(head) for head in range(one.heads)])
-    except ValueError:
-        return
-    yield "its softmax runs over the queries instead of the keys", softmax(scores, axis=1) @ values
-    yield "its softmax runs over the heads instead of the keys", softmax(scores, axis=0) @ values
-    allowed = np.isfinite(scores) & (scores == biased)
-    yield "its mask is applied after the softmax", (softmax(biased) * allowed) @ values
-    if weights.shape[1] == weights.shape[2]:
-        yield "its weights are transposed", weights.transpose(0, 2, 1) @ values
-    if one.sinks is not None:
-        yield "the sink of its softmax is left out", softmax(scores) @ values
-    yield (
-        "its outputs are zero: the head was left out",
-        np.where(np.abs(pair.second).max((1, 2), keepdims=True) > 0, pair.first, 0.0),
-    )
-
-
-# Norms, feed-forwards, the stream, the logits.
+# Norms, feed-forwards, the stream.
 
 
 def _norms(pair: RunPair) -> Hypotheses:
@@ -466,36 +447,29 @@ def _norms(pair: RunPair) -> Hypotheses:
         return
     gamma, beta, rows = one.gamma.astype(np.float64), one.beta.astype(np.float64), other.input
 
-    def by(kind: Any, epsilon: float) -> Wide:
+    def by(kind: NormKind, epsilon: float) -> Wide:
         return NORMS[kind].normalized(rows, epsilon)
 
     own = by(one.kind, one.epsilon)
-    names = {"layer": "a layer norm", "rms": "an RMS norm"}
-    for kind, name in names.items():
-        if kind != one.kind:
-            for epsilon in dict.fromkeys((one.epsilon, other.epsilon)):
-                for shift in (beta, np.zeros_like(beta)):
-                    yield (
-                        f"its norm is {name} instead of {names[one.kind]}",
-                        by(kind, epsilon) * gamma + shift,
-                    )
-    for epsilon in dict.fromkeys((other.epsilon, *EPSILONS)):
-        if epsilon != one.epsilon:
-            cause = f"the ε of its norm is {epsilon:g} instead of {one.epsilon:g}"
-            yield cause, by(one.kind, epsilon) * gamma + beta
-    wide = rows.astype(np.float64)
-    mean, size = one.law.statistics(wide)
-    count = rows.shape[1]
-    unbiased = (wide - mean) / np.sqrt(size * count / max(count - 1, 1) + one.epsilon)
-    yield "its norm divides by the unbiased variance (n − 1)", unbiased * gamma + beta
-    outside = (wide - mean) / (np.sqrt(size) + one.epsilon)
-    yield "the ε of its norm stands outside of the root", outside * gamma + beta
-    yield "its norm has no γ", own + beta
-    yield "its norm has no β", own * gamma
-    yield "its norm multiplies by 1 + γ instead of γ", own * (1 + gamma) + beta
-    yield "its norm multiplies by γ − 1: it lacks the 1 of 1 + γ", own * (gamma - 1) + beta
-    yield "its norm is left out", wide
-    yield "its norm has other γ and β", own * other.gamma + other.beta
+    names: dict[NormKind, str] = {"layer": "a layer norm", "rms": "an RMS norm"}
+    if other.kind != one.kind:
+        cause = f"its norm is {names[other.kind]} instead of {names[one.kind]}"
+        for epsilon, shift in ((one.epsilon, beta), (one.epsilon, 0 * beta), (other.epsilon, beta)):
+            yield cause, by(other.kind, epsilon) * gamma + shift
+    elif other.epsilon != one.epsilon:
+        cause = f"the ε of its norm is {other.epsilon:g} instead of {one.epsilon:g}"
+        yield cause, by(one.kind, other.epsilon) * gamma + beta
+    else:
+        tables = (one.gamma, other.gamma), (one.beta, other.beta)
+        same = [np.allclose(x, y, rtol=1e-6, atol=1e-7) for x, y in tables]
+        words = {(False, True): "γ", (True, False): "β"}.get((same[0], same[1]), "γ and β")
+        is_bare = not other.beta.any() if same[0] else same[1] and (other.gamma == 1).all()
+        cause = f"its norm has {'no' if is_bare else 'another'} {words}"
+        for name in HALVES:
+            if all(np.array_equal(_rounded(x, name), y) for x, y in tables):
+                cause = f"its parameters are rounded to {name}"
+        if not all(same):
+            yield cause, own * other.gamma + other.beta
 
 
 def _norm_places(pair: RunPair, one: NormRecord, other: NormRecord) -> Hypotheses:
@@ -511,89 +485,62 @@ def _norm_places(pair: RunPair, one: NormRecord, other: NormRecord) -> Hypothese
 
 
 def _activations(pair: RunPair) -> Hypotheses:
-    """Other activations of what the second run's first map gave."""
+    """Other activations of the same numbers; and the gate's part and the value's, exchanged."""
     if pair.feeds is None:
         return
+    one, other = pair.feeds
+    functions = _functions()
+    for name, function in functions.items():
+        active = function(one.before)
+        told = np.abs(active) > _SMALL
+        gate = np.divide(one.hidden, active, where=told, out=np.zeros_like(active))
+        if np.abs(active - one.hidden).max() <= 1e-5 * max(1.0, np.abs(active).max()):
+            told, gate = np.ones_like(told), np.ones_like(active)  # there is no gate
+        if pair.first is one.before:
+            exchanged = function(other.before) * one.before
+            if np.abs(exchanged - other.hidden).max() <= 1e-4 * np.abs(other.hidden).max():
+                yield (
+                    "the gate and the values of its feed-forward are exchanged",
+                    np.where(told, gate, pair.second),
+                )
+            continue
+        for its_name, its in {**functions, "none": lambda x: x}.items():
+            if its_name != name:
+                cause = f"its activation is {its_name} instead of {name}"
+                yield cause, np.where(told, its(other.before) * gate, pair.second)
+
+
+def _functions() -> Mapping[str, Callable[[Array], Array]]:
+    """The activations by their names, each once."""
     import torch
 
     from model.nn.layers import ACTIVATIONS
 
-    other = pair.feeds[1]
-    before = torch.tensor(other.before)
-    for name, activation in ACTIVATIONS.items():
-        if not name.endswith("glu"):
-            yield f"its activation is {name.replace('_', ' ')}", activation(before).numpy()
-    yield "it has no activation", other.before
+    def of(function: Callable[["Tensor"], "Tensor"]) -> Callable[[Array], Array]:
+        return lambda numbers: function(torch.tensor(numbers)).numpy()
+
+    plain = {name: function for name, function in ACTIVATIONS.items() if name not in GATED}
+    return {name.replace("_", " "): of(function) for name, function in plain.items()}
 
 
-def _sums(pair: RunPair) -> Hypotheses:
-    if pair.before is None:
-        return
-    first, second = (x.astype(np.float64) for x in pair.before)
-    written = pair.first - first
-    yield "it does not add what the sub-layer reads: the residual connection is missing", written
-    yield "it does not add what the sub-layer wrote", second
-    yield "it adds what the sub-layer wrote twice", first + 2 * written
-
-
-def _logits(pair: RunPair) -> Hypotheses:
-    first, second = pair.first.astype(np.float64), pair.second.astype(np.float64)
-    for cap in (30.0, 50.0):
-        yield f"its logits are capped to ±{cap:g}", cap * np.tanh(first / cap)
-    square = float(np.square(first).sum())
-    factor = float((first * second).sum()) / square if square else 1.0
-    yield f"its logits are multiplied by {factor:.6g}", first * factor
-
-
-def _precisions(pair: RunPair) -> Hypotheses:
-    """AnyArray of a lower precision: they have no more digits, and lie as near as that allows."""
-    second = pair.second.astype(np.float64)
-    if second.size < _LEAST or np.array_equal(second, np.rint(second)):
-        return
-    sizes = np.sqrt(np.square(pair.first.astype(np.float64)).mean())
-    sizes = np.maximum(np.abs(pair.first), sizes)
-    before = [second]  # positions turn them in single precision, afterwards
-    if second.ndim == 3 and second.shape[1] > 1 and second.shape[2] % 2 == 0:
-        places = np.arange(second.shape[1], dtype=np.float64)
-        before += [
-            _turned(second, -pair_angles(places, width, base), pairs)
-            for pairs, base, width in _ways(pair)
-        ]
-    for name, share in HALVES.items():
-        near = np.abs(second - pair.first) <= 2 * ROUNDINGS * share * sizes
-        if near.all() and any(_kept_in(numbers, name) for numbers in before):
-            yield f"it computes in {name}: its numbers have no more digits", pair.second
-
-
-def _kept_in(numbers: Wide, name: str) -> bool:
-    """Whether numbers are those of a half precision, but for the rounding of a single one."""
-    if name == "bfloat16":
-        bits = numbers.astype(np.float32).view(np.uint32)
-        kept = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).view(np.float32)
-    else:
-        with np.errstate(over="ignore"):
-            kept = numbers.astype(np.float16).astype(np.float32)
-    lengths = np.linalg.norm(numbers, axis=-1, keepdims=True)
-    return bool((np.abs(numbers - kept) <= ROUNDINGS * SINGLE * lengths).all())
+def _residuals(pair: RunPair) -> Hypotheses:
+    if pair.before is not None:
+        written = pair.first - pair.before[0].astype(np.float64)
+        cause = "it does not add what the sub-layer reads: the residual connection is missing"
+        yield cause, written
 
 
 Mistakes = Callable[[RunPair], Hypotheses]
-_OF_MAPS: tuple[Mistakes, ...] = (_head_splits, _shared_heads, _swaps, _biases, _factors)
 _TRIED: Mapping[ComparedStage, tuple[Mistakes, ...]] = {
-    "embedding": (_embeddings, _factors),
-    "positions": (_positions,),
+    "embedding": (_rounded_tables, _embeddings, _positions),
+    "positions": (_rounded_tables, _positions),
     "norm": (_norms,),
-    "query": (_turns, *_OF_MAPS),
-    "key": (_turns, *_OF_MAPS),
-    "value": _OF_MAPS,
-    "scores": (_factors,),
+    "query": (_turns, _orders, _biases),
+    "key": (_turns, _orders, _exchanges, _biases),
+    "value": (_turned_values, _orders, _biases),
     "scaled": (_scales,),
-    "capped": (_caps,),
-    "biased": (_score_biases,),
     "mask": (_masks,),
-    "weights": (_softmaxes,),
-    "output": (_outputs,),
-    "stream": (_sums, _biases),
+    "stream": (_residuals, _biases, _positions),
     "feed-forward": (_activations, _biases),
-    "logits": (_logits, _biases),
+    "logits": (_biases,),
 }

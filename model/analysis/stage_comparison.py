@@ -1,29 +1,30 @@
-"""Every stage of two runs of one text, side by side, and how far rounding may move each.
-
-How far two equal computations may lie apart follows at each stage from the precision of both runs, the sizes
-of its numbers, and how far apart the numbers are that it reads: those are measured, not assumed.
+"""Every stage of two runs of one text, side by side, in the order of execution.
 Axes: head, query, key, token, d_k, d_model.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from model.analysis import stage_rounding as rounding
 from model.analysis.difference_causes import ComparedStage, RunPair
 from model.analysis.stream.stream import sub_layers
 from model.nn.config import Stack
 from model.nn.places import Place
 from model.trace.arrays import Array, Wide
 from model.trace.partial import PartialAttention
-from model.trace.precision import ROUNDINGS, SINGLE, epsilon, score_rounding, weight_rounding
+from model.trace.precision import ROUNDINGS, epsilon, weight_rounding
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 from model.trace.unproven import proven, proven_states
 
 _APART = "they cannot be laid side by side."
 _TOGETHER = 64  # rows of logits that are compared at once
+OUTPUT = Place("decoder", None, "output").name
+_STREAM = ("stream", "")  # the newest state
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,19 +55,22 @@ class StageComparison:
         return not self.difference <= self.rounding
 
 
-def comparisons(a: Trace, b: Trace) -> Iterator[StageComparison]:
-    """Every stage that both runs recorded, in the first one's order of execution. Raises ValueError as
-    `first_difference`."""
-    return _Walk(a, b).stages()
-
-
 @dataclass(frozen=True, eq=False)
-class _Walk:
-    """drifts: how far vectors were found apart, as a share of their lengths, by stage and place."""
+class SideBySide:
+    """Two runs, laid side by side. Raises ValueError where they have other numbers of tokens, layers, heads.
+
+    Args:
+        a, b: the runs.
+        drifts: how far vectors lie apart by rounding, as a share of their lengths, by stage and place.
+        covered: whether a stage could be compared, by stage and place; whole after `stages`.
+        moved: how far the newest state of each stack lies apart by rounding, (token, d_model).
+    """
 
     a: Trace
     b: Trace
-    drifts: dict[tuple[str, str], float] = field(default_factory=dict)
+    drifts: dict[tuple[str, str], float] = field(default_factory=dict, repr=False)
+    covered: dict[tuple[ComparedStage, str], bool] = field(default_factory=dict, repr=False)
+    moved: dict[str, Wide] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         first, second = (len(trace.attention) for trace in (self.a, self.b))
@@ -92,54 +96,81 @@ class _Walk:
         """The share by which the less precise of the two runs is rounded."""
         return max(epsilon(self.a), epsilon(self.b))
 
+    @property
+    def _pair(self) -> Callable[..., RunPair]:
+        return partial(RunPair, self.a, self.b)
+
     def stages(self) -> Iterator[StageComparison]:
+        """Every stage that both runs recorded, in the first one's order of execution."""
         for stack in self.a.stacks:
             yield from self._embedding(stack)
             yield from self._layers(stack)
         yield from self._final()
 
     def _embedding(self, stack: Stack) -> Iterator[StageComparison]:
+        """The parts of the first state of the stream, its norm, and itself, whoever made it."""
         parts = [proven_states(one.summands).get(stack, {}) for one in (self.a, self.b)]
-        place = Place(stack, None, "embedding").name
-        for name, stage in (
-            ("tokens", "embedding"),
-            ("segments", "embedding"),
-            ("positions", "positions"),
-        ):
+        place = Place(stack, None, "embedding")
+        named: tuple[tuple[str, ComparedStage], ...] = (
+            ("tokens", "embedding"), ("segments", "embedding"), ("positions", "positions"),
+        )  # fmt: skip
+        for name, stage in named:
             if all(name in of for of in parts):
                 first, second = (of[name] for of in parts)
                 room = ROUNDINGS * self.epsilon * np.maximum(np.abs(first), 1.0)
-                yield self._vectors(stage, place, first, second, room)  # type: ignore[arg-type]
-        states = self._states(stack)
-        if states and all("tokens" in of for of in parts):
-            first, second = states[0][0], states[1][0]
-            drift = _drift(*(of["tokens"] for of in parts))
+                yield self._vectors(stage, place.name, first, second, room)
+        norms = self._norms()
+        if all(place.norm in of for of in norms):
+            first, second = (of[place.norm].input for of in norms)
+            stage = "stream" if ("embedding", place.name) in self.covered else "embedding"
             yield self._vectors(
-                "stream", place, first, second, self._room(first, drift, first.shape[1])
+                stage,
+                place.name,
+                first,
+                second,
+                rounding.of_map(first, 0.0, first.shape[1], self.epsilon),
             )
+            yield from self._norm(place.norm, norms, None, "")
+        states = self._states(stack)
+        if states is None:
+            self.covered["stream", place.name] = False
+            self.covered.setdefault(("embedding", place.name), False)
+        else:
+            first, second = states[0][0], states[1][0]
+            room = rounding.of_map(first, self._known(_STREAM), first.shape[1], self.epsilon)
+            stage = "stream" if ("embedding", place.name) in self.covered else "embedding"
+            self.covered["stream", place.name] = True
+            yield self._vectors(stage, place.name, first, second, room)
+
+    def _norms(self) -> tuple[dict[str, NormRecord], dict[str, NormRecord]]:
+        first, second = (
+            {norm.name: norm for norm in proven(one.norms)} for one in (self.a, self.b)
+        )
+        return first, second
 
     def _layers(self, stack: Stack) -> Iterator[StageComparison]:
         states = self._states(stack)
-        names = self._names(stack)
-        norms = [{norm.name: norm for norm in proven(one.norms)} for one in (self.a, self.b)]
+        norms = self._norms()
         twins = {
             one.name: other for one, other in zip(self.a.attention, self.b.attention, strict=True)
         }
-        for at, name in enumerate(names):
+        for at, name in enumerate(self._names(stack)):
             place = Place.named(name)
             before = (states[0][at], states[1][at]) if states else None
-            is_read = any(
-                place.norm in of and _reads(of[place.norm], before, which)
+            reads = [  # whether its norm stands before it, in each run
+                place.norm in of
+                and (before is None or np.array_equal(of[place.norm].input, before[which]))
                 for which, of in enumerate(norms)
-            )
-            if is_read:
+            ]
+            if any(reads):
                 yield from self._norm(place.norm, norms, before, name)
             if name in twins:
                 yield from self._attention(self.a.find(name), twins[name], stack)
             else:
                 yield from self._feed_forward(name)
-            for norm in (place.after, *([] if is_read else [place.norm])):
-                yield from self._norm(norm, norms, before, name)
+            yield from self._norm(place.after, norms, None, name)
+            if not any(reads):
+                yield from self._norm(place.norm, norms, before, name)
             if states:
                 yield self._sum(name, states, at)
         yield from self._norm(Place(stack, None, "final").norm, norms, None, "")
@@ -172,119 +203,160 @@ class _Walk:
     def _norm(
         self,
         name: str,
-        norms: list[dict[str, NormRecord]],
+        norms: tuple[dict[str, NormRecord], dict[str, NormRecord]],
         before: tuple[Array, Array] | None,
         of: str,
     ) -> Iterator[StageComparison]:
-        """What a norm reads, and what it makes of that: the second run's by the first one's law."""
+        """What a norm reads, where that is no state of the stream, and what it makes of that: the second
+        run's by the first one's law."""
         if any(name not in one for one in norms):
             return
         first, second = norms[0][name], norms[1][name]
-        drift = self._known(("output", of), ("feed-forward", of), ("stream", ""))
-        room = self._room(first.input, drift, first.input.shape[1])
-        if before is not None:
-            room += np.abs(before[1] - before[0]) + self._room(before[0], 0.0, 1)
-        pair = RunPair(
-            self.a, self.b, first.input, second.input, room, norms=(first, second), before=before
+        moved = self.moved.get(name.split(".")[0])
+        is_state = before is not None and all(
+            np.array_equal(norm.input, state)
+            for norm, state in zip((first, second), before, strict=True)
         )
+        if not is_state or moved is None:
+            here = self._read_by_norm((first, second), before, of)
+            moved = rounding.within(here.pair)
+            yield here
+        expected = first.law.normalized(second.input, first.epsilon)
+        expected = expected * first.gamma.astype(np.float64) + first.beta
+        room = rounding.of_norm(first, second, moved, self.epsilon)
+        pair = self._pair(
+            first.output, second.output, room, norms=(first, second), expected=expected
+        )
+        self.drifts["norm", name] = rounding.drift(pair)
         yield self._furthest("norm", name, None, pair)
-        expected = _normed(first, second.input)
-        spread = np.abs(second.input - second.mean[:, None]).max(-1) * second.inverse_deviation
-        share = ROUNDINGS * self.epsilon + np.sqrt(first.input.shape[1]) * SINGLE
-        room = share * spread[:, None] * np.abs(first.gamma) + ROUNDINGS * self.epsilon * np.abs(
-            first.beta
+
+    def _read_by_norm(
+        self, norms: tuple[NormRecord, NormRecord], before: tuple[Array, Array] | None, of: str
+    ) -> StageComparison:
+        """What a norm reads, where that is no state: the sum of a state and what a sub-layer wrote, what it
+        wrote alone, or the last state."""
+        first, second = (norm.input for norm in norms)
+        drift = self._known(("output", of), ("feed-forward", of), _STREAM)
+        room = rounding.of_map(first, drift, first.shape[1], self.epsilon)
+        if before is None:
+            pair = self._pair(first, second, room, norms=norms)
+            return self._furthest("norm", norms[0].name, None, pair)
+        room = (
+            room
+            + self.moved[Place.named(of).stack]
+            + rounding.of_map(before[0], 0.0, 1, self.epsilon)
         )
-        room = room + np.abs(expected - first.output)  # what its input explains
-        pair = RunPair(
-            self.a,
-            self.b,
-            first.output,
-            second.output,
-            room,
-            norms=(first, second),
-            expected=expected,
+        on_state = [
+            np.array_equal(norm.input, state) for norm, state in zip(norms, before, strict=True)
+        ]
+        pair = self._pair(
+            first, second, room, norms=norms, before=before, reads_equal=self._is_read_known(of)
         )
-        self.drifts["norm", name] = _drift(first.output, second.output)
-        yield self._furthest("norm", name, None, pair)
+        if any(on_state):
+            return self._furthest("norm", norms[0].name, None, pair)
+        return self._furthest("stream", of, None, pair)
+
+    def _is_read_known(self, name: str) -> bool:
+        """Whether what the last map of a sub-layer reads was compared, and what may stand behind the map."""
+        has_norms = "norms" not in {*self.a.unproven, *self.b.unproven}
+        return has_norms and any(
+            self.covered.get((stage, name), False) for stage in ("output", "feed-forward")
+        )
 
     def _attention(
         self, one: Attention, other: Attention, stack: Stack
     ) -> Iterator[StageComparison]:
-        place = one.name
-        norm = Place.named(place).norm
-        absent = {*_absent(one), *_absent(other)}
-        drift = self._known(("norm", norm), ("stream", ""))
+        place, norm = one.name, Place.named(one.name).norm
+        absent = {*rounding.absent(one), *rounding.absent(other)}
+        drift = self._known(("norm", norm), _STREAM)
         if not {"query", "key"} & absent and one.query.shape == other.query.shape:
-            other = _with_factor_of(one, other, self._of_heads(one.query, drift, self._width(one)))
-        for stage in ("query", "key", "value"):
+            other = _with_factor_of(
+                one, other, rounding.of_heads(one.query, drift, self._width(one), self.epsilon)
+            )
+        pairs: dict[ComparedStage, RunPair] = {}
+        stages: tuple[ComparedStage, ...] = ("query", "key", "value")
+        for stage in stages:
             if stage in absent:
+                self.covered[stage, place] = False
                 continue
             first, second = getattr(one, stage), getattr(other, stage)
             if first.shape != second.shape:
                 n, m = first.shape[-1], second.shape[-1]
                 words = f"A {stage} of {place} has {n} numbers in the first run, not {m}: {_APART}"
                 raise ValueError(words)
+            crosses = one.kind == "cross" and stage != "query"
             read = (
-                self._known(("stream", "encoder"))
-                if one.kind == "cross" and stage != "query"
+                self._known(("norm", "encoder.final.norm"), ("stream", "encoder"))
+                if crosses
                 else drift
             )
-            room = self._of_heads(first, read, self._width(one))
-            yield self._per_head(stage, place, first, second, room, (one, other))
-        yield from self._of_scores(one, other, absent)
+            room = rounding.of_heads(first, read, self._width(one), self.epsilon)
+            pairs[stage] = self._pair(first, second, np.asarray(room), attention=(one, other))
+        knows = ("norm", norm) in self.covered or self._states_known(stack)
+        for stage, pair in pairs.items():
+            same_source = [
+                pairs[name]
+                for name in pairs
+                if name != stage and (one.kind != "cross" or "query" not in (name, stage))
+            ]
+            reads_equal = knows or any(map(rounding.is_equal, same_source))
+            yield self._per_head(stage, place, replace(pair, reads_equal=reads_equal))
+        yield from self._of_scores(one, other, pairs)
+        self.covered["output", place] = "output" not in absent
         if "output" not in absent:
-            allowed = self._of_output(one, other, absent)
             first, second = map(_handed_on, (one, other))
-            drift = _drift(_side_by_side(first), _side_by_side(second))
+            room = rounding.of_output((one, other), pairs, self.epsilon)
+            pair = self._pair(first, second, room, attention=(one, other))
+            drift = rounding.drift(pair)
             self.drifts["output", place] = drift
             if self._states(stack) is None:  # what comes between two layers is not known
-                self.drifts["stream", ""] = drift
-            yield self._per_head("output", place, first, second, allowed, (one, other))
+                self.drifts[_STREAM] = drift
+            yield self._per_head("output", place, pair)
 
     def _of_scores(
-        self, one: Attention, other: Attention, absent: set[str]
+        self, one: Attention, other: Attention, pairs: dict[ComparedStage, RunPair]
     ) -> Iterator[StageComparison]:
         """What leads from queries and keys to weights. Where both follow from the vectors, only what is done
         to them can differ."""
-        vectors = not {"query", "key"} & absent
-        if vectors and not np.isclose(
-            one.scale, other.scale, rtol=ROUNDINGS * self.epsilon, atol=0
-        ):
-            yield from self._cells("scaled", one, other, "scaled")
-        if vectors and not _equal(one.cap, other.cap, ROUNDINGS * self.epsilon):
-            yield from self._cells("capped", one, other, "capped")
-        if vectors and not _same_bias(one, other, ROUNDINGS * self.epsilon):
-            yield from self._cells("biased", one, other, "biased")
-        yield from self._mask(one, other, absent)
-        if vectors and {"scores", "masked"} & {*one.steps, *other.steps}:
-            yield from self._cells("scores", one, other, "masked")
-        says_more = (
-            {"weights", "masked"} & {*one.steps, *other.steps}
-            or one.weights_set
-            or other.weights_set
+        vectors, share = {"query", "key"} <= {*pairs}, ROUNDINGS * self.epsilon
+        steps = {*one.steps, *other.steps}
+        settings: dict[ComparedStage, bool] = {
+            "scores": True,
+            "scaled": True,
+            "capped": one.cap is not None or other.cap is not None,
+            "biased": one.bias is not None or other.bias is not None,
+            "weights": True,
+        }
+        self.covered.update({(stage, one.name): vectors for stage, has in settings.items() if has})
+        if vectors and not np.isclose(one.scale, other.scale, rtol=share, atol=0):
+            yield from self._cells("scaled", one, other, pairs)
+        if vectors and not _equal(one.cap, other.cap, share):
+            yield from self._cells("capped", one, other, pairs)
+        if vectors and not _same_bias(one, other, share):
+            yield from self._cells("biased", one, other, pairs)
+        yield from self._mask(
+            one, other, is_told=vectors or all("masked" in each.steps for each in (one, other))
         )
-        same = _equal(one.sinks, other.sinks, ROUNDINGS * self.epsilon) and (
+        if vectors and {"scores", "masked"} & steps:
+            yield from self._cells("scores", one, other, pairs)
+        says_more = {"weights", "masked"} & steps or one.weights_set or other.weights_set
+        same = _equal(one.sinks, other.sinks, share) and (
             one.mask_value == other.mask_value or one.mask is None
         )
         if says_more or not same:
-            yield from self._cells("weights", one, other, "weights")
+            yield from self._cells("weights", one, other, pairs)
 
     def _mask(
-        self, one: Attention, other: Attention, absent: set[str]
+        self, one: Attention, other: Attention, *, is_told: bool
     ) -> Iterator[StageComparison]:
         """A mask that was only read off weights is none."""
-        if absent & {"query", "key"} and not all("masked" in each.steps for each in (one, other)):
+        self.covered["mask", one.name] = is_told
+        if not is_told:
             return
         for head in range(one.heads if _has_masks(one) or _has_masks(other) else 1):
             first, second = (_allowed(each, head).astype(np.float32) for each in (one, other))
-            pair = RunPair(
-                self.a,
-                self.b,
-                first,
-                second,
-                np.zeros_like(first),
-                attention=(one, other),
-                head=head,
+            pair = self._pair(
+                first, second, np.zeros_like(first), attention=(one, other), head=head
             )
             yield self._furthest("mask", one.name, head if _has_masks(one) else None, pair)
 
@@ -293,31 +365,23 @@ class _Walk:
         stage: ComparedStage,
         one: Attention,
         other: Attention,
-        what: str,
+        pairs: dict[ComparedStage, RunPair],
     ) -> Iterator[StageComparison]:
         """One matrix of each head: the first that differs beyond rounding, else the one that differs most."""
         worst: StageComparison | None = None
         for head in range(one.heads):
+            what = "masked" if stage == "scores" else stage
             first, second = (_matrix(each, what, head) for each in (one, other))
             shared = np.isfinite(first) & np.isfinite(second)
             if stage == "biased":  # what the masks hide may have any bias
                 shared &= _allowed(one, head) & _allowed(other, head)
             first, second = (np.where(shared, each, np.float32(0)) for each in (first, second))
-            scores = self._score_room(one, other, head)
+            scores = rounding.of_scores((one, other), head, pairs, self.epsilon)
             if stage == "weights":
                 room = weight_rounding(np.maximum(first, second), scores, self.epsilon)
             else:
                 room = np.broadcast_to(scores[:, None], first.shape)
-            pair = RunPair(
-                self.a,
-                self.b,
-                first,
-                second,
-                room,
-                attention=(one, other),
-                head=head,
-                shared=shared,
-            )
+            pair = self._pair(first, second, room, attention=(one, other), head=head, shared=shared)
             here = self._furthest(stage, one.name, head, pair)
             if here.is_beyond:
                 yield here
@@ -327,66 +391,32 @@ class _Walk:
         if worst is not None:
             yield worst
 
-    def _score_room(self, one: Attention, other: Attention, head: int) -> Wide:
-        """(query,): how far scaled scores may lie apart, by rounding and by how far queries and keys do."""
-        queries, keys = one.sizes[1:]
-        room = np.zeros(queries)
-        for each in (one, other):
-            if not {"query", "key"} & {*_absent(each)}:
-                query, key = each.query[head], each.key[head]
-                room += score_rounding(query, key, scale=each.scale, precision=self.epsilon)
-        if not {"query", "key"} & {*_absent(one), *_absent(other)}:
-            apart, away = (
-                np.linalg.norm(_of(other, n, head) - _of(one, n, head), axis=-1) for n in (0, 1)
-            )
-            sizes, lengths = (np.linalg.norm(_of(one, n, head), axis=-1) for n in (0, 1))
-            room += abs(one.scale) * (apart * lengths.max() + sizes * away.max())
-        elif not room.any():  # the logarithms of weights are scores, but for a number of each row
-            weights = one.weights(head)
-            spread = -np.log(weights, where=weights > 0, out=np.zeros_like(weights)).min(-1)
-            room += (keys * SINGLE + ROUNDINGS * self.epsilon) * np.maximum(np.abs(spread), 1.0)
-        return room
-
-    def _of_output(
-        self, one: Attention, other: Attention, absent: set[str]
-    ) -> NDArray[np.floating]:
-        """(head, query, 1): how far outputs may lie apart, by what their own weights and values give."""
-        if absent & {"value", "query", "key"}:
-            return self._of_heads(one.output, self._known(("output", one.name)), one.sizes[2]) * 2
-        rooms = []
-        for head in range(one.heads):
-            scores, sizes = self._score_room(one, other, head), np.abs(one.value[head]).max()
-            moved = (
-                np.expm1(np.minimum(2 * scores, 50.0))
-                + one.sizes[2] * SINGLE
-                + ROUNDINGS * self.epsilon
-            )
-            values = np.abs(other.value[head] - one.value[head]).max()
-            rooms.append((moved * sizes + values)[:, None])
-        return np.stack(rooms)
-
     def _feed_forward(self, name: str) -> Iterator[StageComparison]:
         records = [
             {one.name: one for one in proven(trace.feed_forward)} for trace in (self.a, self.b)
         ]
-        drift = self._known(("norm", Place.named(name).norm), ("stream", ""))
+        norm = Place.named(name).norm
+        drift = self._known(("norm", norm), _STREAM)
         if all(name in one for one in records):
             one, other = (each[name] for each in records)
-            room = self._room(one.before, drift, one.before.shape[1])
-            pair = RunPair(self.a, self.b, one.before, other.before, room)
-            yield self._furthest("feed-forward", name, None, pair)
-            room = (
-                self._room(one.hidden, 2 * max(drift, _drift(one.before, other.before)), 1) + room
+            room = rounding.of_map(one.before, drift, one.before.shape[1], self.epsilon)
+            is_known = "norms" not in {*self.a.unproven, *self.b.unproven}
+            before = self._pair(
+                one.before, other.before, room, feeds=(one, other), reads_equal=is_known
             )
-            pair = RunPair(self.a, self.b, one.hidden, other.hidden, room, feeds=(one, other))
-            self.drifts["feed-forward", name] = _drift(one.hidden, other.hidden)
+            yield self._furthest("feed-forward", name, None, before)
+            share = 2 * max(drift, rounding.drift(before))
+            room = rounding.of_map(one.hidden, share, 1, self.epsilon) + room
+            pair = self._pair(one.hidden, other.hidden, room, feeds=(one, other))
+            self.drifts["feed-forward", name] = rounding.drift(pair)
             yield self._furthest("feed-forward", name, None, pair)
         if name in self.a.written and name in self.b.written:
             first, second = self.a.written[name], self.b.written[name]
-            room = self._room(
-                first, self._known(("feed-forward", name), ("stream", "")), first.shape[1]
-            )
-            yield self._vectors("feed-forward", name, first, second, room)
+            drift = self._known(("feed-forward", name), ("norm", norm), _STREAM)
+            room = rounding.of_map(first, drift, first.shape[1], self.epsilon)
+            pair = self._pair(first, second, room)
+            self.drifts["feed-forward", name] = rounding.drift(pair)
+            yield self._furthest("feed-forward", name, None, pair)
 
     def _sum(
         self, name: str, states: tuple[tuple[Array, ...], tuple[Array, ...]], at: int
@@ -394,28 +424,46 @@ class _Walk:
         """The stream after a sub-layer."""
         (first, after), (second, then) = ((of[at], of[at + 1]) for of in states)
         read = Place.named(name)
-        drift = self._known(
-            ("output", name), ("feed-forward", name), ("norm", read.norm), ("stream", "")
+        drift = self._known(("output", name), ("feed-forward", name), ("norm", read.norm), _STREAM)
+        room = (
+            rounding.of_map(after - first, drift, first.shape[1], self.epsilon)
+            + self.moved[read.stack]
         )
-        room = self._room(after - first, drift, first.shape[1]) + np.abs(second - first)
         room = room + ROUNDINGS * self.epsilon * (np.abs(first) + np.abs(after))
-        room = room + self._room(after, self.drifts.get(("norm", read.norm), 0.0), 1)
-        pair = RunPair(self.a, self.b, after, then, room, before=(first, second))
-        self.drifts["stream", ""] = self.drifts["stream", read.stack] = _drift(after, then)
-        return self._furthest("stream", name, None, pair)
+        room = room + rounding.of_map(after, self._known(("norm", read.norm)), 1, self.epsilon)
+        pair = self._pair(
+            after, then, room, before=(first, second), reads_equal=self._is_read_known(name)
+        )
+        return self._state(name, "stream", pair)
+
+    def _state(self, place: str, stage: ComparedStage, pair: RunPair) -> StageComparison:
+        """A state of the stream, from which the next one follows."""
+        stack = Place.named(place).stack
+        self.moved[stack] = rounding.within(pair)
+        self.drifts[_STREAM] = self.drifts["stream", stack] = rounding.drift(pair)
+        return self._furthest(stage, place, None, pair)
 
     def _final(self) -> Iterator[StageComparison]:
         first, second = self.a.prediction, self.b.prediction
         unproven = {*self.a.unproven, *self.b.unproven}
         if first is None or second is None or "logits" in unproven or first.shape != second.shape:
             return
-        drift = self._known(("norm", Place("decoder", None, "final").norm), ("stream", ""))
+        stack = self.a.stacks[-1]
+        norm = Place(stack, None, "final").norm
+        drift = self._known(("norm", norm), _STREAM)
         for start in range(0, first.shape[0], _TOGETHER):
             ours, theirs = (of.rows(start, start + _TOGETHER) for of in (first, second))
             width = self.a.config.d_model if self.a.config else ours.shape[1]
-            pair = RunPair(self.a, self.b, ours, theirs, self._room(ours, drift, width))
-            here = self._furthest("logits", Place("decoder", None, "output").name, None, pair)
+            room = rounding.of_map(ours, drift, width, self.epsilon)
+            known = ("norm", norm) in self.covered or self._states_known(stack)
+            pair = self._pair(ours, theirs, room, reads_equal=known)
+            here = self._furthest("logits", OUTPUT, None, pair)
             yield replace(here, cell=(here.cell[0] + start, here.cell[1]))
+
+    def _states_known(self, stack: Stack) -> bool:
+        """Whether all states were compared, and with them what makes others of them."""
+        unproven = {*self.a.unproven, *self.b.unproven}
+        return self._states(stack) is not None and "norms" not in unproven
 
     def _known(self, *keys: tuple[str, str]) -> float:
         """The first of these drifts that was measured; 0 where none was."""
@@ -427,26 +475,6 @@ class _Walk:
             return self.a.config.d_model
         return attention.heads * attention.vectors[0].shape[2]
 
-    def _room(self, vectors: Array, drift: float, terms: int) -> Wide:
-        """(token, width): how far vectors of a linear map of so many terms may lie apart. Terms of random
-        signs add up to the root of their number, so a share of each may become √terms of the sum."""
-        sizes = np.sqrt(np.square(vectors.astype(np.float64)).mean(-1, keepdims=True))
-        sizes = np.maximum(sizes, np.median(sizes))
-        share = np.sqrt(terms) * drift + terms * SINGLE
-        return np.asarray(
-            share * sizes + ROUNDINGS * self.epsilon * np.maximum(np.abs(vectors), sizes)
-        )
-
-    def _of_heads(self, vectors: Array, drift: float, terms: int) -> Wide:
-        """The same for (head, token, width); a rotary angle is rounded by a share of itself."""
-        flat = _side_by_side(vectors)
-        room = self._room(flat, drift, terms)
-        angles = 2 * SINGLE * np.arange(len(flat))[:, None]
-        room = (
-            room + angles * np.sqrt(np.square(flat.astype(np.float64)).mean(-1, keepdims=True)) * 2
-        )
-        return np.asarray(room.reshape(len(flat), len(vectors), -1).transpose(1, 0, 2))
-
     def _vectors(
         self,
         stage: ComparedStage,
@@ -455,55 +483,30 @@ class _Walk:
         second: Array,
         room: NDArray[np.floating],
     ) -> StageComparison:
-        self.drifts["stream", ""] = _drift(first, second)
-        return self._furthest(stage, place, None, RunPair(self.a, self.b, first, second, room))
+        return self._state(place, stage, self._pair(first, second, np.asarray(room)))
 
-    def _per_head(
-        self,
-        stage: ComparedStage,
-        place: str,
-        first: Array,
-        second: Array,
-        room: NDArray[np.floating],
-        attention: tuple[Attention, Attention],
-    ) -> StageComparison:
+    def _per_head(self, stage: ComparedStage, place: str, pair: RunPair) -> StageComparison:
         """The head that lies furthest apart beyond rounding; its pair has all heads."""
-        over = np.abs(second - first) - room
-        head = int(np.unravel_index(int(np.nanargmax(over)), over.shape)[0])
-        pair = RunPair(self.a, self.b, first, second, room, attention=attention, head=head)
-        return self._furthest(stage, place, head, pair)
+        over = rounding.gaps(pair.first, pair.second) - pair.room
+        head = int(np.unravel_index(int(over.argmax()), over.shape)[0])
+        return self._furthest(stage, place, head, replace(pair, head=head))
 
     def _furthest(
         self, stage: ComparedStage, place: str, head: int | None, pair: RunPair
     ) -> StageComparison:
+        self.covered[stage, place] = True
         first, second, room = pair.of_head
-        over = np.abs(second.astype(np.float64) - first) - room
-        over = np.where(np.isnan(over), np.inf, over)
+        over = rounding.gaps(first, second) - room
         at = np.unravel_index(int(over.argmax()), over.shape)
         cell = (int(at[0]), int(at[1]))
-        rounding = float(np.broadcast_to(room, over.shape)[at])
+        limit = float(np.broadcast_to(room, over.shape)[at])
         return StageComparison(
-            stage, place, head, cell, float(first[at]), float(second[at]), rounding, pair
+            stage, place, head, cell, float(first[at]), float(second[at]), limit, pair
         )
 
 
 def _counted(sizes: tuple[int, int, int]) -> str:
     return f"{sizes[0]} heads, {sizes[1]} queries and {sizes[2]} keys"
-
-
-def _absent(attention: Attention) -> tuple[str, ...]:
-    return attention.absent if isinstance(attention, PartialAttention) else ()
-
-
-def _reads(norm: NormRecord, before: tuple[Array, Array] | None, which: int) -> bool:
-    """Whether a norm of one of the two runs stands before its sub-layer: it reads the state, not the sum."""
-    return before is None or np.array_equal(norm.input, before[which])
-
-
-def _normed(norm: NormRecord, rows: Array) -> Wide:
-    """What a norm would make of other rows, in double precision."""
-    wide = norm.law.normalized(rows, norm.epsilon)
-    return np.asarray(wide * norm.gamma.astype(np.float64) + norm.beta.astype(np.float64))
 
 
 def _with_factor_of(one: Attention, other: Attention, room: NDArray[np.floating]) -> Attention:
@@ -550,25 +553,6 @@ def _handed_on(attention: Attention) -> Array:
     output = attention.output.copy()
     output[list(attention.ablated)] = 0
     return output
-
-
-def _side_by_side(vectors: Array) -> Array:
-    """(head, token, d) to (token, head · d)"""
-    return np.asarray(vectors.transpose(1, 0, 2).reshape(vectors.shape[1], -1))
-
-
-def _drift(first: Array, second: Array) -> float:
-    """The largest length of a difference, as a share of the vector's own length. (token, width)"""
-    apart = np.linalg.norm(second.astype(np.float64) - first, axis=-1)
-    lengths = np.linalg.norm(first.astype(np.float64), axis=-1)
-    return float(
-        (apart / np.maximum(lengths, np.median(lengths) + np.finfo(np.float32).tiny)).max()
-    )
-
-
-def _of(attention: Attention, which: int, head: int) -> Wide:
-    """A head's query (0) or key (1), in double precision."""
-    return (attention.query if which == 0 else attention.key)[head].astype(np.float64)
 
 
 def _equal(first: object, second: object, share: float) -> bool:

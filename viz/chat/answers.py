@@ -99,24 +99,26 @@ class RunDifference:
 
     head: None where the stage is of all. row, column: the query and the key of scores and weights, the token
     and the dimension of vectors. rounding: how far two equal computations may lie apart there. cause: what
-    explains the difference, found by trying; None where nothing that was tried does."""
+    explains the difference, found by trying; None where it is not known. All but the sentence are None where
+    nothing that was compared differs, though not all could be. not_compared: the stages that could not be."""
 
     sentence: str
-    stage: str
-    place: str
+    stage: str | None
+    place: str | None
     head: int | None
-    row: int
-    column: int
-    first: float
-    second: float
-    difference: float
-    rounding: float
+    row: int | None
+    column: int | None
+    first: float | None
+    second: float | None
+    difference: float | None
+    rounding: float | None
     cause: str | None
+    not_compared: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class TwoRuns:
-    """Two runs of one text, stage by stage. first_difference: None where all stages agree to rounding.
+    """Two runs of one text, stage by stage. first_difference: None where they agree to rounding to the end.
     check: how far the recomputed outputs of both runs are from the recorded ones, at most."""
 
     model: str
@@ -237,13 +239,14 @@ class Answers:
                 stage=found.stage,
                 place=found.place,
                 head=found.head,
-                row=found.cell[0],
-                column=found.cell[1],
-                first=rounded(found.first),
-                second=rounded(found.second),
-                difference=rounded(found.difference),
-                rounding=rounded(found.rounding),
+                row=None if found.cell is None else found.cell[0],
+                column=None if found.cell is None else found.cell[1],
+                first=_rounded(found.first),
+                second=_rounded(found.second),
+                difference=_rounded(found.difference),
+                rounding=_rounded(found.rounding),
                 cause=found.cause,
+                not_compared=found.not_compared,
             ),
             check=rounded(max(trace.check(), other.check())),
         )
@@ -279,3 +282,7 @@ def _require(attention: Attention, **asked: int) -> None:
 def rounded(number: float) -> float:
     """A number with as many digits as an answer gives."""
     return float(f"{number:.{DIGITS}g}")
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else rounded(number)

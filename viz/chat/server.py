@@ -281,10 +281,10 @@ def questions(server: AnyWidgetMCP, answers: Answers, first: str) -> None:
         without_head: LeftOutArgument = None,
     ) -> TwoRuns:
         """Where two runs of a text part: the first stage, in the order of execution, that differs beyond
-        rounding, with both numbers, how far rounding alone may move them, and the cause if one that was tried
-        explains it. The first run is the model's own; the second is changed as the arguments say, or of
-        another model with as many layers, heads and tokens. The check is how far the recomputed outputs of
-        both runs are from those that the models computed, at most."""
+        rounding, with both numbers, how far rounding alone may move them, the cause if it is known, and the
+        stages that could not be compared. The first run is the model's own; the second is changed as the
+        arguments say, or of another model with as many layers, heads and tokens. The check is how far the
+        recomputed outputs of both runs are from those that the models computed, at most."""
         layer, _, head = (without_head or "").rpartition(".")
         change = Intervention(
             mask=mask,

@@ -1,171 +1,195 @@
-"""A small attention layer as an exercise asks for it, and copies of it with one line wrong."""
+"""Three small transformers as people write them in plain PyTorch, and copies of them with one thing wrong.
+
+A GPT-2 (learned positions, layer norm before, GELU), a Llama (rotary positions, RMS norm, key heads for two
+queries each, a gate) and a BERT (no mask, norm on the sum). Axes: B T C, B H T D.
+"""
 
 import math
+from collections.abc import Callable
+from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-WIDTH, HEADS, GROUPS, TOKENS = 48, 6, 2, 9
+WIDTH, HEADS, HIDDEN, TOKENS, VOCABULARY, LAYERS = 32, 4, 48, 9, 40, 3
+Kind = Literal["gpt", "llama", "bert"]
+KINDS: tuple[Kind, ...] = ("gpt", "llama", "bert")
+AT = 1  # the layer that is wrong
+IDS = (3, 1, 4, 1, 5, 9, 2, 6, 5)
 
 
-class Exercise(nn.Module):
-    """Causal attention with grouped keys and rotary positions. Axes: B T C, B H T D."""
-
-    base = 10_000.0
-
-    def __init__(self) -> None:
+class RmsNorm(nn.Module):
+    def __init__(self, epsilon: float = 1e-5) -> None:
         super().__init__()
+        self.epsilon, self.weight = epsilon, nn.Parameter(torch.ones(WIDTH))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.epsilon) * self.weight
+
+
+def turned(x: Tensor, base: float = 10_000.0, *, first: int = 0, halves: bool = True) -> Tensor:
+    """Rotary positions. (B, H, T, D)"""
+    tokens, width = x.shape[-2:]
+    steps = base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angles = torch.arange(first, first + tokens)[:, None] * steps
+    cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    one, other = x.chunk(2, -1) if halves else (x[..., ::2], x[..., 1::2])
+    both = (one * cosine - other * sine, other * cosine + one * sine)
+    return torch.cat(both, -1) if halves else torch.stack(both, -1).flatten(-2)
+
+
+class Attention(nn.Module):
+    def __init__(self, kind: Kind, fault: str) -> None:
+        super().__init__()
+        self.kind, self.fault = kind, fault
+        groups = 2 if kind == "llama" else HEADS
         d = WIDTH // HEADS
         self.query = nn.Linear(WIDTH, HEADS * d)
-        self.key = nn.Linear(WIDTH, GROUPS * d)
-        self.value = nn.Linear(WIDTH, GROUPS * d)
+        self.key, self.value = nn.Linear(WIDTH, groups * d), nn.Linear(WIDTH, groups * d)
         self.out = nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (self.split(one(x)) for one in (self.query, self.key, self.value))
-        q, k = self.turn(q), self.turn(k)
-        k, v = self.repeat(k), self.repeat(v)
-        scores = self.scale(q @ k.transpose(-2, -1))
-        scores = scores.masked_fill(~self.mask(x.shape[1]), -math.inf)
-        heads = scores.softmax(-1) @ v
-        return self.out(heads.transpose(1, 2).flatten(2))
-
-    def split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (-1, WIDTH // HEADS)).transpose(1, 2)
-
-    def repeat(self, x: Tensor) -> Tensor:
-        return x.repeat_interleave(HEADS // GROUPS, 1)
-
-    def scale(self, scores: Tensor) -> Tensor:
-        return scores / math.sqrt(WIDTH // HEADS)
-
-    def mask(self, tokens: int) -> Tensor:
-        return torch.ones(tokens, tokens, dtype=torch.bool).tril()
-
-    def angles(self, tokens: int, width: int) -> Tensor:
-        steps = self.base ** (-torch.arange(0, width, 2) / width)
-        return torch.arange(tokens)[:, None] * steps
+        fault, d = self.fault, WIDTH // HEADS
+        maps = [self.query, self.key, self.value]
+        if fault == "keys and values exchanged":
+            maps = [self.query, self.value, self.key]
+        q, k, v = (one(x).unflatten(-1, (-1, d)).transpose(1, 2) for one in maps)
+        if fault == "W_Q transposed":
+            q = (
+                F.linear(x, self.query.weight.T, self.query.bias)
+                .unflatten(-1, (-1, d))
+                .transpose(1, 2)
+            )
+        if fault == "key heads exchanged":
+            k = k.flip(1)
+        if self.kind == "llama":
+            q, k = self.turn(q), self.turn(k)
+            v = turned(v) if fault == "values turned" else v
+            k, v = (
+                one.repeat(1, 2, 1, 1)
+                if fault == "key heads tiled"
+                else one.repeat_interleave(2, 1)
+                for one in (k, v)
+            )
+        factor = {"not scaled": 1.0, "scaled twice": 1 / d}.get(fault, 1 / math.sqrt(d))
+        scores = q @ k.mT * factor
+        scores = scores.masked_fill(~self.mask(x.shape[1]), torch.finfo(scores.dtype).min)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
     def turn(self, x: Tensor) -> Tensor:
-        angles = self.angles(x.shape[-2], x.shape[-1])
-        first, second = x.chunk(2, -1)
-        cosine, sine = angles.cos(), angles.sin()
-        return torch.cat([first * cosine - second * sine, second * cosine + first * sine], -1)
+        match self.fault:
+            case "no rotary positions":
+                return x * 1.0
+            case "rotary base":
+                return turned(x, 500_000.0)
+            case "rotary base of six digits":
+                return turned(x, 123_456.0)
+            case "rotary pairs":
+                return turned(x, halves=False)
+            case "rotary positions shifted":
+                return turned(x, first=1)
+        return turned(x)
 
-
-class Unscaled(Exercise):
-    def scale(self, scores: Tensor) -> Tensor:
-        return scores * 1.0
-
-
-class ScaledByWidth(Exercise):
-    def scale(self, scores: Tensor) -> Tensor:
-        return scores / math.sqrt(WIDTH)
-
-
-class ScaledTwice(Exercise):
-    def scale(self, scores: Tensor) -> Tensor:
-        return scores / (WIDTH // HEADS)
-
-
-class Unmasked(Exercise):
     def mask(self, tokens: int) -> Tensor:
-        return torch.ones(tokens, tokens, dtype=torch.bool)
+        whole = torch.ones(tokens, tokens, dtype=torch.bool)
+        if self.fault == "mask shifted":
+            return whole.tril(1)
+        is_open = (self.kind == "bert") != (self.fault == "mask of the other kind")
+        return whole if is_open else whole.tril()
 
 
-class ShowsTheNext(Exercise):
-    def mask(self, tokens: int) -> Tensor:
-        return torch.ones(tokens, tokens, dtype=torch.bool).tril(1)
-
-
-class HidesThePast(Exercise):
-    def mask(self, tokens: int) -> Tensor:
-        return torch.ones(tokens, tokens, dtype=torch.bool).triu()
-
-
-class TiledKeys(Exercise):
-    def repeat(self, x: Tensor) -> Tensor:
-        return x.repeat(1, HEADS // GROUPS, 1, 1)
-
-
-class DealtHeads(Exercise):
-    def split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (WIDTH // HEADS, -1)).permute(0, 3, 1, 2)
-
-
-class Neighbours(Exercise):
-    def turn(self, x: Tensor) -> Tensor:
-        angles = self.angles(x.shape[-2], x.shape[-1])
-        first, second = x[..., ::2], x[..., 1::2]
-        cosine, sine = angles.cos(), angles.sin()
-        turned = first * cosine - second * sine, second * cosine + first * sine
-        return torch.stack(turned, -1).flatten(-2)
-
-
-class OtherBase(Exercise):
-    base = 500_000.0
-
-
-class OddBase(Exercise):
-    base = 7_500.0
-
-
-class Unturned(Exercise):
-    def turn(self, x: Tensor) -> Tensor:
-        return x * 1.0
-
-
-class BeginsAtOne(Exercise):
-    def angles(self, tokens: int, width: int) -> Tensor:
-        return super().angles(tokens + 1, width)[1:]
-
-
-class HalfPrecision(Exercise):
-    def split(self, x: Tensor) -> Tensor:
-        return super().split(x.bfloat16().float())
-
-
-class Biasless(Exercise):
-    """The value map lacks its bias."""
+class FeedForward(nn.Module):
+    def __init__(self, kind: Kind, fault: str) -> None:
+        super().__init__()
+        self.kind, self.fault = kind, fault
+        self.w_in, self.w_out = nn.Linear(WIDTH, HIDDEN), nn.Linear(HIDDEN, WIDTH)
+        self.gate = nn.Linear(WIDTH, HIDDEN) if kind == "llama" else None
 
     def forward(self, x: Tensor) -> Tensor:
-        with torch.no_grad():
-            self.value.bias.zero_()
-        return super().forward(x)
+        is_other = self.fault == "activation"
+        if self.gate is None:
+            return self.w_out(F.silu(self.w_in(x)) if is_other else F.gelu(self.w_in(x)))
+        gate, value = self.gate(x), self.w_in(x)
+        if self.fault == "gate and values exchanged":
+            gate, value = value, gate
+        return self.w_out((F.gelu(gate) if is_other else F.silu(gate)) * value)
 
 
-# By the class, the stage at which it parts from the exercise, and words of the cause.
-FAULTS: dict[type[Exercise], tuple[str, str]] = {
-    Unscaled: ("scaled", "not divided by √d_k"),
-    ScaledByWidth: ("scaled", "divided by √d_model instead of √d_k"),
-    ScaledTwice: ("scaled", "divided by √d_k twice"),
-    Unmasked: ("mask", "has no mask"),
-    ShowsTheNext: ("mask", "off by one: it shows the next token"),
-    HidesThePast: ("mask", "it hides the past"),
-    TiledKeys: ("key", "0 1 0 1 (tile)"),
-    DealtHeads: ("query", "split in the other order"),
-    Neighbours: ("rotary", "pairs are 2i and 2i + 1"),
-    OtherBase: ("rotary", "base is 500,000 instead of 10,000"),
-    OddBase: ("rotary", "base is 7,500 instead of 10,000"),
-    Unturned: ("rotary", "no rotary positions"),
-    BeginsAtOne: ("rotary", "begin later by one"),
-    HalfPrecision: ("query", "computes in bfloat16"),
-    Biasless: ("value", "bias of the map is another one, or missing"),
-}
-WITHOUT_POSITIONS = (DealtHeads,)  # of these turned vectors show nothing
+class Block(nn.Module):
+    def __init__(self, kind: Kind, fault: str) -> None:
+        super().__init__()
+        self.fault = fault
+        self.is_post = (kind == "bert") != (fault == "norm place")
+        is_rms = (kind == "llama") != (fault == "norm kind")
+        make: Callable[[], nn.Module] = RmsNorm if is_rms else lambda: nn.LayerNorm(WIDTH)
+        self.attention, self.feed_forward = Attention(kind, fault), FeedForward(kind, fault)
+        self.norms = nn.ModuleList([make(), make()])
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = zip(self.norms, (self.attention, self.feed_forward), strict=True)
+        for norm, part in parts:
+            written = part(x if self.is_post else norm(x))
+            lacks = isinstance(part, Attention) and self.fault == "no residual connection"
+            x = written * 1.0 if lacks else x + written
+            x = norm(x) if self.is_post else x
+        return x
 
 
-def exercise(kind: type[Exercise] = Exercise, *, turns: bool = True) -> Exercise:
-    """An exercise with the same weights each time."""
-    torch.manual_seed(0)
-    module = kind()
-    if not turns:
-        module.turn = lambda x: x * 1.0  # type: ignore[method-assign]
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.3)
+class Small(nn.Module):
+    """Logits (B, T, vocabulary) of ids (B, T)."""
+
+    def __init__(self, kind: Kind, fault: str = "") -> None:
+        super().__init__()
+        self.kind, self.fault = kind, fault
+        self.tokens = nn.Embedding(VOCABULARY, WIDTH)
+        self.positions = nn.Embedding(TOKENS + 1, WIDTH) if kind != "llama" else None
+        self.blocks = nn.ModuleList(Block(kind, fault if at == AT else "") for at in range(LAYERS))
+        is_open = fault == "norm place"  # in one layer alone: all are, as a stream needs
+        if is_open:
+            self.blocks = nn.ModuleList(Block(kind, fault) for _ in range(LAYERS))
+        is_post = (kind == "bert") != is_open
+        self.final = None if is_post else RmsNorm() if kind == "llama" else nn.LayerNorm(WIDTH)
+        self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.tokens(ids)
+        if self.positions is not None and self.fault != "no positions":
+            first = 1 if self.fault == "positions shifted" else 0
+            x = x + self.positions(torch.arange(first, first + ids.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x if self.final is None else self.final(x))
+
+
+def small(kind: Kind, fault: str = "") -> Small:
+    """A module with the same weights each time, by name, and one fault."""
+    module = Small(kind, fault)
+    for name, parameter in module.named_parameters():
+        draws = torch.Generator().manual_seed(sum(map(ord, name)))
+        noise = torch.randn(parameter.shape, generator=draws)
+        is_gain = ("norm" in name and name.endswith("weight")) or name == "final.weight"
+        parameter.data = 1 + noise / 3 if is_gain else noise / parameter.shape[-1] ** 0.5
+        if name == "tokens.weight":
+            parameter.data *= 3
+        if fault == "norm kind" and name == f"blocks.{AT}.norms.0.bias":
+            parameter.data.zero_()  # the RMS norm has none
+    block: Block = module.blocks[AT]  # type: ignore[assignment]
+    with torch.no_grad():
+        match fault:
+            case "no bias":
+                block.attention.query.bias.zero_()
+            case "no bias of the output":
+                block.attention.out.bias.zero_()
+            case "bias of the logits":
+                module.head.bias = nn.Parameter(torch.arange(VOCABULARY) / 9)
+            case "norm gain":
+                block.norms[0].weight.fill_(1.0)  # type: ignore[operator]
+            case "norm epsilon":
+                name = "epsilon" if isinstance(block.norms[0], RmsNorm) else "eps"
+                setattr(block.norms[0], name, 1e-2)
+            case "precision":
+                module.bfloat16()
+            case "parameters rounded":
+                module.bfloat16().float()
     return module.eval()
-
-
-def vectors() -> Tensor:
-    torch.manual_seed(1)
-    return torch.randn(1, TOKENS, WIDTH)

@@ -65,6 +65,12 @@ def transformer_lens_cache(trace: Trace) -> dict[str, torch.Tensor]:
     return {name: torch.tensor(array.copy())[None] for name, array in cache.items()}
 
 
+def parted_at(trace: Trace, other: Trace) -> str | None:
+    """The first stage that differs, among those that both runs have."""
+    parting = first_difference(trace, other)
+    return None if parting is None else parting.stage
+
+
 def test_a_cache_of_transformer_lens_is_the_same_run(subtests: pytest.Subtests) -> None:
     for name in ["gpt", "llama"]:
         with subtests.test(name=name):
@@ -86,7 +92,10 @@ def test_a_cache_of_transformer_lens_is_the_same_run(subtests: pytest.Subtests) 
                 np.testing.assert_allclose(theirs.weights(), ours.weights(), atol=1e-6)
             np.testing.assert_array_equal(other.streams["decoder"], trace.streams["decoder"])
             assert other.check() < 1e-4
-            assert first_difference(trace, other) is None
+            parting = first_difference(trace, other)
+            assert parting is not None
+            assert parting.stage is None  # of the end of the run the cache says nothing
+            assert {"norm", "logits"} <= {*parting.not_compared}
             with pytest.raises(
                 NotShownError,
                 match="It was read from a cache of TransformerLens, which does not keep",
@@ -107,7 +116,7 @@ def test_a_cache_of_a_bridge_is_read_by_its_own_names() -> None:
         cache[name.removesuffix(hook) + names.get(hook, hook)] = array
     other = read(cache)
     np.testing.assert_array_equal(other.streams["decoder"], trace.streams["decoder"])
-    assert first_difference(trace, other) is None
+    assert parted_at(trace, other) is None
     flat = cache["blocks.0.attn.o.hook_in"].flatten(2)  # as where no heads are cut
     assert read(cache | {"blocks.0.attn.o.hook_in": flat}).attention[0].doubt == ""
 
@@ -192,7 +201,7 @@ def test_what_is_written_is_read_again(
                         continue
                     for vectors, others in zip(ours.vectors, theirs.vectors, strict=True):
                         np.testing.assert_array_equal(others, vectors)
-                assert first_difference(trace, again) is None
+                assert parted_at(trace, again) is None
 
 
 def test_both_stacks_are_kept_by_the_librarys_names_and_refused_by_the_others(
@@ -202,7 +211,7 @@ def test_both_stacks_are_kept_by_the_librarys_names_and_refused_by_the_others(
     write(trace, file := tmp_path / "both.npz", "huggingface")
     again = read(file)
     assert [one.name for one in again.attention] == [one.name for one in trace.attention]
-    assert first_difference(trace, again) is None
+    assert parted_at(trace, again) is None
     for format in ("transformer_lens", "nnsight", "vllm", "headvis"):
         with pytest.raises(ValueError, match="one stack"):
             write(trace, tmp_path / "x.npz", format)
@@ -227,7 +236,7 @@ def test_values_of_nnsight_are_read_by_their_paths() -> None:
         assert theirs.module == f"model.transformer.h.{theirs.layer}.attn"
         for vectors, others in zip(ours.vectors, theirs.vectors, strict=True):
             np.testing.assert_array_equal(others, vectors)
-    assert first_difference(trace, again) is None
+    assert parted_at(trace, again) is None
 
 
 def test_a_step_of_a_serving_engine_reads_keys_of_before() -> None:
@@ -251,7 +260,7 @@ def test_half_precision_is_told_and_allowed_for() -> None:
     other = read(cache)
     assert other.device == f"{FORMATS['transformer_lens'].title}, in bfloat16"
     assert other.attention[0].doubt == ""
-    assert first_difference(run(loaded("gpt")), other) is None
+    assert parted_at(run(loaded("gpt")), other) is None
 
 
 def test_a_folder_of_headvis_comes_back_and_has_what_its_pipeline_writes(tmp_path: Path) -> None:
@@ -569,10 +578,10 @@ def test_formats_are_listed_and_others_refused(tmp_path: Path) -> None:
     torch.save(transformer_lens_cache(trace), file := tmp_path / "cache.pt")
     with pytest.raises(ValueError, match="is a pickle, which can hold code and is not opened"):
         read(file)
-    assert first_difference(trace, read(torch.load(file, weights_only=True))) is None
+    assert parted_at(trace, read(torch.load(file, weights_only=True))) is None
     with pytest.raises(ValueError, match=r"There is no file missing\.npz"):
         read(tmp_path / "missing.npz")
     with pytest.raises(ValueError, match="tokens names 2 tokens, but attention reads 8"):
         read(transformer_lens_cache(trace), tokens=["a", "b"])
     write(trace, tmp_path / "own.safetensors", "trace")
-    assert first_difference(trace, read(tmp_path / "own.safetensors")) is None
+    assert parted_at(trace, read(tmp_path / "own.safetensors")) is None

@@ -11,6 +11,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from model.analysis.difference_causes import ComparedStage
 from model.analysis.differences import FirstDifference, first_difference, precision_by_layer
+from model.analysis.stage_comparison import StageComparison
 from model.exchange import read
 from model.nn.intervention import Intervention
 from model.nn.places import Place, head_label
@@ -118,40 +119,45 @@ def _file(look: Look) -> Trace | None:
 def _panel(look: Look, other: Trace, parting: FirstDifference | None, name: str) -> Panel:
     table = _table(look.trace, other)
     panel = Panel("all-heads-difference", below=[Caption(_BOUND)])
-    if parting is None:
+    at = None if parting is None else parting.comparison
+    lacks = ", ".join(parting.not_compared) if parting is not None else ""
+    if parting is None or at is None:
         largest = float(precision_by_layer(look.trace, other)["share"].max())
         words = (
-            f"No number of {name} differs beyond rounding, in any stage that both recorded. The largest "
-            f"difference is {difference(largest)} of the largest number of its stage."
+            f"No number of {name} differs beyond rounding"
+            + (f" among what was compared. Not compared: {lacks}. " if lacks else ", to the end. ")
+            + f"The largest difference is {difference(largest)} of the largest number of its stage."
         )
-        return replace(panel, table=table, picture=partial(st.success, words))
-    place = f"`{parting.place}`"
-    if parting.head is not None:
-        place = head_label((parting.place, parting.head))
-    why = "Nothing that was tried explains it."
+        shown = st.info if lacks else st.success
+        return replace(panel, table=table, picture=partial(shown, words))
+    place = f"`{at.place}`"
+    if at.head is not None:
+        place = head_label((at.place, at.head))
+    stage, why = parting.stage or at.stage, "The cause is not known."
+    among = "Among what was compared, the" if parting.may_begin_earlier else "The"
     if parting.cause is not None:
         why = f"Cause: **{plain(parting.cause)}**."
     *others, last = (
-        Panel(f"all-heads-difference-{at}", picture=figure)
-        for at, figure in enumerate(_pictures(look.trace, parting, name))
+        Panel(f"all-heads-difference-{which}", picture=figure)
+        for which, figure in enumerate(_pictures(look.trace, at, name))
     )
     return replace(
         panel,
         look_for=(
-            f"The two runs part at the **{WORDS.get(parting.stage, parting.stage)}** of {place}: "
-            f"{_cell(look.trace, parting)} is {number(parting.first)} here and "
-            f"{number(parting.second)} in {name}. Rounding explains a difference of "
-            f"{difference(parting.rounding)} there. {why}"
+            f"{among} two runs part first at the **{WORDS.get(stage, stage)}** of {place}: "
+            f"{_cell(look.trace, at)} is {number(at.first)} here and {number(at.second)} in {name}. "
+            f"Rounding explains a difference of {difference(at.rounding)} there. {why}"
+            + (f" Not compared: {lacks}." if lacks else "")
         ),
         picture=Columns([*others, replace(last, table=table)]),
     )
 
 
 _BOUND = (
-    "All stages of both runs are compared in the order of execution. How far two equal computations may lie "
-    "apart follows from the precision of both, the sizes of the numbers, and how far apart the numbers are "
-    "that a stage reads. The cause is found by trying: a mistake is made on purpose in this run's numbers, "
-    "and it is the cause where that gives the other run's numbers to rounding."
+    "All stages that both runs have are compared in the order of execution. How far two equal computations "
+    "may lie apart follows from the precision of both, the sizes of the numbers, and the rounding of what a "
+    "stage reads. The cause is found by trying: a mistake is made on purpose in this run's numbers, and it "
+    "is the cause where that, and no other mistake, gives the other run's numbers to rounding."
 )
 
 
@@ -171,7 +177,7 @@ def _table(trace: Trace, other: Trace) -> Table | None:
     )
 
 
-def _tokens(trace: Trace, parting: FirstDifference) -> tuple[Sequence[Token], Sequence[Token]]:
+def _tokens(trace: Trace, parting: StageComparison) -> tuple[Sequence[Token], Sequence[Token]]:
     """The tokens of the rows, and of the columns where those are keys."""
     attention = next((one for one in trace.attention if one.name == parting.place), None)
     if attention is None:
@@ -182,7 +188,7 @@ def _tokens(trace: Trace, parting: FirstDifference) -> tuple[Sequence[Token], Se
     return (keys if parting.stage in ("key", "value") else queries), ()
 
 
-def _cell(trace: Trace, parting: FirstDifference) -> str:
+def _cell(trace: Trace, parting: StageComparison) -> str:
     """Where the number stands, in Markdown."""
     rows, keys = _tokens(trace, parting)
     row, column = parting.cell
@@ -194,7 +200,7 @@ def _cell(trace: Trace, parting: FirstDifference) -> str:
     return f"dimension {column} of token {bold_token(rows[row].text, row)}"
 
 
-def _pictures(trace: Trace, parting: FirstDifference, name: str) -> Sequence[go.Figure]:
+def _pictures(trace: Trace, parting: StageComparison, name: str) -> Sequence[go.Figure]:
     """This run, the other one and the difference, on one scale, with a frame around the cell."""
     tokens, keys = _tokens(trace, parting)
     first, second, _ = parting.pair.of_head
