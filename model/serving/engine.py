@@ -15,22 +15,29 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from model.download.wheel import Progress
 from model.loading.registry import hub_models, load_model, models, silent, untrained_models
 from model.nn.intervention import Intervention
+from model.serving.trace_files import (
+    File,
+    as_model,
+    file_of,
+    opens_file,
+    run_of_dropped,
+    run_of_file,
+    shown,
+)
 from model.system import allocator, deadline
 from model.system.fair_cache import FairCache
 from model.system.fair_queue import FairQueue, KeyLocks, nothing
 from model.system.machine import machine_bytes
 from model.system.memory import LARGEST_RECORD, AllReadError, enough_memory
 from model.system.settings import MEGABYTE, settings
-from model.trace.dropped import FORGOTTEN, dropped_name, is_dropped, is_recording
+from model.trace.dropped import dropped_name, is_dropped
 from model.trace.trace import Trace
-from model.trace.trace_file import load_trace, read_trace_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -186,65 +193,6 @@ def bytes_of(weights: "Iterable[Tensor]") -> int:
     return sum({weight.data_ptr(): weight.nbytes for weight in weights}.values())
 
 
-class File(NamedTuple):
-    """The key of a trace file's run. changed: when the file was; 0 where its name says what it holds, and
-    for one that is gone."""
-
-    model: str
-    changed: int
-
-
-def file_of(name: str) -> File:
-    """The key of a trace file as it is now."""
-    if is_dropped(name):
-        return File(name, 0)
-    try:
-        return File(name, Path(name).stat().st_mtime_ns)
-    except (OSError, ValueError):  # it is gone; reading it will say so
-        return File(name, 0)
-
-
-def opens_file(name: str) -> bool:
-    """Whether a model's name is that of a trace file that may be opened."""
-    entry = models.found(name) if is_recording(name) else None
-    return entry is not None and entry.recorded
-
-
-def as_model(file: File, trace: Trace) -> "RecordedModel":
-    """The run of a file where a model is expected."""
-    from model.run.recorded import RecordedModel  # imports torch: pages are drawn first
-
-    return RecordedModel(file.model, trace, file.changed)
-
-
-def run_of_file(file: File, most_bytes: int) -> Trace:
-    """The run of a trace file. Raises ValueError for one that is not kept any more, for one that has been
-    written anew, for more tokens than a page shows, and as `load_trace`."""
-    if is_dropped(file.model):
-        raise ValueError(FORGOTTEN)
-    name = Path(file.model).name
-    with enough_memory(f"the trace file {name[:60]}"):
-        trace = _shown(load_trace(file.model, most_bytes=most_bytes))
-    if file_of(file.model) != file:
-        raise ValueError(f"The trace file {name} has just been written anew. Load this page again.")
-    return trace
-
-
-def run_of_dropped(file: BytesIO, size: int, most_bytes: int) -> Trace:
-    """The run of a file that was dropped on a page. Raises ValueError for more tokens than a page shows, and
-    as `load_trace`."""
-    with enough_memory("this trace file"):
-        return _shown(read_trace_of(file, size, most_bytes))
-
-
-def _shown(trace: Trace) -> Trace:
-    """The same run. Raises ValueError where a layer reads more tokens than a page shows."""
-    from model.run.protocols import check_shown  # imports torch: pages are drawn first
-
-    check_shown(max(size for one in trace.attention for size in one.sizes[1:]))
-    return trace
-
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 RecordLevel = Literal["attention", "full"]
@@ -370,7 +318,7 @@ class Engine:
             trace = self._known(self._traces, file)
             if trace is None:
                 with self.turn(nothing_ahead), enough_memory("this file"):
-                    trace = _shown(reads())
+                    trace = shown(reads())
                 with self._guard:
                     self._passed[trace] = self._visitor()
                 self._keep(self._traces, file, trace)

@@ -9,7 +9,8 @@ import streamlit as st
 from model.loading.registry import models
 from model.nn.intervention import MASKS, Intervention
 from model.nn.places import Place
-from model.serving.engine import Request, opens_file
+from model.serving.engine import Request
+from model.serving.trace_files import opens_file
 from model.trace.blocks import of_query
 from model.trace.records import Token
 from viz.elements.one_of import one_listed, open_one

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from model.nn.intervention import Intervention
-from model.serving.engine import opens_file
+from model.serving.trace_files import opens_file
 from model.system import deadline
 from model.system.settings import settings
 from model.trace.dropped import ENDING

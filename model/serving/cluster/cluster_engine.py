@@ -23,7 +23,8 @@ from model.serving.cluster.messages import (
     read,
     written,
 )
-from model.serving.engine import Background, CacheLookup, Engine, Load, Request, opens_file
+from model.serving.engine import Background, CacheLookup, Engine, Load, Request
+from model.serving.trace_files import opens_file
 from model.system.clicks import click
 from model.system.elsewhere import Elsewhere
 from model.system.fair_cache import FairCache

@@ -58,10 +58,10 @@ def test_an_output_that_no_page_can_show_is_named(tmp_path: Path) -> None:
 def test_lost_widgets_are_counted_and_the_notebook_is_read_once(
     notebook: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    read = offline.read
+    read = offline.text_of
     files: list[Path] = []
     monkeypatch.setattr(
-        offline, "read", lambda file, **more: files.append(file) or read(file, **more)
+        offline, "text_of", lambda file, *more: files.append(file) or read(file, *more)
     )
     monkeypatch.setattr(sys, "argv", ["offline", str(notebook)])
     main()
