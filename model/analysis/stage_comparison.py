@@ -487,7 +487,8 @@ class SideBySide:
 
     def _per_head(self, stage: ComparedStage, place: str, pair: RunPair) -> StageComparison:
         """The head that lies furthest apart beyond rounding; its pair has all heads."""
-        over = rounding.gaps(pair.first, pair.second) - pair.room
+        over = rounding.gaps(pair.first, pair.second)
+        over -= pair.room
         head = int(np.unravel_index(int(over.argmax()), over.shape)[0])
         return self._furthest(stage, place, head, replace(pair, head=head))
 
@@ -496,7 +497,8 @@ class SideBySide:
     ) -> StageComparison:
         self.covered[stage, place] = True
         first, second, room = pair.of_head
-        over = rounding.gaps(first, second) - room
+        over = rounding.gaps(first, second)
+        over -= room
         at = np.unravel_index(int(over.argmax()), over.shape)
         cell = (int(at[0]), int(at[1]))
         limit = float(np.broadcast_to(room, over.shape)[at])

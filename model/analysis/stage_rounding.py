@@ -21,9 +21,13 @@ VectorPairs = Mapping[ComparedStage, RunPair]  # queries, keys and values, those
 
 def gaps(first: AnyArray, second: AnyArray) -> Wide:
     """|second − first|; infinite where one of both is no number."""
+    apart = second.astype(np.float64)  # and changed in place: one of all pairs of a long text is large
     with np.errstate(invalid="ignore"):
-        apart = np.abs(second.astype(np.float64) - first)
-    return np.where(first == second, 0.0, np.where(np.isnan(apart), np.inf, apart))
+        apart -= first
+    np.abs(apart, out=apart)
+    apart[np.isnan(apart)] = np.inf
+    apart[first == second] = 0.0
+    return apart
 
 
 def is_equal(pair: RunPair) -> bool:

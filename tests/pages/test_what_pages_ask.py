@@ -24,6 +24,7 @@ from streamlit.testing.v1 import AppTest
 
 from model import Model, Token, Trace
 from model.run.tokenizers import gpt2_ids
+from model.run.weights_hash import fingerprint
 from model.serving.cluster import far_trace
 from model.serving.engine import Engine
 from tests.model.serving.cluster.in_process import Here, engine_beside
@@ -58,6 +59,7 @@ MORE = {
     "Padded batch": 2,
     "Steer": 2,
     "KV cache": 2,
+    "Two runs": 9,  # the other checkpoints, one after another
 }
 
 
@@ -111,7 +113,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
     cutting = tiktoken.Encoding.encode
 
     def passed(model: Model, *given: Any, **more: Any) -> Trace:
-        asked.passes.append((model.name, *given, *sorted(more.items())))
+        # The checkpoints of a training have one name.
+        asked.passes.append((model.name, fingerprint(model), *given, *sorted(more.items())))
         return passing(model, *given, **more)
 
     def traced(engine: Engine, *given: Any) -> Trace:
