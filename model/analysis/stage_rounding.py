@@ -21,9 +21,7 @@ VectorPairs = Mapping[ComparedStage, RunPair]  # queries, keys and values, those
 
 def gaps(first: AnyArray, second: AnyArray) -> Wide:
     """|second − first|; infinite where one of both is no number."""
-    apart = second.astype(
-        np.float64
-    )  # and changed in place: one of all pairs of a long text is large
+    apart = second.astype(np.float64)  # changed in place: of a long text it is large
     with np.errstate(invalid="ignore"):
         apart -= first
     np.abs(apart, out=apart)
