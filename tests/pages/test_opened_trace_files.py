@@ -63,7 +63,7 @@ def test_the_page_stands_before_its_file_is_read(
         stood.append("frame" in st.session_state)
         return load_trace(path, most_bytes=most_bytes)
 
-    monkeypatch.setattr("model.serving.engine.load_trace", read)
+    monkeypatch.setattr("model.serving.trace_files.load_trace", read)
     app = visit("attention", model=str(file), text=OWN)
     assert stood == [True]  # and it is read once
     assert sentence(app) == ("Tom saw a dog", True)
