@@ -198,10 +198,6 @@ V = TypeVar("V")
 RecordLevel = Literal["attention", "full"]
 
 
-def nothing_ahead(place: int) -> None:
-    """Told a place in the queue, it says nothing."""
-
-
 PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
 UNREAD_SECONDS = 300.0  # after which a trace that nobody asked for is dropped: a pass makes it anew
 QUIET_SECONDS = 30.0  # without a pass, after which no memory is kept for the next ones
@@ -305,7 +301,7 @@ class Engine:
         name = dropped_name(file)
         with self._keys.held(name, self._wanted), self._refusals(name):
             if not self.has(name):
-                with self.turn(nothing_ahead):
+                with self.turn():
                     trace = run_of_dropped(file, size, int(self._traces.maxsize))
                 self._opened(file_of(name), trace)
         return name
@@ -317,7 +313,7 @@ class Engine:
         with self._keys.held(name, self._wanted), self._refusals(name):
             trace = self._known(self._traces, file)
             if trace is None:
-                with self.turn(nothing_ahead), enough_memory("this file"):
+                with self.turn(), enough_memory("this file"):
                     trace = shown(reads())
                 with self._guard:
                     self._passed[trace] = self._visitor()
@@ -330,7 +326,7 @@ class Engine:
             trace = self._known(self._traces, file)
             if trace is None:
                 progress("Reading the trace file", None)
-                with self.turn(nothing_ahead):
+                with self.turn():
                     trace = run_of_file(file, int(self._traces.maxsize))
             return self._opened(file, trace)
 
@@ -378,10 +374,9 @@ class Engine:
         are run, some freed memory is kept for the next ones."""
         holdings = self.holdings
         with self._guard:
-            unread = self._traces.unused(self._clock() - UNREAD_SECONDS)
-            unread = [
-                key for key in unread if not is_dropped(key.model)
-            ]  # nobody can read it again
+            since = self._clock() - UNREAD_SECONDS
+            # A dropped file stays: nobody can read it again.
+            unread = [key for key in self._traces.unused(since) if not is_dropped(key.model)]
             for key in unread:
                 del self._traces[key]
         if holdings.models_in_memory > len(holdings.models):
@@ -465,7 +460,7 @@ class Engine:
     @contextmanager
     def turn(
         self,
-        waiting: Callable[[int], object],
+        waiting: Callable[[int], object] = lambda place: None,
         background: Background | None = None,
         *,
         work: float = math.inf,

@@ -193,7 +193,7 @@ class Answers:
 
         run, trace = self.run(model, text)
         attention = trace.find(layer)
-        with self._engine.turn(lambda place: None):
+        with self._engine.turn():
             split = score_parts(run, trace, attention.name, head, query, key)
         largest = np.argsort(-np.abs(split.values), axis=None, kind="stable")[:MOST_PARTS]
         columns = len(split.key_parts)
@@ -227,7 +227,7 @@ class Answers:
             raise ValueError("Both runs are the same. Name another model, or change one of them.")
         run, trace = self.run(first, text)
         _, other = self.run(second, text, intervention)
-        with self._engine.turn(lambda place: None):
+        with self._engine.turn():
             found = first_difference(trace, other, model=run)
         return TwoRuns(
             model=first,
@@ -259,7 +259,7 @@ class Answers:
         run, trace = self.run(model, text)
         end = time.monotonic() + LONGEST_SCAN
         findings: tuple[Finding, ...] = ()
-        for scan in scanning(run, trace, lambda: self._engine.turn(lambda place: None)):
+        for scan in scanning(run, trace, lambda: self._engine.turn()):
             if scan.done < scan.total and time.monotonic() > end:
                 raise ValueError(
                     f"In {LONGEST_SCAN} seconds {scan.done} of {scan.total} heads were tried. Take a shorter "

@@ -100,7 +100,7 @@ class ClusterEngine(Engine):
     @contextmanager
     def turn(
         self,
-        waiting: Waiting,
+        waiting: Waiting = lambda place: None,
         background: Background | None = None,
         *,
         work: float = math.inf,

@@ -15,7 +15,6 @@ from model.analysis.stage_comparison import StageComparison
 from model.exchange import read
 from model.nn.intervention import Intervention
 from model.nn.places import Place, head_label
-from model.serving.engine import nothing_ahead
 from model.system.settings import settings
 from model.trace.records import Token
 from model.trace.trace import Trace
@@ -83,7 +82,7 @@ def first_difference_of(look: Look) -> Panel:
         other = _file(look) if chosen == FILE else _copy(look, faults[chosen])
         if other is None:
             return Panel("all-heads-difference", picture=partial(st.info, HOW))
-        with engine().turn(nothing_ahead):
+        with engine().turn():
             model = look.model if look.model.runs else None
             parting = first_difference(look.trace, other, model=model)
     except ValueError as refusal:

@@ -67,7 +67,7 @@ def _of_all_tokens(
 ) -> tuple[Sequence[Pair], float | None]:
     """The largest entries over the vocabulary, and the copying score of what a head writes."""
     model, trace, matrices = loaded(request.model), traced(request), _matrices(request, head)
-    with engine().turn(lambda place: None):
+    with engine().turn():
         if shown == LOOKS:
             factors = looking(model, trace, matrices, distance=distance, whole=True)
             return factors.largest(LISTED), None

@@ -108,7 +108,7 @@ def plan_of(model: "Model", text: str, *, by_line: bool, name: str) -> Plan:
         raise ValueError("There is no text yet.")
     lengths = [len(model.tokens(window)) for window in windows]
     plan = Plan(model.address, windows, by_line, name, sum(lengths), 0.0)
-    first = [*islice(_grown(plan, lambda: engine().turn(lambda place: None)), MEASURED)][-1]
+    first = [*islice(_grown(plan, lambda: engine().turn()), MEASURED)][-1]
     pace = first.seconds / sum(lengths[: first.done])
     return replace(plan, seconds=pace * plan.tokens)
 

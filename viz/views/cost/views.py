@@ -500,7 +500,7 @@ def _measurement(
         return None
     try:
         with st.spinner("Measuring", show_time=True):
-            return measure(*sizes, turn=partial(engine().turn, lambda place: None), again=again)
+            return measure(*sizes, turn=engine().turn, again=again)
     except ValueError as refusal:
         st.warning(plain(str(refusal)))
         return None

@@ -258,7 +258,7 @@ def _training_pass(look: Look, seed: int) -> Part:
 def _moved(request: Request, seed: int) -> float:
     """The mean share by which a pass in training mode moves the last state."""
     model, trace = loaded(request.model), traced(request)
-    with engine().turn(lambda place: None):
+    with engine().turn():
         return float(training_pass(model, trace, seed).shares.mean())
 
 

@@ -112,7 +112,7 @@ def _run(look: Look, text: str) -> tuple[Sentence, Sentence]:
         raise ValueError(
             f"The longer sentence has {longest} tokens. The batch is drawn for up to {FITTING}."
         )
-    with engine().turn(lambda ahead: None):
+    with engine().turn():
         return padded_batch(look.model, look.request.text, text)
 
 

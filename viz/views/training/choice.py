@@ -80,7 +80,7 @@ def archive() -> Archive:
     """The checkpoints of this process, shared by all visitors."""
 
     def turn() -> AbstractContextManager[None]:
-        return engine().turn(lambda place: None)
+        return engine().turn()
 
     return Archive(turn=turn)
 
@@ -88,7 +88,7 @@ def archive() -> Archive:
 @cache
 def workshop() -> Workshop:
     def turn(visitor: Hashable) -> AbstractContextManager[None]:
-        return engine().turn(lambda place: None, Background(visitor))
+        return engine().turn(background=Background(visitor))
 
     return Workshop(turn=turn, present=is_present)
 

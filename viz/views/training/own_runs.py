@@ -6,7 +6,6 @@ from io import BytesIO
 
 import streamlit as st
 
-from model.serving.engine import nothing_ahead
 from model.system.fair_cache import FairCache
 from model.system.memory import enough_memory
 from model.system.settings import settings
@@ -50,7 +49,7 @@ class KeptRecords:
         """The name of a file's record, which is read now, in a turn of the queue. Raises ValueError as
         `load_training` and `Engine.turn`."""
         name = dropped_name(file)
-        with engine().turn(nothing_ahead), enough_memory("this record"):
+        with engine().turn(), enough_memory("this record"):
             record = read_training(file, size)
         with self._guard:
             self._records[name] = record

@@ -516,7 +516,7 @@ def beside_recurrent() -> Panel:
     """Path, gradient and accuracy of a GRU and of attention."""
     text = text_box(f"{RECURRENT}-text", LIST, listed=True)
     try:
-        with engine().turn(lambda place: None):
+        with engine().turn():
             both = compare(text)
     except ValueError as refusal:
         return Panel(f"{RECURRENT}-picture", picture=partial(st.error, plain(str(refusal))))
