@@ -7,13 +7,9 @@ from viz.shell import page
 from viz.shell.panel import PanelView
 from viz.tour.card import beside_questions
 from viz.views.all_heads.ablation import ablation
-from viz.views.all_heads.compare import compare, means_and_rollout
-from viz.views.all_heads.first_difference import first_difference_of
 from viz.views.all_heads.first_token import first_token
-from viz.views.all_heads.matrices import as_matrices
 from viz.views.all_heads.patterns import from_word_to_word, grid, ranking
-from viz.views.all_heads.remarkable import what_stands_out
-from viz.views.all_heads.writing import head_results, through_output
+from viz.views.all_heads.writing import head_results
 from viz.views.glossary.glossary import glossary_link
 from viz.views.worked.by_hand import by_hand
 
@@ -22,17 +18,11 @@ look = page.look(head=True)
 
 VIEWS: dict[str, PanelView] = {
     "Grid": grid,
-    "What stands out?": what_stands_out,
     "Ranking": ranking,
     "From word to word": from_word_to_word,
     "Why the first token?": first_token,
     "What heads write": head_results,
-    "How are they joined?": through_output,
-    "What do its matrices do?": as_matrices,
     "Leave one out": ablation,
-    "Two sentences or models": compare,
-    "First difference": first_difference_of,
-    "Averages and rollout": means_and_rollout,
 }
 
 OPENING = (

@@ -7,7 +7,6 @@ from viz.shell.panel import PanelView, draw_view
 from viz.views.feed_forward.dropout import dropout_view
 from viz.views.feed_forward.formulas import FEED_FORWARD, RESIDUAL, feed_forward
 from viz.views.feed_forward.neurons import EXPERTS, activation_view, experts, neurons, on_the_curve
-from viz.views.feed_forward.stream import contributions_view, gradient_view
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/feed_forward.py")
@@ -17,8 +16,6 @@ VIEWS: dict[str, PanelView] = {
     **({EXPERTS: experts} if look.trace.experts else {}),
     "Neurons": neurons,
     "On the curve": on_the_curve,
-    "Contributions": contributions_view,
-    "Gradient by depth": gradient_view,
     "Dropout": dropout_view,
 }
 

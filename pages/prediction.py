@@ -5,25 +5,17 @@ import streamlit as st
 from viz.shell import page
 from viz.shell.model_picker import LANGUAGE_MODELS, say_encoder
 from viz.shell.panel import PanelView
-from viz.state.session import current
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
-from viz.views.prediction.cache import growing_cache, shorter_cache
-from viz.views.prediction.next_token import ENTROPY, SOFTMAX, logit_lens, next_token
+from viz.views.prediction.next_token import ENTROPY, SOFTMAX, next_token
 from viz.views.prediction.relevance import relevance
-from viz.views.prediction.writing import token_by_token
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/prediction.py")
 look = page.look(offers=LANGUAGE_MODELS)
 
-KV_CACHE = "KV cache"
 VIEWS: dict[str, PanelView] = {
     "The next token": next_token,
-    "Layer by layer": logit_lens,
-    "Token by token": token_by_token,
-    KV_CACHE: growing_cache,
-    "A shorter cache": shorter_cache,
     "Which tokens made it?": relevance,
 }
 
@@ -73,8 +65,6 @@ def live() -> None:
         look.model.require("logits")
     if look.trace.prediction is None:
         reads = "reads a text and predicts no next token"
-        if current().show == KV_CACHE:
-            reads += ", and its tokens attend to later ones too, so a new token would change every kept key"
         say_encoder(look, f"{reads}. Choose a GPT to see a prediction.")
         return
     beside_questions("prediction", look, lambda: page.views(VIEWS, look))

@@ -1,4 +1,4 @@
-"""Tokens and embeddings: from letters to ids to vectors, fixed ones and contextual ones."""
+"""Tokens: from letters to pieces and their ids."""
 
 import streamlit as st
 
@@ -6,7 +6,6 @@ from viz.shell import page
 from viz.shell.panel import PanelView
 from viz.views.tokens.chat import as_a_chat
 from viz.views.tokens.listing import token_list, two_tokenizers, word_steps
-from viz.views.tokens.vectors import LOOK_UP, nearest, token_windows, two_sentences, vector_look_up
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/tokens.py")
@@ -17,10 +16,6 @@ VIEWS: dict[str, PanelView] = {
     "Step by step": word_steps,
     "Two tokenizers": two_tokenizers,
     "As a chat": as_a_chat,
-    "Look-up": vector_look_up,
-    "Nearest tokens": nearest,
-    "Windows": token_windows,
-    "Two sentences": two_sentences,
 }
 
 OPENING = (
@@ -31,8 +26,7 @@ OPENING = (
 
 
 def idea() -> None:
-    words, formula = st.columns([3, 2], gap="large")
-    words.markdown(
+    st.markdown(
         """
 A model reads numbers, not letters. A **tokenizer** cuts the text into **tokens**, pieces from a fixed
 list, the **vocabulary**. Each token has an **id**: its place in that list.
@@ -48,7 +42,6 @@ A GPT is trained on **windows** of text. Its **targets** are the same windows sh
 every position learns to predict the next token. The **stride** is the step from one window to the next.
 """
     )
-    formula.latex(LOOK_UP)
 
 
 page.beats(

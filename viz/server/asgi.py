@@ -11,12 +11,14 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import cli_util
 from streamlit.web.server import server_util
 
@@ -33,6 +35,8 @@ from viz.server.security import web_security
 from viz.shell.downloads import entry_to_fetch, fetch_behind, prepare
 from viz.shell.streamlit_patches import mend_streamlit
 from viz.state.engine import engine
+from viz.state.link import address
+from viz.state.moved import new_address
 from viz.state.presets import FIRST
 from viz.state.shares import page_runs
 from viz.telemetry import logs
@@ -139,6 +143,27 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     logs.event("stop", lines_kept_back=logs.kept_back())
 
 
+class MovedViews:
+    """Sends a browser that asks for a view of an earlier version to where it is now, so that Back leads to what
+    was open before."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self.app
+        if scope["type"] == "http":
+            base = st.get_option("server.baseUrlPath").strip("/")
+            path = scope["path"].strip("/").removeprefix(base).strip("/")
+            said = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+            if (new := new_address(path, said)) is not None:
+                path, parameters = new
+                app = RedirectResponse(
+                    address("/".join(("", *filter(None, (base, path)))) or "/", parameters), 307
+                )
+        await app(scope, receive, send)
+
+
 app = st.App(
     APP,
     routes=[
@@ -147,7 +172,12 @@ app = st.App(
         Route("/owner", owner),
         Route(f"/{PLOTLY_ADDRESS}", plotly_script),
     ],
-    middleware=[Middleware(Counting), Middleware(InPieces), *web_security()],
+    middleware=[
+        Middleware(Counting),
+        Middleware(InPieces),
+        *web_security(),
+        Middleware(MovedViews),
+    ],
     lifespan=lifespan,
     on_script_error=tell,
 )

@@ -56,14 +56,16 @@ PAGES: dict[BlockKind, str] = {
     "attention": "pages/attention.py",
     "cross": "pages/encoder_decoder.py",
     "feed_forward": "pages/feed_forward.py",
-    "add": "pages/feed_forward.py",
+    "add": "pages/stream.py",
     "memory": "pages/encoder_decoder.py",
-    "vectors": "pages/tokens.py",
+    "vectors": "pages/vectors.py",
     "logits": "pages/prediction.py",
     "next_token": "pages/prediction.py",
 }
 ALSO: dict[str, tuple[BlockKind, ...]] = {"pages/encoder_decoder.py": ("attention",)}
 OTHERS = (
+    "pages/vectors.py",
+    "pages/writing.py",
     "pages/encoder_decoder.py",
     "pages/model_as_code.py",
 )  # stations of the walk that are no block
@@ -98,7 +100,7 @@ class ModelMap:
                 for rail in self.rails
             )
             room = _ROOM_FOR_STACKS if len(self.rails) > 1 else ""
-            others = "".join(html_link(one, entry(one).station, self.carried) for one in OTHERS)
+            others = "".join(html_link(one, entry(one).title, self.carried) for one in OTHERS)
             parts = f'{rows}<div class="others">{others}</div>'
             self.drawn.html(f'<nav aria-label="The parts of the model">{parts}</nav>{room}')
 
@@ -251,7 +253,10 @@ def run_app() -> None:
     """The frame of the page that the address names, and that page inside it."""
     mend_streamlit()
     pages = navigation.pages()
-    opened = st.navigation(list(pages.values()), position="hidden")
+    opened = st.navigation([*pages.values(), *navigation.former_pages()], position="hidden")
+    if (new := navigation.moved_to(opened.url_path, dict(st.query_params))) is not None:
+        page, parameters = new
+        st.switch_page(pages[page.file], query_params=parameters)
     file = next(file for file, page in pages.items() if page is opened)
     with _frame(file):
         keys(file)

@@ -55,12 +55,6 @@ class View:
         return replace(self, **vars(selection))
 
 
-RENAMED = {  # a view's former name, as older links have it -> the question that it is named by
-    "Edges": "What does it carry?",
-    "Through W_O": "How are they joined?",
-    "A head as matrices": "What do its matrices do?",
-    "Beside a GRU": "Is a GRU as good?",
-}
 LINK_BYTES = 40_000  # of a link: the server takes an address of 48 KB, headers and all
 _LENGTH_LIMIT = 20_000  # characters of one parameter
 _NUMBER_LIMIT = 10**6
@@ -251,7 +245,7 @@ def _layer(given: str) -> str:
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
-    "show": lambda given: RENAMED.get(given, _text(given)),
+    "show": _text,
     **dict.fromkeys(("text", "place", "target", "languages", "second_text"), _text),
     **dict.fromkeys(("head", "query", "key"), _position),
     "model": _model,

@@ -16,6 +16,7 @@ from streamlit.navigation.page import Page as StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from viz.state.link import View, address, opening_link
+from viz.state.moved import gone, new_address
 
 HOME = "pages/home.py"
 
@@ -63,18 +64,15 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
     "Walk": (
         PageEntry(
             "pages/tokens.py",
-            "Tokens and embeddings",
-            "From letters to ids to vectors: what the model reads.",
-            views=(
-                "Tokens",
-                "Step by step",
-                "Two tokenizers",
-                "As a chat",
-                "Look-up",
-                "Nearest tokens",
-                "Windows",
-                "Two sentences",
-            ),
+            "Tokens",
+            "From letters to tokens and their ids: what the model reads.",
+            views=("Tokens", "Step by step", "Two tokenizers", "As a chat"),
+        ),
+        PageEntry(
+            "pages/vectors.py",
+            "Vectors",
+            "The vector that each token starts with, and what its sentence makes of it.",
+            views=("Look-up", "Nearest tokens", "Two sentences"),
         ),
         PageEntry(
             "pages/positions.py",
@@ -96,43 +94,41 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         ),
         PageEntry(
             "pages/layer_norm.py",
-            "Layer norm",
+            "Norm",
             "Between the sub-layers, the vector of each token is brought back to the same size.",
+            "Layer norm",
             views=("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
         ),
         PageEntry(
             "pages/feed_forward.py",
-            "Feed-forward and stream",
-            "What happens to each token's vector alone, and what every sub-layer adds to it.",
-            "Feed-forward and residual stream",
-            views=(
-                "Experts",
-                "Neurons",
-                "On the curve",
-                "Contributions",
-                "Gradient by depth",
-                "Dropout",
-            ),
+            "Feed-forward",
+            "What happens to each token's vector alone.",
+            views=("Experts", "Neurons", "On the curve", "Dropout"),
+        ),
+        PageEntry(
+            "pages/stream.py",
+            "Stream",
+            "What every sub-layer adds to a token's vector, and what the model would say after each.",
+            "Residual stream",
+            views=("Layer by layer", "Contributions", "Gradient by depth"),
         ),
         PageEntry(
             "pages/prediction.py",
-            "Prediction",
-            "From the last state of the stream to the next token, and so on, token by token.",
-            views=(
-                "The next token",
-                "Layer by layer",
-                "Token by token",
-                "KV cache",
-                "A shorter cache",
-                "Which tokens made it?",
-            ),
+            "Next token",
+            "From the last state of the stream to a probability for every token.",
+            views=("The next token", "Which tokens made it?"),
+        ),
+        PageEntry(
+            "pages/writing.py",
+            "Writing",
+            "Token by token, each with a share of luck, and with what is kept of those before.",
+            views=("Token by token", "KV cache", "A shorter cache"),
         ),
         PageEntry(
             "pages/encoder_decoder.py",
-            "Encoder and decoder",
+            "Translation",
             "One stack reads a sentence, the other writes it in French, word by word.",
             lends=True,
-            station="Encoder–decoder",
             views=("Translate", "Alignment", "The three attentions", "Your own French"),
         ),
         PageEntry(
@@ -140,7 +136,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Code",
             "The open model as one listing of PyTorch, with the shapes of your sentence.",
             "The model as code",
-            station="Code",
             has_beats=False,
             has_views=False,
         ),
@@ -148,23 +143,39 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
     "Heads": (
         PageEntry(
             "pages/all_heads.py",
-            "All heads",
+            "Heads",
             "What each head attends to, what it writes, and what the model loses without it.",
-            station="On your sentence",
+            "All heads",
+            station="All",
             views=(
                 "Grid",
-                "What stands out?",
                 "Ranking",
                 "From word to word",
                 "Why the first token?",
                 "What heads write",
-                "How are they joined?",
-                "What do its matrices do?",
                 "Leave one out",
-                "Two sentences or models",
-                "First difference",
-                "Averages and rollout",
             ),
+        ),
+        PageEntry(
+            "pages/head.py",
+            "One head",
+            "What one head attends to, its job with the evidence, its matrices, and how it is joined.",
+            station="One",
+            views=("What do its matrices do?", "How are they joined?"),
+            has_beats=False,
+        ),
+        PageEntry(
+            "pages/compare.py",
+            "Compare",
+            "Two maps side by side: two sentences, two models, two checkpoints, or heads and their mean.",
+            views=("Two sentences or models", "Averages and rollout"),
+            has_beats=False,
+        ),
+        PageEntry(
+            "pages/stands_out.py",
+            "What stands out",
+            "What is unusual in this run, each finding with its picture and its number.",
+            has_beats=False,
         ),
         PageEntry(
             "pages/corpus.py",
@@ -181,7 +192,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Experiments",
             "A question, your guess, and what the model answers.",
             "What if …? Guess first",
-            station="Guess first",
             reads=False,
             has_beats=False,
             has_views=False,
@@ -222,8 +232,9 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
     "Cost": (
         PageEntry(
             "pages/shapes_and_cost.py",
-            "Shapes and cost",
+            "Cost",
             "How large the arrays are, what they cost, and how both grow with the text.",
+            "Shapes and cost",
             views=("Shapes", "Parameters", "Memory", "Operations", "Growth", "Time", "Axes"),
         ),
     ),
@@ -231,7 +242,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/library.py",
             "Library",
-            "Questions that readers bring, each with the way to its answer.",
+            "Questions that readers bring, terms and examples, each with the way to its answer.",
             "Questions, and where each is answered",
             station="Questions",
             reads=False,
@@ -255,8 +266,9 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         ),
         PageEntry(
             "pages/papers.py",
-            "Results of papers",
+            "Papers",
             "What papers have found about attention, asked of the open model.",
+            "Results of papers",
             reads=False,
             has_beats=False,
             has_views=False,
@@ -273,8 +285,9 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
     "Teach": (
         PageEntry(
             "pages/for_a_class.py",
-            "For a class",
+            "Teach",
             "A lesson of 90 minutes, exercises with other numbers for each pupil, one link for all.",
+            "For a class",
             has_beats=False,
             views=("Lesson", "Exercises", "Share"),
         ),
@@ -300,6 +313,14 @@ def read_address(link: str) -> tuple[PageEntry, dict[str, str]]:
     return pages[said.path], dict(parse_qsl(said.query))
 
 
+def moved_to(path: str, parameters: Mapping[str, str]) -> tuple[PageEntry, dict[str, str]] | None:
+    """The page and the parameters that an address of an earlier version opens now; None where nothing has
+    moved. path: without a slash."""
+    if (new := new_address(path, parameters)) is None:
+        return None
+    return next(page for page in PAGES if page.address == new[0]), new[1]
+
+
 _PAGES = "pages-of-the-app"  # session state: all pages, where the app around this one has them
 THIS_VIEW: Mapping[str, str] = MappingProxyType({})  # a link that says nothing of the view keeps it
 
@@ -311,6 +332,14 @@ def pages() -> dict[str, StreamlitPage]:
     made = {file: copy(page) for file, page in _made_in(folder).items()}
     st.session_state[_PAGES] = made
     return made
+
+
+def former_pages() -> list[StreamlitPage]:
+    """The pages of earlier versions, each at its address: `run_app` leaves them for where their views are."""
+    listed = {page.address for page in PAGES}
+    return [
+        st.Page(lambda: None, title="Moved", url_path=path) for path in gone() if path not in listed
+    ]
 
 
 @lru_cache(maxsize=4)

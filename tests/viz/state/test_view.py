@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from model.loading.registry import models
 from model.nn.intervention import MASKS, SMALLEST, Intervention
 from model.nn.patches import Patch
-from tests.pages.reading import control, visit
-from viz.state.link import RENAMED, TEXT_LIMIT, View, from_link, to_link
+from tests.pages.reading import visit
+from viz.state.link import TEXT_LIMIT, View, from_link, to_link
 from viz.state.presets import EXAMPLES, example_claim
 
 characters = st.characters(exclude_categories=["Cs"])
@@ -138,26 +138,6 @@ def test_an_unreadable_part_takes_its_default_and_leaves_the_rest(
             assert replace(view, head=View().head) == View()
             if name != "head":
                 assert view.head == 2
-
-
-def test_a_link_with_the_former_name_of_a_view_opens_it(subtests: pytest.Subtests) -> None:
-    for page, former in [
-        ("attention", "Edges"),
-        ("all_heads", "Through W_O"),
-        ("all_heads", "A head as matrices"),
-        ("training", "Beside a GRU"),
-    ]:
-        with subtests.test(former=former):
-            app = visit(page, show=former)
-            row = control(app, "Show")
-            assert former not in row.options
-            assert row.value == RENAMED[former]
-            assert app.query_params["show"] == RENAMED[former]
-
-
-def test_every_former_name_is_tried() -> None:
-    assert set(RENAMED) == {"Edges", "Through W_O", "A head as matrices", "Beside a GRU"}
-    assert not set(RENAMED) & set(RENAMED.values())
 
 
 def test_the_unchanged_start_needs_no_link() -> None:

@@ -1,0 +1,40 @@
+"""Residual stream: what each sub-layer adds to a token's vector, and what each state would predict."""
+
+import streamlit as st
+
+from viz.shell import page
+from viz.shell.panel import PanelView
+from viz.views.feed_forward.formulas import RESIDUAL
+from viz.views.feed_forward.stream import contributions_view, gradient_view
+from viz.views.prediction.next_token import logit_lens
+from viz.views.worked.by_hand import by_hand
+
+page.open_page("pages/stream.py")
+look = page.look(full=True)
+
+VIEWS: dict[str, PanelView] = {
+    "Layer by layer": logit_lens,
+    "Contributions": contributions_view,
+    "Gradient by depth": gradient_view,
+}
+
+OPENING = (
+    "Each sub-layer adds its output to the token's vector. This sum is the **residual stream**: "
+    "the only way from the first layer to the last."
+)
+
+
+def idea() -> None:
+    st.markdown(
+        "Each sub-layer **adds** its output to the token's vector, so both must have the same width. The "
+        "shortcut around the sub-layer gives gradients a short way back."
+    )
+    st.latex(RESIDUAL)
+
+
+page.beats(
+    opening=OPENING,
+    idea=idea,
+    hand=lambda: by_hand("residual-gradient"),
+    live=lambda: page.views(VIEWS, look),
+)
