@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 _MODELS = {example.view.model for example in EXAMPLES}
 
 
-def sentence_box() -> None:
-    """The sentence of the view."""
+def sentence_box(leads_to: str | None = None) -> None:
+    """The sentence of the view. leads_to: the page that a new one opens, where this page reads none."""
     is_recorded = opens_file(current().model)  # it has one text, or none
     st.text_area(
         "Your sentence",
@@ -59,7 +59,7 @@ def sentence_box() -> None:
         placeholder="Recorded without a text" if is_recorded else "Type a sentence and press Enter",
         label_visibility="collapsed",
         disabled=is_recorded,
-        **first_text(),
+        **first_text(leads_to),
     )
 
 

@@ -157,7 +157,6 @@ _STYLE = "".join(
 )
 _MARK = f'.mark {{ --mark: url("{mark(BLACK)}") }}'
 STYLES = f"<style>{_STYLE}{_MARK}</style>{KEYS_STYLES}"  # those of all pages
-_WITHOUT_BAR = Path(__file__).with_name("without_bar.css")
 _ONE_SCREEN = Path(__file__).with_name("one_screen.css")
 _EMBEDDED = Path(__file__).with_name("embedded.css")
 
@@ -168,7 +167,7 @@ class Frame:
 
     page: PageEntry
     bar: "DeltaGenerator"  # the work bar: it stays in sight
-    map: "DeltaGenerator"
+    map: "DeltaGenerator"  # of the model, or the pages of the place
     said: "DeltaGenerator"  # what is said on the way to a run, above the heading
     card: "DeltaGenerator"  # of the tour
     opening: "DeltaGenerator"  # beside the title
@@ -177,7 +176,7 @@ class Frame:
     is_mapped: bool = False
     has_controls: bool = False
     has_ways: bool = False  # whether the page shows the same with tiny numbers too
-    has_places: bool = False
+    has_drawn_ways: bool = False
     head: Head | None = None  # that the work bar names
 
     def draw_controls(self) -> None:
@@ -185,7 +184,7 @@ class Frame:
         if not self.has_controls:
             self.has_controls = True
             with _of_every_page(), self.bar:
-                sentence_box()
+                sentence_box(None if self.page.reads else navigation.HOME)
                 if not self.is_embedded:
                     choose_example()
                     st.html(_REST)
@@ -213,13 +212,9 @@ class Frame:
         if self.model_map is not None:
             self.model_map.light(place)
 
-    def draw_places(self) -> None:
-        """In the row of a page's controls: the pages of its place, and the way to the tiny numbers."""
-        self.has_places = True
-        if self.is_embedded:
-            return
-        if self.page.has_views:
-            navigation.stations(self.page.file)
+    def draw_ways(self) -> None:
+        """In the row of a page's controls: the way to the tiny numbers and back."""
+        self.has_drawn_ways = True
         if self.has_ways:
             with st.container(width="content", key="ways"):
                 one_of(WAYS, (self.live, HAND), self._way, quiet=True)
@@ -318,27 +313,22 @@ def _frame(file: str) -> "DeltaGenerator":
     st.html(STYLES)
     if embedded:
         st.html(_EMBEDDED)
-    elif not page.reads:
-        st.html(_WITHOUT_BAR)
     elif file == navigation.HOME:
         st.html(_ONE_SCREEN)
     drawn = st.session_state[_FRAME] = Frame(
         page,
         bar=st.container(horizontal=True, vertical_alignment="center", gap="small", key="work-bar"),
-        map=st.container(key="model-map"),
+        map=st.container(key="model-map" if page in navigation.PLACES["Walk"] else "places"),
         said=st.container(key="said"),
         card=st.container(),
         opening=st.container(),
         is_embedded=embedded,
     )
-    if page.reads and not page.lends:
+    if not (page.reads and page.lends):
         drawn.draw_controls()
     if embedded:
         with drawn.bar, st.container(key="whole-app", width="content"):
             st.page_link(link_of_view(), label="Open in the app ↗")
-    if not page.reads:
-        with drawn.said:
-            say_untrained()
     if not page.lends and is_loaded(current().model):
         drawn.draw_map(loaded(current().model))
     with drawn.said:
@@ -346,13 +336,14 @@ def _frame(file: str) -> "DeltaGenerator":
             st.warning(plain(note))
         tour.elsewhere()
         class_bar.bar(file)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading"):
-        if not page.has_views:
+    if not embedded:
+        with drawn.map:
             navigation.stations(file)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading"):
         st.title(page.heading or page.title, anchor=False, width="content")
         drawn.opening = st.container(key="opening")
         beside_title = st.container(width="content")
-        if not page.has_beats and (page.has_views or not navigation.has_stations(file)):
+        if not page.has_beats:
             st.caption(page.line, width="stretch")
     return beside_title
 
@@ -389,12 +380,12 @@ def beats(
             live()
         else:
             with row:
-                drawn.draw_places()
+                drawn.draw_ways()
             tour.point_back(drawn.live)
             hand()
-    if not drawn.has_places:  # the live part has no views of its own
+    if not drawn.has_drawn_ways:  # the live part has no views of its own
         with row:
-            drawn.draw_places()
+            drawn.draw_ways()
     words = st.expander(IDEA, key="idea", on_change="rerun")
     if words.open:
         with words, error_boundary():

@@ -52,7 +52,6 @@ from viz.state.session import (
     current,
     opens_with,
     set_intervention,
-    shown,
     write_link,
 )
 from viz.tour import card as tour
@@ -62,8 +61,6 @@ if TYPE_CHECKING:
 
     from model.run.model import Model
 
-SIDE_BY_SIDE = 3  # views of a page
-VIEW = 190  # pixels of the list of more
 # Holds the place of the first picture while the model runs: viz/shell/style.css.
 _HELD = '<div class="held"><span>The model reads the sentence.</span></div>'
 # Attention weights of a run that is checked before its picture is sent: 0.1 s.
@@ -144,12 +141,13 @@ def chosen_view(options: Mapping[str, PanelView], *arguments: object) -> None:
     The choice joins the link; only the chosen view is drawn.
     """
     picture = _above_choices()
-    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    said = st.container(key="look-for")
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="controls")
     with row:
-        frame().draw_places()
+        frame().draw_ways()
         choose_view(list(options))
     with picture:
-        draw_view(options[current().show], *arguments, beside=row)
+        draw_view(options[current().show], *arguments, beside=row, said=said)
     write_link()
     tour.notice()
     frame().follow_head()
@@ -161,29 +159,15 @@ def _above_choices() -> AbstractContextManager[object]:
 
 
 def choose_view(names: Sequence[str]) -> None:
-    """A few views stand side by side; of more the chosen one is named, which leaves its row the room for
-    controls. The first view opens by itself, also where the link names one of another page."""
+    """The views of the page side by side, where it has several. The first one opens by itself, also where the
+    link names one that is not offered here."""
     opens_with(names[0])
     if current().show not in names:
         change_view(replace(current(), show=names[0]))
-    if len(names) > SIDE_BY_SIDE:
-        # One list for as long as the page is open: where another took its place before the browser had drawn
-        # this one, both would stay.
-        st.selectbox(
-            "Show",
-            names,
-            label_visibility="collapsed",
-            width=VIEW,
-            **shown(
-                "choose-show",
-                current().show,
-                lambda show: change_view(replace(current(), show=show)),
-            ),
+    if len(names) > 1:
+        st.segmented_control(
+            "Show", names, required=True, label_visibility="collapsed", **control("show")
         )
-        return
-    st.segmented_control(
-        "Show", names, required=True, label_visibility="collapsed", **control("show")
-    )
 
 
 @st.fragment
@@ -198,7 +182,7 @@ def compare(seen: Look, options: Mapping[str, PanelView]) -> None:
     picture = _above_choices()
     row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="compared")
     with row:
-        frame().draw_places()
+        frame().draw_ways()
         choose_view(list(options))
         first, *_ = options  # others have controls of their own beside it
         with nullcontext() if current().show == first else st.popover("Changes", width="content"):

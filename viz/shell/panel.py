@@ -172,9 +172,15 @@ PanelView = Callable[..., Panel]
 PLACE = "place-of-view"  # hatched by viz/shell/style.css where it has no picture
 
 
-def draw_view(view: PanelView, *arguments: object, beside: DeltaGenerator | None = None) -> None:
+def draw_view(
+    view: PanelView,
+    *arguments: object,
+    beside: DeltaGenerator | None = None,
+    said: DeltaGenerator | None = None,
+) -> None:
     """The view's controls in one row, and below them its panel. beside: a row in which they stand too, where
-    there is room."""
+    there is room. said: where it says what to look for, instead of above the controls."""
+    said = said or st.container()
     row = (beside or st).container(
         horizontal=True,
         vertical_alignment="bottom",
@@ -190,6 +196,10 @@ def draw_view(view: PanelView, *arguments: object, beside: DeltaGenerator | None
                 panel = view(*arguments)
             if panel.picture is None and below.brings_picture:
                 panel = replace(panel, picture=partial(st.html, '<div class="held"></div>'))
+            if panel.look_for:
+                with said:
+                    look_for(panel.look_for)
+                panel = replace(panel, look_for="")
             # What stood here goes part by part: the whole holds the place of its picture.
             has_place = beside is not None and panel.picture is not None
             with st.container(key=PLACE if has_place else None):

@@ -28,8 +28,7 @@ class PageEntry:
     views: their names, as links say them (`show`), where it has several; some need a model of their kind.
     station: its name among the pages of its place, where that is another one. reads: whether it runs a model
     on the sentence. lends: whether it may open another sentence and model than the visitor's. has_beats:
-    whether it shows the same with tiny numbers too. has_views: whether the pages of
-    its place are named in the row of its views.
+    whether it shows the same with tiny numbers too.
     """
 
     file: str
@@ -41,7 +40,6 @@ class PageEntry:
     reads: bool = True
     lends: bool = False
     has_beats: bool = True
-    has_views: bool = True
 
     @property
     def address(self) -> str:
@@ -58,7 +56,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Every number is the model's own, and checked.",
             "The attention visualizer",
             has_beats=False,
-            has_views=False,
         ),
     ),
     "Walk": (
@@ -137,7 +134,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "The open model as one listing of PyTorch, with the shapes of your sentence.",
             "The model as code",
             has_beats=False,
-            has_views=False,
         ),
     ),
     "Heads": (
@@ -194,7 +190,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "What if …? Guess first",
             reads=False,
             has_beats=False,
-            has_views=False,
         ),
         PageEntry(
             "pages/laboratory.py",
@@ -226,7 +221,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
                 "Claims",
                 "Is a GRU as good?",
             ),
-            has_views=False,
         ),
     ),
     "Cost": (
@@ -247,7 +241,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             station="Questions",
             reads=False,
             has_beats=False,
-            has_views=False,
         ),
         PageEntry(
             "pages/examples.py",
@@ -255,14 +248,12 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Sentences to open, each with a head and what to look for in it.",
             reads=False,
             has_beats=False,
-            has_views=False,
         ),
         PageEntry(
             "pages/worked_examples.py",
             "Worked examples",
             "Every calculation, step by step, with numbers that you can change.",
             reads=False,
-            has_views=False,
         ),
         PageEntry(
             "pages/papers.py",
@@ -271,7 +262,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Results of papers",
             reads=False,
             has_beats=False,
-            has_views=False,
         ),
         PageEntry(
             "pages/glossary.py",
@@ -279,7 +269,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Each term in one sentence, with the page where it is used.",
             reads=False,
             has_beats=False,
-            has_views=False,
         ),
     ),
     "Teach": (
@@ -359,19 +348,11 @@ def menu() -> None:
 
 
 def stations(file: str) -> None:
-    """The pages of the place of this one, where it has several."""
-    if has_stations(file):
-        links = "".join(html_link(page.file, page.station or page.title) for page in _beside(file))
-        st.html(
-            f'<nav class="menu stations" aria-label="Pages of this place">{links}</nav>',
-            width="content",
-        )
-
-
-def has_stations(file: str) -> bool:
-    """Whether the pages of its place are named on this page. Those of the walk are the blocks of its map."""
+    """The pages of the place of this one, where it has several. Those of the walk are the blocks of its map."""
     pages = _beside(file)
-    return len(pages) > 1 and pages != PLACES["Walk"]
+    if len(pages) > 1 and pages != PLACES["Walk"]:
+        links = "".join(html_link(page.file, page.station or page.title) for page in pages)
+        st.html(f'<nav class="menu stations" aria-label="Pages of this place">{links}</nav>')
 
 
 def _beside(file: str) -> tuple[PageEntry, ...]:

@@ -55,6 +55,7 @@ _TURNS = "turns-of-widgets"  # name of a widget -> how often the server has set 
 _TAKEN, _TAKEN_LIMIT = "taken-choices", 8  # names of pictures and tables since they were drawn
 _CARRIED_LIMIT = 1_000  # characters: each line of the code holds them
 _PAST_LIMIT = 50  # changes that can be undone
+_NEXT = "page-to-open"
 _WAITS = "cell-that-waits"  # what the page chooses the cell by, until its run is there
 
 
@@ -159,13 +160,26 @@ def shown(name: str, value: object, take: Callable[[Any], None]) -> Control:
     return {"key": name, "on_change": lambda: take(st.session_state[name])}
 
 
-def first_text() -> Control:
-    """The widget of the sentence."""
-    return shown(
-        "choose-text",
-        current().text,
-        lambda typed: change_view(replace(current(), text=typed)),
-    )
+def first_text(leads_to: str | None = None) -> Control:
+    """The widget of the sentence. leads_to: the page that a new sentence opens, where this one reads none."""
+
+    def take(typed: str) -> None:
+        change_view(replace(current(), text=typed))
+        if leads_to is not None:
+            go_on(leads_to)
+
+    return shown("choose-text", current().text, take)
+
+
+def go_on(file: str) -> None:
+    """Lets the next run of this page open another one."""
+    st.session_state[_NEXT] = file
+
+
+def goes_on(file: str) -> str:
+    """The page that this run opens, once: the open one unless another was chosen."""
+    to: str = st.session_state.pop(_NEXT, file)
+    return to
 
 
 def second_text(name: str, start: str) -> Control:

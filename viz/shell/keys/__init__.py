@@ -22,16 +22,11 @@ from viz.notation.labels import token_label
 from viz.shell import class_bar
 from viz.state.link import PARAMETERS, View
 from viz.state.look import is_loaded, loaded
-from viz.state.session import carried_link, change_view, current, to_remember
+from viz.state.session import carried_link, change_view, current, go_on, goes_on, to_remember
 
-SHOW_HEADS = (  # the first opens
-    "pages/attention.py",
-    "pages/home.py",
-    "pages/all_heads.py",
-    "pages/laboratory.py",
-)
+SHOW_HEADS = ("pages/home.py", "pages/all_heads.py", "pages/head.py")  # the first opens
 _LETTERS = 24  # of a token in the list
-_MOUNT, _JUMPED = "keys", "keys-jumped"
+_MOUNT = "keys"
 _FOLDER = Path(__file__).parent
 _STYLE, _LECTURE = (
     (_FOLDER / name).read_text(encoding="utf-8") for name in ("page.css", "lecture.css")
@@ -50,7 +45,7 @@ def keys(file: str) -> None:
 
     Where a jump leads to another page, the run ends here and that page runs.
     """
-    to = st.session_state.pop(_JUMPED, file)
+    to = goes_on(file)
     if to != file:
         with suppress(StreamlitPageNotFoundError):  # a page that runs by itself knows no other
             st.switch_page(to, query_params=carried_link())
@@ -111,7 +106,7 @@ def _jump(file: str) -> None:
     view = view_at(current(), said, model.attention_names, model.config.shape)
     if view != current():
         change_view(view)
-    st.session_state[_JUMPED] = file if file in SHOW_HEADS else SHOW_HEADS[0]
+    go_on(file if file in SHOW_HEADS else SHOW_HEADS[0])
 
 
 def view_at(view: View, said: Mapping[str, object], layers: tuple[str, ...], shape: Shape) -> View:
