@@ -53,7 +53,7 @@ PAGES: dict[BlockKind, str] = {
     "tokens": "pages/tokens.py",
     "positions": "pages/positions.py",
     "norm": "pages/layer_norm.py",
-    "attention": "pages/attention.py",
+    "attention": navigation.HOME,
     "cross": "pages/encoder_decoder.py",
     "feed_forward": "pages/feed_forward.py",
     "add": "pages/stream.py",
