@@ -146,7 +146,7 @@ class _Text:
                 f"probability of {np.exp(-values[at]):.2g}, a loss of {values[at]:.2f} nats.",
                 float(values[at]),
                 abs(again - float(values[at])),
-                self.link("laboratory", show="Every position"),
+                self.link(""),
                 _apart(values, int(at)),
             )
 
@@ -274,9 +274,7 @@ class _Text:
                 f"{self.moves(gone)}.",
                 number.value,
                 float((self.passed(as_it_is) - self.own).abs().max()),
-                self.link(
-                    "laboratory", show="Every position", stream=":".join(map(str, (*cell, 0.0)))
-                ),
+                self.link("", stream=":".join(map(str, (*cell, 0.0)))),
                 number.ratio,
             )
 

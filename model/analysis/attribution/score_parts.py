@@ -1,7 +1,7 @@
 """A head's numbers as sums: a score over what wrote its query and its key, a query as products, and what each
 edge of attention carries to the stream and to a logit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 

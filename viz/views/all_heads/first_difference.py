@@ -21,6 +21,7 @@ from model.trace.unproven import NotShownError
 from viz.figures.chart import Axis, frame
 from viz.figures.heatmap import NARROW, Matrix, headed, heatmap
 from viz.notation.markdown import bold_token, plain
+from viz.notation.names import part_name
 from viz.notation.numbers import difference, number
 from viz.notation.theme import INK, QuantityName
 from viz.shell.panel import Caption, Columns, Panel, Table
@@ -108,7 +109,7 @@ def _panel(
             + f"The largest difference is {difference(largest)} of the largest number of its stage."
         )
         return replace(panel, table=table, picture=partial(st.markdown, words))
-    place = f"`{at.place}`"
+    place = part_name(at.place)
     if at.head is not None:
         place = head_label((at.place, at.head))
     stage, why = parting.stage or at.stage, "The cause is not known."

@@ -1,5 +1,5 @@
-"""Why one score is what it is: the sum of what each part of the query makes with each part of the key, and the
-way from a part to the head that wrote it."""
+"""Why one score is what it is: the sum of what each part of the query makes with each part of the key, and
+the way from a part to the head that wrote it."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -85,7 +85,11 @@ def why_this_score(look: Look) -> Panel:
     bars = {_pair(parts, pair): float(sum_.values[pair]) for pair in listed}
     if rest:
         bars[f"the other {len(rest):,} pairs"] = float(sum(sum_.values[pair] for pair in rest))
-    figure = part_bars(list(bars), list(bars.values()), title="adds to the score")
+    figure = part_bars(
+        list(bars),
+        list(bars.values()),
+        title="part of the query × part of the key: adds to the score",
+    )
     figure.update_traces(STEADY).update_layout(CLICKED)
 
     def click(number: int) -> None:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from model.nn.places import head_label
 from viz.elements.one_of import one_of
+from viz.explorer.message import Hero
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.shell.panel import Panel, draw_view
@@ -38,15 +39,15 @@ def changed(look: Look) -> Panel:
 
 DRAWERS: dict[str, tuple[str, Callable[[Look], Panel]]] = {
     WHY: ("Why this score?", why_this_score),
-    CARRIES: ("What does it carry?", edges),
-    CHANGED: ("What has changed?", changed),
+    CARRIES: ("What it carries", edges),
+    CHANGED: ("What changed", changed),
     MORE: ("More changes", more_changes),
 }
 OF_A_CELL = (WHY, CARRIES)
 
 
-def drawer(look: Look) -> None:
-    """The one that the view names, if any."""
+def drawer(look: Look, hero: Hero) -> None:
+    """The one that the view names, if any. hero: of the same run."""
     if (show := current().show) not in DRAWERS:
         return
     title, view = DRAWERS[show]
@@ -56,6 +57,11 @@ def drawer(look: Look) -> None:
             st.subheader(title, anchor=False, width="content")
             if show in OF_A_CELL:
                 st.markdown(_cell(look), width="content")
+            elif hero.loss is not None and look.baseline is not None:
+                st.markdown(
+                    f"Loss per token {hero.loss['before']} → **{hero.loss['after']}**",
+                    width="content",
+                )
             st.button("Close", key="drawer-close", type="tertiary", on_click=_close)
         draw_view(view, look)
 

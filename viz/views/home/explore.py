@@ -36,7 +36,9 @@ def explore(look: Look) -> None:
     with right:
         expected = st.container(gap="xxsmall", key="outcome")
         with st.container(gap="xxsmall", key="hero-switches"):
-            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            with st.container(
+                horizontal=True, vertical_alignment="center", gap="small", key="what-if"
+            ):
                 st.markdown("**What if …**", width="content")
                 undo_button()
             choose_parts(look)
@@ -56,7 +58,7 @@ def explore(look: Look) -> None:
     cell = cell_of(switched) if current().show in OF_A_CELL else None
     with left:
         _picture(switched, current().detail, cell)
-    drawer(switched)
+    drawer(switched, hero_of(switched))
 
 
 @st.fragment
@@ -78,13 +80,13 @@ def _picture(look: Look, detail: Detail, cell: ScoreCell | None) -> None:
 def _onward(*, is_changed: bool) -> str:
     """Links that say no cell, so that they need not be drawn anew with each: each opens the session's own."""
     drawers = {
-        "More changes": MORE,
         "Why this score?": WHY,
-        "What does it carry?": CARRIES,
-        **({"What has changed?": CHANGED} if is_changed else {}),
+        "What it carries": CARRIES,
+        **({"What changed": CHANGED} if is_changed else {}),
+        "More changes": MORE,
     }
     links = [html_link(HOME, words, {"show": show}) for words, show in drawers.items()]
-    links.append(html_link("pages/stands_out.py", "What stands out?"))
+    links.append(html_link("pages/stands_out.py", "What stands out"))
     return f'<p class="onward">{" ".join(links)}</p>'
 
 
