@@ -42,9 +42,7 @@ def measure(scratch: Path, short: bool) -> dict[str, object]:
 def _played(opened: Tab) -> dict[str, object]:
     page = opened.page
     page.emulate_media(reduced_motion="no-preference")
-    page.goto(
-        f"/attention?{urlencode({'text': gpt2_size.text_of(TOKENS).strip(), 'query': TOKENS - 1})}"
-    )
+    page.goto(f"/?{urlencode({'text': gpt2_size.text_of(TOKENS).strip(), 'query': TOKENS - 1})}")
     if opened.explorer().get_attribute("data-queries") != str(TOKENS):
         raise RuntimeError(f"The page does not show {TOKENS} tokens.")
     opened.rest(1500)

@@ -189,7 +189,7 @@ class _Text:
             f"{looks}Without {name} {self.moves(before + change)}.",
             change,
             abs(again - (before + change)),
-            self.link("attention", place=head[0], head=head[1]),
+            self.link("", place=head[0], head=head[1]),
             apart,
         )
 
@@ -306,8 +306,8 @@ class _Text:
             float(edges[key]),
             abs(sum(part.effect for part in parts) - float(logits[token])),
             self.link(
-                "attention",
-                show="What does it carry?",
+                "",
+                show="Carries",
                 place=place,
                 head=head,
                 query=len(queries) - 1,

@@ -27,7 +27,7 @@ STEPS = [
 
 
 def opened(show: str = WHY, **parameters: str) -> AppTest:
-    return visit("attention", show=show, **parameters)
+    return visit("home", show=show, **parameters)
 
 
 def totals(app: AppTest, check: re.Pattern[str] = CHECK) -> tuple[float, float, float]:
@@ -143,7 +143,7 @@ def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
         raise ValueError("The query vectors cannot be split into parts.")
 
     monkeypatch.setattr("viz.views.attention.projected.projected", refuse)
-    assert "cannot be split" in said(visit("attention", show="A sum of products"))
+    assert "cannot be split" in said(visit("home", show="A sum of products"))
 
 
 @pytest.mark.slow

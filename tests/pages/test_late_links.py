@@ -24,7 +24,7 @@ def scaled(app: AppTest) -> bool:
 
 
 def test_a_late_request_does_not_take_an_intervention_back() -> None:
-    app = visit("pages/attention.py", head="3")
+    app = visit("pages/home.py", head="3")
     app.toggle(key="choose-scaled").set_value(False).run()
     before = dict(app.query_params)
     app.radio(key="choose-mask").set_value("none").run()
@@ -36,7 +36,7 @@ def test_a_late_request_does_not_take_an_intervention_back() -> None:
 
 
 def test_an_earlier_link_is_taken_once_the_browser_has_said_the_newest() -> None:
-    app = visit("pages/attention.py", head="3")
+    app = visit("pages/home.py", head="3")
     app.toggle(key="choose-scaled").set_value(False).run()
     app.run()  # with the newest link
     asked_late(app, head="3")
@@ -44,7 +44,7 @@ def test_an_earlier_link_is_taken_once_the_browser_has_said_the_newest() -> None
 
 
 def test_a_link_that_was_never_written_is_taken_at_once() -> None:
-    app = visit("pages/attention.py", head="3")
+    app = visit("pages/home.py", head="3")
     app.toggle(key="choose-scaled").set_value(False).run()
     asked_late(app, head="2")
     assert scaled(app)
@@ -52,7 +52,7 @@ def test_a_link_that_was_never_written_is_taken_at_once() -> None:
 
 
 def test_a_late_request_does_not_take_the_tour_back() -> None:
-    app = visit("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
+    app = visit("pages/home.py", tour="scaling", place="decoder.0.self", head="3")
     press(app, "Skip this step")
     assert app.query_params["tour"] == "mask"
     asked_late(app, tour="scaling")
@@ -76,7 +76,7 @@ def asked_late_with(app: AppTest, late: WidgetState) -> AppTest:
 
 
 def test_a_control_that_was_set_anew_does_not_come_back_with_a_click_on_another() -> None:
-    app = visit("pages/attention.py", head="3")
+    app = visit("pages/home.py", head="3")
     lifted = app.radio(key=MASK).set_value("none")._widget_state
     app.run()
     app.button(key="undo-changes").click().run()
@@ -90,7 +90,7 @@ def test_a_control_that_was_set_anew_does_not_come_back_with_a_click_on_another(
 def test_what_a_run_took_back_before_it_was_cut_off_does_not_come_back_with_the_next_click() -> (
     None
 ):
-    app = visit("pages/attention.py", head="3")
+    app = visit("pages/home.py", head="3")
     app.radio(key=MASK).set_value("none").run()
     view = app.session_state["view"]
     app.session_state["view"] = replace(
@@ -126,7 +126,7 @@ def test_a_step_is_counted_from_the_newest_one_though_the_slider_tells_of_an_old
 
 
 def test_a_control_keeps_its_place_and_focus_while_its_visitor_uses_it() -> None:
-    app = visit("pages/attention.py", head="3")
+    app = visit("pages/home.py", head="3")
     ids = {app.radio(key=MASK).proto.id}
     for value in ("none", "model", "none"):
         app.radio(key=MASK).set_value(value).run()

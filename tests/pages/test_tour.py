@@ -51,7 +51,7 @@ def widgets(app: AppTest) -> set[str | None]:
 
 
 def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in_the_link() -> None:
-    app = visit("pages/attention.py", tour="scaling", place="decoder.0.self", head="3", scale="1")
+    app = visit("pages/home.py", tour="scaling", place="decoder.0.self", head="3", scale="1")
     assert titled(4) in said(app)
     assert FIRST in said(app)
     assert "choose-scaled" not in widgets(app)  # nor the picture that would tell the answer
@@ -74,7 +74,7 @@ def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in
 
 
 def test_a_wrong_turn_is_told_and_the_step_can_be_started_again() -> None:
-    app = visit("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
+    app = visit("pages/home.py", tour="scaling", place="decoder.0.self", head="3")
     answer(app, "It grows")
     named(app.radio, "choose-mask").set_value("none").run()
     assert "else: no mask. " in said(app)
@@ -101,7 +101,7 @@ def test_the_last_change_is_taken_back_when_the_tour_ends_or_is_left() -> None:
 
 def test_in_another_tab_the_tour_says_where_it_goes_on_and_on_another_page_too() -> None:
     app = visit("pages/glossary.py", tour="mask")
-    assert f"“{entry('pages/attention.py').title}”" in said(app)
+    assert f"“{entry('pages/home.py').title}”" in said(app)
     assert "Go there" in buttons(app)
     assert "It continues" not in said(visit("pages/glossary.py", tour="mask.left"))
 
@@ -178,11 +178,11 @@ def pictures(app: AppTest) -> int:
 
 
 def test_a_tour_that_was_left_is_resumed_at_its_step_by_session_and_by_link() -> None:
-    app = visit("pages/attention.py", tour="mask")
+    app = visit("pages/home.py", tour="mask")
     buttons(app)["Leave the tour"].click().run()
     assert "step 5" not in said(app)
     assert app.query_params["tour"] == "mask.left"
-    again = visit("pages/attention.py", tour="mask.left")
+    again = visit("pages/home.py", tour="mask.left")
     for one in (app, again):
         buttons(one)["Tour: step 5 of 10 →"].click().run()
         assert titled(5) in said(one)
@@ -227,12 +227,12 @@ def test_the_end_says_what_was_learned_and_where_to_go_on() -> None:
 
 
 def test_an_unknown_step_in_a_link_starts_nothing() -> None:
-    app = visit("pages/attention.py", tour="</script>")
+    app = visit("pages/home.py", tour="</script>")
     assert "tour" not in app.query_params
 
 
 def test_a_page_asks_one_question_at_a_time_and_then_another() -> None:
-    app = visit("pages/attention.py")
+    app = visit("pages/home.py")
     app.session_state["try-attention"] = True
     app.run()
     first = asked(app).label

@@ -41,7 +41,7 @@ HOSTS = Here()  # their models are loaded once
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 HOUSE = {"model": "house-gpt", "text": TEXT}
 CHANGED = {"mask": "none", "place": "decoder.1.self"}
-RUN_CHANGES = ("pages/attention.py", "pages/laboratory.py")
+RUN_CHANGES = ("pages/home.py", "pages/laboratory.py")
 TRANSLATED = {"model": "translate-en-fr", "text": "the black cat sleeps"}
 QUESTIONS = "try-"  # the row of questions, which hides the picture while it is open
 # What these make when they are first opened is kept: small pictures, checkpoints, the step to open on.
@@ -212,7 +212,7 @@ def test_a_view_of_a_changed_run_asks_twice_and_holds_nothing(file: str, asked: 
 
 @pytest.mark.parametrize("mask", ["model", "none"])
 def test_the_pass_reads_the_tokens_that_the_page_has_read(mask: str, asked: Asked) -> None:
-    opened("attention", text="Tom saw a red ball", mask=mask)
+    opened("home", text="Tom saw a red ball", mask=mask)
     assert asked.cuts == {"Tom saw a red ball": 1}
 
 
@@ -239,7 +239,7 @@ def test_a_switch_reads_the_tokens_of_the_run(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_row_of_questions_passes_each_intervention_once(asked: Asked) -> None:
-    app = opened("pages/attention.py")
+    app = opened("pages/home.py")
     app.session_state["try-attention-number"] = 1  # what becomes of a weight without scaling
     app.session_state["try-attention"] = True
     asked.clear()

@@ -43,9 +43,9 @@ def test_a_link_of_the_lesson_opens_what_it_says(subtests: pytest.Subtests) -> N
 
 
 def test_a_link_to_the_usual_view_opens_it_in_a_session_that_has_another() -> None:
-    usual = next(part for part in parts() if part.page == "pages/attention.py")
+    usual = next(part for part in parts() if part.page == "pages/home.py")
     assert from_link(usual.link)[0] == EXAMPLES[0].view == View()
-    app = visit("attention", text="the old man sat down", head="2")
+    app = visit("home", text="the old man sat down", head="2")
     app.query_params.clear()
     for name, value in usual.link.items():
         app.query_params[name] = value
