@@ -21,7 +21,7 @@ from model.trace.unproven import NotShownError
 from viz.figures.chart import Axis, frame
 from viz.figures.heatmap import NARROW, Matrix, headed, heatmap
 from viz.notation.markdown import bold_token, plain
-from viz.notation.names import part_name
+from viz.notation.names import ADDED_BY, part_name
 from viz.notation.numbers import difference, number
 from viz.notation.theme import INK, QuantityName
 from viz.shell.panel import Caption, Columns, Panel, Table
@@ -56,6 +56,8 @@ def first_difference_of(look: Look) -> Panel:
 @of_all_pairs
 def difference_from_a_file(look: Look) -> Panel:
     """The same of this run and the file of another program."""
+    if not settings().trace_files:
+        raise NotShownError("Nothing is changed, and files are not opened here.")
     try:
         other = _file()
         if other is None:
@@ -109,7 +111,8 @@ def _panel(
             + f"The largest difference is {difference(largest)} of the largest number of its stage."
         )
         return replace(panel, table=table, picture=partial(st.markdown, words))
-    place = part_name(at.place)
+    kind = Place.named(at.place).kind
+    place = part_name(at.place) if kind in ADDED_BY else f"the {kind}"
     if at.head is not None:
         place = head_label((at.place, at.head))
     stage, why = parting.stage or at.stage, "The cause is not known."

@@ -104,7 +104,7 @@ def why_this_score(look: Look) -> Panel:
         chosen=f"{'-'.join(map(str, cell))}-{sum_.is_above}",
         below=[
             partial(_ways, look, sum_, listed),
-            partial(_way_here, look, cell),
+            partial(_way_back, look),
             Formula(SCORE_PARTS),
             _why_parts_add_up(look),
         ],
@@ -238,9 +238,11 @@ def _read(look: Look) -> tuple[str, str, str | None]:
     return look.request.model, look.request.text, look.request.target
 
 
-def _way_here(look: Look, here: ScoreCell) -> None:
-    """The cells that led here, each a way back, and the chosen one."""
+def _way_back(look: Look) -> None:
+    """The cells that led here, each a way back."""
     cells = _walked(look)
+    if not cells:
+        return
     with st.container(
         horizontal=True, vertical_alignment="center", gap="xsmall", key="walk-of-scores"
     ):
@@ -248,10 +250,10 @@ def _way_here(look: Look, here: ScoreCell) -> None:
             st.button(
                 f"← {plain(_named(look.trace, cell))}",
                 key=f"walk-{number}",
+                type="tertiary",
                 on_click=_walk,
                 args=(look, cells[:number], cell),
             )
-        st.markdown(f"**{plain(_named(look.trace, here))}**", width="content")
 
 
 def _named(trace: Trace, cell: ScoreCell) -> str:

@@ -142,8 +142,8 @@ def outcome(look: Look, hero: Hero) -> None:
     if hero.loss is not None:
         was, now = hero.loss["before"], hero.loss["after"]
         _large("Loss per token", was, now or "", LOSS)
-        if was is not None:
-            st.html(_most(look, hero))
+        if was is not None and (most := _most(look, hero)):
+            st.html(most)
     likely = expectation((before or after).after(-1), after.after(-1), LISTED)
     rows = [
         NextToken(token.text, now, was, hero.decimals)
