@@ -15,7 +15,7 @@ OFFER = "What does “it” stand for? MiniLM-L6 has a head that looks for it."
 def test_the_way_leads_to_the_row_of_the_word_and_its_largest_weight(
     subtests: pytest.Subtests,
 ) -> None:
-    for page in ["home", "attention"]:
+    for page in ["home"]:
         with subtests.test(page=page):
             app = visit(page, text=CAT)
             assert OFFER in said(app)

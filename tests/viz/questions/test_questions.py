@@ -263,7 +263,7 @@ def test_questions_go_through_the_kinds_and_then_through_the_rows() -> None:
 def test_a_sentence_of_one_token_asks_nothing_about_rows() -> None:
     ground: Scene = scene("a", "stories", "decoder.0.self", 0)
     assert isinstance(ground.trace.tokens[0], Token)
-    assert first_clear(ground, KINDS, 0) is None
+    assert first_clear(ground, KINDS[:3], 0) is None
 
 
 def test_a_question_without_distinct_options_is_refused(subtests: pytest.Subtests) -> None:

@@ -35,7 +35,7 @@ def shown(**parameters: str) -> str:
     """The rows and the loss, as the page has them, without markup."""
     app = visit("home", mask="none", **parameters)
     drawn = " ".join(one.value for one in app.get("html") if 'class="outcome' in one.value)
-    return re.sub(r"<[^>]+>", " ", drawn)
+    return " ".join(re.sub(r"<[^>]+>", " ", drawn).split())
 
 
 @pytest.mark.parametrize(("parameters", "decimals"), [({}, 2), ({"detail": "full"}, 3)])
