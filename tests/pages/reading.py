@@ -14,6 +14,7 @@ from streamlit.testing.v1.element_tree import Widget, WidgetList
 
 from model import Model
 from viz.state.engine import engine
+from viz.state.navigation import HOME, entry
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 # Texts that could break a view: one letter, everything that a page could obey, and a long one.
@@ -61,12 +62,23 @@ def shows(app: AppTest) -> list[Any]:
 
 
 def walk(app: AppTest) -> Iterator[tuple[str, AppTest]]:
-    """The view that a page opens on, then each of the others, by name; "" where a page is one view."""
+    """The view that a page opens on, then each of the others, by name; "" where a page is one view. Those of
+    Explore are drawers, which links open."""
     (row,) = shows(app) or [None]
     yield row.value if row else "", app
     for view in [view for view in (row.options if row else ()) if view != row.value]:
         choose(app, "Show", view)
         yield view, app
+    yield from drawers(app)
+
+
+def drawers(app: AppTest) -> Iterator[tuple[str, AppTest]]:
+    """Those of Explore, by name; none on another page."""
+    for drawer in entry(HOME).views if app.session_state["page"] == HOME else ():
+        app.query_params["show"] = drawer
+        app.run()
+        assert not app.exception
+        yield drawer, app
 
 
 def said(app: AppTest) -> str:

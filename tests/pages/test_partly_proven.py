@@ -46,9 +46,6 @@ def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(
             app = opened(page, hybrid)
             assert not app.error
             assert "is not proven" not in said(app)
-            if page == "attention":
-                assert 'data-kind="attention"' in map_of(app)
-                assert 'data-kind="add"' not in map_of(app)
 
 
 def test_a_page_says_which_part_is_not_proven_why_and_what_is(

@@ -29,7 +29,6 @@ SHOWN = {  # views that need no weights
     "house-gpt": {
         "tokens": ("Tokens", "Step by step", "Two tokenizers", "Windows"),
         "positions": ("Added to the tokens",),
-        "attention": ("Step by step",),
         "all_heads": ("Grid", "Ranking", "From word to word", "Averages and rollout"),
         "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
         "feed_forward": ("Neurons", "On the curve"),
@@ -38,17 +37,15 @@ SHOWN = {  # views that need no weights
     },
     "translate-en-fr": {
         "encoder_decoder": ("Alignment", "The three attentions"),
-        "attention": ("Step by step",),
         "prediction": ("The next token",),
     },
-    "minilm": {"attention": ("Step by step",), "all_heads": ("Grid", "Ranking"), "tokens": ("Tokens",)},
+    "minilm": {"all_heads": ("Grid", "Ranking"), "tokens": ("Tokens",)},
 }  # fmt: skip
 NEEDS_WEIGHTS = {
     "tokens": ("Look-up",),
-    "attention": ("Why this score?",),
+    "home": ("Why?",),
     "all_heads": ("What do its matrices do?", "Leave one out"),
     "prediction": ("Layer by layer", "Token by token"),
-    "laboratory": ("",),
     "model_as_code": ("",),
     "shapes_and_cost": ("Parameters",),
 }
