@@ -40,15 +40,15 @@ WAYS = {"why?": "Why?", "carries": "Carries"}  # from a cell: the drawers of Exp
 def hero_of(look: Look) -> Hero:
     """What the explorer shows beside the layer of a run that a visitor looks at."""
     view, first = current(), View()
-    return hero(
+    beside = hero(
         look.attention,
         look.trace,
         look.baseline,
         detail=view.detail,
         opens=view.text != first.text and (view.query, view.key) == (first.query, first.key),
         ways=ways(view) if has_others() else {},
-        job=job_of(look.model, (look.place, look.head)),
     )
+    return replace(beside, job=job_of(look.model, (look.place, look.head)))
 
 
 def hero(
@@ -59,7 +59,6 @@ def hero(
     detail: Detail = "simple",
     opens: bool = False,
     ways: Mapping[str, str] = MappingProxyType({}),
-    job: str = "",
 ) -> Hero:
     """What the explorer shows beside a layer of a run. baseline: the unchanged run, where this one is
     changed. The others: as `Hero` has them."""
@@ -83,7 +82,6 @@ def hero(
         opens=opens,
         detail=detail,
         ways=dict(ways),
-        job=job,
     )
 
 
