@@ -25,7 +25,8 @@ export function readoutOf({ layer, derived, cell, queries, keys, written }, head
 function scoreAndScaled(layer, score, scaled) {
   const number = (text) => Number(text.replace("\u2212", "-"));
   const digits = scaled.split(".")[1]?.length ?? 0;
-  const isEquation = (number(score) * layer.scale).toFixed(digits) === number(scaled).toFixed(digits);
+  const isPlain = !/[e∞–]/.test(score + scaled);
+  const isEquation = isPlain && (number(score) * layer.scale).toFixed(digits) === number(scaled).toFixed(digits);
   const factor = factorOf(layer);
   return isEquation ? `score ${score} ${factor} = ${scaled}` : `score ${score}, scaled (${factor}) ${scaled}`;
 }
