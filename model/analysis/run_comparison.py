@@ -216,6 +216,44 @@ def most_moved(before: Trace, after: Trace, heads: Collection[Head]) -> MovedWei
     return moved
 
 
+CLEAR, SEEN = 0.05, 0.005  # gains: from which on words come first, and below which no number shows it
+
+
+def most_gained(before: Trace, after: Trace, head: Head) -> tuple[int, int] | None:
+    """The cell (query, key) of a head whose weight a change raised most: what the change is about. None where
+    no weight rose by `SEEN`, and where there are more than `CELLS` of them.
+
+    If the change lifted a mask, it is one of the cells that were masked; and it is of two words, not of signs,
+    where such a cell gained `CLEAR`. Raises ValueError where the runs read other tokens.
+    """
+    _same_tokens(before, after)
+    old, new = (run.find(head[0]) for run in (before, after))
+    _, queries, keys = new.sizes
+    if queries * keys > CELLS:
+        return None
+    gain = new.weights(head[1]) - old.weights(head[1])
+    masks = [run.mask_of(head[1]) for run in (old, new)]
+    hidden = [np.zeros_like(gain, bool) if mask is None else ~mask for mask in masks]
+    freed = hidden[0] & ~hidden[1]
+    words = np.logical_and.outer(*(_are_words(after, side) for side in _sides(new)))
+    for cells, least in ((freed & words, CLEAR), (words, CLEAR), (freed, SEEN), (~hidden[1], SEEN)):
+        risen = np.where(cells, gain, -np.inf)
+        if risen.size and risen.max() >= least:
+            query, key = np.unravel_index(int(risen.argmax()), risen.shape)
+            return int(query), int(key)
+    return None
+
+
+def _sides(attention: Attention) -> tuple[Stack, Stack]:
+    """The stacks whose tokens are the queries and the keys of a sub-layer."""
+    stack = attention.place.stack
+    return stack, "encoder" if attention.kind == "cross" else stack
+
+
+def _are_words(trace: Trace, stack: Stack) -> Array:
+    return np.array([any(map(str.isalnum, token.text)) for token in trace.tokens_of(stack)])
+
+
 def _same_tokens(before: Trace, after: Trace) -> None:
     for stack in before.residual:
         ours = [token.id for token in before.tokens_of(stack)]

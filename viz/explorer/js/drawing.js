@@ -23,6 +23,7 @@ import { Picture } from "./picture.js";
 import { Play } from "./play.js";
 import { REPORTED } from "./python.js";
 import { Readout, readoutOf } from "./readout.js";
+import { drawRow } from "./row.js";
 import { Runs } from "./runs.js";
 import { Sentence } from "./sentence.js";
 import { drawTable } from "./table.js";
@@ -30,7 +31,7 @@ import { cellOf, figureOf } from "./view.js";
 
 const [LOWEST, TALLEST] = [300, 680]; // pixels of a picture, which fits the window between these
 const BELOW = 80; // pixels of the window that stay free below it, for its legend and its readout
-const BELOW_OF_HERO = 112; // and for the stages
+const BELOW_OF_HERO = 56; // what else is said of it stands beside it
 const NARROWEST = 120;
 const WIDE = 1600; // pixels of a window in which full detail has both runs and their difference beside each other
 
@@ -62,8 +63,7 @@ export class Drawing {
     const tell = (detail) => explorer.python.told.detail(detail);
     const explained = () => explorer.isHere && this.explain(this.scene(...this.runs()));
     this.detail = new Detail(parts, root, { tell, explained });
-    this.play = new Play(parts.play, () => this.setPlaying(false));
-    parts.openplay.onclick = () => this.setPlaying(true);
+    this.play = new Play(parts.openplay, explorer);
     this.check = new Check(parts.check);
     this.measureAgain = () => {
       this.resized = true;
@@ -96,6 +96,7 @@ export class Drawing {
   close() {
     cancelAnimationFrame(this.frame);
     this.dropRest();
+    this.play.pause();
     this.resize.disconnect();
     removeEventListener("resize", this.measureAgain);
     this.fade.end();
@@ -108,7 +109,8 @@ export class Drawing {
     const { root, explorer } = this;
     const { layer, state } = explorer;
     this.dropRest();
-    this.claim.draw(explorer.received.claims ?? [], layer.name, state.head);
+    const isChanged = explorer.received.hero && explorer.baseline !== null; // then the title has another subject
+    this.claim.draw(isChanged ? [] : (explorer.received.claims ?? []), layer.name, state.head);
     this.measure();
     for (const name of REPORTED) root.dataset[name] = state[name];
     root.dataset.queries = layer.queries;
@@ -192,7 +194,12 @@ export class Drawing {
     const place = JSON.stringify([layout.boxes, rowLabels, columnLabels, panels.map(({ quantity }) => quantity)]);
     this.faded = { derived, run, place };
     if (faded?.place !== place || faded.derived === derived) return;
-    this.fade.start(picture.figure, picture.view.palette, faded.run === run ? HEAD : SWITCH);
+    const { palette } = picture.view;
+    const [was, is] = [picture.figure.panels[0].masked, panels[0].masked];
+    if (faded.run === run) return this.fade.start(picture.figure, palette, HEAD);
+    this.root.classList.add("rising");
+    if (Boolean(was) !== Boolean(is)) this.fade.roll(picture.figure, palette, Boolean(is));
+    else this.fade.start(picture.figure, palette, SWITCH);
   }
 
   /** The tokens above the map with their arcs, what the numbers say in a sentence, and what is chosen beside them. */
@@ -218,10 +225,10 @@ export class Drawing {
     explorer.controls.drawStages(explorer, derived, before);
     const scene = this.scene(derived, before);
     const shown = shownScene(scene);
-    this.panel.drawTop(shown);
+    drawRow(this.parts.top, shown);
+    this.play.draw();
     if (this.detail.isExplained(scene.hero?.detail)) this.explain(scene);
     this.readout.say(readoutOf(shown, explorer.headName));
-    if (!this.parts.play.hidden) this.play.draw(scene);
     if (!explorer.received.hero) this.sentence.draw(scene);
     this.drawCheck();
     this.drawTable();
@@ -271,19 +278,6 @@ export class Drawing {
       change: (change) => explorer.choose(change),
       setOrder: (order) => explorer.choose({ order }),
     };
-  }
-
-  /** Lets the beats take the panel's place, or gives it back. */
-  setPlaying(playing) {
-    const { panel, play, openplay } = this.parts;
-    panel.classList.toggle("playing", playing);
-    play.hidden = !playing;
-    if (!playing) {
-      this.play.pause();
-      openplay.focus();
-      return;
-    }
-    this.play.open(this.scene(...this.runs()));
   }
 
   drawCheck() {
