@@ -61,7 +61,7 @@ def test_a_tile_opens_its_head_and_the_link_leads_to_the_explorer(
     expect(page.get_by_text("Open L1H2 in the explorer")).to_be_visible()
     expect(page.get_by_test_id("head-picker")).to_contain_text("L1H2")
     page.get_by_text("Open L1H2 in the explorer").click()
-    page.wait_for_url("**/attention?**")
+    page.wait_for_url("**/?**")
     assert linked(page) | {"text": [TEXT], "head": ["2"]} == linked(page)
     expect(page.get_by_text("Attention, step by step").first).to_be_visible()
 
@@ -77,7 +77,7 @@ def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., P
     ).to_be_visible()
     each_shows(page, FURTHER, then=assert_opens_on_its_picture)
     click_head(page, 1)
-    expect(page.get_by_text("Leave out L0H1 in the laboratory")).to_be_visible()
+    expect(page.get_by_text("Leave out L0H1 on Explore")).to_be_visible()
     each_shows(page, LAST, then=assert_opens_on_its_picture)
 
 

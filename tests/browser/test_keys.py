@@ -7,7 +7,6 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
-from tests.browser.controls import shown_view
 from tests.legible import STILL
 
 LEAST = 18  # pixels of a label in the lecture view
@@ -79,11 +78,11 @@ def test_a_view_and_a_model_open_on_the_visitors_own_sentence(
     open_page: Callable[..., Page],
 ) -> None:
     page = listening(open_page("/layer_norm", text="Anna gave the ball to Tom"))
-    go_to(page, "why this score")
-    expect(page).to_have_url(re.compile("/attention.*show=Why"))
+    go_to(page, "why does this head look")
+    expect(page).to_have_url(re.compile(r"/\?.*show=Why"))
     box = page.get_by_role("textbox", name="Your sentence")
     expect(box).to_have_value("Anna gave the ball to Tom")
-    expect(shown_view(page)).to_have_value("Why this score?")
+    expect(page.locator(".st-key-drawer")).to_contain_text("Why this score?")
     go_to(page, "stories")
     expect(page).to_have_url(re.compile("model=stories"))
     expect(box).to_have_value("Anna gave the ball to Tom")
@@ -102,7 +101,7 @@ def test_the_keys_are_listed_and_letters_are_left_to_the_sentence(
     expect(listed).to_contain_text("search pages, terms")
     page.keyboard.press("Escape")
     expect(listed).to_be_hidden()
-    go_to(page, "Attention, step by step")
+    go_to(page, "Explore")
     expect(explorer(page)).to_have_attribute("data-ready", "true")
     page.keyboard.press("/")
     box = page.get_by_role("textbox", name="Your sentence")

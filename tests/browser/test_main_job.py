@@ -50,13 +50,13 @@ def test_the_whole_job_from_a_sentence_to_a_copied_link(
     expect(explorer(page)).to_have_attribute("data-query", "2")
     page.get_by_text("Divide scores by").click()
     expect(page.get_by_test_id("effect")).to_contain_text("entropy")
-    page.get_by_text("causal: no future").click()
+    page.get_by_text("Hide the future").click()
     page.get_by_test_id("stage-masked").click()
     expect(explorer(page)).to_have_attribute("data-stage", "masked")
     in_link(page, scale="1.0", mask="causal", head="8", stage="masked", query="2", model="minilm")
     expect(page.get_by_test_id("legend")).to_contain_text("masked")
 
-    copy = open_page("/attention?" + urlsplit(page.url).query, on=fresh_page())
+    copy = open_page("/?" + urlsplit(page.url).query, on=fresh_page())
     expect(box(copy)).to_have_value(SENTENCE)
     expect(explorer(copy)).to_have_attribute("data-ready", "true")
     for name in ("head", "stage", "query", "key"):
@@ -95,7 +95,7 @@ def test_the_view_is_kept_across_pages(open_page: Callable[..., Page]) -> None:
     open_by_menu(page, "Explore")
     expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
     expect(box(page)).to_have_value("Anna saw the red bag")
-    open_by_menu(page, "Attention, step by step")
+    open_by_menu(page, "Explore")
     expect(explorer(page)).to_have_attribute("data-head", "1")
     expect(box(page)).to_have_value("Anna saw the red bag")
 

@@ -188,7 +188,7 @@ def test_at_200_per_cent_no_button_lies_on_the_work_bar(
     page: Page, open_page: Callable[..., Page]
 ) -> None:
     page.set_viewport_size({"width": 720, "height": 450})
-    for address in ("attention", "encoder_decoder"):
+    for address in ("", "encoder_decoder"):
         open_page(f"/{address}")
         page.evaluate(STILL)
         keys = page.locator(".st-key-keys").bounding_box()

@@ -140,8 +140,6 @@ def outcome(look: Look, hero: Hero) -> None:
     if hero.loss is not None:
         was, now = hero.loss["before"], hero.loss["after"]
         _large("Loss per token", was, now or "", LOSS)
-        if was is not None and (most := _most(look, hero)):
-            st.html(most)
     likely = expectation((before or after).after(-1), after.after(-1), LISTED)
     rows = [
         NextToken(token.text, now, was, hero.decimals)
@@ -171,20 +169,6 @@ def _large(name: str, was: str | None, now: str, meaning: str) -> None:
         f'<p class="outcome large{kind}" title="{meaning}"><small>{name}</small>'
         f"<b>{before}{html.escape(now)}</b></p>"
     )
-
-
-def _most(look: Look, hero: Hero) -> str:
-    """The word of the sentence whose probability a change moved most, in one line; "" where none moved."""
-    before, after = ((hero.sure or {}).get(run) for run in ("before", "after"))
-    if before is None or after is None:
-        return ""
-    pairs = [(old or 0.0, new or 0.0) for old, new in zip(before, after, strict=True)]
-    at = max(range(len(pairs)), key=lambda place: abs(pairs[place][1] - pairs[place][0]))
-    old, new = (fixed(value, hero.decimals) for value in pairs[at])
-    if old == new:
-        return ""
-    word = html.escape(token_label(look.trace.tokens_of("decoder")[at].text, LABEL))
-    return f'<p class="outcome">Most at <code>{word}</code>: {old} → {new}</p>'
 
 
 def _vectors(look: Look) -> None:
