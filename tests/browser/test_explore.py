@@ -50,7 +50,7 @@ def test_all_of_it_is_on_one_screen(
                 if (one.shadowRoot) look(one.shadowRoot); } };
             look(document); return Math.max(...found); }"""
     )
-    assert side >= (540 if size == (1440, 900) else 360)
+    assert side >= (460 if size == (1440, 900) else 280)
 
 
 def test_the_arcs_are_the_models_weights_over_the_columns_of_the_map(
