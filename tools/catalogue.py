@@ -68,7 +68,7 @@ def goals() -> Iterator[Goal]:
         link = address("/worked_examples", {"example": worked.name})
         yield Goal("By hand", worked.title, link, TOPICS[worked.section])
     for example in EXAMPLES:
-        link = address("/attention", to_link(example.view))
+        link = address("/", to_link(example.view))
         sentence = example.view.text
         yield Goal("Example", example.title, link, sentence, example.look_for, example.view.model)
 

@@ -146,7 +146,7 @@ class _Text:
                 f"probability of {np.exp(-values[at]):.2g}, a loss of {values[at]:.2f} nats.",
                 float(values[at]),
                 abs(again - float(values[at])),
-                self.link("laboratory", show="Every position"),
+                self.link(""),
                 _apart(values, int(at)),
             )
 
@@ -189,7 +189,7 @@ class _Text:
             f"{looks}Without {name} {self.moves(before + change)}.",
             change,
             abs(again - (before + change)),
-            self.link("attention", place=head[0], head=head[1]),
+            self.link("", place=head[0], head=head[1]),
             apart,
         )
 
@@ -274,9 +274,7 @@ class _Text:
                 f"{self.moves(gone)}.",
                 number.value,
                 float((self.passed(as_it_is) - self.own).abs().max()),
-                self.link(
-                    "laboratory", show="Every position", stream=":".join(map(str, (*cell, 0.0)))
-                ),
+                self.link("", stream=":".join(map(str, (*cell, 0.0)))),
                 number.ratio,
             )
 
@@ -308,8 +306,8 @@ class _Text:
             float(edges[key]),
             abs(sum(part.effect for part in parts) - float(logits[token])),
             self.link(
-                "attention",
-                show="What does it carry?",
+                "",
+                show="Carries",
                 place=place,
                 head=head,
                 query=len(queries) - 1,

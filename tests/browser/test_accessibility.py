@@ -49,7 +49,7 @@ def test_the_rules_find_what_is_wrong(open_page: Callable[..., Page]) -> None:
 
 
 def test_a_head_is_read_with_the_keyboard_alone(open_page: Callable[..., Page]) -> None:
-    page = open_page("/attention")
+    page = open_page("/")
     figure = page.get_by_test_id("figure")
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-ready", "true")
     figure.focus()

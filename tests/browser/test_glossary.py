@@ -11,7 +11,7 @@ from viz.views.glossary.glossary import TERMS, term
 def test_a_term_in_an_idea_opens_the_glossary_at_it_beside_the_page(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/attention")
+    page = open_page("/")
     page.get_by_text("The idea, in words").click()
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="softmax").click()

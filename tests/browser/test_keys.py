@@ -51,7 +51,7 @@ def go_to(page: Page, name: str) -> None:
 
 
 def test_any_page_head_or_token_is_two_keys_away(open_page: Callable[..., Page]) -> None:
-    page = listening(open_page("/attention"))
+    page = listening(open_page("/"))
     expect(explorer(page)).to_have_attribute("data-ready", "true")
     go_to(page, "L0H2")
     expect(page.get_by_test_id("title")).to_contain_text("L0H2")
@@ -121,7 +121,7 @@ def test_the_keys_are_listed_and_letters_are_left_to_the_sentence(
 def test_the_lecture_view_shows_the_picture_in_letters_for_a_class(
     open_page: Callable[..., Page],
 ) -> None:
-    page = listening(open_page("/attention"))
+    page = listening(open_page("/"))
     expect(explorer(page)).to_have_attribute("data-ready", "true")
     page.evaluate(STILL)
     whole = page.get_by_test_id("figure").bounding_box()

@@ -132,7 +132,7 @@ def test_every_view_of_a_model_can_be_read(
 def test_the_number_of_letters_stands_beside_a_long_sentence(
     page: Page, open_page: Callable[..., Page]
 ) -> None:
-    open_page("/attention")
+    open_page("/")
     box = page.get_by_role("textbox", name="Your sentence")
     box.fill("The old man gave the ball to the girl. " * 8)
     expect(page.get_by_test_id("InputInstructions")).to_be_visible()
@@ -148,7 +148,7 @@ def test_every_formula_of_the_worked_examples_has_its_room(
     """All of them where the first one stands, beside its result, and their numbers below both."""
     latex = [(step.formula, step.numbers) for example in examples() for step in example.steps]
     latex.append((r"\text{" + "too wide " * 30 + "}", ""))
-    open_page("/attention")
+    open_page("/")
     expect(page.get_by_test_id("explorer")).to_have_attribute(
         "data-ready", "true"
     )  # KaTeX is there

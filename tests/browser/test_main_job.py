@@ -37,7 +37,7 @@ def in_link(page: Page, **parameters: str) -> None:
 def test_the_whole_job_from_a_sentence_to_a_copied_link(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:
-    page = open_page("/attention")
+    page = open_page("/")
     type_sentence(page, SENTENCE)
     choose(page, "Model", "MiniLM")
     expect(page.get_by_test_id("title")).to_contain_text("L0")
@@ -69,7 +69,7 @@ def test_the_whole_job_from_a_sentence_to_a_copied_link(
 
 
 def test_a_switch_leaves_the_explorer_in_place(open_page: Callable[..., Page]) -> None:
-    page = open_page("/attention")
+    page = open_page("/")
     explorer(page).evaluate("element => { element.dataset.same = 'yes' }")
     pick_head(page, 1)
     close_heads(page)
@@ -81,13 +81,13 @@ def test_a_switch_leaves_the_explorer_in_place(open_page: Callable[..., Page]) -
 
 
 def test_equal_words_keep_their_own_rows_and_columns(open_page: Callable[..., Page]) -> None:
-    page = open_page("/attention", text=SENTENCE)
+    page = open_page("/", text=SENTENCE)
     expect(explorer(page)).to_have_attribute("data-ready", "true")
     expect(page.get_by_test_id("chips-query").get_by_role("radio")).to_have_count(5)
 
 
 def test_the_view_is_kept_across_pages(open_page: Callable[..., Page]) -> None:
-    page = open_page("/attention")
+    page = open_page("/")
     type_sentence(page, "Anna saw the red bag")
     pick_head(page, 1)
     close_heads(page)
@@ -101,7 +101,7 @@ def test_the_view_is_kept_across_pages(open_page: Callable[..., Page]) -> None:
 
 
 def test_the_menu_and_the_keyboard_stay_while_pages_change(open_page: Callable[..., Page]) -> None:
-    page = open_page("/attention")
+    page = open_page("/")
     menu = page.get_by_role("navigation", name="Places").get_by_role("link")
     expect(menu).to_have_text(list(PLACES))
     menu.evaluate_all("links => { window.menuBefore = links; }")
@@ -166,7 +166,7 @@ def test_a_link_keeps_what_was_typed_though_the_address_is_late(
 def test_a_blank_sentence_gets_a_sentence_and_the_next_one_works(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/attention")
+    page = open_page("/")
     box(page).fill("   ")
     box(page).press("Enter")
     expect(page.get_by_text("There is no text yet")).to_be_visible()

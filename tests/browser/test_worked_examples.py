@@ -88,7 +88,7 @@ def test_an_erratum_leads_to_the_step_that_holds_it(open_page: Callable[..., Pag
 
 @pytest.mark.walk
 def test_a_figure_leads_to_what_the_notes_are(open_page: Callable[..., Page]) -> None:
-    page = open_page("/attention")
+    page = open_page("/")
     show(page, "Tiny numbers")
     expect(page.get_by_text(": “Q(the)=K(the)=V(the)")).to_be_visible()
     page.get_by_role("link", name="What the notes are →").click()
@@ -101,7 +101,7 @@ def test_a_figure_leads_to_what_the_notes_are(open_page: Callable[..., Page]) ->
 
 @pytest.mark.walk
 def test_a_teaching_page_leads_to_its_example(open_page: Callable[..., Page]) -> None:
-    page = open_page("/attention")
+    page = open_page("/")
     show(page, "Tiny numbers")
     page.get_by_role("link", name="Change its numbers →").click()
     expect(page.get_by_role("heading", name="Worked examples")).to_be_visible()

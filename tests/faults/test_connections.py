@@ -181,7 +181,7 @@ def an_open_session(server: Server, open_: ExitStack) -> None:
 
 def a_pass_without_an_end(server: Server, open_: ExitStack) -> None:
     session = open_.enter_context(server.session())
-    ask(session, "attention", f"text={FOREVER}")
+    ask(session, "", f"text={FOREVER}")
     draw(open_.enter_context(server.session()))  # the first one is on its way, as it came before
 
 

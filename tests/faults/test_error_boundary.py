@@ -53,7 +53,7 @@ def test_an_explorer_that_breaks_leaves_the_rest_of_its_page(
     broken_parts: list[str],
 ) -> None:
     monkeypatch.setattr("viz.shell.page.explorer", broken)
-    app = opened("pages/attention.py", model="stories", mask="none")
+    app = opened("pages/home.py", model="stories", mask="none")
     (again,) = reported(app)
     assert any("before and after" in text.value for text in (*app.markdown, *app.header))
     monkeypatch.undo()

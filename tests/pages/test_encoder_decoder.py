@@ -167,7 +167,7 @@ def test_whoever_comes_with_another_model_finds_the_translator_and_goes_on_with_
     app.switch_page("pages/encoder_decoder.py").run()
     assert app.text_area[0].value == FIRST
     assert f"“{text}” and Stories" in said(app)
-    app.switch_page("pages/attention.py").run()
+    app.switch_page("pages/home.py").run()
     assert app.text_area[0].value == text
 
 

@@ -41,7 +41,7 @@ def map_of(app: AppTest) -> str:
 def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(
     hybrid: str, subtests: pytest.Subtests
 ) -> None:
-    for page in ["home", "attention", "all_heads", "laboratory"]:
+    for page in ["home", "all_heads"]:
         with subtests.test(page=page):
             app = opened(page, hybrid)
             assert not app.error
@@ -86,7 +86,7 @@ def test_a_page_of_a_model_with_code_of_its_own_says_that_it_is_not_run(tmp_path
     described["auto_map"] = {"AutoModelForCausalLM": "modeling_own.Own"}
     (folder / "config.json").write_text(json.dumps(described))
     for model, own in ((folder, True), (saved("llama"), False)):
-        assert ("is not run" in said(visit("attention", model=str(model), text=HUB_TEXT))) is own
+        assert ("is not run" in said(visit("home", model=str(model), text=HUB_TEXT))) is own
 
 
 @pytest.mark.slow
@@ -95,7 +95,7 @@ def test_every_page_of_a_quantized_model_says_that_its_weights_are_dequantized(
 ) -> None:
     folder = shutil.copytree(saved("llama"), tmp_path / "copy")
     eight(folder)
-    for page in ("attention", "all_heads"):
+    for page in ("home", "all_heads"):
         words = said(visit(page, model=str(folder), text=HUB_TEXT))
         assert "dequantized from 8 bits" in words
-    assert "dequantized" not in said(visit("attention", model=str(saved("llama")), text=HUB_TEXT))
+    assert "dequantized" not in said(visit("home", model=str(saved("llama")), text=HUB_TEXT))

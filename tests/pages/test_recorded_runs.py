@@ -152,11 +152,11 @@ def test_outputs_that_are_not_those_of_the_files_own_vectors_are_told(
     files: dict[str, Path], tmp_path: Path
 ) -> None:
     trace = run("house-gpt")
-    assert not opened("attention", files["house-gpt"]).warning
+    assert not opened("home", files["house-gpt"]).warning
     first, *others = trace.attention
     wrong = replace(first, output=first.output + np.float32(1))
     replace(trace, attention=(wrong, *others)).save(tmp_path / "wrong.safetensors")
-    assert len(opened("attention", tmp_path / "wrong.safetensors").warning) == 1
+    assert len(opened("home", tmp_path / "wrong.safetensors").warning) == 1
 
 
 def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> No
         config=None, vocabulary=None, unproven=dict.fromkeys(WORDS, why),
     )  # fmt: skip
     alone.save(tmp_path / "alone.safetensors")
-    for page in ("home", "attention", "all_heads", "tokens"):
+    for page in ("home", "all_heads", "tokens"):
         app = opened(page, tmp_path / "alone.safetensors")
         assert BROKEN not in said(app)
         assert not app.error
@@ -185,7 +185,7 @@ def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> No
 def test_a_hostile_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "hostile.safetensors"
     path.write_bytes((2**40).to_bytes(8, "little") + b"{}")
-    app = opened("attention", path)
+    app = opened("home", path)
     assert len(app.error) == 1
     assert BROKEN not in said(app)
 
@@ -194,7 +194,7 @@ def test_where_no_folder_may_be_opened_no_file_is_either(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ATTENTION_FOLDERS", "off")
-    app = opened("attention", files["house-gpt"])
+    app = opened("home", files["house-gpt"])
     assert any("model" in one.value for one in app.warning)
     assert RECORDED not in said(app)
 
@@ -205,10 +205,10 @@ def test_a_file_that_another_session_dropped_is_not_read_by_its_name(
     content = files["house-gpt"].read_bytes()
     name = engine().keep_file(BytesIO(content), len(content))
     assert engine().has(name)
-    app = visit("attention", model=name)
+    app = visit("home", model=name)
     assert FORGOTTEN in said(app)
     assert TEXTS["house-gpt"] not in said(app)
-    app = AppTest.from_file(str(Path("pages/attention.py").resolve()), default_timeout=120)
+    app = AppTest.from_file(str(Path("pages/home.py").resolve()), default_timeout=120)
     app.query_params["model"] = name
     app.session_state["dropped-files"] = {name: "mine.safetensors"}
     app.run()
@@ -231,7 +231,7 @@ def test_the_model_that_a_file_names_is_not_opened_in_place_of_its_run(tmp_path:
 
 
 def test_an_unknown_file_may_be_opened_in_both_places_of_a_page() -> None:
-    app = AppTest.from_file(str(Path("pages/attention.py").resolve()), default_timeout=120)
+    app = AppTest.from_file(str(Path("pages/home.py").resolve()), default_timeout=120)
     app.query_params["model"] = f"trace:{'0' * 64}"
     app.session_state[TYPED] = "stories"  # so that "Other models" is drawn
     app.run()
@@ -245,7 +245,7 @@ def test_nobody_learns_from_the_box_of_other_models_what_another_session_dropped
 ) -> None:
     content = files["minilm"].read_bytes()
     name = engine().keep_file(BytesIO(content), len(content))
-    app = AppTest.from_file(str(Path("pages/attention.py").resolve()), default_timeout=120)
+    app = AppTest.from_file(str(Path("pages/home.py").resolve()), default_timeout=120)
     app.session_state[TYPED] = "stories"
     app.run()
     app.text_input(TYPED).set_value(name)

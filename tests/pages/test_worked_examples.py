@@ -222,7 +222,7 @@ def test_what_the_notes_are_is_said_once_and_opens_from_a_link() -> None:
 
 
 def test_the_other_pages_keep_parameters_that_are_not_the_views() -> None:
-    app = visit("attention", example="houses", text="the old house")
+    app = visit("home", example="houses", text="the old house")
     assert app.query_params["example"] == "houses"
     assert app.query_params["text"] == "the old house"
 

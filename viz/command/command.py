@@ -261,7 +261,7 @@ def link(model: str, text: str | None) -> str:
         raise ValueError("The text is too long for a link. Start the app and type it there.")
     cell = ("query", "key")  # not said, so the page chooses the last token's largest weight
     said = {name: value for name, value in opening_link(view).items() if name not in cell}
-    return address("attention", said)
+    return address("", said)
 
 
 def _trace_file(name: str) -> str:

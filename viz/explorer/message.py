@@ -80,7 +80,8 @@ class Hero:
     None where nothing is changed. decimals: of a probability. opens: nobody asked for a cell, so it opens on
     the largest weight of the last token. detail: how much is shown. ways: from a chosen cell, what each is
     called and its address, which the browser completes with the cell; one without parameters leads to the
-    session's own view."""
+    session's own view. job: what the chosen head is known to do, with its evidence; "" where nothing is
+    known."""
 
     change: str
     sure: Mapping[RunName, Sequence[float | None] | None] | None = None
@@ -89,6 +90,7 @@ class Hero:
     opens: bool = False
     detail: Literal["simple", "full"] = "simple"
     ways: Mapping[str, str] = field(default_factory=dict)
+    job: str = ""
 
 
 LARGEST = 18_000_000  # bytes of one head; Streamlit's limit on a message is 20 MB

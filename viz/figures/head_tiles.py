@@ -27,7 +27,7 @@ from viz.figures.chart import (
 )
 from viz.figures.heatmap import NUMBERED, Matrix, heatmap, numbers_in_cells
 from viz.figures.room import BELOW, MARGIN, SCALE
-from viz.notation.labels import plotly_label, plotly_words, tick_positions
+from viz.notation.labels import plotly_words, tick_positions
 from viz.notation.theme import (
     HEADS,
     INK,
@@ -317,42 +317,6 @@ def patch_map_figure(
         height=min(max(32 * len(values) + 130, 220), HIGHEST),
     )
     return _clickable(figure, words, chosen, title)
-
-
-_TOKEN = 14  # characters of a token in a title
-_LEAST = 0.005  # a smaller number would be written "0.00"
-_NAMED = 0.05  # of the largest value: a smaller one has no number in its cell
-
-
-def score_parts(
-    values: Matrix,
-    *,
-    query: str,
-    key: str,
-    query_parts: Sequence[str],
-    key_parts: Sequence[str],
-    words: Sequence[str],
-) -> go.Figure:
-    """A score as a sum, values (query part, key part).
-
-    Args:
-        query, key: the tokens whose vectors are split.
-        query_parts, key_parts: names of the parts.
-        words: what hovering says of each cell, row by row, as Plotly may draw it.
-    """
-    numbers = None
-    if max(values.shape) <= NUMBERED:  # a small number would touch its neighbours and says little
-        least = max(_NAMED * float(np.abs(values).max(initial=0.0)), _LEAST)
-        numbers = numbers_in_cells(np.where(np.abs(values) >= least, values, np.nan), 2)
-    figure = heatmap(
-        values,
-        rows=Axis(f"query of {plotly_label(query, _TOKEN)}", query_parts, tokens=False),
-        columns=Axis(f"key of {plotly_label(key, _TOKEN)}", key_parts, tokens=False),
-        quantity="score",
-        words=numbers,
-        square=True,
-    )
-    return _clickable(figure, words)
 
 
 def _clickable(

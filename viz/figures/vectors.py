@@ -32,7 +32,6 @@ from viz.notation.labels import (
     tick_positions,
     token_label,
 )
-from viz.notation.numbers import signed
 from viz.notation.theme import MASKED, QUANTITIES, QuantityName, rgba, vector_scale
 
 VectorArray = NDArray[np.floating]
@@ -391,85 +390,3 @@ def _side_by_side(
     row = _FEW if len(labels) <= _FEW else _MANY
     height = row * len(labels) + 74
     return chart(list(traces), across, down | {"range": [len(labels) - 0.5, -0.5]}, height=height)
-
-
-_HIGH = 460  # pixels
-_STRIP, _GAP = 0.09, 0.045  # height of x and of the products, and between them, by the matrix's
-_BESIDE, _COLUMN = 0.02, 0.05  # between the columns on the right, and their width, by that of x
-
-
-def projection(
-    x: VectorArray,
-    matrix: VectorArray,
-    bias: VectorArray,
-    sums: VectorArray,
-    *,
-    dimension: int,
-    marked: Sequence[int],
-    quantity: QuantityName,
-    letters: tuple[str, str],
-) -> go.Figure:
-    """One token's vector times one head's matrix. Each column of the matrix stands below the number of x that
-    it is multiplied by. A bias of zero is not drawn.
-
-    Args:
-        x: (d_model,), at the top.
-        matrix, bias: a head's, (d_k, d_model) and (d_k,).
-        sums: what they make of x, (d_k,).
-        dimension: the entry whose row is framed and whose products stand at the bottom.
-        marked: the columns of products that get a small triangle.
-        quantity: of the result.
-        letters: of the result and of the matrix: "q", "W_Q".
-    """
-    letter, name = letters
-    width, wide = len(sums), len(x)
-    strip, first = _STRIP * width, (_STRIP + _GAP) * width  # first: the matrix's upper edge
-    bottom = first + (1 + _GAP) * width + strip / 2
-    products = matrix[dimension] * x
-    beside = {"b": bias, letter: sums} if bias.any() else {letter: sums}
-    values = {"x": x, name: matrix, "products": products, **beside}
-    ends = {each: colour_end(numbers) for each, numbers in values.items()}
-    columns = {
-        each: wide * (1 + (_BESIDE + _COLUMN) * number) - _COLUMN * wide / 2 - 0.5
-        for number, each in enumerate(beside, 1)
-    }
-
-    def cells(of: str, table: VectorArray, **places: float) -> go.Heatmap:
-        hue = QUANTITIES["stream" if of == "x" else quantity].hue
-        return _cells(table, hue, ends[of], of, name=of, showlegend=False, **places)
-
-    rows = {"y0": first + 0.5, "dy": 1}
-    above = bottom - (strip + _GAP * width) / 2
-    traces = [
-        cells("x", x[None], y0=strip / 2, dy=strip),
-        cells(name, matrix, **rows),
-        cells("products", products[None], y0=bottom, dy=strip),
-        *(
-            cells(each, numbers[:, None], x0=columns[each], dx=_COLUMN * wide, **rows)
-            for each, numbers in beside.items()
-        ),
-        marks(
-            list(marked),
-            [above] * len(marked),
-            name="written out",
-            text=[signed(f"{products[column]:.4f}") for column in marked],
-            hover="dimension %{x}, in the formula<br>%{text}",
-            marker={"symbol": "triangle-down", "size": 9, "color": MASKED},
-        ),
-    ]
-    chosen, right = first + dimension + 0.5, columns[letter] + _COLUMN * wide / 2
-    names = {strip / 2: "x", chosen: f"{name}, {dimension}", bottom: "products"}
-    down = {"tickvals": list(names), "ticktext": list(names.values()), "tickfont": MONOSPACED}
-    ticks = list(dimension_ticks(wide, _TICKS))
-    across = titled(
-        f"dimension of x (each strip has its own scale){ColourEnd.several(ends.values())}",
-        tickvals=[*ticks, *columns.values()],
-        ticktext=[*map(str, ticks), *columns],
-        tickfont=MONOSPACED,
-        tickangle=0,
-        range=[-0.5, right],
-    )
-    down = BARE | down | {"range": [bottom + strip / 2, 0]}
-    figure = chart(traces, BARE | across, down, height=_HIGH)
-    frame(figure, (-0.5, right, chosen - 0.5, chosen + 0.5), MASKED, 1.5)
-    return figure

@@ -53,7 +53,7 @@ PAGES: dict[BlockKind, str] = {
     "tokens": "pages/tokens.py",
     "positions": "pages/positions.py",
     "norm": "pages/layer_norm.py",
-    "attention": "pages/attention.py",
+    "attention": navigation.HOME,
     "cross": "pages/encoder_decoder.py",
     "feed_forward": "pages/feed_forward.py",
     "add": "pages/stream.py",
@@ -141,7 +141,10 @@ def _block(block: MapBlock, carried: Mapping[str, str], led: set[str], *, leads:
     if leads and file not in led and has_others():
         led.add(file)
         label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
-        link = f' aria-description="{said}"{label} {leading_to(file, carried)}'
+        to = (
+            {**carried, "stage": "query"} if block.kind == "attention" else carried
+        )  # Explore, at Q
+        link = f' aria-description="{said}"{label} {leading_to(file, to)}'
     return (
         f'<a data-kind="{block.kind}" data-shown-on="{SHOWN_ON[block.kind]}" data-said="{said}"{link}>'
         f"{html.escape(block.name)}</a>"

@@ -42,7 +42,7 @@ from viz.shell.request import (
 from viz.state.engine import engine
 from viz.state.intervention_words import parts
 from viz.state.look import Look, is_loaded, loaded, traced
-from viz.state.navigation import page_link
+from viz.state.navigation import HOME, page_link
 from viz.state.session import (
     arrived,
     carried_link,
@@ -121,7 +121,7 @@ def look(
         tour.card(seen)
     if head and not tour.is_asking():
         with around.bar:
-            head_picker(seen.request, changed=changed)
+            head_picker(seen.request)
     return seen
 
 
@@ -170,32 +170,6 @@ def choose_view(names: Sequence[str]) -> None:
         )
 
 
-@st.fragment
-@error_boundary()
-def compare(seen: Look, options: Mapping[str, PanelView]) -> None:
-    """The choice of a view of the page, beside scaling and mask; then the chosen view of the run they ask
-    for. The choice joins the link.
-
-    A switch leaves the rest of the page alone: what it changes comes sooner.
-    """
-    frame().follow_way()
-    picture = _above_choices()
-    row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="compared")
-    with row:
-        frame().draw_ways()
-        choose_view(list(options))
-        first, *_ = options  # others have controls of their own beside it
-        with nullcontext() if current().show == first else st.popover("Changes", width="content"):
-            controls.choose_intervention(seen.model)
-    if (changed := switched(seen)) is None:
-        return
-    with picture:
-        draw_view(options[current().show], changed, beside=row)
-        controls.say_changed()
-    write_link()
-    tour.notice(changed.request)
-
-
 def switched(look: Look) -> Look | None:
     """The run of a part of the page with what was switched in it; None where it is refused, in a sentence.
     Where another text or model is already asked for, the whole page is drawn."""
@@ -215,12 +189,12 @@ def switched(look: Look) -> Look | None:
 
 @st.fragment
 @error_boundary()
-def explore(seen: Look, *, layers: bool = False) -> None:
+def explore(seen: Look) -> None:
     """`explored` as a fragment: what is clicked in it leaves the rest of the page alone. A late click, when
     another text or model is already asked for, draws the whole page."""
     if not still_asked(seen):
         st.rerun()
-    explored(seen, layers=layers)
+    explored(seen)
 
 
 def explored(seen: Look, *, layers: bool = False, hero: Hero | None = None) -> None:
@@ -332,7 +306,7 @@ def _say_unchanged(seen: Look) -> None:
             width="content",
         )
         with st.container(width="content"):
-            page_link("pages/laboratory.py", "See the change →", **carried_link())
+            page_link(HOME, "See the change →", **carried_link())
         st.button(
             "Undo the change",
             key="take-change-back",

@@ -52,9 +52,9 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             HOME,
             "Explore",
-            "Type a sentence and see, number by number, what a transformer does with it. "
-            "Every number is the model's own, and checked.",
+            "See a transformer read your sentence: every number is its own, and checked.",
             "The attention visualizer",
+            views=("Why?", "Carries", "Changed", "More changes"),  # its drawers
             has_beats=False,
         ),
     ),
@@ -82,12 +82,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
                 "Added to the tokens",
                 "Added to the scores",
             ),
-        ),
-        PageEntry(
-            "pages/attention.py",
-            "Attention, step by step",
-            "One head, from queries, keys and values to its output.",
-            views=("Step by step", "Why this score?", "A sum of products", "What does it carry?"),
         ),
         PageEntry(
             "pages/layer_norm.py",
@@ -190,22 +184,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "What if …? Guess first",
             reads=False,
             has_beats=False,
-        ),
-        PageEntry(
-            "pages/laboratory.py",
-            "Laboratory",
-            "Change the mask, the scaling, the positions or the heads, and see the effect.",
-            "Masks, scaling and other changes",
-            views=(
-                "Head by head",
-                "Next token",
-                "Every position",
-                "Rows of weights",
-                "Stream",
-                "Patch",
-                "Steer",
-                "Padded batch",
-            ),
         ),
         PageEntry(
             "pages/training.py",

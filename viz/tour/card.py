@@ -70,9 +70,13 @@ def invitation(key: str, *, quiet: bool = False) -> None:
     known = progress()
     kind: Literal["primary", "tertiary"] = "tertiary" if quiet else "primary"
     if known.step is None or not known.started:
-        offer = f"Take the tour: {len(TOUR_STEPS)} steps, about {MINUTES} minutes"
-        name = "Guided tour" if quiet else offer
-        st.button(name, key=f"tour-start-{key}", type=kind, on_click=start)
+        st.button(
+            "Guided tour" if quiet else "Take the tour",
+            key=f"tour-start-{key}",
+            type=kind,
+            help=f"{len(TOUR_STEPS)} steps, about {MINUTES} minutes",
+            on_click=start,
+        )
     elif not known.under_way or (quiet and st.session_state.get(_PAGE) != known.step.page):
         where = f"step {known.number + 1} of {len(TOUR_STEPS)}"
         st.button(

@@ -23,7 +23,7 @@ def test_the_bars_are_the_losses_and_the_shares_of_both_runs() -> None:
     text = "Tom Hill saw a ball"
     model = load_model("house-gpt")
     runs = [model.trace(text), model.trace(text, intervention=Intervention(mask="none"))]
-    leaks, expected = bars(visit("attention", model="house-gpt", text=text, mask="none"))
+    leaks, expected = bars(visit("home", model="house-gpt", text=text, mask="none"))
     rows = ROW.findall(leaks)
     assert [label for label, _ in rows] == ["·Hill", "·saw", "·a", "·ball"]
     wanted = [losses(run) for run in runs]

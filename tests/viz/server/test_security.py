@@ -163,7 +163,7 @@ def test_who_comes_through_a_proxy_on_this_machine_opens_none_of_its_folders(
 
     async def visit() -> str:
         query = urlencode({"model": folder, "text": "The cat sat"})
-        async with Visitor(port, "attention", query, headers=headers) as visitor:
+        async with Visitor(port, "", query, headers=headers) as visitor:
             return visitor.query
 
     assert (urlencode({"model": folder}) in asyncio.run(visit())) == opens

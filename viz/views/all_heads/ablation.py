@@ -19,7 +19,7 @@ from viz.notation.numbers import led_by, moves, settled, signed
 from viz.shell.background import Offer, Passes, passes_or_offer
 from viz.shell.panel import Caption, Formula, Panel
 from viz.state.look import Look
-from viz.state.navigation import view_link
+from viz.state.navigation import HOME, view_link
 from viz.state.session import current
 from viz.views.all_heads.choice import (
     MAP,
@@ -123,8 +123,8 @@ def ablation(look: Look) -> Panel:
             ),
             partial(
                 view_link,
-                "pages/laboratory.py",
-                f"Leave out {name_of(look, chosen)} in the laboratory, alone or with others →",
+                HOME,
+                f"Leave out {name_of(look, chosen)} on Explore →",
                 replace(current(), show="", intervention=without),
             ),
         ],

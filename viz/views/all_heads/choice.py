@@ -19,7 +19,7 @@ from viz.notation.theme import QuantityName
 from viz.shell.panel import Panel, Part, draw_panel
 from viz.shell.pictures import look_for, readout_of
 from viz.state.look import Look, labels_of
-from viz.state.navigation import view_link
+from viz.state.navigation import HOME, view_link
 from viz.state.session import change_view, current, shown, write_link
 
 LIST, MAP = "List", "Map"
@@ -158,7 +158,7 @@ def chosen_head(look: Look, title: str = "") -> Panel:
         picture=headed(figure, title) if title else figure,
         below=[
             partial(readout_of, attention, head, queries, keys),
-            partial(view_link, "pages/attention.py", label, view),
+            partial(view_link, HOME, label, view),
             write_link,
         ],
     )

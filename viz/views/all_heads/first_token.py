@@ -25,7 +25,7 @@ from viz.shell.controls import LISTED
 from viz.shell.panel import Formula, Panel, Part, Table
 from viz.shell.pictures import checked
 from viz.state.look import Look, loaded, traced
-from viz.state.navigation import view_link
+from viz.state.navigation import HOME, view_link
 from viz.state.session import current
 from viz.views.all_heads.choice import choose_family, map_of_heads, name_of, of_heads
 from viz.views.laboratory.effects import effects
@@ -258,5 +258,5 @@ def _effects(run: Look, family: Family, position: int) -> list[Part]:
         for effect in effects(run, traced(run.requests[1]), run.trace, hidden=own_row)
     ]
     view = replace(current(), show="", intervention=run.request.intervention)
-    label = "Open this run in the laboratory →"
-    return [" · ".join(words), partial(view_link, "pages/laboratory.py", label, view)]
+    label = "Open this run on Explore →"
+    return [" · ".join(words), partial(view_link, HOME, label, view)]

@@ -41,7 +41,7 @@ from viz.shell.controls import LISTED
 from viz.shell.model_picker import say_encoder
 from viz.shell.panel import Caption, Check, Code, Formula, Panel, Part, Table
 from viz.state.look import Look, loaded, traced
-from viz.state.navigation import view_link
+from viz.state.navigation import HOME, view_link
 from viz.state.session import current
 from viz.views.all_heads.choice import choose_family, map_of_heads, name_of, of_heads
 
@@ -88,10 +88,8 @@ def head_results(look: Look) -> Panel:
         return _map_of_lengths(look, partial(say_encoder, look, no_logit))
     shown = one_of("Picture", (EFFECT, PARTS, LENGTH), "all-heads-writes-as")
     head = name_of(look, (look.place, look.head))
-    view = replace(
-        current(), show="What does it carry?", intervention=UNCHANGED
-    )  # as this page shows the run
-    edges = partial(view_link, "pages/attention.py", f"What each edge of {head} carries →", view)
+    view = replace(current(), show="Carries", intervention=UNCHANGED)  # as this page shows the run
+    edges = partial(view_link, HOME, f"What each edge of {head} carries →", view)
     if shown == LENGTH:
         return _map_of_lengths(look, edges)
     return _effects(look, _which_logit(look, prediction), edges, every_part=shown == PARTS)

@@ -14,7 +14,6 @@ from viz.explorer.packing import packed
 from viz.notation.labels import token_label
 from viz.state.link import View, address, opening_link
 from viz.state.look import traced
-from viz.state.navigation import entry
 from viz.views.corpus.message import THEME
 
 if TYPE_CHECKING:
@@ -137,9 +136,7 @@ def _drawn(one: CorpusExample, model: "Model", *, runs: bool, opens: bool) -> Ma
         "left": 0.0 if row is None or weights is None else max(0.0, sum(weights) - sum(row)),
         "said": f"{labels[query]} → {labels[key]}",
         "scored": one.scored,
-        "href": address(f"/{entry('pages/attention.py').address}", opening_link(view))
-        if opens
-        else "",
+        "href": address("/", opening_link(view)) if opens else "",
     }
 
 

@@ -3,7 +3,6 @@
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -20,8 +19,8 @@ from viz.figures.svg import rows_of, thumbnail
 from viz.notation.head_labels import labels_in_words
 from viz.notation.markdown import plain
 from viz.state.look import loaded, traced
-from viz.state.navigation import view_link
-from viz.state.presets import NEXT, POSITIONS, SentenceExample, view_of
+from viz.state.navigation import HOME, view_link
+from viz.state.presets import SentenceExample, view_of
 
 ABREAST = 3
 STYLE = Path(__file__).with_name("cards.css")
@@ -48,7 +47,7 @@ def _card(example: SentenceExample, rows: Sequence[str]) -> None:
         )
         with st.container(gap=None):
             if may_be_linked(view.model):
-                view_link("pages/attention.py", f"**{plain(example.title)}** →", view)
+                view_link(HOME, f"**{plain(example.title)}** →", view)
             else:
                 st.markdown(f"**{plain(example.title)}**")
             st.text(f"“{view.text}”")
@@ -58,9 +57,8 @@ def _card(example: SentenceExample, rows: Sequence[str]) -> None:
         st.caption(f"In the shipped profile: {plain(label)}")
     if example.without and may_be_linked(view.model):
         heads = f"the {len(example.without)} heads" if len(example.without) > 1 else "this head"
-        show = POSITIONS if view.place.endswith("cross") else NEXT
         label = f"Leave {heads} out →"
-        view_link("pages/laboratory.py", label, replace(example.left_out, show=show))
+        view_link(HOME, label, example.left_out)
 
 
 def say_absent(name: str) -> None:

@@ -64,7 +64,7 @@ def _listed() -> Iterator[Experiment]:
                 "title": preset.title,
                 "question": preset.question,
                 "answer": preset.look_for,
-                "link": address("/laboratory", to_link(preset.view) | put_in),
+                "link": address("/", to_link(preset.view) | put_in),
                 "setting": f"{model} reads “{preset.view.text}”.",
             }
         yield Experiment(

@@ -122,7 +122,7 @@ def _downloads(
 def _link() -> str:
     """Where the pupils see the sentence in the model: not this page, which has the answers."""
     return address(
-        page_address("attention"),
+        page_address("."),
         short_link(replace(current(), show="", intervention=UNCHANGED))[0],
     )
 

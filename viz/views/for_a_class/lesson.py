@@ -102,7 +102,7 @@ def lesson_page(addresses: tuple[str, ...]) -> bytes:
     return standalone(title, f"<table><tr><th>minutes</th><th></th></tr>{rows}</table>", {})
 
 
-FIRST = "pages/attention.py"  # the page that a class is shown first
+FIRST = "pages/home.py"  # the page that a class is shown first
 
 
 def share() -> None:
