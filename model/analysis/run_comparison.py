@@ -216,7 +216,10 @@ def most_moved(before: Trace, after: Trace, heads: Collection[Head]) -> MovedWei
     return moved
 
 
-CLEAR, SEEN = 0.05, 0.005  # gains: from which on words come first, and below which no number shows it
+CLEAR, SEEN = (
+    0.05,
+    0.005,
+)  # gains: from which on words come first, and below which no number shows it
 
 
 def most_gained(before: Trace, after: Trace, head: Head) -> tuple[int, int] | None:

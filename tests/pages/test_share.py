@@ -3,8 +3,7 @@
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import press, said, visit
-from viz.shell.class_bar import JOIN
-from viz.state.class_views import ENDED, class_views
+from viz.state.class_views import ENDED, JOIN, LEAD, class_views
 from viz.state.navigation import entry
 
 SHARE, BEGIN = {"show": "Share"}, "Share with the class"
@@ -83,3 +82,16 @@ def test_no_link_of_a_class_breaks_a_page() -> None:
         f"{code}.x",
     ):
         assert visit("home", **{JOIN: link}).title[0].value == "The attention visualizer"
+
+
+def test_whoever_has_the_key_of_a_class_leads_it_and_nobody_else() -> None:
+    code, key = class_views.begin("pages/home.py", {})
+    lecturer = visit("for_a_class", **SHARE, **{LEAD: f"{code}.{key}"})
+    assert code_of(lecturer) == code
+    assert LEAD not in lecturer.query_params
+    press(lecturer, "Show this page")
+    assert class_views.shown(code).number == 1
+    for wrong in (f"{code}.x", code, "", "."):
+        other = visit("for_a_class", **SHARE, **{LEAD: wrong})
+        assert ENDED in said(other)
+        assert not other.code

@@ -64,7 +64,7 @@ def _different(
     exercises = []
     for _ in range(pupils):
         for _ in range(_TRIES):
-            exercise = kind.make(source, random)
+            exercise = kind.drawn(source, random)
             if exercise not in drawn:
                 break
         drawn[exercise] = None
