@@ -29,7 +29,7 @@ def test_the_cache_holds_latent_vectors_and_keys_and_values_are_rebuilt() -> Non
 
 
 def test_the_page_counts_the_latent_vectors_in_bytes() -> None:
-    app = visit("prediction", model=str(saved("deepseek_v3")), text=TEXT, show="KV cache")
+    app = visit("writing", model=str(saved("deepseek_v3")), text=TEXT, show="KV cache")
     words = said(app)
     assert all(part in words for part in (" 16 numbers", "key of 8,", "(6 × 16 ", "(6 × 12)"))
     assert any(r"3 \cdot (16 + 8) \cdot" in formula.value for formula in app.latex)

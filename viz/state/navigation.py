@@ -119,7 +119,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/writing.py",
             "Writing",
             "Token by token, each with a share of luck, and with what is kept of those before.",
-            views=("Token by token", "KV cache", "A shorter cache"),
+            views=("Token by token", "KV cache"),
         ),
         PageEntry(
             "pages/encoder_decoder.py",
