@@ -65,23 +65,23 @@ class Amount:
     colour: str = MASKED
 
 
-def amounts(rows: Sequence[Amount], *, unit: str) -> go.Figure:
-    """One bar a row, the first row on top."""
+def amounts(rows: Sequence[Amount]) -> go.Figure:
+    """One bar a row with its words, the first row on top."""
     values = [row.value for row in rows]
     largest = max(values)
     bars = bars_across(
         values,
         [row.colour for row in rows],
-        text=[plotly_words(row.words).replace(" (", "<br>(") for row in rows],
+        text=[plotly_words(row.words) for row in rows],
         textposition=["inside" if value > _LONG * largest else "outside" for value in values],
         **_INSIDE,
-        textfont=SMALL,
         customdata=[[plotly_words(row.name), row.value] for row in rows],
         hover="%{customdata[0]}: %{customdata[1]:,}",
     )
-    across = titled(unit, range=[0, 1.25 * largest or 1], nticks=5)
-    names = Axis("", [row.name for row in rows], tokens=False).down(tickfont=None)
-    return chart(bars, across, names, height=80 + 36 * len(rows), bargap=0.2)
+    bare = {"visible": False, "fixedrange": True, "range": [0, 1.05 * largest or 1]}
+    names = Axis("", [row.name for row in rows], tokens=False).down(tickfont=None, fixedrange=True)
+    listed = "; ".join(f"{row.name}: {row.words}" for row in rows)
+    return chart(bars, bare, names, height=16 + 34 * len(rows), bargap=0.2, meta=f"Bars. {listed}.")
 
 
 def percent(share: float) -> str:

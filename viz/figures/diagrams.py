@@ -1,6 +1,7 @@
 """Drawings of how something goes: the order of a norm, shapes of arrays, ways through networks, beams,
 windows over a text, and what a cache keeps."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,7 +29,7 @@ from viz.figures.chart import (
     titled,
 )
 from viz.figures.vectors import frame_row
-from viz.notation.labels import plotly_label, plotly_words, tick_positions
+from viz.notation.labels import plotly_label, tick_positions
 from viz.notation.theme import (
     CURVES,
     DARK,
@@ -106,77 +107,73 @@ def _draw_order(figure: go.Figure, place: NormPlace, y: float, *, own: bool) -> 
 
 
 # Pixels that the widest array, and all arrays one below the other, may take.
-WIDE, HIGH = 460.0, 400.0
-_LINE = 26.0  # pixels of an array's name above it
-_GAP = 3.0  # pixels between equal matrices
-_EDGE = 8  # pixels around all
-_APART = 48  # so many matrices stand apart at most; more of them touch
+WIDE, HIGH = 700.0, 260.0  # pixels of a drawing to scale, at most
 
 
-@dataclass(frozen=True)
-class DrawnArray:
-    """One array: `count` equal matrices side by side, and the words above them."""
-
-    name: str
-    count: int
-    rows: int
-    columns: int
-    words: str
-    colour: str
-
-    @property
-    def drawn(self) -> tuple[int, int]:
-        """How many matrices are drawn apart, and how many columns each has."""
-        apart = self.count <= _APART
-        return (self.count, self.columns) if apart else (1, self.count * self.columns)
-
-
-def blocks(arrays: Sequence[DrawnArray]) -> go.Figure:
-    """Arrays as high as they have rows, as wide as they have columns: one below the other, all to one
-    scale: an area twice as large holds twice as many numbers. The unit of both axes is a pixel of a
-    figure that is `WIDE` pixels wide."""
-    gaps = max(_GAP * (array.drawn[0] - 1) for array in arrays)
-    scale = min(
-        (WIDE - gaps) / max(array.count * array.columns for array in arrays),
-        HIGH / sum(array.rows for array in arrays),
+def to_scale(length: int, width: int, heads: int) -> go.Figure:
+    """The vectors of a text, one row of `width` numbers for each token, and the table of pairs of each head,
+    as high and wide as they have rows and columns: an area twice as large holds twice as many numbers."""
+    across = math.ceil(math.sqrt(heads))
+    gap = 0.06 * max(width, length)
+    apart = 0.04 * length
+    squares = [
+        (left, left + length, top, top + length)
+        for head in range(heads)
+        for left in [width + gap + (head % across) * (length + apart)]
+        for top in [(head // across) * (length + apart)]
+    ]
+    right, down = max(side[1] for side in squares), max(length, squares[-1][3])
+    pixels = min(WIDE / right, HIGH / down)
+    shown = (
+        (
+            [(0.0, float(width), 0.0, float(length))],
+            STREAM,
+            f"n × d = {length:,} × {width:,}: {length * width:,} numbers",
+            "vectors of the tokens",
+        ),
+        (
+            squares,
+            WEIGHT,
+            f"{heads} × n × n = {heads} × {length:,} × {length:,}: {heads * length**2:,} numbers",
+            "weights of the heads",
+        ),
     )
-    traces, names, top = [], [], 0.0
-    for array in arrays:
-        name, words = plotly_words(array.name), plotly_words(array.words)
-        # A note, for points with words are hidden where a figure is narrow.
-        title = f"<b>{name}</b> {words}"
-        names.append(note(title, 0, top + _LINE / 2, yanchor="middle", align="left"))
-        count, columns = array.drawn
-        width, height, above = columns * scale, array.rows * scale, top + _LINE
-        lefts = [number * (width + _GAP) for number in range(count)]
-        traces.append(
-            go.Scatter(
-                **rectangles([(left, left + width, above, above + height) for left in lefts]),
-                mode="lines",
-                fill="toself",
-                fillcolor=rgba(array.colour, 0.55),
-                line={"color": array.colour, "width": 1},  # where it is thinner than a pixel
-                hoveron="fills",
-                hoverinfo="text",
-                text=f"{name}: {words}",
-                name=array.name,
-            )
+    traces = [
+        go.Scatter(
+            **rectangles(sides),
+            mode="lines",
+            fill="toself",
+            fillcolor=rgba(colour, 0.55),
+            line={"color": colour, "width": 1},  # where it is thinner than a pixel
+            hoveron="fills",
+            hoverinfo="text",
+            text=f"{name}: {words}",
+            name=name,
         )
-        top += 1.25 * _LINE + height
-    bare = _HIDDEN | {"constrain": "domain", "automargin": False}
-    across = bare | {"range": [-2, WIDE + 2], "constraintoward": "left"}
-    anchored = {"scaleanchor": "x", "scaleratio": 1, "constraintoward": "top"}
-    listed = "; ".join(f"{array.name}: {array.words}" for array in arrays)
+        for sides, colour, words, name in shown
+    ]
+    bare = _HIDDEN | {"constrain": "domain"}
+    names = [
+        note(
+            f'<span style="color:{colour}">■</span> <b>{name}</b> {words}',
+            0,
+            1,
+            xref="paper",
+            yref="paper",
+            yanchor="bottom",
+            yshift=8 + 22 * (1 - place),
+        )
+        for place, (_, colour, words, name) in enumerate(shown)
+    ]
     return chart(
         traces,
-        across,
-        bare | anchored | {"range": [top, 0]},
-        height=round(top) + 2 * _EDGE,
-        margin=dict.fromkeys("lrtb", _EDGE),
+        bare | {"range": [0, right], "constraintoward": "left"},
+        bare | {"range": [down, 0], "scaleanchor": "x", "scaleratio": 1, "constraintoward": "top"},
+        height=round(72 + max(pixels * down, 24)),
+        margin={"l": 8, "r": 8, "t": 56, "b": 8},
         showlegend=False,
         annotations=names,
-        meta="Arrays drawn to one scale, as high as their rows, as wide as their columns. "
-        f"{listed}.",
+        meta="Drawn to one scale. " + "; ".join(f"{name}: {words}" for _, _, words, name in shown),
     )
 
 

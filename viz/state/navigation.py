@@ -228,8 +228,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/shapes_and_cost.py",
             "Cost",
             "How large the arrays are, what they cost, and how both grow with the text.",
-            "Shapes and cost",
-            views=("Shapes", "Parameters", "Memory", "Operations", "Growth", "Time", "Axes"),
+            "What does it cost?",
         ),
     ),
     "Library": (

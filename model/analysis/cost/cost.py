@@ -91,15 +91,6 @@ def total_results(config: TransformerConfig, lengths: Lengths) -> int:
     return needed.activations + needed.matrices
 
 
-def kept_by_attention(length: int, width: int, heads: int) -> tuple[int, int]:
-    """Numbers that one attention layer keeps of a sequence: by a fused kernel, which keeps no table of
-    query and key, and step by step. Raises ValueError where the heads do not divide the width."""
-    costs = sizes.attention_costs(1, length, width, heads)
-    tables = sum(cost.numbers for cost in costs if cost.name in ("Scores", "Scaled", "Weights"))
-    everything = sum(cost.numbers for cost in costs)
-    return everything - tables, everything
-
-
 @dataclass(frozen=True)
 class WritingStep:
     """One step of writing: the decoder has read `tokens`, of which `new` since the step before."""

@@ -52,7 +52,7 @@ PERPLEXITY = r"\exp\left(-\tfrac{1}{n} \sum_t \ln p(y_t \mid \text{what is kept}
 def kept_keys(look: Look) -> Panel:
     """The staircase of the steps and what each costs; of a shorter cache also what it does to the text."""
     window = st.selectbox(
-        "Keep the last",
+        "Keep",
         WINDOWS,
         format_func=lambda window: str(window or "all"),
         key="prediction-window",
