@@ -126,7 +126,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Translation",
             "One stack reads a sentence, the other writes it in French, word by word.",
             lends=True,
-            views=("Translate", "Alignment", "The three attentions", "Your own French"),
+            views=("Translate", "Alignment", "Three attentions", "Your own French"),
         ),
         PageEntry(
             "pages/model_as_code.py",
