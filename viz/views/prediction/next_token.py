@@ -215,7 +215,7 @@ def _two_likeliest(look: Look, row: TokenRow) -> str:
     power = f"{gap:.2f}" if divisor == 1 else f"{gap:.2f} / {divisor:g}"
     return (
         f"{has}. Its logit is {gap:.2f} above that of {_chip(look, second)}, and the softmax makes "
-        f"of it a factor: exp({power}) = {times} times as probable."
+        f"of it a factor: exp({power}) ≈ {times} times as probable."
     )
 
 

@@ -47,7 +47,7 @@ from viz.shell.pictures import readout_of
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, labels_of, traced
 from viz.state.navigation import HOME, view_link
-from viz.state.session import change_view, current, shown, write_link
+from viz.state.session import change_view, current, switch, write_link
 from viz.views.prediction.next_token import bars_of, listed_ids, row_of
 from viz.views.prediction.writing import GREEDY
 from viz.views.translation.sentences import (
@@ -118,7 +118,7 @@ def choose_cross_head(trace: Trace, links: Links | None) -> tuple[Attention, int
         "Head",
         heads,
         format_func=label,
-        **shown("encoder-cross-head", (current().place, current().head), open_cross_head),
+        **switch("encoder-cross-head", (current().place, current().head), open_cross_head),
     )
     return trace.find(current().place), current().head
 
