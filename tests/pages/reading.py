@@ -23,8 +23,8 @@ ODD_TEXTS = (
     "<b>x</b> &lt; <script>alert(1)</script> *a* $x^2$ :red[r] `c` #000001 🦊 \u202e\u200b \x07 abc",
     "word " * 600,
 )
-KINDS = ("segmented_control", "pills", "radio", "selectbox", "multiselect", "slider", "number_input",
-         "text_input", "text_area")  # fmt: skip
+KINDS = ("segmented_control", "pills", "radio", "selectbox", "multiselect", "slider", "select_slider",
+         "number_input", "text_input", "text_area")  # fmt: skip
 
 
 def visit(page: str, **parameters: str) -> AppTest:

@@ -30,16 +30,24 @@ CHANGED = {"home": {"scale": "1.0"}}  # without a change there is little to see
 # Choices between few within a view: each is made once.
 INNER = ("Picture", "Show as", "Stream", "Values", "Stage")
 LAST = ("Norm", "Layer", "Part of the model")  # choices in a list: the last one is made
-SAYS_WHERE_TO_LOOK = ("tokens", "positions", "feed_forward", "prediction", "shapes_and_cost")
+SAYS_WHERE_TO_LOOK = (
+    "tokens",
+    "positions",
+    "feed_forward",
+    "prediction",
+    "writing",
+    "shapes_and_cost",
+)
 CHECKED = {  # views that hold their numbers against the model's own
     "home": ("Why?", "Carries"),
     "all_heads": ("Grid", "What heads write", "How are they joined?", "What do its matrices do?",
                   "Averages and rollout"),
     "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
     "feed_forward": ("Contributions",),
-    "prediction": ("Layer by layer", "Token by token", "KV cache", "Which tokens made it?"),
+    "prediction": ("Which tokens made it?",),
+    "writing": ("Token by token", "KV cache"),
     "tokens": ("Step by step", "Look-up"),
-    "shapes_and_cost": ("Shapes", "Parameters"),
+    "shapes_and_cost": ("",),
     "model_as_code": ("",),
 }  # fmt: skip
 OF_SOME = {"Experts", "Added to the scores"}  # views of models that have what they show

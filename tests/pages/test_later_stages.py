@@ -3,20 +3,10 @@
 import re
 
 import numpy as np
-import pytest
 
 from tests.pages.reading import control, drawn, own, said, visit
 
 TEXT = "the cat " * 8
-
-
-def test_the_text_that_is_written_says_what_the_sink_takes() -> None:
-    app = visit("prediction", model="all-stages", text="The cat sat", show="Token by token")
-    control(app, "Step").set_value(1).run()
-    row = re.search(r"sum to ([\d.]+); with the sink's ([\d.]+) that is ([\d.]+)\.", said(app))
-    assert row
-    assert float(row[1]) + float(row[2]) == pytest.approx(float(row[3]), abs=2e-6)
-    assert float(row[3]) == pytest.approx(1, abs=1e-5)
 
 
 def test_means_count_what_sinks_take_and_hatch_what_no_window_lets_through() -> None:

@@ -32,11 +32,11 @@ SHOWN = {  # views that need no weights
         "all_heads": ("Grid", "Ranking", "From word to word", "Averages and rollout"),
         "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
         "feed_forward": ("Neurons", "On the curve"),
-        "prediction": ("The next token",),
-        "shapes_and_cost": ("Shapes", "Memory", "Operations", "Growth"),
+        "prediction": ("",),  # the only one of its views
+        "shapes_and_cost": ("",),
     },
     "translate-en-fr": {
-        "encoder_decoder": ("Alignment", "The three attentions"),
+        "encoder_decoder": ("Alignment", "Three attentions"),
         "prediction": ("The next token",),
     },
     "minilm": {"all_heads": ("Grid", "Ranking"), "tokens": ("Tokens",)},
@@ -45,9 +45,8 @@ NEEDS_WEIGHTS = {
     "tokens": ("Look-up",),
     "home": ("Why?",),
     "all_heads": ("What do its matrices do?", "Leave one out"),
-    "prediction": ("Layer by layer", "Token by token"),
+    "stream": ("Layer by layer",),
     "model_as_code": ("",),
-    "shapes_and_cost": ("Parameters",),
 }
 
 

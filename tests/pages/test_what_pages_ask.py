@@ -58,7 +58,9 @@ MORE = {
     "Patch": 1,
     "Padded batch": 2,
     "Steer": 2,
+    "Token by token": 1,
     "KV cache": 2,
+    "Your own French": 1,
     "Two runs": 9,  # the other checkpoints, one after another
 }
 
@@ -237,13 +239,13 @@ def test_a_switch_reads_the_tokens_of_the_run(monkeypatch: pytest.MonkeyPatch) -
     assert meanwhile == [0]
 
 
-def test_the_steps_of_a_text_are_passed_once_each(asked: Asked) -> None:
+def test_the_steps_of_a_text_are_one_pass(asked: Asked) -> None:
     text = "Anna saw a red ball"  # of no other test: what was written before is remembered
-    app = opened("pages/prediction.py", show="Token by token", text=text)
+    app = opened("pages/writing.py", text=text)
     asked.clear()
     (step,) = [slider for slider in app.slider if slider.label == "Step"]
     step.set_value(4).run()
-    assert len(asked.passes) == 2  # the sentence, and what was written before this step
+    assert len(asked.passes) == 2  # the sentence, and the sentence with all that was written
     assert len(set(asked.passes)) == 2
 
 

@@ -10,17 +10,19 @@ from numpy.typing import NDArray
 
 from viz.figures.chart import (
     CLICKED,
-    DOTTED,
     MONOSPACED,
     SLANTED,
     SMALL,
     STEADY,
     Axis,
+    TraceStyle,
     bars_across,
     chart,
     ends_around,
+    frame,
     line,
     marks,
+    note,
     titled,
 )
 from viz.figures.heatmap import NARROW, NUMBERED, heatmap
@@ -29,6 +31,7 @@ from viz.notation.labels import plotly_label, plotly_words
 from viz.notation.numbers import fixed, probability, settled, signed
 from viz.notation.theme import (
     FEED_FORWARD,
+    INK,
     LESS,
     MASKED,
     MORE,
@@ -62,23 +65,23 @@ class Amount:
     colour: str = MASKED
 
 
-def amounts(rows: Sequence[Amount], *, unit: str) -> go.Figure:
-    """One bar a row, the first row on top."""
+def amounts(rows: Sequence[Amount]) -> go.Figure:
+    """One bar a row with its words, the first row on top."""
     values = [row.value for row in rows]
     largest = max(values)
     bars = bars_across(
         values,
         [row.colour for row in rows],
-        text=[plotly_words(row.words).replace(" (", "<br>(") for row in rows],
+        text=[plotly_words(row.words) for row in rows],
         textposition=["inside" if value > _LONG * largest else "outside" for value in values],
         **_INSIDE,
-        textfont=SMALL,
         customdata=[[plotly_words(row.name), row.value] for row in rows],
         hover="%{customdata[0]}: %{customdata[1]:,}",
     )
-    across = titled(unit, range=[0, 1.25 * largest or 1], nticks=5)
-    names = Axis("", [row.name for row in rows], tokens=False).down(tickfont=None)
-    return chart(bars, across, names, height=80 + 36 * len(rows), bargap=0.2)
+    bare = {"visible": False, "fixedrange": True, "range": [0, 1.05 * largest or 1]}
+    names = Axis("", [row.name for row in rows], tokens=False).down(tickfont=None, fixedrange=True)
+    listed = "; ".join(f"{row.name}: {row.words}" for row in rows)
+    return chart(bars, bare, names, height=16 + 34 * len(rows), bargap=0.2, meta=f"Bars. {listed}.")
 
 
 def percent(share: float) -> str:
@@ -118,26 +121,67 @@ def part_bars(names: Sequence[str], values: Sequence[float], *, title: str) -> g
     return chart(bars, across, rows, height=22 * len(names) + 70)
 
 
-def weights_row(weights: FloatArray, tokens: Sequence[str], *, written: int = 0) -> go.Figure:
-    """weights (key,) of one query as upright bars, one a token, from the first to the last.
+class WrittenStep(NamedTuple):
+    """A token that was written, and after it its likeliest rivals: their texts and probabilities."""
 
-    written: how many of the last tokens the model wrote itself; a dotted line stands before them.
-    Raises ValueError if weights and tokens are not equally many.
+    tokens: Sequence[str]
+    shares: Sequence[float]
+
+
+_PARTS = (1.0, 0.5, 0.34, 0.22)  # opacity of a column's parts: the written token, and its rivals
+
+
+def written_steps(steps: Sequence[WrittenStep], *, chosen: int, error: float = 0.0) -> go.Figure:
+    """A column for each step, from 0 to 1: at its foot the probability of the token that was written, above
+    it those of its rivals, and pale all others. The points of each trace are numbered as the steps.
+
+    chosen: the step in a frame. error: how far rounding may move the logarithm of a probability.
     """
-    if weights.shape != (len(tokens),):
-        raise ValueError(f"{weights.shape} weights for {len(tokens)} tokens.")
-    bars = go.Bar(
-        x=list(range(len(tokens))),
-        y=weights,
-        marker={"color": WEIGHT},
-        hovertext=[f"{place} {plotly_label(text, 24)}" for place, text in enumerate(tokens)],
-        hovertemplate="key %{hovertext}<br>weight %{y:.4f}<extra></extra>",
+    words = ["the written token", *(f"rival {place}" for place in range(1, len(_PARTS)))]
+    traces = []
+    for place, (name, opacity) in enumerate(zip(words, _PARTS, strict=True)):
+        shares = [step.shares[place] if place < len(step.shares) else 0.0 for step in steps]
+        texts = [step.tokens[place] if place < len(step.tokens) else "" for step in steps]
+        hover = [
+            f"{plotly_label(text, _LABEL)} {probability(share, error)}"
+            for text, share in zip(texts, shares, strict=True)
+        ]
+        traces.append(_column(shares, rgba(PROBABILITY, opacity), hover, name))
+    others = [max(0.0, 1 - sum(step.shares)) for step in steps]
+    hover = [f"all others {probability(share, error)}" for share in others]
+    traces.append(_column(others, rgba(MASKED, 0.12), hover, "all others"))
+    labels = Axis("", [step.tokens[0] for step in steps]).across(
+        tickangle=SLANTED, fixedrange=True, range=[-0.6, len(steps) - 0.4]
     )
-    across = Axis("key token", tokens).across(tickangle=SLANTED)
-    figure = chart(bars, across, titled("weight", **_SHARES), height=330)
-    if 0 < written < len(tokens):
-        figure.add_vline(len(tokens) - written - 0.5, line=DOTTED | {"width": 1})
+    figure = chart(
+        traces,
+        labels,
+        titled("probability", **_SHARES, fixedrange=True, showgrid=False),
+        height=420,
+        barmode="stack",
+        bargap=0.12,
+        showlegend=False,
+        meta="A column for each step. "
+        + "; ".join(
+            f"{plotly_label(step.tokens[0], _LABEL)} {probability(step.shares[0], error)}"
+            for step in steps
+        ),
+        **CLICKED,
+    )
+    frame(figure, (chosen - 0.47, chosen + 0.47, 0, 1), INK, 2)
     return figure
+
+
+def _column(shares: Sequence[float], colour: str, hover: Sequence[str], name: str) -> go.Bar:
+    return go.Bar(
+        x=list(range(len(shares))),
+        y=list(shares),
+        name=name,
+        marker={"color": colour},
+        hovertext=list(hover),
+        hovertemplate="%{hovertext}<extra></extra>",
+        **STEADY,
+    )
 
 
 _BESIDE = 0.35  # of the longest bar, for its number
@@ -300,15 +344,20 @@ def distribution(
     model: Bars,
     drawn: Bars | None = None,
     *,
+    others: int,
+    divisor: float = 1.0,
     chosen: int | None = None,
 ) -> go.Figure:
-    """Left the logits, right the probabilities, the first label on top and "other" at the bottom.
+    """Left the logits, right the probabilities, the first label on top and all others together at the bottom.
+    The points of each trace are numbered as the rows.
 
     Args:
         labels, logits: of the listed tokens.
         model: the model's own distribution.
-        drawn: the one after temperature, top-k and top-p, beside it; a token with no share left is marked
-            "cut".
+        drawn: the one after temperature, top-k and top-p, over the outline of the model's own; a token with
+            no share left is marked "cut".
+        others: how many tokens are not listed.
+        divisor: the temperature.
         chosen: the row of a token that was chosen.
     """
     below = colorscale("score")[0][1]  # the colour of its lower end
@@ -320,28 +369,50 @@ def distribution(
             text=[signed(f"{logit:.{min(decimals, 2)}f}") for logit in logits],
             textposition="auto",
             showlegend=False,
-            width=0.7,
             hover=f"logit %{{x:.{decimals}f}}",
+            **STEADY,
         )
     ]
-    named = [("the model's own", model, PROBABILITY if drawn is None else MASKED)]
-    if drawn is not None:
-        named.append(("after temperature, top-k and top-p", drawn, PROBABILITY))
-    for name, bars, colour in named:
-        texts = [probability(share, bars.error) if share else "cut" for share in bars.all]
-        place = {"xaxis": "x2", "yaxis": "y2"}
-        traces.append(_shares(bars.all, texts, name, colour, bars.error, **place))
-    ticks = [*(plotly_label(label, _LABEL) for label in labels), "<i>other</i>"]
+    place = {"xaxis": "x2", "yaxis": "y2", **STEADY}
+    shown = drawn or model
+    texts = [probability(share, shown.error) if share else "cut" for share in shown.all]
+    name = "the model's own" if drawn is None else "after temperature, top-k and top-p"
+    traces.append(_shares(shown.all, texts, name, PROBABILITY, shown.error, **place))
+    if drawn is not None:  # last: over the filled bars
+        texts = [""] * len(texts)
+        outline = _shares(model.all, texts, "the model's own", MASKED, model.error, **place)
+        look = {"color": "rgba(0, 0, 0, 0)", "line": {"color": MASKED, "width": 2}}
+        traces.append(outline.update(marker=look))
+    ticks = [*(plotly_label(label, _LABEL) for label in labels), f"<i>{others:,} others</i>"]
     if chosen is not None:
         ticks[chosen] = f"<b>→ {ticks[chosen]}</b>"
     rows = Axis("", ticks).down() | {"tickvals": list(range(len(ticks))), "ticktext": ticks}
+    rows |= {"fixedrange": True}
+    divided = "" if divisor == 1 else f" ÷ {divisor:g}"
+    own = "" if drawn is None else "<br>outlined: the model's own"
+    above: TraceStyle = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "align": "left"}
+    bare = {"fixedrange": True, "showticklabels": False, "showgrid": False}
     return _grouped(
         traces,
-        titled("logit", domain=[0.0, 0.35], range=ends_around(logits, 0.3)),
+        bare | {"domain": [0.0, 0.34], "range": ends_around(logits, 0.3), "zeroline": True},
         rows,
-        110 + (34 if drawn is None else 42) * len(ticks),
-        xaxis2=titled("probability", domain=[0.38, 1.0], anchor="y2", **_SHARES),
+        64 + 36 * len(ticks),
+        barmode="overlay",
+        bargap=0.2,
+        margin={"l": 8, "r": 8, "t": 28 if drawn is None else 44, "b": 8},
+        annotations=[
+            note("<b>logit</b>", 0, 1, **above),
+            note(f"<b>probability</b> = softmax(logit{divided}){own}", 0.38, 1, **above),
+        ],
+        showlegend=False,
+        meta="Logits and probabilities of the next token. "
+        + "; ".join(
+            f"{plotly_label(label, _LABEL)}: {probability(share, shown.error)}"
+            for label, share in zip([*labels, f"{others:,} others"], shown.all, strict=True)
+        ),
+        xaxis2={**bare, "domain": [0.38, 1.0], "range": [0, 1], "anchor": "y2", "zeroline": True},
         yaxis2={**rows, "anchor": "x2", "matches": "y", "showticklabels": False},
+        **CLICKED,
     )
 
 
@@ -355,7 +426,7 @@ def _grouped(
     """Bars of the same row one below the other."""
     named = {"showlegend": sum(bar.showlegend is not False for bar in bars) > 1}
     shared = {"barmode": "group", "bargap": 0.25}
-    return chart(bars, x, y, height=height, **shared | named | layout)
+    return chart(bars, x, y, height=height, **(shared | named | layout))
 
 
 def _shares(

@@ -7,9 +7,8 @@ from itertools import cycle
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from model.analysis.cost.cost import Growth
 from model.analysis.stream.feed_forward import ActivationCurve, Function, Histogram
 from model.arithmetic.normalization import shrinkage
 from viz.figures.chart import DOTTED, SLANTED, Axis, chart, line, marks, note, titled
@@ -434,28 +433,43 @@ def curves(
     return figure if mark is None else figure.add_vline(mark, line=DOTTED)
 
 
-def growth_lines(cost: Growth, *, length: int, unit: str) -> go.Figure:
-    """Both axes are logarithmic, so the square is the steeper line. A dotted line marks `length`, a
-    cross the length beyond which the square costs more."""
-    far = max(4 * length, 4 * (cost.crossing or 1), 64)
+@dataclass(frozen=True)
+class GrowthLine:
+    """A cost as a function of the length n: quadratic·n² + linear·n + constant."""
+
+    name: str
+    colour: str
+    quadratic: float = 0.0
+    linear: float = 0.0
+    constant: float = 0.0
+
+    def at(self, lengths: ArrayLike) -> Values:
+        n = np.asarray(lengths, dtype=np.float64)
+        values: Values = self.quadratic * n**2 + self.linear * n + self.constant
+        return values
+
+
+def growth_lines(
+    drawn: Sequence[GrowthLine], *, length: int, unit: str, crossing: float | None = None
+) -> go.Figure:
+    """Both axes are logarithmic, so a square is a steeper line, and what does not grow a level one. A dotted
+    line marks `length`, a cross the length at which the first two are equal."""
+    far = max(4 * length, 4 * (crossing or 1), 64)
     lengths = np.geomspace(1, far, 60)
     traces = [
         line(
-            *(lengths, values, name, colour),
+            *(lengths, one.at(lengths), one.name, one.colour),
             width=3,
-            hover=f"{name}<br>length %{{x:,.0f}}: %{{y:.3s}}",
+            hover=f"{one.name}<br>length %{{x:,.0f}}: %{{y:.3s}}",
         )
-        for name, values, colour in (
-            ("pairs of tokens: grows with n²", cost.quadratic * lengths**2, WEIGHT),
-            ("everything else: grows with n", cost.linear * lengths, LINEAR),
-        )
+        for one in drawn
     ]
-    if cost.crossing:
+    if crossing:
         traces.append(
             marks(
-                [cost.crossing],
-                [cost.linear * cost.crossing],
-                name=f"equal at {cost.crossing:,.1f} tokens",
+                [crossing],
+                drawn[0].at([crossing]).tolist(),
+                name=f"equal at {crossing:,.1f} tokens",
                 marker={"color": WEIGHT, "size": 12, "symbol": "x"},
                 hover="equal at %{x:,.1f} tokens",
                 showlegend=True,
@@ -463,7 +477,7 @@ def growth_lines(cost: Growth, *, length: int, unit: str) -> go.Figure:
         )
     figure = _logarithmic(traces, unit, range=[0, math.log10(far)]).add_vline(length, line=DOTTED)
     at = math.log10(length)  # a note on a logarithmic axis is placed by its exponent
-    return figure.add_annotation(note(f"{length:,} tokens", at, 0.02, yref="paper"))
+    return figure.add_annotation(note(f"n = {length:,}", at, 0.02, yref="paper"))
 
 
 @dataclass(frozen=True)
@@ -500,8 +514,11 @@ def time_lines(timed: Sequence[Timed], expected: Timed) -> go.Figure:
 
 
 def _logarithmic(traces: Sequence[go.Scatter], unit: str, **lengths: object) -> go.Figure:
+    drawn = np.concatenate([np.asarray(trace.y, dtype=np.float64) for trace in traces])
+    decades = np.ptp(np.log10(drawn[drawn > 0])) if (drawn > 0).any() else 0.0
+    up = titled(unit, type="log", exponentformat="SI", dtick=1 if decades <= 5 else 3)
     across = titled("length in tokens", type="log", tickformat=",", dtick=1, **lengths)
-    return chart(traces, across, titled(unit, type="log", exponentformat="SI", dtick=1), height=360)
+    return chart(traces, across, up, height=360)
 
 
 _ACTIVATIONS = ((STREAM, "solid"), (MASKED, "dash"), (FEED_FORWARD, "solid"), (OUTPUT, "solid"))

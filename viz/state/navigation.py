@@ -113,14 +113,14 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/writing.py",
             "Writing",
             "Token by token, each with a share of luck, and with what is kept of those before.",
-            views=("Token by token", "KV cache", "A shorter cache"),
+            views=("Token by token", "KV cache"),
         ),
         PageEntry(
             "pages/encoder_decoder.py",
             "Translation",
             "One stack reads a sentence, the other writes it in French, word by word.",
             lends=True,
-            views=("Translate", "Alignment", "The three attentions", "Your own French"),
+            views=("Translate", "Alignment", "Three attentions", "Your own French"),
         ),
         PageEntry(
             "pages/model_as_code.py",
@@ -206,8 +206,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/shapes_and_cost.py",
             "Cost",
             "How large the arrays are, what they cost, and how both grow with the text.",
-            "Shapes and cost",
-            views=("Shapes", "Parameters", "Memory", "Operations", "Growth", "Time", "Axes"),
+            "What does it cost?",
         ),
     ),
     "Library": (

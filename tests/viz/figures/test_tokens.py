@@ -10,7 +10,7 @@ from model.nn.positions import ROTARY, SINUSOIDAL, TABLES
 from model.run.tokenizers import pieces
 from model.trace.records import Token
 from model.worked.equality import settled
-from viz.figures.bars import Bars, distribution, neighbours_bars, weights_row
+from viz.figures.bars import Bars, WrittenStep, distribution, neighbours_bars, written_steps
 from viz.figures.cells import lens_table
 from viz.figures.curves import likeness_lines, position_curves
 from viz.figures.diagrams import WRITTEN, sliding_windows
@@ -168,24 +168,29 @@ HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]
 SHARES = Bars([0.4, 0.3, 0.1, 0.05, 0.05], 0.1)
 
 
-def test_every_token_has_a_row_of_its_own_and_other_is_the_last() -> None:
-    figure = distribution(HOSTILE, [2, 1, 0, -1, -2], SHARES)
+def test_every_token_has_a_row_of_its_own_and_all_others_have_the_last() -> None:
+    figure = distribution(HOSTILE, [2, 1, 0, -1, -2], SHARES, others=1_234)
     logits, shares = figure.data
     assert list(logits.y) == [0, 1, 2, 3, 4]
     assert list(shares.x) == pytest.approx([0.4, 0.3, 0.1, 0.05, 0.05, 0.1])
     ticks = figure.layout.yaxis.ticktext
     assert ticks[0] == "&lt;b&gt;x&lt;/b&gt;"
-    assert ticks[-1] == "<i>other</i>"
-    assert "logit" in figure.layout.xaxis.title.text
-    assert "probability" in figure.layout.xaxis2.title.text
+    assert "1,234" in ticks[-1]
+    names = [note.text for note in figure.layout.annotations]
+    assert "logit" in names[0]
+    assert "probability" in names[1]
 
 
 def test_a_token_without_a_share_is_marked_cut_and_the_chosen_one_too() -> None:
     drawn = Bars([0.6, 0.4, 0, 0, 0], 0)
-    figure = distribution(HOSTILE, [2, 1, 0, -1, -2], SHARES, drawn, chosen=1)
-    assert list(figure.data[-1].text) == ["0.6000", "0.4000", "cut", "cut", "cut", "cut"]
-    assert "cut" not in figure.data[1].text
-    tiny = distribution(["a"], [1], Bars([1 - 1e-7], 1e-7))
+    figure = distribution(
+        HOSTILE, [2, 1, 0, -1, -2], SHARES, drawn, others=5, divisor=0.5, chosen=1
+    )
+    _, filled, outline = figure.data
+    assert list(filled.text) == ["0.6000", "0.4000", "cut", "cut", "cut", "cut"]
+    assert list(outline.x) == pytest.approx(SHARES.all)
+    assert "0.5" in figure.layout.annotations[1].text
+    tiny = distribution(["a"], [1], Bars([1 - 1e-7], 1e-7), others=1)
     assert list(tiny.data[1].text) == ["1.0000", "<0.0001"]
     assert figure.layout.yaxis.ticktext[1].startswith("<b>→")
 
@@ -217,15 +222,15 @@ def test_words_have_the_pages_own_colour_only_where_the_cell_is_strong() -> None
     assert (list(strong.text), strong.textfont.color) == (["b"], PAPER)
 
 
-def test_reading_shows_every_key_and_where_the_models_own_words_begin() -> None:
-    weights = np.array([0.2, 0.5, 0.3])
-    figure = weights_row(weights, ["the", "the", "<b>"], written=1)
-    assert list(figure.data[0].y) == [0.2, 0.5, 0.3]
-    assert list(figure.layout.xaxis.ticktext) == ["the", "the", "&lt;b&gt;"]
-    assert figure.layout.shapes[0].x0 == 1.5
-    assert not weights_row(weights, ["a", "b", "c"]).layout.shapes
-    with pytest.raises(ValueError, match="2 tokens"):
-        weights_row(weights, ["a", "b"])
+def test_a_column_holds_every_share_and_the_chosen_one_is_framed() -> None:
+    steps = [WrittenStep(["the", "<b>"], [0.5, 0.25]), WrittenStep(["the"], [1.0])]
+    figure = written_steps(steps, chosen=1)
+    np.testing.assert_allclose(np.sum([part.y for part in figure.data], axis=0), 1)
+    assert list(figure.data[0].y) == [0.5, 1.0]
+    assert list(figure.data[1].y) == [0.25, 0.0]
+    assert "&lt;b&gt;" in figure.data[1].hovertext[0]
+    assert list(figure.layout.xaxis.ticktext) == ["the", "the"]
+    assert figure.layout.shapes[0].x0 < 1 < figure.layout.shapes[0].x1
 
 
 def test_the_formula_holds_the_numbers_of_one_token() -> None:
