@@ -18,7 +18,10 @@ VIEWS: dict[str, PanelView] = {
     **({"As a chat": as_a_chat} if has_template(look) else {}),
 }
 
-OPENING = "A model reads numbers, not letters: a **tokenizer** cuts the text into **tokens**, each with an **id**."
+OPENING = (
+    "A model reads numbers, not letters: a **tokenizer** cuts the text into **tokens**, each with an "
+    "**id**."
+)
 
 
 def idea() -> None:

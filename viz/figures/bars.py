@@ -86,22 +86,21 @@ def percent(share: float) -> str:
     return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
-def neighbours_bars(texts: Sequence[str], cosines: Sequence[float]) -> go.Figure:
-    """The tokens nearest to one token, the nearest on top. Cosines lie between -1 and 1."""
+def neighbours_bars(texts: Sequence[str], cosines: Sequence[float], *, mean: float) -> go.Figure:
+    """The tokens nearest to one token, the nearest on top. mean: the cosine of all tokens, a dotted line."""
     bars = bars_across(
         cosines,
         STREAM,
-        text=[signed(f"{cosine:.4f}") for cosine in cosines],
+        text=[signed(f"{cosine:.2f}") for cosine in cosines],
         textposition="outside",
         hovertext=[plotly_label(text) for text in texts],
         hover="%{hovertext}<br>cosine %{x:.4f}",
     )
-    across = titled(
-        "cosine of the angle to the chosen token's vector",
-        range=[1.2 * min([0.0, *cosines]), 1.12],
-        tickvals=[-1, -0.5, 0, 0.5, 1],
-    )
-    return chart(bars, across, Axis("", texts, longest=18).down(), height=100 + 28 * len(texts))
+    title = "cosine with the chosen token's vector<br>dotted: mean of the whole vocabulary"
+    across = titled(title, range=ends_around([*cosines, mean], 0.12), nticks=6)
+    rows = Axis("", texts, longest=18).down()
+    figure = chart(bars, across, rows, height=110 + 32 * len(texts), bargap=0.25)
+    return figure.add_vline(mean, line=DOTTED)
 
 
 def part_bars(names: Sequence[str], values: Sequence[float], *, title: str) -> go.Figure:

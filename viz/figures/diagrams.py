@@ -10,16 +10,13 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from model.analysis.cost.cost import WritingStep
-from model.analysis.tokens.embeddings import Window
 from model.nn.norms import NORM_PLACES, NormPlace
 from viz.figures.chart import (
     BARE,
     MONOSPACED,
     SLANTED,
-    SMALL,
     Axis,
     TraceStyle,
-    bars_across,
     chart,
     line,
     marks,
@@ -28,17 +25,13 @@ from viz.figures.chart import (
     rectangles,
     titled,
 )
-from viz.figures.vectors import frame_row
 from viz.notation.labels import plotly_label, plotly_words, tick_positions
 from viz.notation.theme import (
     CURVES,
-    DARK,
-    INPUT,
     KEY,
     MASKED,
     PROBABILITY,
     STREAM,
-    TARGET,
     WEIGHT,
     rgba,
 )
@@ -337,76 +330,6 @@ def beam_tree(
         height=58 * rows + 110,  # pixels of a row, and of the axis and the legend
         meta=f"Tree of {steps} steps with the texts kept and dropped. The best: {words}.",
     )
-
-
-WRITTEN = 16  # up to so many tokens their texts are written in the bars
-_BAR = 0.38  # height, of a row of height 1
-
-
-def sliding_windows(
-    found: Sequence[Window[int]], texts: Sequence[str], *, chosen: int | None = None
-) -> go.Figure:
-    """Windows of positions over the tokens `texts`; each is one row of two bars, its tokens and below them
-    its target, one position later.
-
-    chosen: the number, in `found`, of the window that is framed.
-    """
-    end = max(window.start + len(window.inputs) for window in found) + 1
-    is_written = end <= WRITTEN
-    traces = []
-    for shift, (name, colour) in enumerate((("input", INPUT), ("target: shifted by one", TARGET))):
-        starts = [window.start + shift for window in found]
-        lengths = [len(window.inputs) for window in found]
-        traces.append(
-            bars_across(
-                lengths,
-                colour,
-                name=name,
-                base=[start - 0.5 for start in starts],
-                y=[number + _BAR * (shift - 0.5) for number in range(len(found))],
-                width=_BAR,
-                hovertext=[
-                    f"window {number}, {'target' if shift else 'input'}: positions {start} to "
-                    f"{start + length - 1}"
-                    for number, (start, length) in enumerate(zip(starts, lengths, strict=True))
-                ],
-                hover="%{hovertext}",
-            )
-        )
-    if is_written:  # the tokens within the bars
-        cells = [
-            (place, number + offset)
-            for number, window in enumerate(found)
-            for places, offset in ((window.inputs, -_BAR / 2), (window.target, _BAR / 2))
-            for place in places
-        ]
-        x, y = zip(*cells, strict=True)
-        words = [plotly_label(texts[place], 9) for place in x]
-        traces.append(marks(x, y, mode="text", text=words, textfont=SMALL | {"color": DARK}))
-    ticks = tick_positions(end)
-    across = titled(
-        "position" if is_written else "position and token",
-        tickvals=ticks,
-        ticktext=[
-            str(place) if is_written else f"{place} {plotly_label(texts[place], 9)}"
-            for place in ticks
-        ],
-        tickfont=MONOSPACED,
-        range=[-0.6, end - 0.4],
-        side="top",
-    )
-    down = titled("window", tickvals=list(range(len(found))), range=[len(found) - 0.4, -0.6])
-    figure = chart(
-        traces,
-        across | BARE,
-        down | BARE,
-        barmode="overlay",
-        height=min(150 + 46 * len(found), 640),
-        legend={"orientation": "h", "y": -0.04, "yanchor": "top"},
-    )
-    if chosen is not None:
-        frame_row(figure, chosen, end, inset=0.02)
-    return figure
 
 
 _COLUMNS = 24  # of the last tokens; the others would make the cells too narrow

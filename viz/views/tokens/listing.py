@@ -119,7 +119,7 @@ def _apart(own: Sequence[Piece], other: Sequence[Piece]) -> str:
     typed = [sum(not piece.token.special for piece in cut) for cut in (own, other)]
     words = f"{counted(typed[0], 'token')} above, {typed[1]:,} below."
     if typed[0] == typed[1]:
-        words = f"Both make {counted(typed[0], 'token')} of this text."
+        words = f"Both make {counted(typed[0], 'token')}."
     below = {piece.spelled.strip().lower(): piece for piece in other if not piece.token.special}
     shared = [piece for piece in own if piece.spelled.strip().lower() in below]
     if not shared:
@@ -127,8 +127,8 @@ def _apart(own: Sequence[Piece], other: Sequence[Piece]) -> str:
     longest = max(shared, key=lambda piece: len(piece.spelled.strip()))
     same = below[longest.spelled.strip().lower()]
     return (
-        f"{words} Each tokenizer numbers its own list: {bold_token(longest.spelled)} has the id "
-        f"{longest.token.id} above, {bold_token(same.spelled)} the id {same.token.id} below."
+        f"{words} Each numbers its own list: {bold_token(longest.spelled)} is {longest.token.id} above, "
+        f"{bold_token(same.spelled)} is {same.token.id} below."
     )
 
 
