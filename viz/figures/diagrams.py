@@ -1,5 +1,4 @@
-"""Drawings of how something goes: the order of a norm, shapes of arrays, ways through networks, beams,
-windows over a text, and what a cache keeps."""
+"""Drawings of how something goes: shapes of arrays, ways through networks, beams, and what a cache keeps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from model.analysis.cost.cost import WritingStep
-from model.nn.norms import NORM_PLACES, NormPlace
 from viz.figures.chart import (
     BARE,
     MONOSPACED,
@@ -31,74 +29,11 @@ from viz.notation.theme import (
     KEY,
     MASKED,
     PROBABILITY,
-    STREAM,
     WEIGHT,
     rgba,
 )
 
 _HIDDEN: TraceStyle = {"visible": False, "fixedrange": True}  # of an axis
-
-_STEP, _ROW, _HALF = 1.5, 2.0, 0.42  # distances between boxes and rows, half a box
-
-
-def norm_orders(own: NormPlace) -> go.Figure:
-    """The places of a norm in a block: pre-norm and post-norm, and the model's own order where it is another,
-    one below the other; the model's own is drawn in colour.
-
-    f is the sub-layer: attention or feed-forward.
-    """
-    orders: list[NormPlace] = [*(() if own in ("pre", "post") else (own,)), "pre", "post"]
-    steps, rows = max(len(NORM_PLACES[place].steps) for place in orders) - 1, len(orders) - 1
-    across = _HIDDEN | {"range": [-0.7, steps * _STEP + 0.7]}
-    down = _HIDDEN | {"range": [-rows * _ROW - 0.7, 1.25]}
-    figure = chart([], across, down, height=40 + 150 * len(orders))
-    for number, place in enumerate(orders):
-        _draw_order(figure, place, -number * _ROW, own=place == own)
-    return figure
-
-
-def _draw_order(figure: go.Figure, place: NormPlace, y: float, *, own: bool) -> None:
-    colour = STREAM if own else MASKED
-    title, order = NORM_PLACES[place].title, NORM_PLACES[place].steps
-    line = {"color": colour, "width": 2}
-
-    def write(x: float, y: float, text: str, **more: object) -> None:
-        figure.add_annotation(x=x, y=y, text=text, showarrow=False, font={"size": 15}, **more)
-
-    def arrow(start: tuple[float, float], end: tuple[float, float]) -> None:
-        figure.add_annotation(
-            **{"x": end[0], "y": end[1], "ax": start[0], "ay": start[1]},
-            **{"xref": "x", "yref": "y", "axref": "x", "ayref": "y"},
-            **{
-                "showarrow": True,
-                "arrowhead": 2,
-                "arrowwidth": 2,
-                "arrowcolor": colour,
-                "text": "",
-            },
-        )
-
-    write(-0.5, y + 1.0, f"<b>{title}</b> · this model" if own else title, xanchor="left")
-    for number, part in enumerate(order):
-        x = number * _STEP
-        if part in ("norm", "f", "+"):
-            is_round = part == "+"
-            half = _HALF - 0.1 if is_round else _HALF
-            figure.add_shape(
-                type="circle" if is_round else "rect",
-                **{"x0": x - half, "x1": x + half, "y0": y - 0.35, "y1": y + 0.35},
-                line=line,
-                fillcolor=rgba(colour, 0.15),
-            )
-        write(x, y, part)
-        if number:
-            arrow((x - _STEP + _HALF, y), (x - _HALF, y))
-    # The residual connection: from x over the sub-layer down to the sum.
-    plus, above = order.index("+") * _STEP, y + 0.65
-    path = f"M 0.25,{y + 0.2} L 0.25,{above} L {plus},{above}"
-    figure.add_shape(type="path", path=path, line=line)
-    arrow((plus, above), (plus, y + 0.36))
-
 
 # Pixels that the widest array, and all arrays one below the other, may take.
 WIDE, HIGH = 460.0, 400.0
