@@ -30,19 +30,34 @@ CHANGED = {"laboratory": {"scale": "1.0"}}  # without a change there is little t
 # Choices between few within a view: each is made once.
 INNER = ("Picture", "Show as", "Stream", "Values", "Stage")
 LAST = ("Norm", "Layer", "Part of the model")  # choices in a list: the last one is made
-SAYS_WHERE_TO_LOOK = ("tokens", "positions", "feed_forward", "prediction", "shapes_and_cost")
+SAYS_WHERE_TO_LOOK = (
+    "tokens",
+    "vectors",
+    "layer_norm",
+    "stream",
+    "positions",
+    "feed_forward",
+    "prediction",
+    "shapes_and_cost",
+)
 CHECKED = {  # views that hold their numbers against the model's own
     "attention": ("Why this score?", "A sum of products", "What does it carry?"),
     "all_heads": ("Grid", "What heads write", "How are they joined?", "What do its matrices do?",
                   "Averages and rollout"),
-    "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
-    "feed_forward": ("Contributions",),
-    "prediction": ("Layer by layer", "Token by token", "KV cache", "Which tokens made it?"),
-    "tokens": ("Step by step", "Look-up"),
+    "layer_norm": ("",),
+    "feed_forward": ("Neurons", "On the curve"),
+    "stream": ("Layer by layer", "Contributions"),
+    "prediction": ("Token by token", "KV cache", "Which tokens made it?"),
+    "tokens": ("Step by step",),
+    "vectors": ("Look-up",),
     "shapes_and_cost": ("Shapes", "Parameters"),
     "model_as_code": ("",),
 }  # fmt: skip
-OF_SOME = {"Experts", "Added to the scores"}  # views of models that have what they show
+OF_SOME = {
+    "Experts",
+    "Added to the scores",
+    "As a chat",
+}  # views of models that have what they show
 DRAWN = ("plotly_chart", "arrow_data_frame", "html", "bidi_component", "info", "latex", "code")
 WORKED = ("layer_norm", "feed_forward", "prediction", "attention", "all_heads")
 HYPHEN = re.compile(r"(?:^|[\s(*|=×·+])-\d")

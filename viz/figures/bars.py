@@ -469,7 +469,7 @@ def contribution_lengths(
         insidetextfont={"color": [_WORDS_ON[colour] for colour in colours]},
         texttemplate="%{y:.3g}",
         textposition="auto",
-        insidetextanchor="start",  # at the foot of a bar: above it the line would cross its number
+        insidetextanchor="middle",  # above it the line would cross its number
         cliponaxis=False,
         hovertemplate="adds %{y:.4f}<extra></extra>",
         showlegend=False,

@@ -210,7 +210,8 @@ def look_up(
     column = marks(
         [0.5] * len(ids),
         [*places],
-        mode="text",
+        mode="markers+text",  # as text alone they would be hidden where the cells are narrow
+        marker={"opacity": 0},
         text=digits,
         textfont=MONOSPACED
         | {"size": 15, "color": [PAPER if one == "1" else INK for one in digits]},
@@ -222,9 +223,9 @@ def look_up(
         xaxis2=BARE | {"domain": [0.0, 0.06], "range": [0, 1], "showticklabels": False},
         yaxis={"anchor": "x2"},
     )
-    centred = {"xref": "paper", "yref": "paper", "xanchor": "center"}
-    figure.add_annotation(note("one-hot", 0.03, 1, yanchor="bottom", **centred))
-    figure.add_annotation(note("×", 0.09, 0.5, font={"size": 18}, **centred))
+    place = {"xref": "paper", "yref": "paper"}
+    figure.add_annotation(note("one-hot", 0.06, 1, xanchor="right", yanchor="bottom", **place))
+    figure.add_annotation(note("×", 0.09, 0.5, xanchor="center", font={"size": 18}, **place))
     return figure
 
 
@@ -243,7 +244,9 @@ def order_differences(
     height = min(130 + 30 * len(labels), 640)
     figure = _stacked(rows, labels, "", end, height=height, quantity="difference")
     for row, words in heads.items():
-        figure.add_annotation(note(words, -0.5, row, yanchor="middle", font={"size": LETTERS}))
+        figure.add_annotation(
+            note(words, 0, row, xref="paper", xshift=-70, yanchor="middle", font={"size": LETTERS})
+        )
     return figure
 
 

@@ -83,9 +83,9 @@ def neurons(look: Look) -> Panel:
     token = one_listed("Token", numbered_labels(tokens, LISTED), TOKEN, first=first)
     values = record.hidden[:, listed]
     largest = int(np.abs(record.hidden[token]).argmax())
-    told = {f"{bold_token(tokens[token])}, its largest: neuron": largest}
+    told = {f"{bold_token(tokens[token])}, largest: neuron": largest}
     if bent[token].max() > BENT:
-        told["Changed most by the curve: neuron"] = int(listed[bent[token].argmax()])
+        told["Bent most by the curve: neuron"] = int(listed[bent[token].argmax()])
     in_numbers: list[Part] = []
     for words, neuron in told.items():
         before, hidden = (float(each[token, neuron]) for each in (record.before, record.hidden))
@@ -97,10 +97,9 @@ def neurons(look: Look) -> Panel:
     check = _check(config.activation, record)
     return Panel(
         "feed-forward-neurons",
-        look_for=f"Few neurons answer: neuron {loudest} has "
-        f"{signed(f'{statistics.peak_value:.2f}')} on token {peak} {bold_token(tokens[peak])}, the mean "
-        f"|activation| of all {count:,} neurons and {counted(len(tokens), 'token')} is "
-        f"{statistics.mean_size:.3f}.",
+        look_for=f"The strongest is neuron {loudest}, with {signed(f'{statistics.peak_value:.2f}')} on token "
+        f"{peak} {bold_token(tokens[peak])}. The mean |activation| of all {count:,} neurons and "
+        f"{counted(len(tokens), 'token')} is {statistics.mean_size:.3f}.",
         picture=token_rows(
             values,
             tokens=tokens,

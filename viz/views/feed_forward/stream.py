@@ -128,9 +128,8 @@ def lens_rows(
     for at, (state, row, given) in enumerate(zip(states, predicted, shares, strict=True)):
         cells = []
         for column, (text, final, share) in enumerate(zip(row, predicted[-1], given, strict=True)):
-            look = "strong " * (share > STRONG) + "first" * (
-                at == found and column == len(tokens) - 1
-            )
+            is_first = at == found and column == len(tokens) - 1
+            look = f"{'strong' if share > STRONG else ''} {'first' if is_first else ''}".strip()
             said = html.escape(token_label(text, LISTED))
             word = f"<b>{said}</b>" if text == final else said
             cells.append(

@@ -74,8 +74,8 @@ def word_order(look: Look) -> Panel:
 def _size(way: str, run: Reordered) -> str:
     size, equal = f"{run.largest:.2f}", "different"
     if _is_equal(run):
-        size, equal = difference(run.largest), "equal up to rounding"
-    return f"{way}: largest difference {size}, {equal}"
+        size, equal = difference(run.largest), "equal"
+    return f"{way}: up to {size}, {equal}"
 
 
 def _look_for(runs: dict[str, Reordered]) -> str:
