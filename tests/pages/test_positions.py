@@ -23,7 +23,7 @@ LABELS = ("First sentence", "Its words reordered")
 
 
 def verdicts(app: AppTest) -> dict[str, tuple[str, str]]:
-    """What stands above each part of the picture: how far the sentences lie apart, and whether they differ."""
+    """What stands above each part of the picture: how far apart the sentences are, and the verdict."""
     (picture,) = app.get("plotly_chart")
     notes = [note["text"] for note in json.loads(picture.proto.spec)["layout"]["annotations"]]
     read = [re.fullmatch(r"(.*): up to (\S+), (equal|different)", note) for note in notes]

@@ -116,12 +116,6 @@ def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:
     assert not app.exception
 
 
-def test_the_lens_prints_its_check_and_colours_by_the_final_token_too() -> None:
-    app = opened("Layer by layer")
-    assert re.search(r"own output .* (0|\de−\d), over 12 ", said(app))
-    choose(app, "Colour: probability", "of the final token")
-
-
 def test_steps_go_forward_and_back_and_write_what_the_model_writes() -> None:
     app = opened("Token by token")
     written = engine().model("stories", lambda *news: None).generate(TEXT, limit=16)
@@ -228,13 +222,6 @@ def test_a_run_of_lower_precision_shows_the_digits_that_its_errors_leave(
     assert set(decimals(r"e\^\{\\,\(-?N - \(?-?N", formula)) == {2}
     (chart,) = [e for e in app.get("plotly_chart") if "probability" in e.proto.spec]
     assert json.loads(chart.proto.spec)["data"][0]["hovertemplate"].startswith("logit %{x:.2f}")
-    lens = opened("Layer by layer", model="house-gpt", text="Anna gave")
-    (chart,) = [e for e in lens.get("plotly_chart") if "with probability" in e.proto.spec]
-    table = json.loads(chart.proto.spec)["data"][-1]
-    shares, texts = numbers(table["z"]).ravel(), np.array(table["hovertext"]).ravel()
-    for share, text in zip(shares, texts, strict=True):
-        (places,) = decimals("probability N$", str(text))
-        assert places <= (3 if 0.3 < share < 0.7 else 4)
 
 
 def test_the_tokens_that_made_a_logit_are_told_with_their_numbers(

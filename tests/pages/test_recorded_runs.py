@@ -27,11 +27,11 @@ TEXTS = {
 BROKEN = "This part of the page failed"
 SHOWN = {  # views that need no weights
     "house-gpt": {
-        "tokens": ("Tokens", "Step by step", "Two tokenizers", "Windows"),
+        "tokens": ("Tokens", "Step by step", "Two tokenizers"),
         "positions": ("Added to the tokens",),
         "attention": ("Step by step",),
         "all_heads": ("Grid", "Ranking", "From word to word", "Averages and rollout"),
-        "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
+        "layer_norm": ("",),
         "feed_forward": ("Neurons", "On the curve"),
         "prediction": ("The next token",),
         "shapes_and_cost": ("Shapes", "Memory", "Operations", "Growth"),
@@ -44,10 +44,11 @@ SHOWN = {  # views that need no weights
     "minilm": {"attention": ("Step by step",), "all_heads": ("Grid", "Ranking"), "tokens": ("Tokens",)},
 }  # fmt: skip
 NEEDS_WEIGHTS = {
-    "tokens": ("Look-up",),
+    "vectors": ("Look-up",),
+    "stream": ("Layer by layer",),
     "attention": ("Why this score?",),
     "all_heads": ("What do its matrices do?", "Leave one out"),
-    "prediction": ("Layer by layer", "Token by token"),
+    "prediction": ("Token by token",),
     "laboratory": ("",),
     "model_as_code": ("",),
     "shapes_and_cost": ("Parameters",),

@@ -294,7 +294,7 @@ def entry(file: str) -> PageEntry:
 
 
 def read_address(link: str) -> tuple[PageEntry, dict[str, str]]:
-    """The page and the parameters of an address of the app, such as "/tokens?show=Windows". Raises KeyError
+    """The page and the parameters of an address of the app, such as "/vectors?show=Look-up". Raises KeyError
     where it leads to no page."""
     said = urlsplit(link)
     pages = {f"/{page.address}": page for page in PAGES}

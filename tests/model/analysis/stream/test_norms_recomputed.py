@@ -52,7 +52,8 @@ def test_the_unbiased_norm_is_smaller_by_the_root_of_the_widths(subtests: pytest
         with subtests.test(width=width):
             rows = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
             biased = NORMS["layer"].normalized(rows, 0.0)
-            unbiased = normalization.normalized(rows, epsilon=0.0, unbiased=True)
+            wide_rows = rows.astype(np.float64)
+            unbiased = normalization.normalized(wide_rows, epsilon=0.0, unbiased=True)
             np.testing.assert_allclose(unbiased, biased * np.sqrt((width - 1) / width), rtol=1e-9)
             np.testing.assert_allclose(unbiased.var(-1, ddof=1), 1, rtol=1e-6)
 
