@@ -13,7 +13,7 @@ look = page.look(full=True)
 VIEWS: dict[str, PanelView] = {}
 if look.trace.experts:
     VIEWS[EXPERTS] = experts
-if look.trace.feed_forward or not look.trace.experts:
+if not look.trace.experts or look.trace.feed_forward:
     VIEWS |= {"Neurons": neurons, "On the curve": on_the_curve}
 
 OPENING = (
