@@ -45,7 +45,6 @@ CHECKED = {  # views that hold their numbers against the model's own
     "all_heads": ("Grid", "What heads write", "How are they joined?", "What do its matrices do?",
                   "Averages and rollout"),
     "layer_norm": ("",),
-    "feed_forward": ("Neurons", "On the curve"),
     "stream": ("Layer by layer", "Contributions"),
     "prediction": ("Token by token", "KV cache", "Which tokens made it?"),
     "tokens": ("Step by step",),

@@ -55,7 +55,7 @@ def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
     app, record = opened(), traced("stories").feed_forward[0]
     choose(app, "Token", 2)
     neuron = int(np.abs(record.hidden[2]).argmax())
-    assert f"largest: neuron {neuron}, " in said(app)
+    assert f"largest: neuron {neuron}" in said(app)
     assert right_side(app, 0) == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
 
 
@@ -70,7 +70,7 @@ def test_it_opens_on_a_neuron_that_the_activation_really_bends(subtests: pytest.
             token, at = np.unravel_index(bent.argmax(), bent.shape)
             assert bent[token, at] > 0.05
             assert control(app, "Token").value == token
-            assert f"curve: neuron {listed[at]}, " in said(app)
+            assert f"curve: neuron {listed[at]}" in said(app)
             assert right_side(app, 1) == pytest.approx(
                 float(record.hidden[token, listed[at]]), abs=6e-5
             )
@@ -89,8 +89,7 @@ def test_nothing_is_said_of_a_bend_where_relu_cuts_off_or_lets_through() -> None
 
 def right_side(app: AppTest, number: int) -> float:
     """What the numbers of a neuron come to."""
-    formulas = [one.value for one in app.markdown if ": neuron " in one.value]
-    return float(re.split(r"= |\\approx ", formulas[number])[-1].strip("$\n"))
+    return float(re.split(r"= |\\approx ", app.latex[1 + number].value)[-1].strip("$\n"))
 
 
 def pictures(app: AppTest) -> list[dict]:

@@ -90,7 +90,7 @@ def neurons(look: Look) -> Panel:
     for words, neuron in told.items():
         before, hidden = (float(each[token, neuron]) for each in (record.before, record.hidden))
         equation = formulas.activation_in_numbers(config.activation, before, hidden)
-        in_numbers.append(f"{words} {neuron}, ${equation}$")
+        in_numbers += [f"{words} {neuron}", Formula(equation)]
     points = {f"neuron {n}": float(record.before[token, n]) for n in dict.fromkeys(told.values())}
     curve = points_on_the_curve(CURVES[config.activation], points)
     rule = f"the {len(listed)} strongest of {count:,} neurons"
