@@ -177,7 +177,14 @@ def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> No
     replace(alone, text="", tokens=words).save(tmp_path / "alone.safetensors")  # as from a module
     app = opened("tokens", tmp_path / "alone.safetensors", show="Step by step")
     assert "no word to" in said(app)
-    for page in ("layer_norm", "feed_forward", "stream", "positions", "prediction", "shapes_and_cost"):
+    for page in (
+        "layer_norm",
+        "feed_forward",
+        "stream",
+        "positions",
+        "prediction",
+        "shapes_and_cost",
+    ):
         app = opened(page, tmp_path / "alone.safetensors")
         assert BROKEN not in said(app)
         assert why in said(app)

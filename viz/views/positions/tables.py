@@ -125,9 +125,7 @@ def _band(alike: Array) -> str:
     )
     if near - far > BAND:
         return f"{words}a band along the diagonal. Nearer positions are more alike."
-    return (
-        f"{words}no band along the diagonal. This table holds no trace of which positions are near."
-    )
+    return f"{words}no band along the diagonal. By these vectors position 3 is no nearer to 2 than to {half}."
 
 
 def _choose_table(look: Look) -> PositionTable:
