@@ -228,7 +228,7 @@ def all_heads(page: Page) -> None:
 
 def feed_forward(page: Page) -> None:
     opened(page, "Feed-forward")
-    wrong_then_right(page, "Dropout", "Contributions")
+    wrong_then_right(page, "Layer by layer", "Contributions")
     read_off(page, "L2 feed-forward", "Right: L2 feed-forward.")
     done(page, "Next: Prediction")
 

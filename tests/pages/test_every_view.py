@@ -32,6 +32,9 @@ INNER = ("Picture", "Show as", "Stream", "Values", "Stage")
 LAST = ("Norm", "Layer", "Part of the model")  # choices in a list: the last one is made
 SAYS_WHERE_TO_LOOK = (
     "tokens",
+    "vectors",
+    "layer_norm",
+    "stream",
     "positions",
     "feed_forward",
     "prediction",
@@ -42,15 +45,20 @@ CHECKED = {  # views that hold their numbers against the model's own
     "home": ("Why?", "Carries"),
     "all_heads": ("Grid", "What heads write", "How are they joined?", "What do its matrices do?",
                   "Averages and rollout"),
-    "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
-    "feed_forward": ("Contributions",),
+    "layer_norm": ("",),
+    "stream": ("Layer by layer", "Contributions"),
     "prediction": ("Which tokens made it?",),
     "writing": ("Token by token", "KV cache"),
-    "tokens": ("Step by step", "Look-up"),
+    "tokens": ("Step by step",),
+    "vectors": ("Look-up",),
     "shapes_and_cost": ("",),
     "model_as_code": ("",),
 }  # fmt: skip
-OF_SOME = {"Experts", "Added to the scores"}  # views of models that have what they show
+OF_SOME = {
+    "Experts",
+    "Added to the scores",
+    "As a chat",
+}  # views of models that have what they show
 DRAWN = ("plotly_chart", "arrow_data_frame", "html", "bidi_component", "info", "latex", "code")
 WORKED = ("layer_norm", "feed_forward", "prediction", "all_heads")
 HYPHEN = re.compile(r"(?:^|[\s(*|=×·+])-\d")

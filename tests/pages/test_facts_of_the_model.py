@@ -52,10 +52,9 @@ def ideas(known: Facts) -> dict[str, tuple[tuple[str, bool], ...]]:
     return {
         "all_heads": (("share each head of keys", known.shares_keys), ("b_O", known.output_bias)),
         "layer_norm": (("has RMS norms", not known.centres),),
-        "positions": (("it adds no such row", not known.adds),),
         "feed_forward": (
             ("has attention only", not known.feed_forward),
-            ("b_1", known.hidden_bias or not known.feed_forward),
+            ("b_1", known.hidden_bias and known.feed_forward),
         ),
         "prediction": (("has no output matrix", known.sees_all),),
         "shapes_and_cost": ((r"B \times g", known.shares_keys),),

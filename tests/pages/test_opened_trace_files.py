@@ -103,7 +103,7 @@ def test_a_dropped_file_stays_among_the_models_at_hand(file: Path) -> None:
 WITHOUT_WEIGHTS = {  # what is shown without weights, and what says that a part needs them
     ("home", "Carries"): ("before W_O", "head's output there"),
     ("all_heads", "Why the first token?"): ("of the weight", RECORDED),
-    ("feed_forward", "Contributions"): ("adds most", f"here. {RECORDED}"),
+    ("stream", "Contributions"): ("adds most", f"here. {RECORDED}"),
 }
 
 

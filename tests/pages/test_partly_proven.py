@@ -53,8 +53,8 @@ def test_a_page_says_which_part_is_not_proven_why_and_what_is(
 ) -> None:
     for page, view, part in [
         ("layer_norm", {}, "norms"),
-        ("feed_forward", {"show": "Contributions"}, "stream"),
-        ("prediction", {"show": "Layer by layer"}, "unembedding"),
+        ("stream", {"show": "Contributions"}, "stream"),
+        ("stream", {"show": "Layer by layer"}, "unembedding"),
         ("all_heads", {"show": "What heads write"}, "logit_parts"),
         ("shapes_and_cost", {}, "sizes"),
     ]:

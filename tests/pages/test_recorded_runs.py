@@ -27,10 +27,10 @@ TEXTS = {
 BROKEN = "This part of the page failed"
 SHOWN = {  # views that need no weights
     "house-gpt": {
-        "tokens": ("Tokens", "Step by step", "Two tokenizers", "Windows"),
+        "tokens": ("Tokens", "Step by step", "Two tokenizers"),
         "positions": ("Added to the tokens",),
         "all_heads": ("Grid", "Ranking", "From word to word", "Averages and rollout"),
-        "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
+        "layer_norm": ("",),
         "feed_forward": ("Neurons", "On the curve"),
         "prediction": ("",),  # the only one of its views
         "shapes_and_cost": ("",),
@@ -42,7 +42,7 @@ SHOWN = {  # views that need no weights
     "minilm": {"all_heads": ("Grid", "Ranking"), "tokens": ("Tokens",)},
 }  # fmt: skip
 NEEDS_WEIGHTS = {
-    "tokens": ("Look-up",),
+    "vectors": ("Look-up",),
     "home": ("Why?",),
     "all_heads": ("What do its matrices do?", "Leave one out"),
     "stream": ("Layer by layer",),
@@ -164,7 +164,7 @@ def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> No
         config=None, vocabulary=None, unproven=dict.fromkeys(WORDS, why),
     )  # fmt: skip
     alone.save(tmp_path / "alone.safetensors")
-    for page in ("home", "all_heads", "tokens"):
+    for page in ("home", "all_heads", "tokens", "vectors"):
         app = opened(page, tmp_path / "alone.safetensors")
         assert BROKEN not in said(app)
         assert not app.error
@@ -172,7 +172,14 @@ def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> No
     replace(alone, text="", tokens=words).save(tmp_path / "alone.safetensors")  # as from a module
     app = opened("tokens", tmp_path / "alone.safetensors", show="Step by step")
     assert "no word to" in said(app)
-    for page in ("layer_norm", "feed_forward", "prediction", "shapes_and_cost"):
+    for page in (
+        "layer_norm",
+        "feed_forward",
+        "stream",
+        "positions",
+        "prediction",
+        "shapes_and_cost",
+    ):
         app = opened(page, tmp_path / "alone.safetensors")
         assert BROKEN not in said(app)
         assert why in said(app)

@@ -108,7 +108,7 @@ def test_a_view_that_opened_by_itself_is_no_choice_and_what_is_read_off_is_asked
 ):
     for page, tour, view, option in (
         ("pages/positions.py", "positions", "Added to the tokens", "The sum alone"),
-        ("pages/feed_forward.py", "feed-forward", "Contributions", "L2 feed-forward"),
+        ("pages/stream.py", "feed-forward", "Contributions", "L2 feed-forward"),
     ):
         app = visit(page, tour=tour)
         assert "You chose" not in said(app)

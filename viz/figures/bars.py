@@ -1,6 +1,6 @@
 """Bars: amounts, parts of a sum, rows of weights, probabilities, edges, lengths and spreads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -35,6 +35,7 @@ from viz.notation.theme import (
     LESS,
     MASKED,
     MORE,
+    OUTPUT,
     PROBABILITY,
     SCORE,
     STREAM,
@@ -89,22 +90,21 @@ def percent(share: float) -> str:
     return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
-def neighbours_bars(texts: Sequence[str], cosines: Sequence[float]) -> go.Figure:
-    """The tokens nearest to one token, the nearest on top. Cosines lie between -1 and 1."""
+def neighbours_bars(texts: Sequence[str], cosines: Sequence[float], *, mean: float) -> go.Figure:
+    """The tokens nearest to one token, the nearest on top. mean: the cosine of all tokens, a dotted line."""
     bars = bars_across(
         cosines,
         STREAM,
-        text=[signed(f"{cosine:.4f}") for cosine in cosines],
+        text=[signed(f"{cosine:.2f}") for cosine in cosines],
         textposition="outside",
         hovertext=[plotly_label(text) for text in texts],
         hover="%{hovertext}<br>cosine %{x:.4f}",
     )
-    across = titled(
-        "cosine of the angle to the chosen token's vector",
-        range=[1.2 * min([0.0, *cosines]), 1.12],
-        tickvals=[-1, -0.5, 0, 0.5, 1],
-    )
-    return chart(bars, across, Axis("", texts, longest=18).down(), height=100 + 28 * len(texts))
+    title = "cosine with the chosen token's vector<br>dotted: mean of the whole vocabulary"
+    across = titled(title, range=ends_around([*cosines, mean], 0.12), nticks=6)
+    rows = Axis("", texts, longest=18).down()
+    figure = chart(bars, across, rows, height=110 + 32 * len(texts), bargap=0.25)
+    return figure.add_vline(mean, line=DOTTED)
 
 
 def part_bars(names: Sequence[str], values: Sequence[float], *, title: str) -> go.Figure:
@@ -462,27 +462,25 @@ _WRITTEN = 24  # up to so many tokens each bar of a spread has its number beside
 
 
 def spread_bars(
-    before: VectorSpread, after: VectorSpread, *, tokens: Sequence[str], chosen: int, measure: str
+    stages: Mapping[str, VectorSpread], *, tokens: Sequence[str], chosen: int
 ) -> go.Figure:
-    """How widely the numbers of each token's vector are spread: a bar for each token, on the left before a
-    norm, on the right after it. Each side has a scale of its own.
+    """How widely the numbers of each token's vector are spread: a bar for each token, at each stage of a norm
+    from left to right. Each stage has a scale of its own.
 
-    chosen: the token whose bars are dark. measure: what the reach is, in words. The points of each trace are
+    stages: by what stands above them. chosen: the token whose bars are dark. The points of each trace are
     numbered as the tokens.
     """
     names = [f"{place} {plotly_label(text, 24)}" for place, text in enumerate(tokens)]
-    bars, axes = [], []
-    for spread, title, domain, axis in (
-        (before, f"before the norm:<br>{measure}", [0.0, 0.47], "x"),
-        (after, "after it,<br>normalized", [0.53, 1.0], "x2"),
-    ):
+    bars, axes, share = [], {}, 1 / len(stages)
+    for at, (title, spread) in enumerate(stages.items()):
         low, high = spread.centre - spread.reach, spread.centre + spread.reach
+        number = str(at + 1) if at else ""
         bars.append(
             bars_across(
                 (2 * spread.reach).tolist(),
                 [rgba(STREAM, 1 if row == chosen else 0.5) for row in range(len(tokens))],
                 base=low.tolist(),
-                xaxis=axis,
+                xaxis=f"x{number}",
                 text=[f"{reach:.2f}" for reach in spread.reach]
                 if len(tokens) <= _WRITTEN
                 else None,
@@ -495,28 +493,30 @@ def spread_bars(
         )
         first, last = float(low.min()), float(high.max())
         room = (last - first) or 1.0
-        ends = [first - 0.05 * room, last + 0.4 * room]  # on the right for its number
-        look = {"domain": domain, "range": ends, "side": "top", "nticks": 5}
-        axes.append(titled(title, **look, zeroline=True, fixedrange=True))
+        ends = [first - 0.05 * room, last + 0.5 * room]  # on the right for its number
+        domain = [at * share, (at + 1) * share - 0.04]
+        look = {"domain": domain, "range": ends, "side": "top", "nticks": 4}
+        axes[f"xaxis{number}"] = titled(title, **look, zeroline=True, fixedrange=True)
     reaches = [
-        f"{spread.reach.min():.2f} to {spread.reach.max():.2f}" for spread in (before, after)
+        f"{title.replace('<br>', ' ')} {spread.reach.min():.2f} to {spread.reach.max():.2f}"
+        for title, spread in stages.items()
     ]
+    across = axes.pop("xaxis")
     return chart(
         bars,
-        axes[0],
-        Axis("token", tokens).down(),
-        xaxis2=axes[1],
-        height=min(max(26 * len(tokens) + 110, 200), 620),
+        across,
+        Axis("", tokens).down(),
+        **axes,
+        height=min(max(30 * len(tokens) + 110, 200), 620),
         bargap=0.3,
         showlegend=False,
         **CLICKED,
-        meta=f"Two rows of bars, one per token. {measure[0].upper()}{measure[1:]}: "
-        f"{reaches[0]} before the norm, {reaches[1]} after it.",
+        meta=f"A row of bars for each token, one at each stage: {'; '.join(reaches)}.",
     )
 
 
-_ADDED_BY = (WEIGHT, FEED_FORWARD)  # attention, feed-forward
-_WORDS_ON = {WEIGHT: "white", FEED_FORWARD: "black"}  # numbers that can be read on these colours
+_ADDED_BY = (OUTPUT, FEED_FORWARD)  # attention, feed-forward
+_WORDS_ON = {OUTPUT: "white", FEED_FORWARD: "black"}  # numbers that can be read on these colours
 
 
 def contribution_lengths(
@@ -540,7 +540,7 @@ def contribution_lengths(
         insidetextfont={"color": [_WORDS_ON[colour] for colour in colours]},
         texttemplate="%{y:.3g}",
         textposition="auto",
-        insidetextanchor="start",  # at the foot of a bar: above it the line would cross its number
+        insidetextanchor="middle",  # above it the line would cross its number
         cliponaxis=False,
         hovertemplate="adds %{y:.4f}<extra></extra>",
         showlegend=False,

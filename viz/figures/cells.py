@@ -21,10 +21,12 @@ from viz.notation.theme import (
     LESS,
     MASKED,
     OUTPUT,
+    PROBABILITY,
     STREAM,
     WEIGHT,
     QuantityName,
     rgba,
+    rising_scale,
 )
 
 CLICKED = 24  # up to so many queries and keys each edge has a mark
@@ -225,7 +227,11 @@ def lens_table(
         words=words,
         height=130 + 40 * len(states),
     )
-    figure.data[-1].update(hovertext=hover, hovertemplate="%{hovertext}<extra></extra>")
+    figure.data[-1].update(
+        hovertext=hover,
+        hovertemplate="%{hovertext}<extra></extra>",
+        colorscale=rising_scale(PROBABILITY),
+    )
     return figure.update_layout(width=_BESIDE + _CELL * len(tokens))
 
 

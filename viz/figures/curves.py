@@ -10,7 +10,6 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike, NDArray
 
 from model.analysis.stream.feed_forward import ActivationCurve, Function, Histogram
-from model.arithmetic.normalization import shrinkage
 from viz.figures.chart import DOTTED, SLANTED, Axis, chart, line, marks, note, titled
 from viz.notation.labels import plotly_label, plotly_words
 from viz.notation.numbers import fixed, signed
@@ -340,45 +339,6 @@ def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
     )
 
 
-_WIDTHS = np.unique(np.round(np.geomspace(2, 4096, 120)))
-_OTHERS = (4, 512)  # widths that are marked beside the model's own
-
-
-def variance_gap(width: int) -> go.Figure:
-    """The change in percent against the width d, with this model's width and two others marked."""
-    hover = "d = %{x:.0f}: %{y:.3f} %"
-    gaps = 100 * shrinkage(_WIDTHS)
-    traces = [line(_WIDTHS, gaps, "", MASKED, width=2, hover=hover, showlegend=False)]
-    others = [other for other in _OTHERS if other != width]
-    for name, widths, colour in (("other widths", others, MASKED), ("this model", [width], STREAM)):
-        gaps = 100 * shrinkage(np.array(widths, np.float64))
-        close = [any(d < other < 8 * d for other in (*_OTHERS, width)) for d in widths]
-        traces.append(
-            marks(
-                widths,
-                gaps,
-                name=name,
-                mode="markers+text",
-                marker={"color": colour, "size": 11},
-                text=[f"d = {d}: {gap:.2f} %" for d, gap in zip(widths, gaps, strict=True)],
-                textposition=["top left" if one else "top right" for one in close],
-                cliponaxis=False,
-                hover="%{text}",
-                showlegend=True,
-            )
-        )
-    ticks = [2, 4, 16, 64, 256, 1024, 4096]
-    across = titled(
-        "width d (dimensions of a token)",
-        type="log",
-        tickvals=ticks,
-        ticktext=[str(tick) for tick in ticks],
-        range=[np.log10(1.7), np.log10(9000)],
-    )
-    up = titled("unbiased result smaller by, %", rangemode="tozero")
-    return chart(traces, across, up, height=360)
-
-
 PLAIN, SCALED, LINEAR = KEY, WEIGHT, MASKED  # of what is not scaled, what is, what grows with n
 
 
@@ -521,25 +481,6 @@ def _logarithmic(traces: Sequence[go.Scatter], unit: str, **lengths: object) -> 
     return chart(traces, across, up, height=360)
 
 
-_ACTIVATIONS = ((STREAM, "solid"), (MASKED, "dash"), (FEED_FORWARD, "solid"), (OUTPUT, "solid"))
-
-
-@dataclass(frozen=True)
-class ActivationLine:
-    """One curve to draw: its name and its value or slope."""
-
-    name: str
-    function: Function
-
-
-def activation_curves(lines: Sequence[ActivationLine], *, what: str) -> go.Figure:
-    """Up to four curves over x from -5 to 5; `what` names the vertical axis."""
-    points = np.linspace(-5, 5, 401)
-    drawn = [_curve(points, one, *look) for one, look in zip(lines, _ACTIVATIONS, strict=False)]
-    across = titled("x, before the activation", zeroline=True)
-    return chart(drawn, across, titled(what, zeroline=True), height=400)
-
-
 def points_on_the_curve(curve: ActivationCurve, points: Mapping[str, float]) -> go.Figure:
     """The curve beside the line that changes nothing, and on it some named values."""
     x = list(points.values())
@@ -556,7 +497,7 @@ def points_on_the_curve(curve: ActivationCurve, points: Mapping[str, float]) -> 
         hover="%{text}<br>x = %{x:.4f}: %{y:.4f}",
     )
     name = curve.title.partition(",")[0]  # short: on a phone the legend would lie on the curve
-    drawn = [same, _curve(ends, ActivationLine(name, curve.value), FEED_FORWARD, "solid")]
+    drawn = [same, _curve(ends, name, curve.value, FEED_FORWARD)]
     across = titled("before the activation", zeroline=True)
     after = titled("after it", zeroline=True, range=[float(y.min()) - 1, float(y.max()) + 1])
     return chart([*drawn, named], across, after, height=250)
@@ -575,8 +516,8 @@ def curve_over_values(curve: ActivationCurve, met: Histogram) -> go.Figure:
         hovertemplate="around %{x:.2f}: %{y:.2f} % of the values<extra></extra>",
     )
     lines = [
-        _curve(points, ActivationLine(curve.title, curve.value), STREAM, "solid"),
-        _curve(points, ActivationLine("its slope", curve.slope), OUTPUT, "dot"),
+        _curve(points, curve.title, curve.value, STREAM),
+        _curve(points, "its slope", curve.slope, OUTPUT, "dot"),
     ]
     low, high = (signed(f"{end:.2f}") for end in met.reach)
     outside = (
@@ -594,7 +535,7 @@ def curve_over_values(curve: ActivationCurve, met: Histogram) -> go.Figure:
 
 
 def _curve(
-    points: NDArray[np.float64], drawn: ActivationLine, colour: str, dash: str
+    points: NDArray[np.float64], name: str, function: Function, colour: str, dash: str = "solid"
 ) -> go.Scatter:
-    hover = f"{drawn.name}<br>x = %{{x:.2f}}: %{{y:.4f}}"
-    return line(points, drawn.function(points), drawn.name, colour, dash=dash, hover=hover)
+    hover = f"{name}<br>x = %{{x:.2f}}: %{{y:.4f}}"
+    return line(points, function(points), name, colour, dash=dash, hover=hover)

@@ -1,5 +1,4 @@
-"""Drawings of how something goes: the order of a norm, shapes of arrays, ways through networks, beams,
-windows over a text, and what a cache keeps."""
+"""Drawings of how something goes: shapes of arrays, ways through networks, beams, and what a cache keeps."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,16 +9,11 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from model.analysis.cost.cost import WritingStep
-from model.analysis.tokens.embeddings import Window
-from model.nn.norms import NORM_PLACES, NormPlace
 from viz.figures.chart import (
     BARE,
-    MONOSPACED,
     SLANTED,
-    SMALL,
     Axis,
     TraceStyle,
-    bars_across,
     chart,
     line,
     marks,
@@ -28,83 +22,17 @@ from viz.figures.chart import (
     rectangles,
     titled,
 )
-from viz.figures.vectors import frame_row
 from viz.notation.labels import plotly_label, tick_positions
 from viz.notation.theme import (
     CURVES,
-    DARK,
-    INPUT,
     KEY,
     MASKED,
     STREAM,
-    TARGET,
     WEIGHT,
     rgba,
 )
 
 _HIDDEN: TraceStyle = {"visible": False, "fixedrange": True}  # of an axis
-
-_STEP, _ROW, _HALF = 1.5, 2.0, 0.42  # distances between boxes and rows, half a box
-
-
-def norm_orders(own: NormPlace) -> go.Figure:
-    """The places of a norm in a block: pre-norm and post-norm, and the model's own order where it is another,
-    one below the other; the model's own is drawn in colour.
-
-    f is the sub-layer: attention or feed-forward.
-    """
-    orders: list[NormPlace] = [*(() if own in ("pre", "post") else (own,)), "pre", "post"]
-    steps, rows = max(len(NORM_PLACES[place].steps) for place in orders) - 1, len(orders) - 1
-    across = _HIDDEN | {"range": [-0.7, steps * _STEP + 0.7]}
-    down = _HIDDEN | {"range": [-rows * _ROW - 0.7, 1.25]}
-    figure = chart([], across, down, height=40 + 150 * len(orders))
-    for number, place in enumerate(orders):
-        _draw_order(figure, place, -number * _ROW, own=place == own)
-    return figure
-
-
-def _draw_order(figure: go.Figure, place: NormPlace, y: float, *, own: bool) -> None:
-    colour = STREAM if own else MASKED
-    title, order = NORM_PLACES[place].title, NORM_PLACES[place].steps
-    line = {"color": colour, "width": 2}
-
-    def write(x: float, y: float, text: str, **more: object) -> None:
-        figure.add_annotation(x=x, y=y, text=text, showarrow=False, font={"size": 15}, **more)
-
-    def arrow(start: tuple[float, float], end: tuple[float, float]) -> None:
-        figure.add_annotation(
-            **{"x": end[0], "y": end[1], "ax": start[0], "ay": start[1]},
-            **{"xref": "x", "yref": "y", "axref": "x", "ayref": "y"},
-            **{
-                "showarrow": True,
-                "arrowhead": 2,
-                "arrowwidth": 2,
-                "arrowcolor": colour,
-                "text": "",
-            },
-        )
-
-    write(-0.5, y + 1.0, f"<b>{title}</b> · this model" if own else title, xanchor="left")
-    for number, part in enumerate(order):
-        x = number * _STEP
-        if part in ("norm", "f", "+"):
-            is_round = part == "+"
-            half = _HALF - 0.1 if is_round else _HALF
-            figure.add_shape(
-                type="circle" if is_round else "rect",
-                **{"x0": x - half, "x1": x + half, "y0": y - 0.35, "y1": y + 0.35},
-                line=line,
-                fillcolor=rgba(colour, 0.15),
-            )
-        write(x, y, part)
-        if number:
-            arrow((x - _STEP + _HALF, y), (x - _HALF, y))
-    # The residual connection: from x over the sub-layer down to the sum.
-    plus, above = order.index("+") * _STEP, y + 0.65
-    path = f"M 0.25,{y + 0.2} L 0.25,{above} L {plus},{above}"
-    figure.add_shape(type="path", path=path, line=line)
-    arrow((plus, above), (plus, y + 0.36))
-
 
 # Pixels that the widest array, and all arrays one below the other, may take.
 WIDE, HIGH = 700.0, 260.0  # pixels of a drawing to scale, at most
@@ -237,76 +165,6 @@ def paths_and_gradients(
         legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0.0},
         meta=f"Token {start} to token {stop}: one step of attention, {count} of a GRU.",
     )
-
-
-WRITTEN = 16  # up to so many tokens their texts are written in the bars
-_BAR = 0.38  # height, of a row of height 1
-
-
-def sliding_windows(
-    found: Sequence[Window[int]], texts: Sequence[str], *, chosen: int | None = None
-) -> go.Figure:
-    """Windows of positions over the tokens `texts`; each is one row of two bars, its tokens and below them
-    its target, one position later.
-
-    chosen: the number, in `found`, of the window that is framed.
-    """
-    end = max(window.start + len(window.inputs) for window in found) + 1
-    is_written = end <= WRITTEN
-    traces = []
-    for shift, (name, colour) in enumerate((("input", INPUT), ("target: shifted by one", TARGET))):
-        starts = [window.start + shift for window in found]
-        lengths = [len(window.inputs) for window in found]
-        traces.append(
-            bars_across(
-                lengths,
-                colour,
-                name=name,
-                base=[start - 0.5 for start in starts],
-                y=[number + _BAR * (shift - 0.5) for number in range(len(found))],
-                width=_BAR,
-                hovertext=[
-                    f"window {number}, {'target' if shift else 'input'}: positions {start} to "
-                    f"{start + length - 1}"
-                    for number, (start, length) in enumerate(zip(starts, lengths, strict=True))
-                ],
-                hover="%{hovertext}",
-            )
-        )
-    if is_written:  # the tokens within the bars
-        cells = [
-            (place, number + offset)
-            for number, window in enumerate(found)
-            for places, offset in ((window.inputs, -_BAR / 2), (window.target, _BAR / 2))
-            for place in places
-        ]
-        x, y = zip(*cells, strict=True)
-        words = [plotly_label(texts[place], 9) for place in x]
-        traces.append(marks(x, y, mode="text", text=words, textfont=SMALL | {"color": DARK}))
-    ticks = tick_positions(end)
-    across = titled(
-        "position" if is_written else "position and token",
-        tickvals=ticks,
-        ticktext=[
-            str(place) if is_written else f"{place} {plotly_label(texts[place], 9)}"
-            for place in ticks
-        ],
-        tickfont=MONOSPACED,
-        range=[-0.6, end - 0.4],
-        side="top",
-    )
-    down = titled("window", tickvals=list(range(len(found))), range=[len(found) - 0.4, -0.6])
-    figure = chart(
-        traces,
-        across | BARE,
-        down | BARE,
-        barmode="overlay",
-        height=min(150 + 46 * len(found), 640),
-        legend={"orientation": "h", "y": -0.04, "yanchor": "top"},
-    )
-    if chosen is not None:
-        frame_row(figure, chosen, end, inset=0.02)
-    return figure
 
 
 _COLUMNS = 40  # of the last tokens; the others would make the cells too narrow

@@ -88,20 +88,19 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Norm",
             "Between the sub-layers, the vector of each token is brought back to the same size.",
             "Layer norm",
-            views=("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
         ),
         PageEntry(
             "pages/feed_forward.py",
             "Feed-forward",
             "What happens to each token's vector alone.",
-            views=("Experts", "Neurons", "On the curve", "Dropout"),
+            views=("Experts", "Neurons", "On the curve"),
         ),
         PageEntry(
             "pages/stream.py",
             "Stream",
             "What every sub-layer adds to a token's vector, and what the model would say after each.",
             "Residual stream",
-            views=("Layer by layer", "Contributions", "Gradient by depth"),
+            views=("Layer by layer", "Contributions"),
         ),
         PageEntry(
             "pages/prediction.py",
@@ -272,7 +271,7 @@ def entry(file: str) -> PageEntry:
 
 
 def read_address(link: str) -> tuple[PageEntry, dict[str, str]]:
-    """The page and the parameters of an address of the app, such as "/tokens?show=Windows". Raises KeyError
+    """The page and the parameters of an address of the app, such as "/vectors?show=Look-up". Raises KeyError
     where it leads to no page."""
     said = urlsplit(link)
     pages = {f"/{page.address}": page for page in PAGES}

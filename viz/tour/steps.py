@@ -342,7 +342,7 @@ TOUR_STEPS: tuple[TourStep, ...] = (
     TourStep(
         "feed-forward",
         "Feed-forward",
-        "pages/feed_forward.py",
+        "pages/stream.py",
         "In the row of buttons choose “Contributions”.",
         "Attention moved vectors between tokens. The feed-forward layer then works on each token alone. "
         "Both add their result to the token's stream, and these bars show how much.",

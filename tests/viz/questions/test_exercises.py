@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from functools import cache
-from itertools import product
 from random import Random
 
 import numpy as np

@@ -71,7 +71,7 @@ TURNS: tuple[tuple[str, dict[str, object], tuple[str, ...]], ...] = (
      ("changed: scores not scaled", "the unchanged model")),
     ("heads", {"head": 5}, ("L0H5", "0.001", COPYING)),
     ("heads", {"place": "decoder.3.self", "head": 5}, ("L3H5", "0.505", COPYING)),
-    ("feed-forward", {"show": "Dropout"}, ("“Dropout”", "“Contributions”")),
+    ("feed-forward", {"show": "Layer by layer"}, ("“Layer by layer”", "“Contributions”")),
     ("prediction", {"show": "Token by token"}, ("“Token by token”", "“Layer by layer”")),
     ("changes", {"intervention": UNSCALED}, ("something else: scores not scaled", "positions")),
     ("changes", {"intervention": Intervention(positions=False, hidden=frozenset({1}))},

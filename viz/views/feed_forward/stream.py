@@ -1,20 +1,30 @@
-"""What each sub-layer adds to the stream, and the gradient through a deep stack."""
+"""What each state of the stream would predict, what each sub-layer adds to it, and the gradient through a
+deep stack."""
 
+import html
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
+from model.analysis.run_comparison import rounding
 from model.analysis.stream.stream import Contribution, contribution_check, contributions, lengths
+from model.analysis.tokens.prediction import lens
 from model.nn.config import Stack
 from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.bars import contribution_lengths, contribution_rows
+from viz.figures.cells import lens_table
 from viz.figures.curves import gradient_by_depth
-from viz.notation.labels import numbered_labels
-from viz.notation.markdown import plain
+from viz.figures.heatmap import STRONG
+from viz.notation.labels import numbered_labels, token_label
+from viz.notation.markdown import bold_token, plain
 from viz.notation.names import state_names
-from viz.notation.numbers import difference, power_of_ten
+from viz.notation.numbers import counted, difference, power_of_ten, probability, significant
 from viz.shell.controls import LISTED
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.shell.pictures import without_sentence
@@ -24,7 +34,116 @@ from viz.views.feed_forward import formulas
 if TYPE_CHECKING:
     from model.analysis.stream.deep_stack import Norms
 
-BARS, EVERY = "Sub-layers", "Every token"
+WHOSE = ("The mean of all tokens", "Every token")  # then each token alone
+SHARES = ("the token shown", "the final token")
+COLUMNS = 16  # tokens side by side
+LENS = r"p = \text{softmax}\bigl(\text{norm}(x_{\text{state}})\, W_{\text{out}}\bigr)"
+LENS_WITHOUT_NORM = r"p = \text{softmax}\bigl(x_{\text{state}}\, W_{\text{out}}\bigr)"
+STYLE = f"<style>{Path(__file__).with_name('lens.css').read_text(encoding='utf-8')}</style>"
+
+
+def logit_lens(look: Look) -> Panel:
+    """State by token, what each would predict and how surely."""
+    trace, prediction = look.trace, look.trace.require_prediction()
+    look.model.require("unembedding")
+    tokens = [token.text for token in trace.tokens_of("decoder")]
+    is_final = one_listed("Probability of", SHARES, "prediction-lens") == 1
+    first, last = 0, len(tokens)  # the end of a long text
+    if last > COLUMNS:
+        key, end = f"prediction-window-{last}", last - 1
+        last = st.slider("Last token shown", COLUMNS - 1, end, value=end, key=key) + 1
+        first = last - COLUMNS
+    states = [state[first:last] for state in trace.residual["decoder"]]
+    logits = prediction.rows(first, last)
+    read, error = lens(look.model.unembed, states, logits), rounding(trace, logits)
+    names, named = state_names(trace, "decoder"), look.model.tokenizer.named
+    predicted = [[token.text for token in named(row.tolist())] for row in read.ids]
+    shares = read.final if is_final else read.shares
+    found, width = settled_at(read.ids[:, -1].tolist()), last - first
+    final = probability(float(read.shares[-1, -1]), error)
+    where = "only in the last state" if found == len(names) - 1 else f"from {names[found]} on"
+    decimals = f"%.{significant(error)}g"
+    return Panel(
+        "prediction-lens-table",
+        look_for=f"Go down the last column: after {bold_token(tokens[last - 1])} the model says "
+        f"{bold_token(predicted[-1][-1])} with probability {final}. That is the likeliest token "
+        f"{where}.",
+        picture=partial(
+            st.html,
+            lens_rows(
+                shares,
+                predicted,
+                states=names,
+                tokens=tokens[first:last],
+                error=error,
+                found=found,
+            ),
+        ),
+        saved=lambda: lens_table(
+            shares, predicted, states=names, tokens=tokens[first:last], error=error
+        ),
+        below=[
+            Formula(LENS if not look.model.config.norms_sum else LENS_WITHOUT_NORM),
+            Caption(
+                "Each state of the stream is turned into a prediction by the model's own last step, as if no "
+                "layer came after it. Bold: the model's final prediction."
+            ),
+        ],
+        check=Check(
+            "Check: the logits read from the last state differ from the model's own output by at most "
+            f"{difference(read.difference)}, over {counted(width, 'position')}.",
+            read.difference,
+        ),
+        table=Table(
+            {
+                "state": np.repeat(names, width),
+                "after": numbered_labels(tokens)[first:last] * len(names),
+                "predicts": [token_label(text) for row in predicted for text in row],
+                "its probability": read.shares.ravel(),
+                "the final token's": read.final.ravel(),
+            },
+            formats={"its probability": decimals, "the final token's": decimals},
+        ),
+    )
+
+
+def settled_at(ids: Sequence[int]) -> int:
+    """From which state on the last state's token is predicted without a break."""
+    others = [at for at, id_ in enumerate(ids) if id_ != ids[-1]]
+    return others[-1] + 1 if others else 0
+
+
+def lens_rows(
+    shares: NDArray[np.float64],
+    predicted: Sequence[Sequence[str]],
+    *,
+    states: Sequence[str],
+    tokens: Sequence[str],
+    error: float,
+    found: int,
+) -> str:
+    """The same as `lens_table`, as a table of HTML whose words are whole. found: the state whose cell in the
+    last column is framed."""
+    rows = []
+    for at, (state, row, given) in enumerate(zip(states, predicted, shares, strict=True)):
+        cells = []
+        for column, (text, final, share) in enumerate(zip(row, predicted[-1], given, strict=True)):
+            is_first = at == found and column == len(tokens) - 1
+            look = f"{'strong' if share > STRONG else ''} {'first' if is_first else ''}".strip()
+            said = html.escape(token_label(text, LISTED))
+            word = f"<b>{said}</b>" if text == final else said
+            cells.append(
+                f'<td class="{look}" style="--share:{share:.3f}" title="{probability(share, error)}">{word}'
+            )
+        rows.append(f'<tr><th scope="row">{html.escape(state)}</th>{"</td>".join(cells)}</td></tr>')
+    read = "".join(
+        f'<th scope="col">{html.escape(token_label(one, LISTED))}</th>' for one in tokens
+    )
+    return (
+        f'{STYLE}<div class="lens" role="region" tabindex="0" aria-label="What each state would predict">'
+        f'<table><thead><tr><th scope="col">after</th>{read}</tr></thead><tbody>{"".join(rows)}</tbody>'
+        '</table></div><p class="lens-scale">probability 0 <i></i> 1</p>'
+    )
 
 
 def contributions_view(look: Look) -> Panel:
@@ -41,21 +160,23 @@ def contributions_view(look: Look) -> Panel:
         np.stack([lengths(vectors) for vectors in all_vectors])
         for all_vectors in ([part.added for part in parts], [part.before for part in parts])
     )
-    shown = one_of("Picture", (BARS, EVERY), "feed-forward-contributions")
-    whose = ["The mean of all tokens", *numbered_labels(tokens, LISTED)]
-    token = one_listed("Lengths for", whose, "feed-forward-whose", disabled=shown == EVERY) - 1
+    whose = [*WHOSE, *numbered_labels(tokens, LISTED)]
+    token = one_listed("Lengths for", whose, "feed-forward-whose") - len(WHOSE)
     largest = int(added.mean(1).argmax())
     check, refused = _check(look, stack, parts)
     end = {"stream at the end": lengths(look.trace.residual[stack][-1])}
     return Panel(
         "feed-forward-added",
         look_for=f"{names[largest]} adds most: on average a vector of length {added[largest].mean():.1f}, "
-        f"to a stream of length {before[largest].mean():.1f}. The lengths of vectors that point in "
-        "different directions do not add up.",
-        picture=contribution_lengths(names, added, before, token=token if token >= 0 else None)
-        if shown == BARS
-        else contribution_rows(names, added, tokens),
-        beside=[Formula(formulas.STREAM[order]), _HOW["post" if order == "post" else "pre"]],
+        f"to a stream of length {before[largest].mean():.1f}.",
+        picture=contribution_rows(names, added, tokens)
+        if token == -1
+        else contribution_lengths(names, added, before, token=token if token >= 0 else None),
+        beside=[
+            Formula(formulas.STREAM[order]),
+            _HOW["post" if order == "post" else "pre"],
+            Caption("The lengths of vectors that point in different directions do not add up."),
+        ],
         below=refused,
         check=check,
         table=Table(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from model.analysis.heads.statistics import entropy
@@ -14,7 +13,6 @@ from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import (
     Distribution,
     Sampling,
-    lens,
     likeliest,
     probabilities,
     temperature,
@@ -23,15 +21,10 @@ from model.analysis.tokens.prediction import (
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from model.worked.equality import sign
-from viz.elements.plot import scrolling_plot
 from viz.figures.bars import Bars, distribution
-from viz.figures.cells import lens_table
-from viz.notation.labels import numbered_labels, token_label
+from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
-from viz.notation.names import state_names
 from viz.notation.numbers import (
-    counted,
-    difference,
     fixed,
     nats,
     power_of_ten,
@@ -41,7 +34,7 @@ from viz.notation.numbers import (
     sign_of_sum,
     significant,
 )
-from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
+from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.state.look import Look
 
 UNCHANGED = Sampling()
@@ -322,62 +315,3 @@ def _equated(share: str, result: str) -> str:
     if result.startswith("<"):
         return rf"{share} < \mathbf{{{result[1:]}}}"
     return rf"{share} {sign(share, result)} \mathbf{{{result}}}"
-
-
-LENS = r"p = \text{softmax}\bigl(\text{norm}(x_{\text{state}})\, W_{\text{out}}\bigr)"
-LENS_WITHOUT_NORM = r"p = \text{softmax}\bigl(x_{\text{state}}\, W_{\text{out}}\bigr)"
-COLUMNS = 12  # tokens side by side: more, and their words no longer fit the cells
-OWN, FINAL = "of the token shown", "of the final token"
-
-
-def logit_lens(look: Look) -> Panel:
-    """State by token, what each would predict and how surely."""
-    trace, prediction = look.trace, look.trace.require_prediction()
-    look.model.require("unembedding")
-    tokens = [token.text for token in trace.tokens_of("decoder")]
-    shown = st.radio("Colour: probability", (OWN, FINAL), horizontal=True, key="prediction-lens")
-    first, last = 0, len(tokens)  # the end of a long text
-    if last > COLUMNS:
-        key, end = f"prediction-window-{last}", last - 1
-        last = st.slider("Last token shown", COLUMNS - 1, end, value=end, key=key) + 1
-        first = last - COLUMNS
-    states = [state[first:last] for state in trace.residual["decoder"]]
-    logits = prediction.rows(first, last)
-    read, error = lens(look.model.unembed, states, logits), rounding(trace, logits)
-    names, named = state_names(trace, "decoder"), look.model.tokenizer.named
-    predicted = [[token.text for token in named(row.tolist())] for row in read.ids]
-    figure = lens_table(
-        read.shares if shown == OWN else read.final,
-        predicted,
-        states=names,
-        tokens=tokens[first:last],
-        error=error,
-    )
-
-    share, width = f"%.{significant(error)}g", last - first
-    return Panel(
-        "prediction-lens-table",
-        picture=partial(scrolling_plot, figure, "prediction-lens-table"),
-        saved=partial(go.Figure, figure),
-        below=[
-            "Each state of the stream is turned into a prediction by the model's own last step, as if "
-            "no layer came after it. **What to look for.** Go down a column: where does the model's "
-            "final prediction, in bold, appear for the first time?",
-            Formula(LENS if not look.model.config.norms_sum else LENS_WITHOUT_NORM),
-        ],
-        check=Check(
-            "Check: the logits read from the last state differ from the model's own output by at most "
-            f"{difference(read.difference)}, over {counted(width, 'position')}.",
-            read.difference,
-        ),
-        table=Table(
-            {
-                "state": np.repeat(names, width),
-                "after": numbered_labels(tokens)[first:last] * len(names),
-                "predicts": [token_label(text) for row in predicted for text in row],
-                "its probability": read.shares.ravel(),
-                "the final token's": read.final.ravel(),
-            },
-            formats={"its probability": share, "the final token's": share},
-        ),
-    )
