@@ -62,13 +62,13 @@ def goals() -> Iterator[Goal]:
         source = claim.figure_of_the_paper.source
         yield Goal("Paper", claim.title, link, claim.claim, "; ".join((source, claim.also)))
     for term in TERMS:
-        link = address("/glossary", {"term": term.name})
-        yield Goal("Term", term.name, link, term.meaning, "; ".join(term.also))
+        link = address("/library", {"term": term.name})
+        yield Goal("Term", term.name, link, term.meaning, "; ".join((*term.also, *term.typed)))
     for worked in examples():
         link = address("/worked_examples", {"example": worked.name})
         yield Goal("By hand", worked.title, link, TOPICS[worked.section])
     for example in EXAMPLES:
-        link = address("/attention", to_link(example.view))
+        link = address("/", to_link(example.view))
         sentence = example.view.text
         yield Goal("Example", example.title, link, sentence, example.look_for, example.view.model)
 
