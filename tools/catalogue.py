@@ -50,9 +50,7 @@ def goals() -> Iterator[Goal]:
                 about = " ".join(one.words for one in asked if link in one.links)
                 yield Goal("View", view, link, page.title, about)
     for one in asked:
-        yield Goal(
-            "Question", one.words, one.links[0], one.answer, "; ".join((one.topic, *one.also))
-        )
+        yield Goal("Question", one.words, one.links[0], one.answer, "; ".join(one.also))
     for one in experiments():
         yield Goal(
             "Experiment", one.question, one.link, one.title, "; ".join((one.topic, *one.choices))

@@ -70,7 +70,7 @@ def test_any_page_head_or_token_is_two_keys_away(open_page: Callable[..., Page])
     box.press("ArrowDown")
     expect(options.nth(1)).to_have_attribute("aria-selected", "true")
     box.fill("xyzzy")
-    expect(page.get_by_text("Nothing has these words.")).to_be_visible()
+    expect(page.get_by_text("Nothing in this app has these words.")).to_be_visible()
     page.keyboard.press("Escape")
     expect(box).to_be_hidden()
 

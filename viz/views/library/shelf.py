@@ -68,10 +68,11 @@ def _draw_all(entries: Sequence[Entry]) -> None:
     st.html(STYLE)
     _draw_linked()
     groups = [(name, list(group)) for name, group in groupby(entries, attrgetter("group"))]
-    jumps = " ".join(  # the examples of other models stand last
+    has_topics = any(one.kind != "Examples" for one in entries)  # other models' examples stand last
+    jumps = " ".join(
         f'<a href="#group-{number}">{html.escape(name)}</a>'
         for number, (name, group) in enumerate(groups)
-        if number == 0 or group[0].kind != "Examples"
+        if number == 0 or not has_topics or group[0].kind != "Examples"
     )
     st.html(f'<nav class="groups" aria-label="Topics">{jumps}</nav>')
     for number, (name, group) in enumerate(groups):
