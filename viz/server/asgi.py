@@ -144,7 +144,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
 
 
 class MovedViews:
-    """Sends a browser that asks for a view of an earlier version to where it is now, so that Back leads to what
+    """Sends a browser that asks for a view of an earlier version to where it is now: Back then leads to what
     was open before."""
 
     def __init__(self, app: ASGIApp) -> None:

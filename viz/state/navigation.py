@@ -337,7 +337,7 @@ def menu() -> None:
 
 
 def stations(file: str) -> None:
-    """The pages of the place of this one, where it has several. Those of the walk are the blocks of its map."""
+    """The pages of this one's place, where it has several. Those of the walk are the blocks of its map."""
     pages = _beside(file)
     if len(pages) > 1 and pages != PLACES["Walk"]:
         links = "".join(html_link(page.file, page.station or page.title) for page in pages)
