@@ -246,7 +246,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Worked examples",
             "Every calculation, step by step, with numbers that you can change.",
             station="Worked",
-            views=("Step by step", "Code that fails"),
+            views=("Step by step", "Code that fails", "Errata"),
             reads=False,
             has_beats=False,
         ),

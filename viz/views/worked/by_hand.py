@@ -1,5 +1,5 @@
-"""A worked example on a page: one step at a time, with its formula or code, its numbers, what the notes print
-and their errata."""
+"""A worked example on a page: one step at a time, with its formula or code, its numbers and what the notes
+print."""
 
 import html
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from viz.state.navigation import page_link
 
 Option = TypeVar("Option")
 WORKED_PAGE = "pages/worked_examples.py"
-SHOW, NOTES, CODE = "show", "notes", "code"  # show=… in the link opens the tab about the notes, …
+SHOW, ERRATA = "show", "Errata"  # the view of that page that lists the errata of the notes
 AS_FORMULA, AS_CODE = "Formula", "Code"
 # Session state: the open step of each example; what a reader chose last, for all examples.
 PLACES, READING, STYLE = "worked-steps", "worked-reading", "worked-style"
@@ -66,45 +66,38 @@ def by_hand(*names: str) -> None:
 
 
 @st.fragment
-def work_through(example: Example, moved: Callable[[int], None] | None = None) -> None:
-    """One step at a time: the result beside the idea and the formula, and below it what the notes print.
+def work_through(example: Example) -> None:
+    """One step at a time: its result beside the idea and the formula, and below it what the notes print."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key=f"stepper-{example.name}"):
+        position = choose_step(example)
+        panel = step_panel(example, position)
+    draw_panel(panel)
 
-    Last stand the errata of the notes. moved: is called with the number of the open step, counted from 0.
-    """
-    name = example.name
-    with st.container(horizontal=True, vertical_alignment="bottom", key=f"stepper-{name}"):
-        position = _stepper(example)
-        step, key = example.steps[position], f"{name}-{position}"
-        reading: list[Part] = [Formula(step.formula)]
-        if any(example.code):
-            kinds = (AS_FORMULA, AS_CODE)
-            if _remembered("Formula or code", kinds, READING, f"reading-{name}") == AS_CODE:
-                reading = _code(example, position)
-    if moved is not None:
-        moved(position)
-    stop = "" if example.title.endswith("?") else "."
+
+def step_panel(example: Example, position: int) -> Panel:
+    """A step of an example: its control, which chooses formula or code, and what it shows. position: counted
+    from 0."""
+    step, key = example.steps[position], f"{example.name}-{position}"
+    reading: list[Part] = [Formula(step.formula), *([Formula(step.numbers)] if step.numbers else [])]
+    if any(example.code):
+        kinds = (AS_FORMULA, AS_CODE)
+        if _remembered("Formula or code", kinds, READING, f"reading-{example.name}") == AS_CODE:
+            reading = _code(example, position)
     values = np.atleast_2d(step.result)
     frame = pd.DataFrame(
         numbers(values),
         index=labels(step.rows, len(values), alone=step.result.ndim < 2),
         columns=labels(step.columns, values.shape[1]),
     )
-    draw_panel(
-        Panel(
-            f"result-{key}",
-            picture=partial(_result, step, key),
-            saved=None if step.result.ndim == 0 else partial(worked_step, step),
-            beside=[
-                f"**{plain(example.title)}{stop}** {plain(example.idea)}",
-                *reading,
-                *([Caption(plain(step.comment))] if step.comment else []),
-            ],
-            below=[Formula(step.numbers)] if step.numbers else [],
-            table=Table(frame),
-        )
+    return Panel(
+        f"result-{key}",
+        look_for=plain(step.comment or example.idea),
+        picture=partial(_result, step, key),
+        saved=None if step.result.ndim == 0 else partial(worked_step, step),
+        beside=[*([plain(example.idea)] if step.comment else []), *reading],
+        below=[partial(_notes, example, step)],
+        table=Table(frame),
     )
-    _verdict(step)
-    _errata(example)
 
 
 def open_step(name: str, position: int) -> None:
@@ -118,25 +111,25 @@ def _places() -> dict[str, int]:
     return places
 
 
-def _stepper(example: Example) -> int:
-    """The buttons back and next, and the list of steps between them; returns the open step."""
+def choose_step(example: Example) -> int:
+    """The steps by their numbers, and the buttons back and next; returns the open step."""
     name, last = example.name, len(example.steps) - 1
     open_step(name, _places().get(name, 0))
     position, key = _places()[name], f"step-{name}"
     st.session_state[key] = position
+    st.segmented_control(
+        "Step",
+        range(last + 1),
+        required=True,
+        format_func=lambda at: str(at + 1),
+        key=key,
+        on_change=lambda: open_step(name, st.session_state[key]),
+    )
     st.button(
         "← Back",
         key=f"back-{name}",
         disabled=position == 0,
         on_click=lambda: open_step(name, position - 1),
-    )
-    st.selectbox(
-        "Step",
-        range(last + 1),
-        format_func=lambda at: f"Step {at + 1} of {last + 1}: {example.steps[at].title}",
-        key=key,
-        label_visibility="collapsed",
-        on_change=lambda: open_step(name, st.session_state[key]),
     )
     st.button(
         "Next →",
@@ -222,26 +215,30 @@ def _code(example: Example, at: int) -> list[Part]:
 
 
 def _result(step: Step, key: str) -> None:
-    """A matrix or a row as a picture, a single number as a metric."""
+    """The step's name above a matrix or a row as a picture, or above a single number."""
     if step.result.ndim == 0:
         st.metric(plain(step.title), number(float(step.result)))
     else:
+        st.markdown(f"**{plain(step.title)}**")
         scrolling_plot(worked_step(step), f"result-{key}")
 
 
-def _verdict(step: Step) -> None:
-    """What the notes print for the step, and whether it agrees."""
-    if step.notes is None or step.differing is None:
+def _notes(example: Example, step: Step) -> None:
+    """What the notes print for the step and whether it agrees, and the way to their errata."""
+    found = sum(erratum.example == example.name for erratum in errata())
+    if step.notes is not None and step.differing is not None:
+        words = "**The notes print the same.**"
+        if not step.agrees:
+            count, size = int(step.differing.sum()), int(np.isfinite(step.notes.values).sum())
+            where = "" if size == 1 else f" in {count} of {size} figures"
+            words = f"**The notes print another result{where}.** {plain(step.notes.erratum or '')}"
+        st.markdown(words)
+        st.html(printed_table(step))
+        st.caption(plain(f"{step.notes.source}: “{step.notes.quotation}”"))
+    elif not found:
         return
-    if step.agrees:
-        st.success("The notes give the same result.")
-    else:
-        count, size = int(step.differing.sum()), int(np.isfinite(step.notes.values).sum())
-        where = "" if size == 1 else f" in {count} of {size} figures"
-        st.warning(f"The notes give a different result{where}. {plain(step.notes.erratum or '')}")
-    st.html(printed_table(step))
-    st.caption(plain(f"{step.notes.source}: “{step.notes.quotation}”"))
-    page_link(WORKED_PAGE, "What the notes are →", **{SHOW: NOTES})
+    about = f"Errata of the notes, {found} of them here →" if found else "What the notes are →"
+    page_link(WORKED_PAGE, about, **{SHOW: ERRATA, "example": example.name})
 
 
 def printed_table(step: Step) -> str:
@@ -280,34 +277,6 @@ def _cell(figure: str, value: float, written: str, decimals: int, differs: np.bo
         return f"<td>{'' if figure == NOTHING else html.escape(figure)}</td>"
     shown = f"{value:.{decimals}f}" if decimals > DECIMALS else written
     return f'<td class="erratum"><s>{html.escape(figure)}</s><span>{html.escape(shown)}</span></td>'
-
-
-def _errata(example: Example) -> None:
-    """The errata about an example, behind a click."""
-    listed = [erratum for erratum in errata() if erratum.example == example.name]
-    if not listed:
-        return
-    label = f"Errata in the notes about this example: {len(listed)}"
-    row = st.expander(label, key=f"errata-{example.name}", on_change="rerun")
-    if row.open:
-        with row:
-            for number, erratum in enumerate(listed):
-                at = step_of(erratum, example)
-                button = f"Open step {at + 1}" if erratum.step else ""
-                key = f"erratum-{example.name}-{number}"
-                one_erratum(erratum, key, button, partial(open_step, example.name, at))
-
-
-def one_erratum(erratum: Erratum, key: str, button: str, leads: Callable[[], None]) -> None:
-    """An erratum with the notes' own words, and a button that leads on where one is named."""
-    with st.container(border=True):
-        notes, arithmetic, why = st.columns([3, 3, 4])
-        notes.markdown(f"**The notes say**  \n{plain(erratum.notes_say)}")
-        notes.caption(plain(f"{erratum.source}: “{erratum.quotation}”"))
-        arithmetic.markdown(f"**The arithmetic gives**  \n{plain(erratum.arithmetic_gives)}")
-        why.markdown(plain(erratum.why))
-        if button:
-            why.button(button, key=key, type="tertiary", on_click=leads)
 
 
 def step_of(erratum: Erratum, example: Example) -> int:
