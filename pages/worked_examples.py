@@ -1,9 +1,9 @@
 """Worked examples: every example of the notes, step by step, with inputs to change; and code that fails."""
 
 from viz.shell import page
-from viz.shell.panel import Panel, PanelView, refusals
+from viz.shell.panel import Panel, PanelView, below_controls, refusals
 from viz.state.session import current
-from viz.views.worked.by_hand import ERRATA, choose_step, step_panel
+from viz.views.worked.by_hand import ERRATA, stepped
 from viz.views.worked.choice import adopt_link, choice, chosen, write_link
 from viz.views.worked.failing_code import code_that_fails
 from viz.views.worked.inputs import with_own_numbers
@@ -15,14 +15,15 @@ def step_by_step() -> Panel:
     choice()
     with refusals():
         example = with_own_numbers(chosen())
-    position = choose_step(example)
-    write_link(position)
-    return step_panel(example, position)
+    with below_controls():
+        return stepped(example, write_link)
 
 
 VIEWS: dict[str, PanelView] = {"Step by step": step_by_step, "Code that fails": code_that_fails}
 
 page.open_page("pages/worked_examples.py")
 adopt_link()
-is_errata = current().show == ERRATA  # behind a link: they stand in the row only while they are open
+is_errata = (
+    current().show == ERRATA
+)  # behind a link: they stand in the row only while they are open
 page.views(VIEWS | ({ERRATA: errata_of_the_notes} if is_errata else {}))

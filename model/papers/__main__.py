@@ -20,7 +20,11 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m model
     parser = argparse.ArgumentParser(program, description=_ABOUT)
     parser.add_argument("models", nargs="+", metavar="MODEL", help="a name, a hub id or a folder")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="without: the report is printed; .json: answers and hashes"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="without: the report is printed; .json: answers and hashes",
     )
     parser.add_argument(
         "--claims", nargs="+", metavar="CLAIM", choices=list(claims()), help=", ".join(claims())

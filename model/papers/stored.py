@@ -1,5 +1,5 @@
-"""Answers that were computed beforehand, each with the weights that gave it. `python -m model.papers MODEL … -o
-model/papers/stored.json` writes them; a test computes them anew. Pure."""
+"""Answers that were computed beforehand, each with the weights that gave it. `python -m model.papers MODEL …
+-o model/papers/stored.json` writes them; a test computes them anew. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -17,15 +17,13 @@ _COUNTS = ("prompts", "seeds", "seconds")
 def stored_results(model: str, weights: str) -> tuple[PaperResult, ...]:
     """What a model answered; nothing where these are not the weights that did. weights: their hash, as
     `model.run.weights_hash` gives it."""
-    known = _stored().get(model)
-    if known is None or known["weights"] != weights:
-        return ()
-    return tuple(_read(model, one) for one in known["results"] if one["name"] in claims())
+    hash_, results = read_stored().get(model, ("", ()))
+    return results if hash_ == weights else ()
 
 
 def has_stored(model: str) -> bool:
     """Whether there are answers of a model of this name."""
-    return model in _stored()
+    return model in read_stored()
 
 
 def as_json(answers: Mapping[str, tuple[str, tuple[PaperResult, ...]]]) -> str:
@@ -38,9 +36,13 @@ def as_json(answers: Mapping[str, tuple[str, tuple[PaperResult, ...]]]) -> str:
 
 
 @cache
-def _stored() -> Mapping[str, Any]:
-    known: Mapping[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
-    return known
+def read_stored() -> Mapping[str, tuple[str, tuple[PaperResult, ...]]]:
+    """All of them, as `as_json` takes them."""
+    known: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return {
+        model: (kept["weights"], tuple(_read(model, one) for one in kept["results"]))
+        for model, kept in known.items()
+    }
 
 
 def _kept(result: PaperResult) -> dict[str, Any]:
@@ -50,9 +52,7 @@ def _kept(result: PaperResult) -> dict[str, Any]:
 
 
 def _read(model: str, said: Mapping[str, Any]) -> PaperResult:
-    numbers = {
-        name: PaperQuantity(**said[name]) for name in ("figure", "control") if name in said
-    }
+    numbers = {name: PaperQuantity(**said[name]) for name in ("figure", "control") if name in said}
     counts = {name: said[name] for name in _COUNTS}
     claim = claims()[said["name"]]
     return result_of(claim, model, said["verdict"], said["reason"], **numbers, **counts)

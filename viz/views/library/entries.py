@@ -44,7 +44,9 @@ class Entry:
     def html(self) -> str:
         """As it stands in the list."""
         quoted = f"<q>{html.escape(self.quoted)}</q>" if self.quoted else ""
-        also = f" <small>{html.escape(', '.join(self.also))}</small>" if self.kind == "Terms" else ""
+        also = (
+            f" <small>{html.escape(', '.join(self.also))}</small>" if self.kind == "Terms" else ""
+        )
         links = f'<p class="leads">{" ".join(self.links)}</p>' if self.links else ""
         return (
             f'<article class="entry"><div class="picture">{self.picture}</div>'

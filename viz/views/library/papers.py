@@ -58,7 +58,9 @@ def results_of_papers() -> Panel:
     name = current().model
     require_ours(name)
     answers = known(name)
-    left = tuple(claim for claim in claims() if claim not in answers and not _is_refused(name, claim))
+    left = tuple(
+        claim for claim in claims() if claim not in answers and not _is_refused(name, claim)
+    )
     if left and not _wanted(name):
         st.button(
             f"Ask this model all {len(left)}",

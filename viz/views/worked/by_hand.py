@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.snippets import STYLES, Style
 from model.worked import Erratum, errata, examples
@@ -21,9 +22,9 @@ from viz.figures.cells import labels, worked_step
 from viz.notation.markdown import plain
 from viz.notation.numbers import DECIMALS, number, numbers
 from viz.notation.theme import ERRATUM, rgba
-from viz.shell.panel import Caption, Formula, Panel, Part, Table, draw_panel
+from viz.shell.panel import Formula, Panel, Part, Table, draw_panel
 from viz.shell.pictures import lines_of, script_of
-from viz.state.navigation import page_link
+from viz.state.navigation import html_link, page_link
 
 Option = TypeVar("Option")
 WORKED_PAGE = "pages/worked_examples.py"
@@ -34,7 +35,7 @@ PLACES, READING, STYLE = "worked-steps", "worked-reading", "worked-style"
 PRINTED = f"""<style>
 .printed {{ overflow-x: auto; padding: 0 0.2rem 0.3rem; }}
 .printed table {{ border-collapse: collapse; font-size: 13px; }}
-.printed caption {{ text-align: left; opacity: 0.75; padding-bottom: 0.25rem; }}
+.printed caption {{ text-align: left; white-space: nowrap; opacity: 0.75; padding-bottom: 0.25rem; }}
 .printed th, .printed td {{ padding: 0.15rem 0.55rem; text-align: right; font-family: monospace; }}
 .printed th {{ font-weight: 400; opacity: 0.75; }}
 .printed td.erratum {{ outline: 2px solid {ERRATUM}; background: {rgba(ERRATUM, 0.12)}; }}
@@ -68,21 +69,35 @@ def by_hand(*names: str) -> None:
 @st.fragment
 def work_through(example: Example) -> None:
     """One step at a time: its result beside the idea and the formula, and below it what the notes print."""
-    with st.container(horizontal=True, vertical_alignment="bottom", key=f"stepper-{example.name}"):
-        position = choose_step(example)
-        panel = step_panel(example, position)
-    draw_panel(panel)
+    draw_panel(stepped(example))
 
 
-def step_panel(example: Example, position: int) -> Panel:
-    """A step of an example: its control, which chooses formula or code, and what it shows. position: counted
-    from 0."""
+def stepped(example: Example, moved: Callable[[int], None] = lambda position: None) -> Panel:
+    """A row with the steps of an example, and the choice of formula or code; then what the open step shows.
+
+    moved: is told the number of the open step, counted from 0.
+    """
+    row = st.container(
+        horizontal=True, vertical_alignment="bottom", gap="small", key=f"stepper-{example.name}"
+    )
+    with row:
+        position = _choose_step(example)
+    moved(position)
+    return _panel(example, position, row)
+
+
+def _panel(example: Example, position: int, row: DeltaGenerator) -> Panel:
     step, key = example.steps[position], f"{example.name}-{position}"
-    reading: list[Part] = [Formula(step.formula), *([Formula(step.numbers)] if step.numbers else [])]
+    reading: list[Part] = [
+        Formula(step.formula),
+        *([Formula(step.numbers)] if step.numbers else []),
+    ]
     if any(example.code):
         kinds = (AS_FORMULA, AS_CODE)
-        if _remembered("Formula or code", kinds, READING, f"reading-{example.name}") == AS_CODE:
-            reading = _code(example, position)
+        with row:
+            chosen = _remembered("Formula or code", kinds, READING, f"reading-{example.name}")
+        if chosen == AS_CODE:
+            reading = [partial(_code, example, position)]
     values = np.atleast_2d(step.result)
     frame = pd.DataFrame(
         numbers(values),
@@ -111,7 +126,7 @@ def _places() -> dict[str, int]:
     return places
 
 
-def choose_step(example: Example) -> int:
+def _choose_step(example: Example) -> int:
     """The steps by their numbers, and the buttons back and next; returns the open step."""
     name, last = example.name, len(example.steps) - 1
     open_step(name, _places().get(name, 0))
@@ -123,6 +138,7 @@ def choose_step(example: Example) -> int:
         required=True,
         format_func=lambda at: str(at + 1),
         key=key,
+        label_visibility="collapsed",
         on_change=lambda: open_step(name, st.session_state[key]),
     )
     st.button(
@@ -175,43 +191,41 @@ def _remembered(
     return chosen
 
 
-def _code(example: Example, at: int) -> list[Part]:
+def _code(example: Example, at: int) -> None:
     """The lines of a step in the style that the reader chooses, the chosen cell's number, and a script
     that computes the step alone."""
     if not example.code[at]:
-        return [
-            Caption("This step has no code: it computes nothing, it shows what is there."),
-            Formula(example.steps[at].formula),
-        ]
+        st.caption("This step has no code: it computes nothing, it shows what is there.")
+        st.latex(example.steps[at].formula)
+        return
     step, forms, inputs = example.steps[at], example.code, example.inputs
     offered: list[Style] = list(forms[at])
     wanted: Style = st.session_state.get(STYLE, offered[0])
     key = f"{example.name}-{at}"
-    style = _remembered("Style", offered, STYLE, f"code-style-{key}", named=STYLES.__getitem__)
     values = np.atleast_2d(step.result)
     names = {
         "row": labels(step.rows, values.shape[0], alone=step.result.ndim < 2),
         "column": labels(step.columns, values.shape[1]),
     }
-    cell = {
-        axis: one_listed(axis.capitalize(), listed, f"code-{axis}-{key}") if len(listed) > 1 else 0
-        for axis, listed in names.items()
-    }
-    text = script(forms, inputs, at, style)
-    needs = "PyTorch and NumPy" if "import numpy" in text else "PyTorch only"
-    lines = partial(
-        lines_of,
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        style = _remembered("Style", offered, STYLE, f"code-style-{key}", named=STYLES.__getitem__)
+        cell = {
+            axis: one_listed(axis.capitalize(), listed, f"code-{axis}-{key}")
+            if len(listed) > 1
+            else 0
+            for axis, listed in names.items()
+        }
+    if wanted not in offered:
+        st.caption(f"This step has no form of its own in {STYLES[wanted]}.")
+    lines_of(
         snippet(forms, inputs, at, style),
         given=given_to(forms, inputs, at, style),
         cell=cell,
         value=float(values[cell["row"], cell["column"]]),
     )
-    other = [Caption(f"This step has no form of its own in {STYLES[wanted]}.")]
-    return [
-        *(other if wanted not in offered else []),
-        lines,
-        partial(script_of, text, f"It needs {needs} and prints the result of this step."),
-    ]
+    text = script(forms, inputs, at, style)
+    needs = "PyTorch and NumPy" if "import numpy" in text else "PyTorch only"
+    script_of(text, f"It needs {needs} and prints the result of this step.")
 
 
 def _result(step: Step, key: str) -> None:
@@ -238,7 +252,8 @@ def _notes(example: Example, step: Step) -> None:
     elif not found:
         return
     about = f"Errata of the notes, {found} of them here →" if found else "What the notes are →"
-    page_link(WORKED_PAGE, about, **{SHOW: ERRATA, "example": example.name})
+    link = html_link(WORKED_PAGE, about, {SHOW: ERRATA, "example": example.name})
+    st.html(f'<p class="onward">{link}</p>')
 
 
 def printed_table(step: Step) -> str:

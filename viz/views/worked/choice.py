@@ -81,7 +81,7 @@ def choice() -> None:
         [name for topic in TOPICS for name in names_of(topic)],
         format_func=_titled,
         key="worked-name",
-        width=420,
+        label_visibility="collapsed",
         on_change=lambda: choose(st.session_state["worked-name"]),
     )
 

@@ -11,14 +11,16 @@ from viz.notation.numbers import difference
 from viz.shell.panel import Caption, Panel
 
 _LABELS = {
-    "batch": "Sequences in the batch",
+    "batch": "Sequences",
     "length": "Tokens",
     "width": "Width",
     "heads": "Heads",
     "head_width": "Head width",
     "context": "Context length",
-    "real_tokens": "Real tokens of each sequence",
+    "real_tokens": "Real tokens of each",
 }
+
+
 def code_that_fails() -> Panel:
     """One piece of code, with sizes to choose: as it fails, beside the mended one."""
     by_name = failing_code()
@@ -34,7 +36,6 @@ def code_that_fails() -> Panel:
             size.highest,
             size.value,
             key=f"failing-{chosen.name}-{name}",
-            help=f"A whole number from {size.lowest} to {size.highest}.",
             width=140,
         )
         for name, size in chosen.sizes.items()
@@ -53,7 +54,7 @@ def _drawn(chosen: FailingCode, sizes: Mapping[str, int]) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("**As it fails**")
-        st.code(chosen.shown(chosen.wrong, sizes), language="python")
+        st.code(chosen.shown(chosen.wrong, sizes), language="python", wrap_lines=True)
         _tell(wrong)
         if wrong.failed or wrong.is_nan:
             st.markdown(f"**What it means.** {chosen.why}")
@@ -61,7 +62,7 @@ def _drawn(chosen: FailingCode, sizes: Mapping[str, int]) -> None:
             _tell_apart(wrong, mended)
     with right:
         st.markdown("**Mended**")
-        st.code(chosen.shown(chosen.mended, sizes), language="python")
+        st.code(chosen.shown(chosen.mended, sizes), language="python", wrap_lines=True)
         _tell(mended)
 
 

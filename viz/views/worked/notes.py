@@ -1,7 +1,9 @@
 """The errata of the notes, and what the notes are."""
 
+import html
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import streamlit as st
 
@@ -9,9 +11,11 @@ from model.worked import DOCUMENTS, Erratum, errata
 from model.worked import examples as worked
 from viz.notation.markdown import plain
 from viz.shell.panel import Panel
-from viz.state.navigation import page_link
+from viz.state.navigation import html_link
 from viz.views.worked.by_hand import WORKED_PAGE, step_of, worked_example
 from viz.views.worked.choice import EXAMPLE, STEP, TOPICS, chosen
+
+STYLE = Path(__file__).with_name("errata.css")
 
 
 def errata_of_the_notes() -> Panel:
@@ -26,30 +30,33 @@ def errata_of_the_notes() -> Panel:
 
 
 def _drawn(of_example: Sequence[Erratum]) -> None:
+    st.html(STYLE)
     if of_example:
-        st.header(plain(worked_example(chosen()).title), anchor=False)
-        for erratum in of_example:
-            _erratum(erratum)
+        _listed(worked_example(chosen()).title, of_example)
     for topic, title in TOPICS.items():
         found = [one for one in errata() if one.section == topic and one not in of_example]
         if found:
-            st.header(f"{topic[1:]} · {title}", anchor=False)
-        for erratum in found:
-            _erratum(erratum)
+            _listed(title, found)
     _about()
 
 
-def _erratum(erratum: Erratum) -> None:
-    """An erratum with the notes' own words, and the way to the step that holds it."""
+def _listed(title: str, some: Sequence[Erratum]) -> None:
+    st.html(
+        f'<section class="errata"><h2>{html.escape(title)}</h2>{"".join(map(_erratum, some))}</section>'
+    )
+
+
+def _erratum(erratum: Erratum) -> str:
+    """HTML: an erratum with the notes' own words, and the way to the step that holds it."""
     example = worked_example(erratum.example)
-    notes, arithmetic, why = st.columns([3, 3, 4], gap="large")
-    notes.markdown(f"**The notes say**  \n{plain(erratum.notes_say)}")
-    notes.caption(plain(f"{erratum.source}: “{erratum.quotation}”"))
-    arithmetic.markdown(f"**The arithmetic gives**  \n{plain(erratum.arithmetic_gives)}")
-    with why:
-        st.markdown(plain(erratum.why))
-        step = {STEP: str(step_of(erratum, example) + 1)}
-        page_link(WORKED_PAGE, f"{plain(example.title)} →", **{EXAMPLE: erratum.example} | step)
+    to = {EXAMPLE: erratum.example, STEP: str(step_of(erratum, example) + 1)}
+    quoted = f"{erratum.source}: “{erratum.quotation}”"
+    return (
+        f"<article><p><b>The notes say</b><br>{html.escape(erratum.notes_say)}"
+        f"<small>{html.escape(quoted)}</small></p>"
+        f"<p><b>The arithmetic gives</b><br>{html.escape(erratum.arithmetic_gives)}</p>"
+        f"<p>{html.escape(erratum.why)}<br>{html_link(WORKED_PAGE, f'{example.title} →', to)}</p></article>"
+    )
 
 
 def _about() -> None:
