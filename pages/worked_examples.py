@@ -3,7 +3,7 @@
 from viz.shell import page
 from viz.shell.panel import Panel, PanelView, below_controls, refusals
 from viz.state.session import current
-from viz.views.worked.by_hand import ERRATA, stepped
+from viz.views.worked.by_hand import ERRATA, STEPS, stepped
 from viz.views.worked.choice import adopt_link, choice, chosen, write_link
 from viz.views.worked.failing_code import code_that_fails
 from viz.views.worked.inputs import with_own_numbers
@@ -19,7 +19,7 @@ def step_by_step() -> Panel:
         return stepped(example, write_link)
 
 
-VIEWS: dict[str, PanelView] = {"Step by step": step_by_step, "Code that fails": code_that_fails}
+VIEWS: dict[str, PanelView] = {STEPS: step_by_step, "Code that fails": code_that_fails}
 
 page.open_page("pages/worked_examples.py")
 adopt_link()

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import itemgetter
 from typing import Literal
 
 from model.loading.registry import may_be_linked, models
@@ -80,15 +81,18 @@ def _of_topics() -> tuple[Entry, ...]:
 
 
 def matching(entries: Sequence[Entry], words: str) -> tuple[Entry, ...]:
-    """The entries that hold all of these words; those with all of them in a name come first."""
+    """The entries that hold all of these words: first those whose name does, then those of such other names."""
     wanted = folded(words).split()
-    names = {one: folded(" ".join((one.name, *one.also))) for one in entries}
-    found = [
-        one
-        for one in entries
-        if all(word in f"{names[one]} {folded(f'{one.words} {one.quoted}')}" for word in wanted)
-    ]
-    return tuple(sorted(found, key=lambda one: any(word not in names[one] for word in wanted)))
+    ranked = []
+    for one in entries:
+        texts = (one.name, " ".join(one.also), f"{one.words} {one.quoted}")
+        held = ""
+        for rank, text in enumerate(texts):
+            held += f" {folded(text)}"
+            if all(word in held for word in wanted):
+                ranked.append((rank, one))
+                break
+    return tuple(one for _, one in sorted(ranked, key=itemgetter(0)))
 
 
 def folded(text: str) -> str:

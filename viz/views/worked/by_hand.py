@@ -28,7 +28,7 @@ from viz.state.navigation import html_link, page_link
 
 Option = TypeVar("Option")
 WORKED_PAGE = "pages/worked_examples.py"
-SHOW, ERRATA = "show", "Errata"  # the view of that page that lists the errata of the notes
+SHOW, STEPS, ERRATA = "show", "Step by step", "Errata"  # two views of that page, as links say them
 AS_FORMULA, AS_CODE = "Formula", "Code"
 # Session state: the open step of each example; what a reader chose last, for all examples.
 PLACES, READING, STYLE = "worked-steps", "worked-reading", "worked-style"

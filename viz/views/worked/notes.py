@@ -12,7 +12,7 @@ from model.worked import examples as worked
 from viz.notation.markdown import plain
 from viz.shell.panel import Panel
 from viz.state.navigation import html_link
-from viz.views.worked.by_hand import WORKED_PAGE, step_of, worked_example
+from viz.views.worked.by_hand import SHOW, STEPS, WORKED_PAGE, step_of, worked_example
 from viz.views.worked.choice import EXAMPLE, STEP, TOPICS, chosen
 
 STYLE = Path(__file__).with_name("errata.css")
@@ -49,7 +49,8 @@ def _listed(title: str, some: Sequence[Erratum]) -> None:
 def _erratum(erratum: Erratum) -> str:
     """HTML: an erratum with the notes' own words, and the way to the step that holds it."""
     example = worked_example(erratum.example)
-    to = {EXAMPLE: erratum.example, STEP: str(step_of(erratum, example) + 1)}
+    at = str(step_of(erratum, example) + 1)
+    to = {SHOW: STEPS, EXAMPLE: erratum.example, STEP: at}
     quoted = f"{erratum.source}: “{erratum.quotation}”"
     return (
         f"<article><p><b>The notes say</b><br>{html.escape(erratum.notes_say)}"
