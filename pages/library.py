@@ -7,8 +7,9 @@ from viz.shell.panel import PanelView
 from viz.views.library.entries import KINDS
 from viz.views.library.shelf import shelf
 
-VIEWS: dict[str, PanelView] = {"All": partial(shelf, None)} | {
-    kind: partial(shelf, kind) for kind in KINDS
+VIEWS: dict[str, PanelView] = {
+    "All": partial(shelf, None),
+    **{kind: partial(shelf, kind) for kind in KINDS},
 }
 
 page.open_page("pages/library.py")

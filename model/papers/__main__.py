@@ -1,5 +1,5 @@
-"""`python -m model.papers MODEL … [-o FILE]`: asks models what papers have found, and writes a report; into a file
-that ends with .json, the answers with the hashes of the weights."""
+"""`python -m model.papers MODEL … [-o FILE]`: asks models what papers have found, and writes a report; into a
+file that ends with .json, the answers with the hashes of the weights."""
 
 import argparse
 import sys

@@ -283,8 +283,8 @@ def entry(file: str) -> PageEntry:
 
 
 def read_address(link: str) -> tuple[PageEntry, dict[str, str]]:
-    """The page and the parameters of an address of the app, such as "/tokens?show=Two+tokenizers"; of one of an
-    earlier version those that it opens now. Raises KeyError where it leads to no page."""
+    """The page and the parameters of an address of the app, such as "/tokens?show=Two+tokenizers"; of one of
+    an earlier version those that it opens now. Raises KeyError where it leads to no page."""
     said = urlsplit(link)
     path, parameters = said.path.strip("/"), dict(parse_qsl(said.query))
     pages = {page.address: page for page in PAGES}

@@ -1,7 +1,6 @@
 """The Library: one list of questions, terms and examples; each is answered, found, and leads somewhere."""
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -55,7 +54,7 @@ def test_an_answer_answers(subtests: pytest.Subtests) -> None:
             assert not re.match(sends, sentences[0])
 
 
-def _numbers(words: str) -> Sequence[float]:
+def _numbers(words: str) -> list[float]:
     answer = re.sub(r"(?<=\d),(?=\d{3})", "", ANSWERS[words])
     return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", answer)]
 

@@ -19,10 +19,10 @@ class Term:
     """A term, what it means in one sentence, its topic in the Library, and the page where it is used; "": the
     app does not show it.
 
-    example: the worked example that shows it with numbers. also: other names of the same thing. typed: words by which
-    the search finds it beside these. picture: the
-    example and the step whose result its small picture shows, in the colours of `quantity`; where there is no
-    such step, its pieces are written in boxes, or `miniatures` makes a picture.
+    example: the worked example that shows it with numbers. also: other names of the same thing. typed: words
+    by which the search finds it beside these. picture: the example and the step whose result its small
+    picture shows, in the colours of `quantity`; where there is no such step, its pieces are written in boxes,
+    or `miniatures` makes a picture.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Questions, terms and examples as entries of one list: each with its words, its links and a small picture."""
+"""Questions, terms and examples as entries of one list: each with its words, links and a small picture."""
 
 import html
 import re
@@ -57,16 +57,16 @@ class Entry:
 
 
 def listed(model: str) -> Sequence[Entry]:
-    """All of them in the order of the list: the examples of the open model, the topics with their questions and
-    terms, and the other models' examples."""
+    """All of them in the order of the list: the examples of the open model, the topics with their questions
+    and terms, and the other models' examples."""
     cards = [_example(one, thumbnails()[one.title]) for one in offered()]
     own = [one for one in cards if one.group == group_of(model)]
     return (*own, *_of_topics(), *(one for one in cards if one not in own))
 
 
 def found_in(model: str) -> Sequence[Entry]:
-    """The clearest head of each kind in a model that is loaded and has no examples of its own. Raises ValueError
-    as `Model.trace` does."""
+    """The clearest head of each kind in a model that is loaded and has no examples of its own. Raises
+    ValueError as `Model.trace` does."""
     if model in {one.view.model for one in offered()}:
         return ()
     return [_example(one, rows) for one, rows in found_examples(model).items()]
@@ -81,7 +81,7 @@ def _of_topics() -> tuple[Entry, ...]:
 
 
 def matching(entries: Sequence[Entry], words: str) -> tuple[Entry, ...]:
-    """The entries that hold all of these words: first those whose name does, then those of such other names."""
+    """The entries that hold all of these words: first those whose name does, then those by other names."""
     wanted = folded(words).split()
     ranked = []
     for one in entries:
@@ -96,7 +96,7 @@ def matching(entries: Sequence[Entry], words: str) -> tuple[Entry, ...]:
 
 
 def folded(text: str) -> str:
-    """A text as it is compared: without capitals, accents and the commas of numbers, with plain minus signs."""
+    """A text as it is compared: without capitals, accents and the commas of numbers, with plain minuses."""
     plain = unicodedata.normalize("NFKD", text.casefold().replace("−", "-").replace("–", "-"))
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return re.sub(r"(?<=\d),(?=\d{3})", "", plain)
@@ -160,7 +160,8 @@ def _example(example: SentenceExample, rows: Sequence[str]) -> Entry:
     words = example.look_for
     links = tuple(_leads(example))
     if not links:
-        words += f" {models[view.model].short_title} is not on this computer; on Explore, “Other models” fetches it."
+        title = models[view.model].short_title
+        words += f" {title} is not on this computer; “Other models” fetches it."
     return Entry(
         "Examples",
         group_of(view.model),

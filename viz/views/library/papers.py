@@ -1,5 +1,5 @@
-"""Results of papers as cards: what a paper claims and printed, and what the open model answers. The models that
-ship were asked beforehand; others are asked on a button."""
+"""Results of papers as cards: what a paper claims and printed, and what the open model answers. The models
+that ship were asked beforehand; others are asked on a button."""
 
 import html
 from collections import Counter
@@ -132,9 +132,10 @@ def _check(name: str) -> Check | None:
     stored = _stored(name)
     if not stored:
         return None
+    begins = _weights(name, loaded(name).changed)[:12]
     return Check(
-        f"The {len(stored)} answers were computed beforehand by `python -m model.papers`, and are shown because the "
-        f"weights of the open model are the same: their SHA-256 begins with {_weights(name, loaded(name).changed)[:12]}.",
+        f"The {len(stored)} answers were computed beforehand by `python -m model.papers`. They are shown "
+        f"because the open model has the weights that gave them: their SHA-256 begins with {begins}.",
         "computed with these weights",
     )
 
@@ -244,7 +245,8 @@ def _card(name: str, claim: PaperClaim, answers: Mapping[str, PaperResult]) -> s
     return (
         f'<article class="paper"><h3>{html.escape(claim.title)}{verdict}</h3>'
         f"<p>{html.escape(claim.claim)}</p>{here}"
-        f'<p class="quiet">Paper: {html.escape(paper.words)}</p><p class="source">{html.escape(paper.source)}</p>'
+        f'<p class="quiet">Paper: {html.escape(paper.words)}</p>'
+        f'<p class="source">{html.escape(paper.source)}</p>'
         f"<details><summary>How it is asked</summary><p>{html.escape(' '.join(how))}</p></details>"
         f"{html_link(page.file, 'See it on a text →', parameters)}</article>"
     )

@@ -35,8 +35,8 @@ class PageAddress:
 class ReaderQuestion:
     """A question in the reader's words, and its answer in one or two sentences.
 
-    about: the term whose small picture stands beside it. links: the app's addresses that show it, the best one
-    first. also: other words to find it by.
+    about: the term whose small picture stands beside it. links: the app's addresses that show it, the best
+    one first. also: other words to find it by.
     """
 
     topic: str
