@@ -50,9 +50,7 @@ def goals() -> Iterator[Goal]:
                 about = " ".join(one.words for one in asked if link in one.links)
                 yield Goal("View", view, link, page.title, about)
     for one in asked:
-        yield Goal(
-            "Question", one.words, one.links[0], one.answer, "; ".join((one.topic, *one.also))
-        )
+        yield Goal("Question", one.words, one.links[0], one.answer, "; ".join(one.also))
     for one in experiments():
         yield Goal(
             "Experiment", one.question, one.link, one.title, "; ".join((one.topic, *one.choices))
@@ -62,8 +60,8 @@ def goals() -> Iterator[Goal]:
         source = claim.figure_of_the_paper.source
         yield Goal("Paper", claim.title, link, claim.claim, "; ".join((source, claim.also)))
     for term in TERMS:
-        link = address("/glossary", {"term": term.name})
-        yield Goal("Term", term.name, link, term.meaning, "; ".join(term.also))
+        link = address("/library", {"term": term.name})
+        yield Goal("Term", term.name, link, term.meaning, "; ".join((*term.also, *term.typed)))
     for worked in examples():
         link = address("/worked_examples", {"example": worked.name})
         yield Goal("By hand", worked.title, link, TOPICS[worked.section])

@@ -38,7 +38,7 @@ def test_no_page_has_a_serious_finding_in_either_theme(
 
 @pytest.mark.walk
 def test_the_rules_find_what_is_wrong(open_page: Callable[..., Page]) -> None:
-    page = open_page("/examples")
+    page = open_page("/library")
     page.evaluate(
         """() => document.querySelector("h1").insertAdjacentHTML("beforebegin",
             "<img src='data:,'><p style='color:#ccc;background:#fff'>hardly to be read</p>")"""

@@ -27,7 +27,7 @@ FILES = (
     "prediction", "shapes_and_cost",
 )  # fmt: skip
 BEATS = (*[file for file in FILES if file != "home"], "encoder_decoder", "training")
-GENERAL = ("examples", "glossary", "training", "worked_examples")  # speak of no open model
+GENERAL = ("library", "training", "worked_examples")  # speak of no open model
 
 
 def said(app: AppTest) -> str:

@@ -45,7 +45,7 @@ RUN_CHANGES = ("pages/home.py",)
 TRANSLATED = {"model": "translate-en-fr", "text": "the black cat sleeps"}
 QUESTIONS = "try-"  # the row of questions, which hides the picture while it is open
 # What these make when they are first opened is kept: small pictures, checkpoints, the step to open on.
-OPEN_TWICE = ("glossary", "experiments", "training", "encoder_decoder")
+OPEN_TWICE = ("library", "experiments", "training", "encoder_decoder")
 # What these views read besides the sentence: another one, each alone, others six ways, words before a step;
 # or more of what one pass leaves.
 MORE = {

@@ -212,16 +212,8 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/library.py",
             "Library",
-            "Questions that readers bring, terms and examples, each with the way to its answer.",
-            "Questions, and where each is answered",
-            station="Questions",
-            reads=False,
-            has_beats=False,
-        ),
-        PageEntry(
-            "pages/examples.py",
-            "Examples",
-            "Sentences to open, each with a head and what to look for in it.",
+            "Questions with their answers, terms and examples, each with a picture and the way to see it.",
+            views=("All", "Questions", "Terms", "Examples"),
             reads=False,
             has_beats=False,
         ),
@@ -229,20 +221,16 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/worked_examples.py",
             "Worked examples",
             "Every calculation, step by step, with numbers that you can change.",
+            station="Worked",
+            views=("Step by step", "Code that fails", "Errata"),
             reads=False,
+            has_beats=False,
         ),
         PageEntry(
             "pages/papers.py",
             "Papers",
             "What papers have found about attention, asked of the open model.",
             "Results of papers",
-            reads=False,
-            has_beats=False,
-        ),
-        PageEntry(
-            "pages/glossary.py",
-            "Glossary",
-            "Each term in one sentence, with the page where it is used.",
             reads=False,
             has_beats=False,
         ),
@@ -271,11 +259,12 @@ def entry(file: str) -> PageEntry:
 
 
 def read_address(link: str) -> tuple[PageEntry, dict[str, str]]:
-    """The page and the parameters of an address of the app, such as "/vectors?show=Look-up". Raises KeyError
-    where it leads to no page."""
+    """The page and the parameters of an address of the app, such as "/tokens?show=Two+tokenizers"; of one of
+    an earlier version those that it opens now. Raises KeyError where it leads to no page."""
     said = urlsplit(link)
-    pages = {f"/{page.address}": page for page in PAGES}
-    return pages[said.path], dict(parse_qsl(said.query))
+    path, parameters = said.path.strip("/"), dict(parse_qsl(said.query))
+    pages = {page.address: page for page in PAGES}
+    return moved_to(path, parameters) or (pages[path], parameters)
 
 
 def moved_to(path: str, parameters: Mapping[str, str]) -> tuple[PageEntry, dict[str, str]] | None:

@@ -300,7 +300,7 @@ def _finish(known: TourState) -> None:
         st.markdown("**What next?** Type your own sentence in the box above, or go to:")
         page_link("pages/shapes_and_cost.py", "Cost: how large the arrays are, and how they grow →")
         page_link(
-            "pages/examples.py", "Library: sentences worth opening, and every number by hand →"
+            "pages/library.py", "Library: sentences worth opening, and every number by hand →"
         )
         page_link("pages/training.py", "Experiments: how the heads learned to do this →")
         page_link("pages/for_a_class.py", "Teach: this as a lesson for a class →")
