@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from model.run.model import Model
 
-SIDE_BY_SIDE = 3  # views of a page
+SIDE_BY_SIDE = 5  # views of a page
 VIEW = 190  # pixels of the list of more
 # Holds the place of the first picture while the model runs: viz/shell/style.css.
 _HELD = '<div class="held"><span>The model reads the sentence.</span></div>'
@@ -129,25 +129,26 @@ def look(
 
 
 @st.fragment
-def views(options: Mapping[str, PanelView], *arguments: object) -> None:
+def views(options: Mapping[str, PanelView], *arguments: object, listed: str = "") -> None:
     """`chosen_view` as a fragment: a click inside it leaves the rest of the page and the arguments as they
     were. A click that opens another text or model draws the whole page."""
     if not all(still_asked(one) for one in arguments if isinstance(one, Look)):
         st.rerun()
     frame().follow_way()
-    chosen_view(options, *arguments)
+    chosen_view(options, *arguments, listed=listed)
 
 
-def chosen_view(options: Mapping[str, PanelView], *arguments: object) -> None:
+def chosen_view(options: Mapping[str, PanelView], *arguments: object, listed: str = "") -> None:
     """The choice of a view of the page; calls the chosen view with the arguments.
 
-    The choice joins the link; only the chosen view is drawn.
+    The choice joins the link; only the chosen view is drawn. listed: the label of a list in which all of them
+    stand, in place of a row.
     """
     picture = _above_choices()
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with row:
         frame().draw_places()
-        choose_view(list(options))
+        choose_view(list(options), listed)
     with picture:
         draw_view(options[current().show], *arguments, beside=row)
     write_link()
@@ -160,19 +161,22 @@ def _above_choices() -> AbstractContextManager[object]:
     return st.container() if frame().is_embedded else nullcontext()
 
 
-def choose_view(names: Sequence[str]) -> None:
+def choose_view(names: Sequence[str], listed: str = "") -> None:
     """A few views stand side by side; of more the chosen one is named, which leaves its row the room for
-    controls. The first view opens by itself, also where the link names one of another page."""
+    controls. The first view opens by itself, also where the link names one of another page. listed: as
+    `chosen_view` takes it."""
     opens_with(names[0])
     if current().show not in names:
         change_view(replace(current(), show=names[0]))
-    if len(names) > SIDE_BY_SIDE:
+    if len(names) == 1:
+        return
+    if listed or len(names) > SIDE_BY_SIDE:
         # One list for as long as the page is open: where another took its place before the browser had drawn
         # this one, both would stay.
         st.selectbox(
-            "Show",
+            listed or "Show",
             names,
-            label_visibility="collapsed",
+            label_visibility="visible" if listed else "collapsed",
             width=VIEW,
             **shown(
                 "choose-show",
