@@ -28,7 +28,7 @@ from viz.figures.chart import (
     rectangles,
     titled,
 )
-from viz.figures.heatmap import NUMBERED, Matrix, heatmap, numbers_in_cells
+from viz.figures.heatmap import NUMBERED, ON_DIVERGING, STRONG, Matrix, heatmap, numbers_in_cells
 from viz.figures.room import BELOW, LETTERS, MARGIN, SCALE
 from viz.notation.labels import plotly_label, plotly_words, tick_positions
 from viz.notation.numbers import signed
@@ -39,6 +39,7 @@ from viz.notation.theme import (
     LESS,
     MASKED,
     MORE,
+    PAPER,
     QUANTITIES,
     QUERY,
     SCORE,
@@ -183,8 +184,7 @@ def head_grid(
             marks(**rectangles([pitch.sides(cell) for cell in framed]), mode="lines", line=look)
         )
     if strip:
-        below = (high + strip) / 2
-        traces.append(_words_on_tiles(jobs, (layers, heads), pitch, below))
+        traces.append(_words_on_tiles(jobs, (layers, heads), pitch, down=(high + strip) / 2))
     height = int(layers * tile * min(step[1] / step[0], 1.5)) + _ABOVE + BELOW
     figure = chart(traces, *_axes(pitch, layers, heads), height=height, margin=MARGIN)
     _add_marks(figure, (layers, heads), words, [] if chosen is None else [chosen], pitch)
@@ -197,16 +197,25 @@ def _tile(layers: int, heads: int) -> int:
 
 
 def _words_on_tiles(
-    words: Sequence[str], shape: tuple[int, int], pitch: Pitch, down: float
+    words: Sequence[str],
+    shape: tuple[int, int],
+    pitch: Pitch,
+    *,
+    down: float,
+    strong: Sequence[bool] = (),
 ) -> go.Scatter:
-    """A word on each tile, so far below its middle. Where the tiles are too narrow it is hidden."""
+    """A word on each tile, so far below its middle. Where the tiles are too narrow it is hidden.
+
+    strong: whether a tile has a strong colour, on which letters have the colour of the page.
+    """
     places = [pitch.at(cell) for cell in np.ndindex(shape)]
+    colours = [PAPER if one else INK for one in strong] or INK
     return marks(
         [x for x, _ in places],
         [y + down for _, y in places],
         mode="text",
         text=[plotly_words(word) for word in words],
-        textfont={"color": INK, "size": LETTERS},
+        textfont={"color": colours, "size": LETTERS},
         meta={"units": pitch.step[0]},
         name="jobs",
     )
@@ -246,8 +255,8 @@ def _hatching(hidden: NDArray[np.uint8], tile: int, strip: int) -> go.Scatter:
 def _image(
     tiles: NDArray[np.uint8], colours: list[list[float | str]], strip: int, **more: object
 ) -> go.Heatmap:
-    """Tiles (layer, head, row, column) as one image, with an empty line between two tiles, and as many more as
-    a strip has between two layers."""
+    """Tiles (layer, head, row, column) as one image, with an empty line between two tiles, and a strip of
+    more lines between two layers."""
     apart = np.pad(tiles, ((0, 0), (0, 0), (0, 1 + strip), (0, 1)))
     layers, heads, high, wide = apart.shape
     matrix = apart.transpose(0, 2, 1, 3).reshape(layers * high, heads * wide)[: -1 - strip, :-1]
@@ -288,7 +297,7 @@ def _axes(
 ROOMY = 8  # up to so many heads in a layer the numbers have room
 LEADING_NOUGHT = re.compile(r"(?<!\d)0\.")
 HIGHEST = 640  # pixels
-FLAT = 0.75  # height of a tile by its width, where it holds a number
+FLAT = 0.9  # height of a tile by its width, where it holds a number
 
 
 def head_map(
@@ -334,9 +343,13 @@ def head_map(
     figure.layout.update(xaxis=across, yaxis=down, margin=MARGIN)
     if quantity not in ("weight", "difference"):
         figure.data[-1].update(zmin=0, colorscale=rising_scale(QUANTITIES[quantity].hue))
-    figure.data[-1].colorbar.update(SCALE)
+    figure.data[-1].colorbar.update(SCALE | {"len": 230})
     if named:
-        figure.add_trace(_words_on_tiles(jobs, (layers, heads), CELLS, 0.32))
+        share = np.nan_to_num(np.abs(values).ravel()) / (
+            1.0 if quantity == "weight" else largest or 1
+        )
+        strong = (share > (ON_DIVERGING if quantity == "difference" else STRONG)).tolist()
+        figure.add_trace(_words_on_tiles(jobs, (layers, heads), CELLS, down=0.32, strong=strong))
     cells = next(one for one in figure.data if one.type == "heatmap" and one.showscale)
     cells.update(hoverinfo="skip", hovertemplate=None, hovertext=None)
     cells.colorbar.title = {"text": title, "side": "right"}

@@ -158,6 +158,7 @@ def aligned_tops(figures: Sequence[go.Figure]) -> None:
     for figure, margin in zip(figures, margins, strict=True):
         if margin:
             figure.layout.meta = {"above": max(tops)}
+            figure.layout.xaxis.title.standoff = 4 + max(tops) - margin["t"]
             figure.layout.height += round(max(tops) - margin["t"])
 
 

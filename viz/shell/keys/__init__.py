@@ -28,6 +28,7 @@ SHOW_HEADS = (  # the first opens
     "pages/attention.py",
     "pages/home.py",
     "pages/all_heads.py",
+    "pages/head.py",
     "pages/laboratory.py",
 )
 _LETTERS = 24  # of a token in the list

@@ -84,12 +84,6 @@ def ablation(look: Look) -> Panel:
         chosen=f"{measure}-{watched}-{len(names)}-",
         alt=f"Effect of leaving out each head; the largest is that of {name_of(look, most)}.",
         beside=[
-            partial(
-                view_link,
-                HOME,
-                f"Leave out {name_of(look, (current().place, current().head))} in Explore →",
-                replace(current(), show="", intervention=without),
-            ),
             Formula(ABLATION),
             f"The picture shows {MEANINGS[measure]}",
         ],
@@ -98,6 +92,12 @@ def ablation(look: Look) -> Panel:
                 "The model runs once for each head, with the output of that head set to zero. The "
                 "model was not trained this way. Heads can replace one another, so a small effect does "
                 "not mean that a head does nothing."
+            ),
+            partial(
+                view_link,
+                HOME,
+                f"Leave out {name_of(look, (current().place, current().head))} in Explore →",
+                replace(current(), show="", intervention=without),
             ),
         ],
         table=Table(table_of(look, effects.heads, {"change": change, "without it": values})),

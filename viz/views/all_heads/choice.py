@@ -1,5 +1,5 @@
-"""What the screens of heads share: the family of heads, the chosen head beside a picture of all, and one number of
-each head as a grid or as a list."""
+"""What the screens of heads share: the family of heads, the chosen head beside a picture of all, and one
+number of each head as a grid or as a list."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from viz.figures.heatmap import NARROW, headed, weights_of_head
 from viz.notation.head_labels import SHORT, given_labels, labels_by_head
 from viz.notation.markdown import plain
 from viz.notation.theme import QuantityName
-from viz.shell.panel import Panel, Part
+from viz.shell.panel import Panel, Part, draw_panel
 from viz.state.look import Look, labels_of
 from viz.state.navigation import view_link
 from viz.state.session import change_view, current, shown, write_link
@@ -137,12 +137,19 @@ def beside_chosen(
     """The panel with this picture, of which a click on a point opens one of the heads; and to the right the
     chosen head."""
     which = panel.chosen if chosen is None else chosen
-    return replace(
+    picture = replace(
         panel,
+        look_for="",
         picture=figure,
         clicked=lambda place: open_head(heads[place]),
         chosen=f"{which or ''}{current().place}-{current().head}",
-        beside=[*chosen_head(look), *panel.beside],
+        beside=(),
+    )
+    return Panel(
+        f"{panel.name}-and-head",
+        look_for=panel.look_for,
+        picture=partial(draw_panel, picture),
+        beside=[*panel.beside, *chosen_head(look)],
     )
 
 
@@ -160,7 +167,7 @@ def chosen_head(look: Look, title: str = "") -> list[Part]:
         f"all-heads-chosen-{attention.name}-{head}", picture=headed(figure, title or name)
     )
     link = partial(view_link, "pages/head.py", f"All about {name} →", view)
-    return [*parts, picture, link, write_link]
+    return [*parts, link, picture, write_link]
 
 
 def table_of(look: Look, heads: Sequence[Head], columns: Mapping[str, object]) -> dict[str, object]:

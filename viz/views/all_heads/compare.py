@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -11,15 +12,19 @@ from model.analysis.heads.statistics import (
     distance,
     entropy,
     family_of,
+    heads_of,
 )
 from model.download.entries import is_on_disk
 from model.loading.registry import hub_models, models, others_allowed
+from model.nn.places import Head, head_label
+from model.profile.shipped import profile_of
 from model.trace.arrays import Array
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.elements.one_of import one_listed
 from viz.figures.heatmap import NARROW, headed, weights_of_head
 from viz.figures.room import aligned_tops
+from viz.notation.head_labels import given_labels
 from viz.notation.labels import plotly_words
 from viz.notation.markdown import plain
 from viz.shell.model_picker import model_title
@@ -36,6 +41,9 @@ from viz.state.look import Look, is_loaded, labels_of, loaded, traced
 from viz.state.presets import EXAMPLES
 from viz.state.session import change_view, current, second_text, shown, write_link
 from viz.views.all_heads.choice import choose_family, name_of
+
+if TYPE_CHECKING:
+    from model.run.model import Model
 
 
 @of_all_pairs
@@ -170,10 +178,27 @@ def _there(look: Look, model: str, text: str) -> Side:
         attention = trace.find(look.place)
         return Side(trace, attention, look.head, f"{_own_name(look)} on the other sentence")
     own = family_of(look.trace, look.attention)
-    known = own.members(trace) or trace.attention
-    names = [one.name for one in known]
-    attention = known[one_listed("Layer on the right", names, "compare-second-layer")]
-    heads = [str(head) for head in range(attention.heads)]
-    head = one_listed("Head on the right", heads, "compare-second-head")
+    heads = heads_of(own.members(trace) or trace.attention)
+    labels = [head_label(head) for head in heads]
+    alike = _same_job(look, loaded(model), heads)
+    place, head = heads[
+        one_listed("Head on the right", labels, f"compare-head-{model}", first=alike)
+    ]
+    attention = trace.find(place)
     of = model_title(model) if model != look.request.model else "the same run"
     return Side(trace, attention, head, f"{attention.place.head(head)} of {of}")
+
+
+def _same_job(look: Look, other: "Model", heads: Sequence[Head]) -> int:
+    """The number of the first head of another model that has a job of the chosen one; 0 where none has."""
+    ours, theirs = profile_of(look.model), profile_of(other)
+    if ours is None or theirs is None:
+        return 0
+    given, rows = given_labels(ours), given_labels(theirs)
+    mine = given[(given["layer"] == look.place) & (given["head"] == look.head)]["label"]
+    for label in mine:
+        alike = rows[rows["label"] == label]
+        for head in zip(alike["layer"], alike["head"], strict=True):
+            if head in heads:
+                return heads.index(head)
+    return 0

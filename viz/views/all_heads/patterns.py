@@ -1,5 +1,5 @@
-"""What heads attend to: the grid of all of them, each one's score by a statistic, and its weight from one token
-to another."""
+"""What heads attend to: the grid of all of them, each one's score by a statistic, and its weight from one
+token to another."""
 
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -76,9 +76,10 @@ def grid(look: Look) -> Panel:
         below.insert(
             1,
             Caption(
-                "The name of a job is of the unchanged model, not of this sentence. Its score is a mean weight "
-                "on prompts whose structure is known, its control the same where the reason for it is missing; "
-                f"“over the text” is the mean weight over {profile.sums.tokens:,} tokens of {plain(text)}. "
+                "The name of a job is of the unchanged model, not of this sentence. Its score is a mean "
+                "weight on prompts whose structure is known, its control the same where the reason for it is "
+                f"missing; “over the text” is the mean weight over {profile.sums.tokens:,} tokens of "
+                f"{plain(text)}. "
                 "“Without it” is what the pass without the head changes: the logit of the right next token, "
                 "or, in a model without words, the last vectors, as a share of their length. Where a head "
                 "looks does not show what it does."
@@ -169,7 +170,14 @@ def pattern(look: Look) -> Panel:
         look_for=f"Highest here: {leading} with {values.max():.3f}{unit}{' each' if several else ''}. "
         f"{_called(look, known, statistic)}",
         alt=f"{statistic.title} of every head; highest {values.max():.3f}.",
-        beside=[f"**{statistic.title}.** {statistic.meaning}", *_left_out(look, known)],
+        beside=[
+            f"**{statistic.title}.** {statistic.meaning}",
+            *(_repeated(look, known) if statistic.name == "induction" else []),
+        ],
+        below=[
+            *_left_out(known),
+            *(_repeated(look, known) if "induction" in known.refused else []),
+        ],
         table=Table(
             table_of(look, known.heads, {one.title: known.values[one.name] for one in present})
         ),
@@ -204,23 +212,27 @@ def _called(look: Look, known: Scores, statistic: Statistic) -> str:
     )
 
 
-def _left_out(look: Look, known: Scores) -> list[Part]:
-    """Which statistics this text cannot give, and why; and a text with more repeated tokens, where this one
-    has too few to show which heads are induction heads."""
+def _left_out(known: Scores) -> list[Part]:
+    """Which statistics this text cannot give, and why."""
     parts: list[Part] = []
     for reason in dict.fromkeys(known.refused.values()):
         titles = [BY_NAME[name].title for name, why in known.refused.items() if why == reason]
         parts.append(Caption(f"Not measured here: {', '.join(titles)}. {plain(reason)}"))
-    too_few = (
-        known.refused["induction"] == NOTHING_COMES_BACK
-        if "induction" in known.refused
-        else known.evidence["induction"][0].rows < SEVERAL
-    )
-    if too_few and not look.model.new_words(SAID_TWICE):
-        view = replace(current(), text=SAID_TWICE, target=None)
-        label = "Measure it on a repeated list of words →"
-        parts.append(partial(view_link, "pages/all_heads.py", label, view))
     return parts
+
+
+def _repeated(look: Look, known: Scores) -> list[Part]:
+    """The way to a text with more repeated tokens, where this one has too few to show induction heads."""
+    is_enough = (
+        known.refused["induction"] != NOTHING_COMES_BACK
+        if "induction" in known.refused
+        else known.evidence["induction"][0].rows >= SEVERAL
+    )
+    if is_enough or look.model.new_words(SAID_TWICE):
+        return []
+    view = replace(current(), text=SAID_TWICE, target=None)
+    label = "Measure it on a repeated list of words →"
+    return [partial(view_link, "pages/all_heads.py", label, view)]
 
 
 def from_word_to_word(look: Look) -> Panel:

@@ -14,7 +14,7 @@ from model.analysis.findings import Finding, Scan, scanning
 from model.trace.blocks import in_blocks
 from model.trace.records import Attention
 from model.trace.trace import Trace
-from viz.figures.svg import rows_of, thumbnail
+from viz.figures.svg import marked_bars, rows_of, thumbnail
 from viz.notation.numbers import difference, signed
 from viz.notation.theme import LESS, MORE, PROBABILITY, STREAM, WEIGHT
 from viz.shell.background import Offer, Passes, passes_or_offer
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 CELLS = 24  # rows and columns of a small map, at most
-BARS = 96  # of a picture; of more numbers each bar is the largest of a few
-_HEIGHT = 40  # units of a picture of bars
 HUES: Mapping[str, str] = {
     "surprise": PROBABILITY,
     "needed": MORE,
@@ -89,11 +87,14 @@ def _entry(look: Look, finding: Finding) -> str:
     value, like = finding.among[finding.at], LIKE.get(finding.kind, "heads")
     form = "+.2f" if finding.kind in ("needed", "in the way", "edge") else ".2f"
     number = signed(f"{value:,.0f}" if abs(value) >= 100 else format(value, form))
-    words = f"{number} among {len(finding.among):,} {like}, {finding.stands_out:,.0f} deviations from the median"
+    apart = f"{finding.stands_out:,.0f} deviations from the median"
+    words = f"{number} among {len(finding.among):,} {like}, {apart}"
+    bars = marked_bars(np.array(finding.among), finding.at, HUES[finding.kind])
     return (
-        f'<li style="--it:{HUES[finding.kind]}"><div class="pictures">{_map(look, parameters)}'
-        f"{_bars(finding, words)}</div><div><p>{html.escape(finding.sentence)}</p>"
-        f"<small>{html.escape(words)}. ✓ {difference(finding.check)} {shown}</small></div></li>"
+        f'<li><div class="pictures">{_map(look, parameters)}'
+        f'<img class="bars" src="{bars}" alt="{html.escape(words)}"></div><div>'
+        f"<p>{html.escape(finding.sentence)}</p>"
+        f"<small><b>{number}</b>{html.escape(words.removeprefix(number))}. ✓ {difference(finding.check)} {shown}</small></div></li>"
     )
 
 
@@ -107,27 +108,8 @@ def _map(look: Look, parameters: Mapping[str, str]) -> str:
     name = html.escape(attention.place.head(head))
     mask = thumbnail(rows_of(weights))
     return (
-        f'<i class="map" role="img" aria-label="Weights of {name}" style="--map:url({mask})"></i>'
-    )
-
-
-def _bars(finding: Finding, words: str) -> str:
-    """All numbers of its like as bars on one line, the finding's own in colour."""
-    values = np.array(finding.among)
-    each = -(-len(values) // BARS)
-    groups = [values[at : at + each] for at in range(0, len(values), each)]
-    shown = np.array([group[np.abs(group).argmax()] for group in groups])
-    shown[finding.at // each] = values[finding.at]
-    top, low = max(float(shown.max()), 0.0), min(float(shown.min()), 0.0)
-    scale = _HEIGHT / ((top - low) or 1.0)
-    bars = "".join(
-        f'<rect x="{4 * at}" width="3" y="{(top - max(value, 0.0)) * scale:.1f}" '
-        f'height="{max(abs(value) * scale, 0.6):.1f}"{" class=it" if at == finding.at // each else ""}/>'
-        for at, value in enumerate(shown.tolist())
-    )
-    return (
-        f'<svg role="img" aria-label="{html.escape(words)}" viewBox="0 0 {4 * len(shown) - 1} {_HEIGHT}" '
-        f'preserveAspectRatio="none">{bars}</svg>'
+        f'<span class="frame" role="img" aria-label="Weights of {name}">'
+        f'<i class="map" style="--map:url({mask})"></i></span>'
     )
 
 

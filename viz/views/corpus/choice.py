@@ -158,7 +158,7 @@ class Source:
 
 
 def sources(name: str) -> Mapping[str, Source]:
-    """Those of a model by their titles: those that ship, the visitor's own, and folders that were opened here."""
+    """Those of a model by their titles: they ship, are the visitor's own, or lie in an opened folder."""
     found = []
     for file, folder in shipped_profiles().items():
         model, step = model_and_step(file)
@@ -224,7 +224,7 @@ MINUTE = 60.0
 
 
 def own_text(look: Look) -> None:
-    """A text of the visitor's, of which a profile is made: how long that will take, and the run; and the box for
+    """A text of the visitor's, of which a profile is made: how long that takes, and the run; and the box for
     a folder on this computer, where its owner sits before it."""
     dropped = ", or drop a small file" if settings().trace_files else ""
     st.markdown(

@@ -1,5 +1,5 @@
-"""What a profile says of heads: one number of each over a corpus, and of one head its place among all weights and
-its strongest examples."""
+"""What a profile says of heads: one number of each over a corpus, and of one head its place among all weights
+and its strongest examples."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -123,8 +123,10 @@ def over_corpus(look: Look) -> Panel:
         f"{most:.2f}{' each' if several else ''}.",
         chosen=f"{source.title}-{measure.name}-",
         alt=f"{measure.title} of every head over the corpus; highest {most:.2f}.",
-        beside=[partial(page_link, "pages/all_heads.py", "Profile a text of yours →", show=OWN)],
-        below=below,
+        below=[
+            *below,
+            partial(page_link, "pages/all_heads.py", "Profile a text of yours →", show=OWN),
+        ],
         table=Table(
             table_of(look, heads, {one.title: rows[one.name].to_numpy(float) for one in known})
         ),
@@ -152,8 +154,8 @@ def own_corpus(look: Look) -> Panel:
 
 
 def examples_of(look: Look) -> list[Part]:
-    """Of the chosen head: its place among all its weights over a corpus, and its examples there. Nothing for a
-    model without a profile."""
+    """Of the chosen head: its weight among all over a corpus, and its examples there. Nothing for a model
+    without a profile."""
     known, head = sources(look.model.address), (look.place, look.head)
     if not known:
         return []

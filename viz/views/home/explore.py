@@ -66,10 +66,9 @@ def _picture(look: Look, detail: Detail) -> None:
 
 def _onward() -> str:
     """Links that say no cell, so that they need not be drawn anew with each: each opens the session's own."""
-    stands_out = {"show": "What stands out?"}
     links = (
         html_link("pages/laboratory.py", "More changes →"),
-        html_link("pages/all_heads.py", "What stands out in this text? →", stands_out),
+        html_link("pages/stands_out.py", "What stands out in this text? →"),
     )
     return "".join(f'<p class="onward">{link}</p>' for link in links)
 

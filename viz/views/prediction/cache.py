@@ -365,7 +365,7 @@ def shorter_cache(look: Look) -> Panel:
                 view_link,
                 "pages/all_heads.py",
                 "Why the first token? →",
-                replace(current(), show="Why the first token?"),
+                replace(current(), show="First token"),
             ),
             Formula(PERPLEXITY),
             Caption(
