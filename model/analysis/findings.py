@@ -48,8 +48,8 @@ class Finding:
     kind: "surprise", "needed", "in the way", "looks", "first token", "number", or "edge". value: the number
     that the sentence is about. check: how far a second way to compute it differs. link: the address in the
     app that shows it. stands_out: how far the value lies from the median of its like, in median absolute
-    deviations. among: the numbers that it stands out from: of all heads, all tokens, or one token's vector. at:
-    its own place among them.
+    deviations. among: the numbers that it stands out from: of all heads, all tokens, or one token's vector.
+    at: its own place among them.
 
     >>> from model.analysis import scan
     >>> finding = scan(model, trace)[0]
@@ -335,7 +335,7 @@ def _brief(value: float) -> str:
 
 
 def _apart(values: Wide, at: int) -> StandsOut:
-    """How far one value lies from the median of all, in median absolute deviations; all of them, and its place."""
+    """How far one value lies from the median of all, in median absolute deviations; all of them; its place."""
     away = np.abs(values - np.median(values))
     spread = np.median(away) or away.mean() or 1.0
     return float(away[at] / spread), tuple(values.tolist()), at

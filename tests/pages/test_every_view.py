@@ -29,12 +29,23 @@ WALKS = [
 CHANGED = {"laboratory": {"scale": "1.0"}}  # without a change there is little to see
 # Choices between few within a view: each is made once.
 INNER = ("Picture", "Show as", "Stream", "Values", "Stage")
-LAST = ("Norm", "Layer", "Part of the model")  # choices in a list: the last one is made
+LAST = (
+    "Norm",
+    "Layer",
+    "Part of the model",
+    "Measure",
+    "Number",
+    "Score",
+    "Matrix",
+    "W_O",
+    "On the right",
+)  # choices in a list: the last one is made
 SAYS_WHERE_TO_LOOK = ("tokens", "positions", "feed_forward", "prediction", "shapes_and_cost")
 CHECKED = {  # views that hold their numbers against the model's own
     "attention": ("Why this score?", "A sum of products", "What does it carry?"),
-    "all_heads": ("Grid", "What heads write", "How are they joined?", "What do its matrices do?",
-                  "Averages and rollout"),
+    "all_heads": ("Maps", "What it writes"),
+    "head": ("Matrices", "Joined"),
+    "compare": ("Averages",),
     "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
     "feed_forward": ("Contributions",),
     "prediction": ("Layer by layer", "Token by token", "KV cache", "Which tokens made it?"),

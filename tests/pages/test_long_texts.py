@@ -31,8 +31,9 @@ VOCABULARY = len(SPECIAL) + len(WORDS)
 SMALL = {"vocab_size": VOCABULARY, "max_position_embeddings": 4096}
 PAIRS = {  # the views that draw pairs of tokens
     "attention": ("Step by step", "What does it carry?"),
-    "all_heads": ("Grid", "Why the first token?", "What do its matrices do?", "Two sentences or models",
-                  "Averages and rollout"),
+    "all_heads": ("Maps", "First token"),
+    "head": ("Map", "Matrices"),
+    "compare": ("Two sentences", "Averages"),
     "laboratory": ("Head by head", "Padded batch"),
 }  # fmt: skip
 # Every view on grouped keys; of another mask, of two stacks and of a file those that draw pairs.
@@ -41,9 +42,9 @@ WALKS += [(kind, page) for kind in ("encoder", "translator", "file") for page in
 WALKS += [("translator", "prediction"), ("translator", "encoder_decoder")]
 WITHIN = {  # choices within a view, each of which draws another matrix
     "What does it carry?": ("Picture", "The whole head"),
-    "Why the first token?": ("Picture", "When it is hidden"),
-    "Averages and rollout": ("Picture", "Mean of all heads", "Rollout"),
-    "What do its matrices do?": ("Picture", "W_V · W_O"),
+    "First token": ("Number", "When it is hidden"),
+    "Averages": ("On the right", "Mean of all heads", "Rollout"),
+    "Matrices": ("Matrix", "W_V · W_O"),
     "Dropout": ("Dropout on", "Attention weights"),
 }
 
@@ -145,7 +146,7 @@ def test_every_view_of_a_long_text_is_bounded(kind: str, page: str) -> None:
     views = row.options if row else []
     for view in views if kind == "llama" or page not in PAIRS else PAIRS[page]:
         if row and view != row.value:
-            chosen(app, "Show", view)
+            chosen(app, row.label, view)
         if kind == "llama" and view in WITHIN:
             label, *options = WITHIN[view]
             for option in options:
@@ -153,7 +154,7 @@ def test_every_view_of_a_long_text_is_bounded(kind: str, page: str) -> None:
 
 
 def test_all_pairs_of_a_vocabulary_are_bounded() -> None:
-    opened("house-gpt", "all_heads", most=2 * COMPUTED, show="What do its matrices do?")
+    opened("house-gpt", "head", most=2 * COMPUTED, show="Matrices")
 
 
 def test_a_measured_point_is_bounded() -> None:
