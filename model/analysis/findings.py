@@ -335,7 +335,7 @@ def _brief(value: float) -> str:
 
 
 def _apart(values: Wide, at: int) -> StandsOut:
-    """How far one value lies from the median of all, in median absolute deviations; all of them; its place."""
+    """How far one value lies from the median, in median absolute deviations; all of them; its place."""
     away = np.abs(values - np.median(values))
     spread = np.median(away) or away.mean() or 1.0
     return float(away[at] / spread), tuple(values.tolist()), at

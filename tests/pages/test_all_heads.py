@@ -333,8 +333,8 @@ def test_the_jobs_of_the_shipped_profile_stand_on_the_tiles() -> None:
     assert sum(one.count("label: ") for one in traces["heads"]["text"]) == len(given)
     first = given.drop_duplicates(["layer", "head"])
     expected = [""] * 8
-    for row in first.itertuples():
-        expected[4 * int(row.layer.split(".")[1]) + row.head] = SHORT[row.label]
+    for row in first.to_dict("records"):
+        expected[4 * int(row["layer"].split(".")[1]) + row["head"]] = SHORT[row["label"]]
     assert traces["jobs"]["text"] == expected
 
 

@@ -44,8 +44,9 @@ def test_another_model_begins_with_a_head_of_the_same_job() -> None:
     app = opened("Two models", second_model="house-gpt")
     profile = shipped_profile("house-gpt")
     assert profile is not None
-    first = next(row for row in profile.given.itertuples() if row.label == "induction")
-    weights = own("house-gpt").trace(TEXT).find(first.layer).weights(first.head)
+    rows = profile.given.to_dict("records")
+    first = next(row for row in rows if row["label"] == "induction")
+    weights = own("house-gpt").trace(TEXT).find(first["layer"]).weights(first["head"])
     assert np.nan_to_num(maps(app)[1]) == pytest.approx(weights, abs=1e-6)
     control(app, "Head on the right").select("L0H3").run()
     weights = own("house-gpt").trace(TEXT).find("decoder.0.self").weights(3)

@@ -38,7 +38,7 @@ def test_a_folder_is_opened_and_a_sentence_has_its_place_among_all_weights(tmp_p
         app.session_state[name] = value
     app.run()
     words = said(app)
-    head, text = ("decoder.1.self", 3), app.text_area[0].value
+    head, text = ("decoder.1.self", 3), app.text_area[0].value or ""
     weight = float(own("stories").trace(text).find(head[0]).weights(head[1])[5, 1])
     assert f"L1H3 has the weight {weight:.2f}" in words
     (shares,) = re.findall(r"larger than \*\*([\d.]+) to ([\d.]+) %\*\* of the weights", words)

@@ -83,11 +83,9 @@ def ablation(look: Look) -> Panel:
         look_for=_largest(measure, what, names, np.abs(change), values, float(before), digits),
         chosen=f"{measure}-{watched}-{len(names)}-",
         alt=f"Effect of leaving out each head; the largest is that of {name_of(look, most)}.",
-        beside=[
-            Formula(ABLATION),
-            f"The picture shows {MEANINGS[measure]}",
-        ],
+        beside=[f"The picture shows {MEANINGS[measure]}"],
         below=[
+            Formula(ABLATION),
             Caption(
                 "The model runs once for each head, with the output of that head set to zero. The "
                 "model was not trained this way. Heads can replace one another, so a small effect does "

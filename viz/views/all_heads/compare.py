@@ -64,7 +64,9 @@ def two_models(look: Look) -> Panel:
 
 def _compared(look: Look, model: str, text: str) -> Panel:
     """The chosen head on the left, what is chosen above on the right, both on one scale."""
-    here = Side(look.trace, look.attention, look.head, f"{_own_name(look)} on your sentence")
+    here = ComparedHead(
+        look.trace, look.attention, look.head, f"{_own_name(look)} on your sentence"
+    )
     with refusals():  # where that model cannot read the text
         there = _there(look, model, text)
     spread = [float(entropy(one.weights).mean()) for one in (here, there)]
@@ -91,7 +93,7 @@ def _own_name(look: Look) -> str:
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparedHead:
     """One of two heads."""
 
     trace: Trace
@@ -160,15 +162,15 @@ def _second_text(look: Look, model: str) -> str:
     )
 
 
-def _there(look: Look, model: str, text: str) -> Side:
+def _there(look: Look, model: str, text: str) -> ComparedHead:
     """The head on the right: the same one, or in another model or a recorded run one that is chosen there.
     Raises ValueError where that model cannot read the text."""
     if not is_loaded(model):
         with below_controls():
-            place = st.empty()
-        bar = place.progress(0.0, text=f"Loading {plain(model_title(model))}")
+            waits = st.empty()
+        bar = waits.progress(0.0, text=f"Loading {plain(model_title(model))}")
         loaded(model, lambda sentence, share: bar.progress(share or 0.0, text=plain(sentence)))
-        place.empty()
+        waits.empty()
     changed = loaded(model).changed
     request = replace(
         look.request, model=model, text=text, target=None, continued=(), changed=changed
@@ -176,7 +178,7 @@ def _there(look: Look, model: str, text: str) -> Side:
     trace = traced(request)
     if model == look.request.model and look.model.runs:
         attention = trace.find(look.place)
-        return Side(trace, attention, look.head, f"{_own_name(look)} on the other sentence")
+        return ComparedHead(trace, attention, look.head, f"{_own_name(look)} on the other sentence")
     own = family_of(look.trace, look.attention)
     heads = heads_of(own.members(trace) or trace.attention)
     labels = [head_label(head) for head in heads]
@@ -186,7 +188,7 @@ def _there(look: Look, model: str, text: str) -> Side:
     ]
     attention = trace.find(place)
     of = model_title(model) if model != look.request.model else "the same run"
-    return Side(trace, attention, head, f"{attention.place.head(head)} of {of}")
+    return ComparedHead(trace, attention, head, f"{attention.place.head(head)} of {of}")
 
 
 def _same_job(look: Look, other: "Model", heads: Sequence[Head]) -> int:

@@ -76,11 +76,12 @@ def first_token(look: Look) -> Panel:
     panel = Panel(
         f"all-heads-first-{position}",
         chosen=f"{shown}-",
-        beside=[
-            _why(look, family, means, has_sinks),
+        beside=[_why(look, family, means, has_sinks)],
+        below=[
             Formula(weights_and_lengths(sinks=has_sinks)),
+            *notes,
+            partial(checked, look),
         ],
-        below=[*notes, partial(checked, look)],
         table=Table(_columns(look, means, has_sinks)),
     )
     if shown == HIDDEN:

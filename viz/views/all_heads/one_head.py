@@ -12,6 +12,7 @@ from viz.figures.heatmap import headed, weights_of_head
 from viz.notation.head_labels import labels_in_words
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
+from viz.notation.numbers import leaders
 from viz.shell.panel import Panel, Part, Table
 from viz.shell.pictures import TABLED, of_all_pairs, readout_of
 from viz.state.look import Look
@@ -79,12 +80,13 @@ def _job(look: Look, head: Head) -> list[Part]:
 
 def _ranked(look: Look, known: Scores, head: Head) -> str:
     """In which score it leads all others, if in any."""
+    at = known.heads.index(head)
     leads = [
         one
         for one in STATISTICS
-        if one.name in known.values and known.ranked(one.name)[0][0] == head
+        if one.name in known.values and leaders(known.values[one.name], decimals=3) == (at,)
     ]
-    if not leads or len(known.heads) < 2:
+    if not leads:
         return ""
     titles = " and ".join(f"“{one.title}”" for one in leads[:2])
     return f" Of all {len(known.heads)} heads it has the highest score {titles}."
@@ -95,8 +97,8 @@ def _scored(known: Scores, head: Head) -> list[Part]:
     at = known.heads.index(head)
     rows = []
     for one in STATISTICS:
-        if one.name in known.values:
-            values = known.values[one.name]
+        values = known.values.get(one.name)
+        if values is not None and values.max() > values.min():
             rank = 1 + int((values > values[at]).sum())
             rows.append(f"| {one.title} | {values[at]:.2f} | {rank} of {len(values)} |")
     head_row = "| On this sentence | score | rank |\n|:--|--:|--:|"

@@ -58,6 +58,7 @@ def grid(look: Look) -> Panel:
     labels = {} if profile is None else labels_by_head(profile)
     keys = len(family.members(look.trace)[0].vectors[1])
     groups = keys if keys < weights.weights.shape[1] else 0
+    jobs = jobs_of(look, known.heads)
     figure = head_grid(
         weights,
         chosen=cell_of(look, family),
@@ -67,22 +68,18 @@ def grid(look: Look) -> Panel:
             for name, head in zip(names, known.heads, strict=True)
         ],
         groups=groups,
-        jobs=jobs_of(look, known.heads),
+        jobs=jobs,
     )
     columns = {one.title: known.values[one.name] for one in SHARES if one.name in known.values}
     below: list[Part] = [Caption(_how_to_read(weights, groups)), partial(checked, look)]
-    if profile is not None:
+    if profile is not None and any(jobs):
         text = made(shipped_profiles()[look.model.name]).text
         below.insert(
             1,
             Caption(
-                "The name of a job is of the unchanged model, not of this sentence. Its score is a mean "
-                "weight on prompts whose structure is known, its control the same where the reason for it is "
-                f"missing; “over the text” is the mean weight over {profile.sums.tokens:,} tokens of "
-                f"{plain(text)}. "
-                "“Without it” is what the pass without the head changes: the logit of the right next token, "
-                "or, in a model without words, the last vectors, as a share of their length. Where a head "
-                "looks does not show what it does."
+                "A job, under a tile or where you point at it, is of the unchanged model, whatever the "
+                "sentence. It was tested on prompts of known structure, beside a control without the reason "
+                f"for it, and over {profile.sums.tokens:,} tokens of {plain(text)}."
             ),
         )
     panel = Panel(
@@ -267,7 +264,7 @@ def from_word_to_word(look: Look) -> Panel:
         look_for=said,
         chosen=f"{query}-{key}-",
         alt=f"Weight of every head; the highest is {weights.max():.3f}.",
-        beside=[Formula(PAIR)],
+        below=[Formula(PAIR)],
         table=Table(table_of(look, heads, {"weight": weights})),
     )
     return of_heads(

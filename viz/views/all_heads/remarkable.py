@@ -76,9 +76,8 @@ def what_stands_out(look: Look) -> Panel:
 
 def _listed(look: Look, findings: tuple[Finding, ...]) -> None:
     entries = "".join(_entry(look, one) for one in findings)
-    st.html(
-        f'<style>{_STYLE}</style><div class="findings-place"><ol class="findings">{entries}</ol></div>'
-    )
+    listed = f'<ol class="findings">{entries}</ol>'
+    st.html(f'<style>{_STYLE}</style><div class="findings-place listing">{listed}</div>')
 
 
 def _entry(look: Look, finding: Finding) -> str:

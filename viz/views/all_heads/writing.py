@@ -95,8 +95,7 @@ def _map_of_lengths(look: Look, family: Family, more: list[Part]) -> Panel:
         f"shortest come from {shortest}: {means.min():.2f}. A head with a sharp pattern of weights "
         "can still write next to nothing.",
         alt="Mean length of what each head writes.",
-        beside=[Formula(concatenation(config))],
-        below=more,
+        below=[Formula(concatenation(config)), *more],
         check=Check(
             "Check: what the heads write, each through its rows of W_O"
             f"{', together with the bias,' if config.output_bias else ''} adds up to what the "
@@ -132,13 +131,13 @@ def _effects(look: Look, family: Family, of: Logit, *, every_part: bool) -> Pane
         f"together) {added[1]} (everything else). The head that adds most is {leading}: {most}.",
         chosen=f"{of.position}-{of.token}-",
         alt="" if every_part else "What each head adds to the logit.",
-        beside=[Formula(logit(config))],
         below=[
+            Formula(logit(config)),
             "The stream is a sum, and the norms on the way to the logit are linear once the "
             f"{config.norm_law.taken} of each token are fixed at their values in this run. So each summand "
             "*p* has its own part in the logit; *u* is the row of the output matrix for the token "
             f"*t*{beta}. This is the **direct effect**: what a head changes in later layers is "
-            "counted there."
+            "counted there.",
         ],
         check=Check(
             "Check: the sum of all parts, each passed through the norms with their recorded "

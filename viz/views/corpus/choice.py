@@ -3,7 +3,7 @@ made."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -16,7 +16,7 @@ from model.loading.registry import may_be_linked, models
 from model.profile.corpus import cut
 from model.profile.corpus_profile import Profile, open_profile
 from model.profile.run import WINDOW
-from model.profile.shipped import model_and_step, profile_of, shipped_profiles
+from model.profile.shipped import made, model_and_step, profile_of, shipped_profiles
 from model.profile.slices import window_by_window
 from model.profile.sums import Sums
 from model.profile.tables import ProfileScope
@@ -150,6 +150,14 @@ class Source:
     model: str
     folder: Path | None = None
     own: Profile | None = None
+
+    @property
+    def text(self) -> str:
+        """What it was made over, in words where that is known."""
+        with suppress(OSError, ValueError):
+            if self.folder is not None:
+                return made(self.folder).text
+        return self.profile.about.corpus_name
 
     @property
     def profile(self) -> Profile:

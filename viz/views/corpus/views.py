@@ -55,7 +55,7 @@ WeightCell = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Measure:
+class CorpusMeasure:
     """A number of every head in a profile: what it means, and how it is coloured."""
 
     name: str  # of its column
@@ -65,25 +65,27 @@ class Measure:
 
 
 MEASURES = (
-    Measure(
+    CorpusMeasure(
         "induction", "Induction", "the weight on what followed an earlier occurrence of the token"
     ),
-    Measure("previous", "Previous token", "the weight on the token before"),
-    Measure("first", "First token", "the weight on the first token of the window"),
-    Measure("same", "Same token", "the weight on other occurrences of the same token"),
-    Measure("self", "Itself", "the weight on the token itself"),
-    Measure("next", "Next token", "the weight on the token after"),
-    Measure("punctuation", "Punctuation", "the weight on punctuation"),
-    Measure("delimiter", "Special tokens", "the weight on special tokens and line breaks"),
-    Measure("entropy", "Entropy", "the entropy of a row, in nats", "score"),
-    Measure("distance", "Distance", "the distance from query to key by weight, in tokens", "score"),
-    Measure(
+    CorpusMeasure("previous", "Previous token", "the weight on the token before"),
+    CorpusMeasure("first", "First token", "the weight on the first token of the window"),
+    CorpusMeasure("same", "Same token", "the weight on other occurrences of the same token"),
+    CorpusMeasure("self", "Itself", "the weight on the token itself"),
+    CorpusMeasure("next", "Next token", "the weight on the token after"),
+    CorpusMeasure("punctuation", "Punctuation", "the weight on punctuation"),
+    CorpusMeasure("delimiter", "Special tokens", "the weight on special tokens and line breaks"),
+    CorpusMeasure("entropy", "Entropy", "the entropy of a row, in nats", "score"),
+    CorpusMeasure(
+        "distance", "Distance", "the distance from query to key by weight, in tokens", "score"
+    ),
+    CorpusMeasure(
         "carried",
         "Carried",
         "the sum of weight times the length of the value through W_O",
         "stream",
     ),
-    Measure(
+    CorpusMeasure(
         "effect",
         "Effect",
         "the direct effect on the logit of the token that comes next",
@@ -108,7 +110,7 @@ def over_corpus(look: Look) -> Panel:
     most = np.nanmax(values)
     about = profile.about
     counts = (
-        f"{plain(about.corpus_name)}: {counted(profile.sums.windows, 'window')} of at most {about.window} "
+        f"{plain(source.text)}: {counted(profile.sums.windows, 'window')} of at most {about.window} "
         f"tokens, {counted(profile.sums.tokens, 'token')}"
     )
     by = f", computed by {plain(', '.join(about.versions))}" if about.versions else ""
@@ -163,7 +165,8 @@ def examples_of(look: Look) -> list[Part]:
     profile = source.profile
     if head not in profile.sums.heads:
         return []
-    parts: list[Part] = [partial(_examples, source, profile, head)]
+    title = f"**Over a corpus:** {counted(profile.sums.tokens, 'token')} of {plain(source.text)}"
+    parts: list[Part] = [title, partial(_examples, source, profile, head)]
     if is_of(profile, look.model):
         parts.insert(0, beside_sentence(look, profile, head))
     return parts
