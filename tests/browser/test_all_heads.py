@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import wait_until_settled
-from tests.browser.controls import each_shows, show, wait_until_true
+from tests.browser.controls import BARS, click_mark, each_shows, show, wait_until_true
 from tests.legible import STILL, assert_opens_on_its_picture
 
 TEXT = "cat dog mat hat cup cat dog mat hat cup cat"
@@ -25,7 +25,7 @@ VIEWS = {
     "Pattern": "Highest here:",
     "Word to word": "puts the largest weight from",
     "First token": "Spread evenly, it would get",
-    "What it writes": "mean length",
+    "What it writes": "The longest vectors",
     "Leave one out": "goes from",
     "Over a corpus": "is largest in",
     "Your corpus": "How long will it take?",
@@ -64,7 +64,7 @@ def test_a_bar_of_the_list_opens_its_head(open_page: Callable[..., Page]) -> Non
     page = open_page("/all_heads", model="stories", text=TEXT, show="Pattern", head=0)
     show(page, "List")
     wait_until_settled(page)
-    page.locator(".js-plotly-plot .barlayer .point path").first.click()
+    click_mark(page.locator(BARS).first, "L0H1")
     expect(page.get_by_test_id("head-picker")).to_contain_text("L0H1")  # the largest score
 
 

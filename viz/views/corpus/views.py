@@ -19,7 +19,7 @@ from viz.elements.one_of import one_listed, one_of
 from viz.explorer.bundle import BUNDLED
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import counted, led_by
+from viz.notation.numbers import counted, led_by, signed
 from viz.notation.theme import QuantityName
 from viz.shell.panel import Caption, Panel, Part, Table
 from viz.state.look import Look, labels_of, loaded
@@ -141,7 +141,7 @@ def over_corpus(look: Look) -> Panel:
         quantity=measure.quantity,
         title=f"mean of {measure.title.lower()}",
         words=lambda value: (
-            "no number" if np.isnan(value) else f"{measure.title.lower()}: {value:.4f}"
+            "no number" if np.isnan(value) else f"{measure.title.lower()}: {signed(f'{value:.4f}')}"
         ),
     )
 
