@@ -6,7 +6,6 @@ from textwrap import fill
 from bench import (
     cluster,
     cluster_soak,
-    corpus,
     own_tests,
     page_switch,
     research,
@@ -323,7 +322,6 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "clicks": clicks,
     "page_switch": page_switch.tabled,
     "long_texts": long_texts,
-    "corpus": corpus.tabled,
     "real_model": real_model,
     "play": play,
     "site": site.tabled,

@@ -4,13 +4,11 @@ from viz.shell import page
 from viz.shell.panel import PanelView
 from viz.views.training.choice import BESIDE, TRAIN_HERE
 from viz.views.training.here import here
-from viz.views.training.views import beside, beside_recurrent, idea, tried, two_runs, watch
+from viz.views.training.views import beside_recurrent, idea, tried, watch
 from viz.views.worked.by_hand import by_hand
 
 VIEWS: dict[str, PanelView] = {
     "Watch it form": watch,
-    "Untrained beside trained": beside,
-    "Two runs": two_runs,
     TRAIN_HERE: here,
     "Claims": tried,
     BESIDE: beside_recurrent,

@@ -50,7 +50,7 @@ def test_back_goes_through_views_and_pages_that_were_reached_by_the_menu(
 ) -> None:
     page = open_page("/")
     open_by_menu(page, "All heads")
-    shows(page, "Grid")
+    shows(page, "Maps")
     choose(page, "Ranking")
     choose(page, "From word to word")
     open_by_menu(page, "Tokens and embeddings")

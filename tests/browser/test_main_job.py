@@ -139,7 +139,7 @@ def test_a_page_that_is_opened_adds_one_entry_to_the_history(
     before = page.evaluate("history.length")
     page.evaluate(COUNT_REPLACED)
     open_by_menu(page, "All heads")
-    expect(shown_view(page)).to_have_value("Grid")
+    expect(shown_view(page)).to_have_value("Maps")
     expect(page).to_have_url(
         re.compile(r"/all_heads\?text=Anna\+saw(&|$)")
     )  # the link's mark is gone

@@ -160,7 +160,7 @@ def test_a_picture_has_its_place_in_each_frame_until_it_is_drawn(
     held = 0
     for address, clicks in {
         "positions": [lambda: show(page, "The table"), lambda: show(page, "Word order")],
-        "all_heads": [lambda: show(page, "Leave one out"), lambda: show(page, "Grid")],
+        "all_heads": [lambda: show(page, "Leave one out"), lambda: show(page, "Maps")],
         "attention": [
             lambda: page.get_by_text("Divide scores by").click(),
             lambda: show(page, "What does it carry?"),

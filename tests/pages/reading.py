@@ -58,7 +58,8 @@ def press(app: AppTest, label: str) -> AppTest:
 
 def shows(app: AppTest) -> list[Any]:
     """The control that chooses a view, if the page has views: side by side, or in a list."""
-    return [one for one in (*app.segmented_control, *app.selectbox) if one.label == "Show"]
+    names = ("Show", "Colour by")
+    return [one for one in (*app.segmented_control, *app.selectbox) if one.label in names]
 
 
 def walk(app: AppTest) -> Iterator[tuple[str, AppTest]]:
@@ -67,7 +68,7 @@ def walk(app: AppTest) -> Iterator[tuple[str, AppTest]]:
     (row,) = shows(app) or [None]
     yield row.value if row else "", app
     for view in [view for view in (row.options if row else ()) if view != row.value]:
-        choose(app, "Show", view)
+        choose(app, row.label, view)
         yield view, app
     yield from drawers(app)
 

@@ -29,7 +29,17 @@ WALKS = [
 CHANGED = {"home": {"scale": "1.0"}}  # without a change there is little to see
 # Choices between few within a view: each is made once.
 INNER = ("Picture", "Show as", "Stream", "Values", "Stage")
-LAST = ("Norm", "Layer", "Part of the model")  # choices in a list: the last one is made
+LAST = (
+    "Norm",
+    "Layer",
+    "Part of the model",
+    "Measure",
+    "Number",
+    "Score",
+    "Matrix",
+    "W_O",
+    "On the right",
+)  # choices in a list: the last one is made
 SAYS_WHERE_TO_LOOK = (
     "tokens",
     "vectors",
@@ -43,8 +53,9 @@ SAYS_WHERE_TO_LOOK = (
 )
 CHECKED = {  # views that hold their numbers against the model's own
     "home": ("Why?", "Carries"),
-    "all_heads": ("Grid", "What heads write", "How are they joined?", "What do its matrices do?",
-                  "Averages and rollout"),
+    "all_heads": ("Maps", "What it writes"),
+    "head": ("Matrices", "Joined"),
+    "compare": ("Averages",),
     "layer_norm": ("",),
     "stream": ("Layer by layer", "Contributions"),
     "prediction": ("Which tokens made it?",),

@@ -29,8 +29,9 @@ VOCABULARY = len(SPECIAL) + len(WORDS)
 SMALL = {"vocab_size": VOCABULARY, "max_position_embeddings": 4096}
 PAIRS = {  # the views that draw pairs of tokens
     "home": ("Carries",),
-    "all_heads": ("Grid", "Why the first token?", "What do its matrices do?", "Two sentences or models",
-                  "Averages and rollout"),
+    "all_heads": ("Maps", "First token"),
+    "head": ("Map", "Matrices"),
+    "compare": ("Two sentences", "Averages"),
 }  # fmt: skip
 # Every view on grouped keys; of another mask, of two stacks and of a file those that draw pairs.
 WALKS = [("llama", PurePath(page.file).stem) for page in PAGES if page.reads and not page.lends]
@@ -38,9 +39,9 @@ WALKS += [(kind, page) for kind in ("encoder", "translator", "file") for page in
 WALKS += [("translator", "prediction"), ("translator", "encoder_decoder")]
 WITHIN = {  # choices within a view, each of which draws another matrix
     "Carries": ("Carries", "The whole head"),
-    "Why the first token?": ("Picture", "When it is hidden"),
-    "Averages and rollout": ("Picture", "Mean of all heads", "Rollout"),
-    "What do its matrices do?": ("Picture", "W_V · W_O"),
+    "First token": ("Number", "When it is hidden"),
+    "Averages": ("On the right", "Mean of all heads", "Rollout"),
+    "Matrices": ("Matrix", "W_V · W_O"),
     "Dropout": ("Dropout on", "Attention weights"),
 }
 
@@ -146,7 +147,7 @@ def test_every_view_of_a_long_text_is_bounded(kind: str, page: str) -> None:
             chosen(app, *WITHIN[show])
     for view in views if kind == "llama" or page not in PAIRS or not views else PAIRS[page]:
         if row and view != row.value:
-            chosen(app, "Show", view)
+            chosen(app, row.label, view)
         if kind == "llama" and view in WITHIN:
             label, *options = WITHIN[view]
             for option in options:
@@ -154,7 +155,7 @@ def test_every_view_of_a_long_text_is_bounded(kind: str, page: str) -> None:
 
 
 def test_all_pairs_of_a_vocabulary_are_bounded() -> None:
-    opened("house-gpt", "all_heads", most=2 * COMPUTED, show="What do its matrices do?")
+    opened("house-gpt", "head", most=2 * COMPUTED, show="Matrices")
 
 
 def test_a_picture_that_forgets_the_bound_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from model.training import trainer
 from model.training.induction import short_recipe
 from model.training.training_file import RecordedTraining, load_training
 from model.training.training_record import TrainingRecord
-from tests.pages.reading import choose, control, said
+from tests.pages.reading import choose, control, said, visit
 from tests.pages.test_training import drawn, maps, opened, sent
 from viz.notation.numbers import difference
 from viz.views.training.own_runs import kept_records
@@ -50,7 +50,8 @@ def dropped(app: AppTest, name: str = "mine.safetensors", content: bytes | None 
 
 
 def players(app: AppTest) -> list[dict[str, Any]]:
-    return [json.loads(one.proto.json) for one in app.get("bidi_component")]
+    sent = [one.proto.json for one in app.get("bidi_component") if one.proto.json]
+    return [json.loads(one) for one in sent]
 
 
 def test_a_record_that_is_dropped_is_played_with_its_own_weights_and_losses() -> None:
@@ -92,15 +93,16 @@ def test_another_probe_is_another_text() -> None:
 
 
 def test_its_first_step_stands_beside_its_last() -> None:
-    app = dropped(opened("Untrained beside trained"))
+    app = dropped(visit("compare", show="Untrained"))
     untrained, trained = drawn(app)
     assert untrained["z"] != trained["z"]
-    assert "untrained: step 0" in said(app)
-    assert f"trained: step {record()[1].steps[-1]}" in said(app)
+    words = " ".join(one.proto.spec for one in app.get("plotly_chart"))
+    assert "untrained: step 0" in words
+    assert f"trained: step {record()[1].steps[-1]}" in words
 
 
 def test_two_runs_stand_side_by_side_under_one_slider() -> None:
-    app = opened("Two runs")
+    app = visit("compare", show="Two runs")
     assert [one["key"] for one in players(app)] == ["induction", "stories"]
     assert all(one["together"] for one in players(app))
     dropped(app)

@@ -17,7 +17,7 @@ from viz.views.training.choice import CHARACTERS, LIST, workshop
 from viz.views.training.player.message import PATTERN_NAMES
 
 TITLES = {"induction": "Induction", "stories": "Stories", "translate-en-fr": "Translator"}
-VIEWS = ("Watch it form", "Untrained beside trained", "Train one here")
+VIEWS = ("Watch it form", "Train one here")
 
 
 def opened(view: str = VIEWS[0], **parameters: str) -> AppTest:
@@ -99,18 +99,6 @@ def test_every_training_that_was_shipped_can_be_chosen() -> None:
     assert len(control(opened(), "Which model's training").options) == len(shipped_training_runs())
 
 
-def test_untrained_and_trained_stand_on_one_scale(subtests: pytest.Subtests) -> None:
-    for name in TITLES:
-        with subtests.test(name=name):
-            app = opened(VIEWS[1], training=TITLES[name])
-            untrained, trained = drawn(app)
-            assert [(one["zmin"], one["zmax"]) for one in (untrained, trained)] == [(0, 1), (0, 1)]
-            assert untrained["z"] != trained["z"]
-            training_run = shipped_training_run(name)
-            assert f"trained: step {training_run.steps[-1]:,}" in said(app)
-            assert "untrained: step 0" in said(app)
-
-
 def test_another_head_is_another_map_and_the_head_joins_the_link() -> None:
     app = opened()
     before = sent(app)
@@ -123,7 +111,7 @@ def test_another_head_is_another_map_and_the_head_joins_the_link() -> None:
 
 
 def test_no_text_breaks_a_view_and_what_was_typed_stays(subtests: pytest.Subtests) -> None:
-    for view, title in product(VIEWS[:2], TITLES.values()):
+    for view, title in product(VIEWS[:1], TITLES.values()):
         with subtests.test(view=view, title=title):
             app = opened(view, training=title)
             for text in ("", " ", *ODD_TEXTS):
@@ -171,7 +159,7 @@ def progress(app: AppTest) -> str:
 
 @pytest.mark.usefixtures("nobody_trains")
 def test_a_run_is_seen_growing_others_wait_in_the_queue_and_a_stopped_one_stays() -> None:
-    mine, other = opened(VIEWS[2]), opened(VIEWS[2])
+    mine, other = opened(VIEWS[1]), opened(VIEWS[1])
     press(mine, "Train")
     until(mine, lambda app: "Training: step" in progress(app))
     press(other, "Train")
@@ -190,7 +178,7 @@ def test_a_run_is_seen_growing_others_wait_in_the_queue_and_a_stopped_one_stays(
 
 @pytest.mark.usefixtures("nobody_trains")
 def test_who_leaves_the_queue_is_out_of_it_and_can_ask_again() -> None:
-    mine, other = opened(VIEWS[2]), opened(VIEWS[2])
+    mine, other = opened(VIEWS[1]), opened(VIEWS[1])
     press(mine, "Train")
     press(other, "Train")
     other.button(key="training-leave").click().run()
@@ -201,7 +189,7 @@ def test_who_leaves_the_queue_is_out_of_it_and_can_ask_again() -> None:
 
 
 def test_the_list_of_a_run_of_ones_own_starts_as_the_known_one() -> None:
-    app = opened(VIEWS[2])
+    app = opened(VIEWS[1])
     assert its(app).value == LIST
     assert not app.get("bidi_component")
     assert "One visitor trains" in said(app)

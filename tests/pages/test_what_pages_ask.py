@@ -250,9 +250,9 @@ def test_the_steps_of_a_text_are_one_pass(asked: Asked) -> None:
 
 
 def test_hiding_a_token_passes_the_sentence_once_more(asked: Asked) -> None:
-    app = opened("pages/all_heads.py", show="Why the first token?")
+    app = opened("pages/all_heads.py", show="First token")
     asked.clear()
-    control(app, "Picture").set_value("When it is hidden").run()
+    control(app, "Number").select("When it is hidden").run()
     assert len(asked.passes) == len(set(asked.passes)) == 2
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from model import load_model
 from model.nn.places import head_label
-from tests.pages.reading import control, visit
+from tests.pages.reading import control, shows, visit
 from viz.state.link import View, address, from_link
 from viz.state.presets import EXAMPLES
 from viz.views.for_a_class.lesson import lesson_page, parts
@@ -37,7 +37,8 @@ def test_a_link_of_the_lesson_opens_what_it_says(subtests: pytest.Subtests) -> N
             )
             assert opened.intervention == view.intervention
             if view.show:
-                assert control(app, "Show").value == view.show
+                (row,) = shows(app)
+                assert row.value == view.show
             if "example" in written:
                 assert control(app, "Example").value == written["example"]
 

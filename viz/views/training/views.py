@@ -26,7 +26,6 @@ from viz.figures.curves import (
     training_curves,
 )
 from viz.figures.diagrams import paths_and_gradients
-from viz.figures.heatmap import weights_of_head
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
@@ -41,7 +40,6 @@ from viz.shell.panel import (
     Table,
     draw_panel,
 )
-from viz.shell.pictures import readout_of
 from viz.state.engine import engine
 from viz.state.presets import EXAMPLES
 from viz.views.glossary.glossary import glossary_link
@@ -145,13 +143,13 @@ def watch() -> Panel:
     return Panel(
         "training-watch",
         look_for=_look_for(chosen),
-        picture=partial(player, _message(chosen), mount="training-player"),
+        picture=partial(player, player_message(chosen), mount="training-player"),
         below=[*every, *unread(chosen.traces), formulas(chosen)],
         check=check_of(chosen),
     )
 
 
-def _message(chosen: TrainedHead, *, together: bool = False) -> Json:
+def player_message(chosen: TrainedHead, *, together: bool = False) -> Json:
     record, run = chosen.record, chosen.training_run
     return message(
         run,
@@ -195,101 +193,6 @@ def _every_head(chosen: TrainedHead, record: RecordedTraining) -> Panel:
 
 def _lowered(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:]
-
-
-_WHEN = {
-    "untrained": "before training, with random weights",
-    "at first": "at the first step of the record",
-}
-
-
-def beside() -> Panel:
-    """The same head at step 0 and at the end, on the same scale."""
-    chosen = choose_training()
-    if chosen is None:
-        return Panel("training-beside")
-    traces, place, head = chosen.traces, chosen.place, chosen.head
-    queries = [token.text for token in traces.queries(place)]
-    keys = [token.text for token in traces.keys(place)]
-    numbers = measures(traces, place, head)
-    pictures = []
-    began = "untrained" if traces.steps[0] == 0 else "at first"
-    for at, which in ((0, began), (-1, "trained")):
-        attention = traces.checkpoints[at].attention[place]
-        columns = dict(zip(numbered_labels(keys), attention.weights(head).T, strict=True))
-        told = [partial(readout_of, attention, head, queries, keys)]
-        picture = Panel(
-            f"training-beside-{which}",
-            picture=weights_of_head(attention, head, queries=queries, keys=keys),
-            below=[
-                *(told if chosen.record is None else []),  # it has no scores
-                *(Caption(f"{one.name}: {one.values[at]:.4f}") for one in numbers),
-            ],
-            table=Table({"query": numbered_labels(queries), **columns}),
-        )
-        title = f"**Head {chosen.name}, {which}: step {traces.steps[at]:,}**"
-        pictures.append(Panel(which, below=[title, picture]))
-    return Panel(
-        "training-beside",
-        look_for=f"Left: a head of the model {_WHEN[began]}. Right: the same head after training. Both use "
-        "the scale from 0 to 1. The numbers below say what changed.",
-        below=[Columns(pictures), *unread(traces)],
-        check=check_of(chosen),
-    )
-
-
-def two_runs() -> Panel:
-    """Two trainings: their curves in one picture, and a head of each under one slider."""
-    sides = {"left": choose_training(), "right": choose_training("-right", first="stories")}
-    runs = {f"{one.title} ({side})": one for side, one in sides.items() if one is not None}
-    if len(runs) < 2:
-        return Panel("training-two")
-    curves = {
-        score: {
-            title: line for title, one in runs.items() if (line := _line(one, score)) is not None
-        }
-        for score in ("loss", "induction", "previous_token")
-    }
-    losses = {f"loss, {title}": line for title, line in curves.pop("loss").items()}
-    scores = {
-        f"{SHOWN[score]}, {title}": line
-        for score, lines in curves.items()
-        for title, line in lines.items()
-    }
-    players = []
-    for (title, one), side in zip(runs.items(), sides, strict=True):
-        picture = Panel(
-            f"training-two-{side}",
-            picture=partial(player, _message(one, together=True), mount=f"training-two-{side}"),
-            below=unread(one.traces),
-            check=check_of(one),
-        )
-        players.append(Panel(side, below=[f"**{plain(title)}**", picture]))
-    columns = {
-        name: pd.Series(list(one.values), list(one.steps))
-        for name, one in (losses | scores).items()
-    }
-    return Panel(
-        "training-two",
-        look_for="Does the loss drop in both when the heads form? Below, the slider of one head moves the "
-        "other to the nearest step.",
-        picture=training_curves(
-            losses,
-            scores,
-            unit="" if any(one.record for one in runs.values()) else "nats per token",
-        ),
-        below=[Columns(players)],
-        table=Table(pd.DataFrame(columns), index="step"),
-    )
-
-
-def _line(chosen: TrainedHead, score: str) -> Curve | None:
-    """One score of a training against its steps; None where it was not measured."""
-    told = [one for one in chosen.training_run.history if score in one]
-    points = [(int(one["step"]), one[score]) for one in told]
-    if score == "loss" and chosen.record is not None:
-        points = list(chosen.record.losses)
-    return Curve(*zip(*points, strict=True)) if points else None
 
 
 def formulas(chosen: TrainedHead) -> Columns:
