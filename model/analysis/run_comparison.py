@@ -226,7 +226,7 @@ def most_gained(before: Trace, after: Trace, head: Head) -> tuple[int, int] | No
     """The cell (query, key) of a head whose weight a change raised most: what the change is about. None where
     no weight rose by `SEEN`, and where there are more than `CELLS` of them.
 
-    If the change lifted a mask, it is one of the cells that were masked; and it is of two words, not of signs,
+    If the change lifted a mask, it is one of the cells that were masked; and it is of two words, not signs,
     where such a cell gained `CLEAR`. Raises ValueError where the runs read other tokens.
     """
     _same_tokens(before, after)

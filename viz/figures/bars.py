@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from viz.figures.chart import (
     CLICKED,
+    DOTTED,
     MONOSPACED,
     SLANTED,
     SMALL,

@@ -14,6 +14,7 @@ from viz.figures.chart import (
     SLANTED,
     Axis,
     TraceStyle,
+    bars_across,
     chart,
     line,
     marks,
