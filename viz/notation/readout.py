@@ -1,6 +1,7 @@
 """One cell of attention in a line of text, from its score to its weight."""
 
 import math
+import re
 from collections.abc import Sequence
 
 from model.nn.stages import SCORE_STAGES, SINKS
@@ -11,6 +12,7 @@ from viz.notation.numbers import power_of_ten, signed
 
 _LABEL = 14  # characters of a token
 _DECIMALS = 4
+_PLAIN = re.compile(r"−?\d+(\.\d+)?")
 _DIGITS = 7  # of a float32, at least
 
 
@@ -24,7 +26,7 @@ def readout(
     keys: Sequence[str],
 ) -> str:
     """As the explorer says it below its picture:
-    L1H7: ·Tom → ·Hill, score 42.5195, scaled (÷ √32) 7.5165, weight 0.8861"""
+    L1H7: ·Tom → ·Hill, score 42.5195 ÷ √32 = 7.5165, weight 0.8861"""
     row = of_query(attention, query)
     score, scaled, masked, weight = (
         float(getattr(row, stage)(head)[0, key])
@@ -36,8 +38,7 @@ def readout(
     parts = [
         f"{attention.place.head(head)}: "
         + isolated(f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}"),
-        f"score {_written(score)}",
-        f"scaled ({_factor(attention)}) {_written(scaled)}",
+        _score_and_scaled(attention, _written(score), _written(scaled)),
         *(
             f"{stage.readout} {_written(float(getattr(row, stage.name)(head)[0, key]))}"
             for stage in SCORE_STAGES
@@ -50,8 +51,19 @@ def readout(
     return ", ".join(filter(None, parts))
 
 
+def _score_and_scaled(attention: Attention, score: str, scaled: str) -> str:
+    """As an equation where the printed numbers are one, else both by their names."""
+    factor = _factor(attention)
+    if _PLAIN.fullmatch(score) and _PLAIN.fullmatch(scaled):
+        _, _, decimals = scaled.partition(".")
+        made = float(score.replace("−", "-")) * attention.scale
+        if signed(f"{made:.{len(decimals)}f}") == scaled:
+            return f"score {score} {factor} = {scaled}"
+    return f"score {score}, scaled ({factor}) {scaled}"
+
+
 def _factor(attention: Attention) -> str:
-    """What makes the scaled score. No equals sign follows it: the numbers beside it are rounded."""
+    """What makes the scaled score."""
     width = attention.query.shape[-1]
     divides = math.isclose(attention.scale, width**-0.5, rel_tol=1e-6)
     return f"÷ √{width}" if divides else f"× {_written(attention.scale)}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from model.analysis.run_comparison import most_moved
+from model.analysis.run_comparison import most_gained
 from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.serving.engine import Request
@@ -108,13 +108,13 @@ def readable(model: "Model", offers: Sequence[str]) -> str:
 
 def settle_cell(seen: Look) -> None:
     """Chooses the cell where the reader has chosen none in this sentence, or has just changed the mechanism
-    by a card: then the weight of the head that it moved most, else the largest one of the last token."""
+    by a card: then the weight of the head that gained most, else the largest one of the last token."""
     choice = take_cell_choice()
     if choice is None:
         return
     attention, head = seen.attention, seen.head
     if choice == "difference":
-        moved = seen.baseline and most_moved(seen.baseline, seen.trace, [(seen.place, head)])
+        moved = seen.baseline and most_gained(seen.baseline, seen.trace, (seen.place, head))
         query, key = moved.cell if moved else current().cell
     else:
         query = attention.sizes[1] - 1

@@ -15,9 +15,10 @@ from torch.nn.functional import cross_entropy
 from model import Intervention, Model, load_model
 from model.run.tokenizers import WordTokenizer
 from tests.pages.reading import visit
+from viz.explorer.hero import hero
 from viz.notation.labels import token_label
 from viz.state.link import View, from_link
-from viz.views.home.outcome import LABEL, hero, outcome, ways
+from viz.views.home.outcome import LABEL, outcome, ways
 
 UNMASKED = Intervention(mask="none")
 

@@ -3,13 +3,16 @@
 
 import { choiceOf, Drawn, element, write } from "./elements.js";
 
-const FIRST = new Set(["scores", "masked", "weights"]);
 const COOKIE = "attention-detail"; // viz/state/session.py reads it
 const YEAR = 31536000; // seconds
 
-/** The stages that are offered; a link may lead to any other. */
+const MORE = new Set(["query", "key", "value"]);
+
+/** The stages that are offered: in simple detail those of a weight and the output, none left out. A link may lead to
+ *  any other. */
 export function stagesIn(detail, stages, chosen) {
-  return detail === "simple" ? stages.filter(({ name }) => FIRST.has(name) || name === chosen) : stages;
+  const isFirst = ({ name, group }) => !group && !MORE.has(name);
+  return detail === "simple" ? stages.filter((stage) => isFirst(stage) || stage.name === chosen) : stages;
 }
 
 export class Detail {

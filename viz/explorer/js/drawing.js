@@ -23,6 +23,7 @@ import { Picture } from "./picture.js";
 import { Play } from "./play.js";
 import { REPORTED } from "./python.js";
 import { Readout, readoutOf } from "./readout.js";
+import { drawRow } from "./row.js";
 import { Runs } from "./runs.js";
 import { Sentence } from "./sentence.js";
 import { drawTable } from "./table.js";
@@ -62,8 +63,7 @@ export class Drawing {
     const tell = (detail) => explorer.python.told.detail(detail);
     const explained = () => explorer.isHere && this.explain(this.scene(...this.runs()));
     this.detail = new Detail(parts, root, { tell, explained });
-    this.play = new Play(parts.play, () => this.setPlaying(false));
-    parts.openplay.onclick = () => this.setPlaying(true);
+    this.play = new Play(parts.openplay, explorer);
     this.check = new Check(parts.check);
     this.measureAgain = () => {
       this.resized = true;
@@ -96,6 +96,7 @@ export class Drawing {
   close() {
     cancelAnimationFrame(this.frame);
     this.dropRest();
+    this.play.pause();
     this.resize.disconnect();
     removeEventListener("resize", this.measureAgain);
     this.fade.end();
@@ -192,7 +193,12 @@ export class Drawing {
     const place = JSON.stringify([layout.boxes, rowLabels, columnLabels, panels.map(({ quantity }) => quantity)]);
     this.faded = { derived, run, place };
     if (faded?.place !== place || faded.derived === derived) return;
-    this.fade.start(picture.figure, picture.view.palette, faded.run === run ? HEAD : SWITCH);
+    const { palette } = picture.view;
+    const [was, is] = [picture.figure.panels[0].masked, panels[0].masked];
+    if (faded.run === run) return this.fade.start(picture.figure, palette, HEAD);
+    this.root.classList.add("rising");
+    if (Boolean(was) !== Boolean(is)) this.fade.roll(picture.figure, palette, Boolean(is));
+    else this.fade.start(picture.figure, palette, SWITCH);
   }
 
   /** The tokens above the map with their arcs, what the numbers say in a sentence, and what is chosen beside them. */
@@ -218,10 +224,10 @@ export class Drawing {
     explorer.controls.drawStages(explorer, derived, before);
     const scene = this.scene(derived, before);
     const shown = shownScene(scene);
-    this.panel.drawTop(shown);
+    drawRow(this.parts.top, shown);
+    this.play.draw();
     if (this.detail.isExplained(scene.hero?.detail)) this.explain(scene);
     this.readout.say(readoutOf(shown, explorer.headName));
-    if (!this.parts.play.hidden) this.play.draw(scene);
     if (!explorer.received.hero) this.sentence.draw(scene);
     this.drawCheck();
     this.drawTable();
@@ -271,19 +277,6 @@ export class Drawing {
       change: (change) => explorer.choose(change),
       setOrder: (order) => explorer.choose({ order }),
     };
-  }
-
-  /** Lets the beats take the panel's place, or gives it back. */
-  setPlaying(playing) {
-    const { panel, play, openplay } = this.parts;
-    panel.classList.toggle("playing", playing);
-    play.hidden = !playing;
-    if (!playing) {
-      this.play.pause();
-      openplay.focus();
-      return;
-    }
-    this.play.open(this.scene(...this.runs()));
   }
 
   drawCheck() {

@@ -11,7 +11,7 @@ import { isMissing } from "./around.js";
 import { cellName } from "./card.js";
 import { paletteOf } from "./colours.js";
 import { Controls } from "./controls.js";
-import { difference, hasHead } from "./derive.js";
+import { hasHead, topPositions } from "./derive.js";
 import { stagesIn } from "./detail.js";
 import { Drawing } from "./drawing.js";
 import { moveAmongRadios } from "./elements.js";
@@ -20,6 +20,7 @@ import { CHOOSE, tellShown } from "./head_events.js";
 import { layersOf, remember, remembered } from "./held.js";
 import { followLecture } from "./lecture.js";
 import { Python, REPORTED } from "./python.js";
+import { subjectOf } from "./subject.js";
 import { axisLength, cellOf, headName } from "./view.js";
 import { whenRead } from "./when_read.js";
 
@@ -93,23 +94,35 @@ export class Explorer {
   }
 
   /** Chooses what there is to see: of another text for which nobody chose a cell the last token's largest weight,
-   *  after a change of the mechanism the weight that it moved most. */
+   *  after a change of the mechanism the one that it is about. */
   showNews(shown) {
     this.state.run = "changed";
     if (!this.isHere) return;
-    const [after, before] = this.drawing.runs();
-    const { layer, received } = this;
+    const { received, state } = this;
     const isOther = received.queries.full.join("\n") !== shown?.queries.full.join("\n");
-    if (isOther && !received.hero.opens) return;
-    const from = isOther ? (layer.queries - 1) * layer.keys : 0;
-    const isCompared = before && !isOther;
-    const seen = isCompared ? difference(before.weights, after.weights).map(Math.abs) : after.weights;
-    if (!isOther && !before) return; // the change was taken back
-    const amounts = seen.subarray(from);
-    const cell = from + amounts.indexOf(amounts.reduce((most, amount) => Math.max(most, amount), 0));
-    if (!seen[cell]) return; // this head's weights are as they were
-    Object.assign(this.state, { query: Math.floor(cell / layer.keys), key: cell % layer.keys });
+    if (isOther) state.isMine = false;
+    const cell = isOther ? received.hero.opens && this.largestOfLast() : this.cellOfChange();
+    if (!cell) return;
+    Object.assign(state, cell);
     this.report();
+  }
+
+  /** The cell with the largest weight of the last token. */
+  largestOfLast() {
+    const { layer } = this;
+    const [{ weights }] = this.drawing.runs();
+    const query = layer.queries - 1;
+    const [key] = topPositions(weights.subarray(query * layer.keys), 1);
+    return { query, key };
+  }
+
+  /** The cell that a change is about: in the row that the reader has chosen, where one was. */
+  cellOfChange() {
+    const { layer, state, labels } = this;
+    const [derived, before] = this.drawing.runs();
+    if (!before) return null; // the change was taken back
+    const scene = { layer, derived, before, queries: labels.query, keys: labels.key };
+    return subjectOf(scene, state.isMine ? state.query : null);
   }
 
   clamp() {
@@ -133,6 +146,7 @@ export class Explorer {
   /** Changes the choice, draws it, and reports it later. */
   choose(change) {
     const before = { ...this.state };
+    if ("query" in change) this.state.isMine = true;
     Object.assign(this.state, change);
     this.clamp();
     if (this.state.card !== cellName(this.state)) this.state.card = null;

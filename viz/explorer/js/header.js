@@ -4,13 +4,14 @@ import { ARC_TOKENS, Arcs, arcsOf } from "./arcs.js";
 import { check, Drawn, element, radio, span } from "./elements.js";
 import { contains, wordStarts } from "./geometry.js";
 import { isOneText } from "./groups.js";
+import { mostMoved } from "./subject.js";
 import { brief, precise } from "./numbers.js";
 import { LONG, SINK } from "./view.js";
 
-export const HEADER = 132; // pixels
+export const HEADER = 144; // pixels
 const [LETTER, LINE, AROUND] = [7.85, 19, 8]; // pixels of a letter and of a line of letters, and around a token
 const LONGEST = 9; // letters of a token that stands upright
-const SURE = 10; // pixels of the line that says how sure the model was
+const SURE = 22; // pixels of the line that says how sure the model was
 
 /** How the tokens of columns so many pixels wide are written: beside each other, in two lines by turns, or upright.
  *  `every`: how many columns a token takes. */
@@ -98,7 +99,18 @@ export class Header {
     const names = sink.map((name) => span("face", name));
     const above = names.map((name) => element("span", { class: "column sinkname", title, style: line(figure.sink) }, name));
     holder.replaceChildren(this.ghosts.svg, this.arcs.svg, group, ...above, ...bars);
-    if (sure) holder.append(element("span", { class: "surename" }, "how sure"));
+    if (sure) holder.append(this.sureName(sure));
+  }
+
+  /** What the bars are, and the word that a change moved most. */
+  sureName(sure) {
+    const most = mostMoved(sure);
+    const parts = [span("", "how sure of this word")];
+    if (most) {
+      const numbers = [most.before, most.after].map((share) => brief(share ?? 0)).join(" → ");
+      parts.push(span("chipped key", this.scene.keys.short[most.position]), element("b", {}, numbers));
+    }
+    return element("p", { class: "surename", "data-testid": "most-moved" }, ...parts);
   }
 
   /** Marks the chosen query and key. */
@@ -149,7 +161,7 @@ export class Header {
 /** How sure the model was of a token, with the unchanged run as a ghost. */
 function sureBar({ before, after }, position, place) {
   const bar = element("i", { class: "sure", style: place });
-  const part = (name, share) => element("b", { class: name, style: `width:${(share ?? 0) * 100}%` });
+  const part = (name, share) => element("b", { class: name, style: `--share:${share ?? 0};--was:${before?.[position] ?? 0};--turn:${position}` });
   if (before) bar.append(part("ghost", before[position]));
   bar.append(part("now", after[position]));
   return bar;

@@ -2,21 +2,19 @@
 
 import { aroundNumbers } from "./around.js";
 import { AROUND_DETAILS } from "./around_details.js";
-import { spread, topPositions, weightsSetIn } from "./derive.js";
+import { spread, weightsSetIn } from "./derive.js";
 import { exponentialsOf, rowOf } from "./steps.js";
-import { button, Drawn, element, sentenceCase, span, table } from "./elements.js";
+import { Drawn, element, sentenceCase, table } from "./elements.js";
 import { drawEquation, filledTemplate } from "./equations.js";
 import { given, precise } from "./numbers.js";
 import { SCORE_STAGES } from "./score_stages.js";
-import { bar, inked, paragraph, productDetails, softmaxDetails, terms } from "./terms.js";
-
-const [TOP, TOP_OF_HERO] = [5, 13];
+import { paragraph, productDetails, softmaxDetails, terms } from "./terms.js";
 
 export class Panel {
   drawn = new Drawn();
 
-  constructor({ general, numeric, effect, details, top }) {
-    Object.assign(this, { general, numeric, effect, details, top });
+  constructor({ general, numeric, effect, details }) {
+    Object.assign(this, { general, numeric, effect, details });
   }
 
   /** `scene.katex` is undefined while it loads, null if it cannot be loaded; `scene.words` describe the chosen
@@ -25,11 +23,6 @@ export class Panel {
     this.drawFormula(scene);
     drawEffect(this.effect, scene);
     drawDetails(this.details, scene);
-  }
-
-  /** `shown`: the scene of the run that is shown. */
-  drawTop(shown) {
-    drawTopKeys(this.top, shown);
   }
 
   drawFormula({ stage, layer, derived, cell, order, formula, katex, palette, words }) {
@@ -191,35 +184,6 @@ function verdictDetails(scene) {
 
 function verdict(text, kind) {
   return element("p", { class: `verdict ${kind}` }, text);
-}
-
-/** The keys with the largest weights for the chosen query. Clicking one chooses it. */
-function drawTopKeys(holder, scene) {
-  const { layer, derived, cell, keys, palette, hero, written } = scene;
-  const weights = rowOf(derived.weights, cell.query, layer.keys);
-  const items = topPositions(weights, hero ? TOP_OF_HERO : TOP)
-    .filter((j) => weights[j] > 0)
-    .map((j, rank) => {
-      const label = `Key ${j} ${keys.full[j]}, weight ${precise(weights[j])}`;
-      const look = { class: j === cell.key && "chosen", "aria-label": label };
-      const token = [span("token", keys.short[j]), span("position", String(j))];
-      const weight = [bar(weights[j], palette.hue.weight), inked(weights[j], palette.ink.weight, written)];
-      const choose = () => scene.change({ key: j });
-      return element("li", {}, button(`top-key-${rank}`, choose, look, ...token, ...weight));
-    });
-  holder.replaceChildren(
-    element("h3", {}, hero ? `Row of ${scene.queries.short[cell.query]}` : `Top keys of ${tokenName(scene, "query")}`),
-    items.length
-      ? element("ol", {}, ...items)
-      : paragraph("Every key of this query is masked, so all its weights are 0."),
-    ...(derived.sink === null ? [] : [sinkLine(derived.sinkWeights[cell.query], scene)]),
-  );
-}
-
-/** What the sink takes of the row. */
-function sinkLine(weight, { palette, written }) {
-  const share = [bar(weight, palette.hue.weight), inked(weight, palette.ink.weight, written)];
-  return element("p", { class: "sink", "data-testid": "sink" }, span("token", "sink"), span("position"), ...share);
 }
 
 const MEASURES = {

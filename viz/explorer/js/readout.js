@@ -3,17 +3,18 @@
 import { element, write } from "./elements.js";
 import { precise } from "./numbers.js";
 
+const MINUS = "\u2212";
+const PLAIN = /^\u2212?\d+(\.\d+)?$/; // a number without a power of ten
 const TOLD = 1500; // milliseconds for which the button says that the line was copied
 
-/** From the score to the weight: “L1H7: ·Tom → ·Hill, score 42.5195, scaled (÷ √32) 7.5165, weight 0.8861”. */
+/** From the score to the weight: “L1H7: ·Tom → ·Hill, score 42.52 ÷ √32 = 7.52, weight 0.89”. */
 export function readoutOf({ layer, derived, cell, queries, keys, written }, headName) {
   const at = cell.query * layer.keys + cell.key;
   const masked = derived.hidden?.[at];
   const number = (step) => written(derived.row(step, cell.query)[cell.key]);
   const parts = [
     `${headName}: ${queries.short[cell.query]} → ${keys.short[cell.key]}`,
-    `score ${number("scores")}`,
-    `scaled (${factorOf(layer)}) ${number("scaled")}`,
+    scoreAndScaled(layer, number("scores"), number("scaled")),
     ...layer.later.map(({ name, readout }) => `${readout} ${number(name)}`),
     masked ? `masked: ${number("masked")}` : null,
     `weight ${number("weights")}`,
@@ -22,7 +23,16 @@ export function readoutOf({ layer, derived, cell, queries, keys, written }, head
   return parts.filter(Boolean).join(", ");
 }
 
-/** What makes the scaled score. No equals sign follows it: the numbers beside it are rounded. */
+/** An equation, where the printed numbers are one; else both numbers by their names. */
+function scoreAndScaled(layer, score, scaled) {
+  const factor = factorOf(layer);
+  const digits = scaled.split(".")[1]?.length ?? 0;
+  const made = (Number(score.replace(MINUS, "-")) * layer.scale).toFixed(digits).replace("-", MINUS);
+  const isEquation = [score, scaled].every((text) => PLAIN.test(text)) && made === scaled;
+  return isEquation ? `score ${score} ${factor} = ${scaled}` : `score ${score}, scaled (${factor}) ${scaled}`;
+}
+
+/** What makes the scaled score. */
 export function factorOf({ scale, width }) {
   return Math.abs(scale * Math.sqrt(width) - 1) <= 1e-6 ? `÷ √${width}` : `× ${precise(scale)}`;
 }
