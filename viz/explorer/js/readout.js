@@ -1,6 +1,6 @@
 // One cell of a picture in a line that can be copied.
 
-import { element, write } from "./elements.js";
+import { button, element, write } from "./elements.js";
 import { precise } from "./numbers.js";
 
 const MINUS = "\u2212";
@@ -38,10 +38,14 @@ export function factorOf({ scale, width }) {
 }
 
 export class Readout {
+  /** Beside it what can be done with the cell: `how` is the button that opens how its number is computed, `ways` holds
+   *  the ways on from it. */
   constructor(holder) {
     this.line = element("output", { "data-testid": "readout" });
     this.button = element("button", { type: "button", onclick: () => this.copy() }, "Copy");
-    holder.replaceChildren(this.line, this.button);
+    this.how = button("how", null, { "aria-expanded": "false", hidden: true });
+    this.ways = element("span", { class: "ways" });
+    holder.replaceChildren(this.line, this.button, this.how, this.ways);
   }
 
   say(words) {
