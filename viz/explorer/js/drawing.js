@@ -32,11 +32,11 @@ import { Sentence } from "./sentence.js";
 import { drawTable } from "./table.js";
 import { cellOf, figureOf } from "./view.js";
 
-const [LOWEST, TALLEST] = [300, 680]; // pixels of a picture, which fits the window between these
+const [LOWEST, TALLEST] = [300, 900]; // pixels of a picture, which fits the window between these
 const BELOW = 80; // pixels of the window that stay free below it, for its legend and its readout
 const BELOW_OF_HERO = 48;
-const BESIDE = 256; // pixels of the row beside the map of the screen of the main job, with the gap
-const NARROW = "(max-width: 900px)"; // there the row is below the map
+const [BESIDE, BESIDE_IN_LECTURE] = [284, 180]; // pixels beside the map of the screen of the main job, with the gap
+const isNarrow = () => matchMedia("(max-width: 900px)").matches; // there all that is below the map
 const NARROWEST = 120;
 const RUN = 700; // milliseconds in which a number of the page runs from before to after
 const WIDE = 1600; // pixels of a window in which full detail has both runs and their difference beside each other
@@ -77,8 +77,8 @@ export class Drawing {
       this.resized = true;
       this.schedule();
     };
-    this.resize = new ResizeObserver(this.measureAgain);
-    for (const part of [parts.stage, parts.scrubber]) this.resize.observe(part);
+    this.resize = new ResizeObserver(() => root.clientWidth !== this.width && this.measureAgain());
+    for (const part of [parts.stage, root]) this.resize.observe(part);
     addEventListener("resize", this.measureAgain); // a window that becomes lower leaves the width as it is
   }
 
@@ -154,14 +154,16 @@ export class Drawing {
   /** Measures how large the picture may be. That is slow right after a change of the page. */
   measure() {
     const { hero } = this.explorer.received;
+    this.width = this.root.clientWidth;
     const compared = this.explorer.baseline !== null && !hero; // changes the picture's width
     const known = this.root.classList;
     if (!this.resized && compared === known.contains("compared") && this.isSplit === known.contains("split")) return;
     this.root.classList.toggle("hero", Boolean(hero));
     this.root.classList.toggle("split", this.isSplit);
     this.root.classList.toggle("compared", compared);
-    const side = hero && !this.isSplit && !matchMedia(NARROW).matches ? BESIDE : 0;
-    this.available = hero ? this.parts.scrubber.clientWidth - side : this.parts.stage.clientWidth;
+    const isLecture = this.root.classList.contains("projected");
+    const side = this.isSplit || isNarrow() ? 0 : isLecture ? BESIDE_IN_LECTURE : BESIDE;
+    this.available = hero ? this.root.clientWidth - side : this.parts.stage.clientWidth;
     this.tallest = this.roomBelow();
     this.resized = false;
   }
@@ -172,7 +174,10 @@ export class Drawing {
     const host = this.root.getRootNode().host ?? this.root;
     const scrolled = host.closest("[data-testid=stMain]")?.scrollTop ?? 0;
     const top = this.parts.figure.getBoundingClientRect().top + scrolled;
-    const below = this.explorer.received.hero ? BELOW_OF_HERO : BELOW;
+    const { hero } = this.explorer.received;
+    if (hero && isNarrow()) return TALLEST; // one scrolls
+    const isLecture = this.root.classList.contains("projected");
+    const below = !hero ? BELOW : isLecture ? 0 : BELOW_OF_HERO;
     return Math.min(Math.max((innerHeight - top) / drawnLarger() - below, LOWEST), TALLEST);
   }
 
@@ -249,7 +254,6 @@ export class Drawing {
     const isNew = this.turning && !this.fade.isTurning;
     if (!this.turning) this.drawTitle();
     else if (isNew) this.turn();
-    this.root.classList.toggle("changed", shown.before !== null);
     this.shownRun.draw(scene.run, scene.before !== null);
     this.card.draw(shown, picture.figure, parts.figure, explorer.headName);
     drawWays(this.readout.ways, shown);
@@ -262,6 +266,7 @@ export class Drawing {
   drawTitle() {
     const { parts, header } = this;
     const shown = shownScene(this.scene(...this.runs()));
+    this.root.classList.toggle("changed", shown.before !== null);
     drawHeadline(parts.headline, shown);
     drawAlso(parts.also, shown);
     drawNow(parts.large, shown);

@@ -11,7 +11,8 @@ import { LONG, SINK } from "./view.js";
 
 export const [HEADER, LOW_HEADER] = [136, 104]; // pixels; the lower one in the lecture view
 const [LETTER, LINE, AROUND] = [7.85, 19, 8]; // pixels of a letter and of a line of letters, and around a token
-const UPRIGHT = 15; // pixels of a column whose token stands upright
+const LEAST = 0.01; // how sure the model was at least, where its ghost is drawn
+const UPRIGHT = 13; // pixels of a column whose token stands upright
 const LONGEST = 9; // letters of a token that stands upright
 const SURE = 22; // pixels of the line that says how sure the model was, or of the numbers of the dimensions
 const [APART, RISES] = [25, 300]; // milliseconds from one bar to the next, and until it stands
@@ -176,7 +177,7 @@ export class Header {
 function sureBar({ before, after }, position, place) {
   const bar = element("i", { class: "sure", style: place });
   const part = (name, share) => element("b", { class: name, style: `--share:${share ?? 0}` });
-  bar.append(part("now", after[position]), ...(before ? [part("ghost", before[position])] : []));
+  bar.append(part("now", after[position]), ...(before?.[position] >= LEAST ? [part("ghost", before[position])] : []));
   return bar;
 }
 

@@ -63,19 +63,27 @@ export function changeInWords(scene) {
   const at = cell.query * layer.keys + cell.key;
   const [was, now] = [before, derived].map(({ weights }) => simple(weights[at]));
   const gives = [name, chip("query", queries, cell.query), " gives ", { number: now }, " of its attention to ", chip("key", keys, cell.key)];
-  if (before.hidden?.[at] && !derived.hidden?.[at]) return [...gives, ", which was hidden."];
+  if (isFreed(scene)) return [...gives, "."];
   if (derived.hidden?.[at] && !before.hidden?.[at]) return [...gives, `, now hidden; it was ${was}.`];
   return [...gives, was === now ? ", as before." : `, not ${was}.`];
 }
 
-/** Who else looks at the same key now, and what becomes of the loss. */
+/** Whether a change took the chosen cell out of the mask. */
+function isFreed({ layer, derived, before, cell }) {
+  const at = cell.query * layer.keys + cell.key;
+  return Boolean(before.hidden?.[at] && !derived.hidden?.[at]);
+}
+
+/** What was before, who else looks at the same key now, and what becomes of the loss. */
 function alsoInWords(scene) {
   const { layer, derived, cell, queries, keys, hero } = scene;
   const others = alsoGained(scene, cell).flatMap((query, n) => {
     const weight = simple(derived.weights[query * layer.keys + cell.key]);
     return [n ? " and " : " also gets ", { number: weight }, " from ", chip("query", queries, query)];
   });
-  const also = others.length ? [chip("key", keys, cell.key), ...others, ". "] : [];
+  const [query, key] = [chip("query", queries, cell.query), chip("key", keys, cell.key)];
+  const hid = isFreed(scene) ? ["Before, the mask hid ", key, " from ", query, ". "] : [];
+  const also = [...hid, ...(others.length ? [key, ...others, ". "] : [])];
   if (!hero.loss?.before || !hero.loss.after) return also;
   const { before: first, after: then } = hero.loss;
   if (first === then) return [...also, `The loss stays at ${first}.`];

@@ -1,6 +1,6 @@
 // One cell of a picture in a line that can be copied.
 
-import { button, element, write } from "./elements.js";
+import { button, element } from "./elements.js";
 import { precise } from "./numbers.js";
 
 const MINUS = "\u2212";
@@ -48,8 +48,11 @@ export class Readout {
     holder.replaceChildren(this.line, this.button, this.how, this.ways);
   }
 
+  /** Its parts do not break. */
   say(words) {
-    write(this.line, words);
+    if (this.line.textContent === words) return;
+    const parts = words.split(/(?<=, )/);
+    this.line.replaceChildren(...parts.map((part) => element("span", {}, part)));
   }
 
   async copy() {

@@ -1,7 +1,7 @@
 // The chosen row beside the map, key by key: of a stage of scores its numbers, else the weights.
 
 import { topPositions } from "./derive.js";
-import { button, element, span } from "./elements.js";
+import { button, element, sentenceCase, span } from "./elements.js";
 import { precise } from "./numbers.js";
 import { rowOf } from "./steps.js";
 import { bar, inked, paragraph, signedBar } from "./terms.js";
@@ -16,7 +16,7 @@ export function drawRow(holder, scene) {
   const isOfScores = stage.quantity === "score" && !stage.group;
   const { items, rest } = isOfScores ? scoresOf(scene) : weightsOf(scene);
   holder.replaceChildren(
-    element("h3", {}, isOfScores ? `${stage.label} of ` : "Row of ", span("chipped query", queries.short[cell.query])),
+    element("h3", {}, isOfScores ? `${sentenceCase(stage.cell)}s of ` : "Row of ", span("chipped query", queries.short[cell.query])),
     items.length ? element("ol", {}, ...items) : paragraph("Every key of this query is masked, so all its weights are 0."),
     ...(rest ? [element("p", { class: "rest" }, rest)] : []),
   );
