@@ -3,7 +3,7 @@
 Both are traces of the same tokens. Nothing is run here: every number comes from the two records.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
@@ -216,56 +216,42 @@ def most_moved(before: Trace, after: Trace, heads: Collection[Head]) -> MovedWei
     return moved
 
 
-CLEAR = 0.05  # a gain from which on a cell of words comes before any cell of signs
-SEEN = 0.005  # a smaller gain shows in no number with two decimals
+CLEAR, SEEN = 0.05, 0.005  # gains: from which on words come first, and below which no number shows it
 
 
-def most_gained(
-    before: Trace, after: Trace, head: Head, *, row: int | None = None
-) -> MovedWeight | None:
-    """The weight that a change is about: the largest after − before of this head, the first of equal ones.
+def most_gained(before: Trace, after: Trace, head: Head) -> tuple[int, int] | None:
+    """The cell (query, key) of a head whose weight a change raised most: what the change is about. None where
+    no weight rose by `SEEN`, and where there are more than `CELLS` of them.
 
-    Cells that the change took out of the mask come first. A cell whose query or key has neither letter nor
-    digit, such as a full stop, counts only where no cell of words gains `CLEAR`. As in
-    viz/explorer/js/subject.js.
-
-    row: the only query. None where no weight gains `SEEN`, where the runs are of other tokens, and where
-    there are more than `CELLS` cells.
+    If the change lifted a mask, it is one of the cells that were masked; and it is of two words, not of signs,
+    where such a cell gained `CLEAR`. Raises ValueError where the runs read other tokens.
     """
-    ours, theirs = before.find(head[0]), after.find(head[0])
-    _, queries, keys = ours.sizes
-    if ours.sizes != theirs.sizes or queries * keys > CELLS:
+    _same_tokens(before, after)
+    old, new = (run.find(head[0]) for run in (before, after))
+    _, queries, keys = new.sizes
+    if queries * keys > CELLS:
         return None
-    old, new = (run.weights(head[1]).astype(np.float64) for run in (ours, theirs))
-    gain = new - old
-    if row is not None:
-        gain = np.where(np.arange(queries)[:, None] == row, gain, -np.inf)
-    hidden = [_hidden(run, head[1]) for run in (ours, theirs)]
+    gain = new.weights(head[1]) - old.weights(head[1])
+    masks = [run.mask_of(head[1]) for run in (old, new)]
+    hidden = [np.zeros_like(gain, bool) if mask is None else ~mask for mask in masks]
     freed = hidden[0] & ~hidden[1]
-    words = np.outer(_is_word(after.queries_of(theirs)), _is_word(after.keys_of(theirs)))
-    anywhere = np.ones_like(words)
-    for among, least in (
-        (freed & words, CLEAR),
-        (words, CLEAR),
-        (freed, SEEN),
-        (anywhere, SEEN),
-    ):
-        gains = np.where(among, gain, -np.inf)
-        query, key = map(int, np.unravel_index(int(gains.argmax()), gains.shape))
-        if gains[query, key] >= least:
-            return MovedWeight(head, (query, key), float(old[query, key]), float(new[query, key]))
+    words = np.logical_and.outer(*(_are_words(after, side) for side in _sides(new)))
+    for cells, least in ((freed & words, CLEAR), (words, CLEAR), (freed, SEEN), (~hidden[1], SEEN)):
+        risen = np.where(cells, gain, -np.inf)
+        if risen.size and risen.max() >= least:
+            query, key = np.unravel_index(int(risen.argmax()), risen.shape)
+            return int(query), int(key)
     return None
 
 
-def _hidden(attention: Attention, head: int) -> BoolArray:
-    """(query, key): what the mask hides."""
-    mask = attention.mask_of(head)
-    return np.zeros(attention.sizes[1:], bool) if mask is None else ~mask
+def _sides(attention: Attention) -> tuple[Stack, Stack]:
+    """The stacks whose tokens are the queries and the keys of a sub-layer."""
+    stack = attention.place.stack
+    return stack, "encoder" if attention.kind == "cross" else stack
 
 
-def _is_word(tokens: Sequence[Token]) -> BoolArray:
-    """(token,): whether it has a letter or a digit."""
-    return np.array([any(letter.isalnum() for letter in token.text) for token in tokens], bool)
+def _are_words(trace: Trace, stack: Stack) -> Array:
+    return np.array([any(map(str.isalnum, token.text)) for token in trace.tokens_of(stack)])
 
 
 def _same_tokens(before: Trace, after: Trace) -> None:

@@ -138,12 +138,11 @@ def _weights(hidden: str, causal: bool, sinks: bool) -> Stage:
 
 
 def _weights_look(causal: bool) -> str:
-    strongest = "Each row shows how much one token attends to each token of the columns."
     if not causal:
-        return f"{strongest} The weights of a row sum to 1."
+        return "A row shows how much its token attends to each token of the columns: it sums to 1."
     return (
-        f"{strongest} On the diagonal it attends to itself, just below it to the token before. Weight "
-        "in the first column often means: to nothing in particular."
+        "Look for lines and columns: on the diagonal a token attends to itself, just below it to the one "
+        "before."
     )
 
 

@@ -1,7 +1,6 @@
 """One cell of attention in a line of text, from its score to its weight."""
 
 import math
-import re
 from collections.abc import Sequence
 
 from model.nn.stages import SCORE_STAGES, SINKS
@@ -12,7 +11,6 @@ from viz.notation.numbers import power_of_ten, signed
 
 _LABEL = 14  # characters of a token
 _DECIMALS = 4
-_PLAIN = re.compile(r"−?\d+(\.\d+)?")
 _DIGITS = 7  # of a float32, at least
 
 
@@ -52,12 +50,12 @@ def readout(
 
 
 def _score_and_scaled(attention: Attention, score: str, scaled: str) -> str:
-    """As an equation where the printed numbers are one, else both by their names."""
+    """An equation, where the printed numbers are one; else both numbers by their names."""
     factor = _factor(attention)
-    if _PLAIN.fullmatch(score) and _PLAIN.fullmatch(scaled):
-        _, _, decimals = scaled.partition(".")
-        made = float(score.replace("−", "-")) * attention.scale
-        if signed(f"{made:.{len(decimals)}f}") == scaled:
+    if not set("e∞") & set(score + scaled):
+        digits = len(scaled.partition(".")[2])
+        product, printed = (float(text.replace("−", "-")) for text in (score, scaled))
+        if f"{product * attention.scale:.{digits}f}" == f"{printed:.{digits}f}":
             return f"score {score} {factor} = {scaled}"
     return f"score {score}, scaled ({factor}) {scaled}"
 
@@ -66,6 +64,8 @@ def _factor(attention: Attention) -> str:
     """What makes the scaled score."""
     width = attention.query.shape[-1]
     divides = math.isclose(attention.scale, width**-0.5, rel_tol=1e-6)
+    if attention.scale == 1:
+        return "× 1"
     return f"÷ √{width}" if divides else f"× {_written(attention.scale)}"
 
 

@@ -108,14 +108,14 @@ def readable(model: "Model", offers: Sequence[str]) -> str:
 
 def settle_cell(seen: Look) -> None:
     """Chooses the cell where the reader has chosen none in this sentence, or has just changed the mechanism
-    by a card: then the weight of the head that gained most, else the largest one of the last token."""
+    by a card: then what the change is about, else the largest one of the last token."""
     choice = take_cell_choice()
     if choice is None:
         return
     attention, head = seen.attention, seen.head
     if choice == "difference":
-        moved = seen.baseline and most_gained(seen.baseline, seen.trace, (seen.place, head))
-        query, key = moved.cell if moved else current().cell
+        found = seen.baseline and most_gained(seen.baseline, seen.trace, (seen.place, head))
+        query, key = found or current().cell
     else:
         query = attention.sizes[1] - 1
         key = int(of_query(attention, query).weights(head)[0].argmax())

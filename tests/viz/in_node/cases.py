@@ -21,7 +21,7 @@ from model.trace.records import Attention
 from tests.model import hub_models, tiny
 from tests.model.snippets.snippet_cases import TEXTS, around, unit
 from tests.viz.explorer.records import HERO, dropping, grouped, labels, record, sent, staged
-from tests.viz.explorer.records_of_today import LATER, SINKS, closed, later
+from tests.viz.explorer.records_of_today import LATER, closed
 from tools.catalogue import FILE
 from viz.explorer import Selection, payload
 from viz.explorer.message import HeadClaim, Hero, LinkedWords, Ring, parts
@@ -284,19 +284,6 @@ def code(attention: Attention) -> list[Cases]:
     return found
 
 
-def play() -> Cases:
-    return {
-        "causal": case(record(6)),
-        "seven": case(record(7)),
-        "forty": case(record(40, kind="self")),
-        "dropping": case(dropping(record(6))),
-        "closed": case(record(6, mask=closed([3]))),
-        "leaking": case(record(6, mask_value=-1.0)),
-        "all": case(LATER["all"]),
-        "sinks": case(later(sinks=SINKS)) | {"learned": SINKS},
-    }
-
-
 PIECES = ["The", " un", "account", "able", " cat", " saw", " the", " book", "keeper", "."]
 
 
@@ -401,7 +388,6 @@ def search() -> Cases:
 FILES = {
     "arithmetic": arithmetic,
     "written": written,
-    "play": play,
     "chosen": chosen,
     "layers": layers,
     "search": search,

@@ -53,10 +53,36 @@ test("the arrow keys move the cell and stop at the edges", async () => {
 test("the top keys are the largest weights and can be chosen", async () => {
   const stage = await sent(cases.causal.sent, 0, "weights", 5, 0);
   const weights = row(cases.causal.own, "weights", 0, 5);
-  const order = [...weights.keys()].sort((one, other) => weights[other] - weights[one] || one - other).slice(0, 5);
-  close(numbersIn(stage.texts("[data-testid=top-keys] button .number")), order.map((key) => weights[key]), { within: 6e-5 });
+  const order = [...weights.keys()].sort((one, other) => weights[other] - weights[one] || one - other);
+  const seen = order.filter((key) => weights[key] >= 0.005);
+  assert.ok(seen.length > 3);
+  close(numbersIn(stage.texts("[data-testid=top-keys] button .number")), seen.map((key) => weights[key]), { within: 6e-5 });
   await stage.click("top-key-3");
   stage.holdsCell({ query: 5, key: order[3] });
+});
+
+test("a row of scores stands in the order of the text, and bars keep their length when all are divided", async () => {
+  const stage = await sent(cases.causal.sent, 0, "scores", 3, 0);
+  const lengths = () => stage.all("[data-testid=top-keys] .bar i").map(({ style }) => parseFloat(style.width));
+  const before = lengths();
+  close(numbersIn(stage.texts("[data-testid=top-keys] button .number")), row(cases.causal.own, "scores", 0, 3), { within: 6e-5 });
+  await stage.click("stage-scaled");
+  close(numbersIn(stage.texts("[data-testid=top-keys] button .number")), row(cases.causal.own, "scaled", 0, 3), { within: 6e-5 });
+  close(lengths(), before, { within: 1e-3 });
+  await stage.click("stage-masked");
+  assert.equal(stage.all("[data-testid=top-keys] .bar.masked").length, 2); // tokens 4 and 5 come later
+});
+
+test("Play goes from the scores to the output, on a row that has masked keys", async () => {
+  const stage = await sent(cases.causal.sent, 0, "weights", 5, 0);
+  globalThis.matchMedia = () => ({ matches: true }); // nothing moves: a stage a click
+  const seen = [];
+  for (let click = 0; click < 5; click++) {
+    await stage.click("open-play");
+    seen.push(stage.root.dataset.stage);
+  }
+  assert.deepEqual(seen, ["output", "scores", "scaled", "masked", "weights"]);
+  assert.ok(Number(stage.root.dataset.query) < 5);
 });
 
 test("the sentence reads and is read", async () => {
@@ -227,7 +253,7 @@ test("a masked key that still gets weight shows it", async () => {
 test("a row whose every key is masked is said to be so", async () => {
   for (const name of ALL) {
     const stage = await sent(cases.closed.sent, 0, name, 3, 1);
-    assert.match(stage.text("top-keys"), /Every key of this query is masked/);
+    if (!["scores", "scaled", "masked"].includes(name)) assert.match(stage.text("top-keys"), /Every key of this query is masked/);
     if (name === "weights") assert.match(stage.text("details"), /all weights are 0/);
   }
 });
@@ -386,10 +412,10 @@ test("the card is copied as text", async () => {
   assert.ok(copied.endsWith(`weight ${written(cell(cases.causal.own, "weights", 0, 4, 2))}`), copied);
 });
 
-test("simple detail has three stages and a number that asks how it is computed", async () => {
+test("simple detail has all stages of a weight, and a number that asks how it is computed", async () => {
   const strip = () => stage.texts("[data-testid=stages] [role=radio]");
   const stage = await sent(cases.hero.simple, 0, "weights", 3, 1);
-  assert.deepEqual(strip(), ["scores", "masked", "weights"]);
+  assert.deepEqual(strip(), ["scores", "scaled", "masked", "weights", "output"]);
   const weight = cell(cases.causal.own, "weights", 0, 3, 1);
   assert.ok(stage.text("readout").endsWith(`weight ${written(weight, 2)}`));
   assert.equal(stage.text("how"), `How is ${written(weight, 2)} computed?`);
@@ -398,7 +424,7 @@ test("simple detail has three stages and a number that asks how it is computed",
   assert.equal(stage.part("how").ariaExpanded, "true");
   assert.ok(stage.latex("formula"));
   await stage.send(cases.hero.simple, { selection: { stage: "query" }, revision: 1 });
-  assert.deepEqual(strip(), ["Q", "scores", "masked", "weights"]); // as the link says
+  assert.deepEqual(strip(), ["Q", "scores", "scaled", "masked", "weights", "output"]); // as the link says
 });
 
 test("full detail compares side by side where there is room", async () => {

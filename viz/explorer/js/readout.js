@@ -3,8 +3,6 @@
 import { button, element } from "./elements.js";
 import { precise } from "./numbers.js";
 
-const MINUS = "\u2212";
-const PLAIN = /^\u2212?\d+(\.\d+)?$/; // a number without a power of ten
 const TOLD = 1500; // milliseconds for which the button says that the line was copied
 
 /** From the score to the weight: “L1H7: ·Tom → ·Hill, score 42.52 ÷ √32 = 7.52, weight 0.89”. */
@@ -25,15 +23,17 @@ export function readoutOf({ layer, derived, cell, queries, keys, written }, head
 
 /** An equation, where the printed numbers are one; else both numbers by their names. */
 function scoreAndScaled(layer, score, scaled) {
-  const factor = factorOf(layer);
+  const number = (text) => Number(text.replace("\u2212", "-"));
   const digits = scaled.split(".")[1]?.length ?? 0;
-  const made = (Number(score.replace(MINUS, "-")) * layer.scale).toFixed(digits).replace("-", MINUS);
-  const isEquation = [score, scaled].every((text) => PLAIN.test(text)) && made === scaled;
+  const isPlain = !/[e∞–]/.test(score + scaled);
+  const isEquation = isPlain && (number(score) * layer.scale).toFixed(digits) === number(scaled).toFixed(digits);
+  const factor = factorOf(layer);
   return isEquation ? `score ${score} ${factor} = ${scaled}` : `score ${score}, scaled (${factor}) ${scaled}`;
 }
 
 /** What makes the scaled score. */
 export function factorOf({ scale, width }) {
+  if (scale === 1) return "× 1";
   return Math.abs(scale * Math.sqrt(width) - 1) <= 1e-6 ? `÷ √${width}` : `× ${precise(scale)}`;
 }
 
