@@ -20,7 +20,8 @@ import { CHOOSE, tellShown } from "./head_events.js";
 import { layersOf, remember, remembered } from "./held.js";
 import { followLecture } from "./lecture.js";
 import { Python, REPORTED } from "./python.js";
-import { subjectOf } from "./subject.js";
+import { rowOf } from "./steps.js";
+import { areWords, subjectOf } from "./subject.js";
 import { axisLength, cellOf, headName } from "./view.js";
 import { whenRead } from "./when_read.js";
 
@@ -107,12 +108,13 @@ export class Explorer {
     this.report();
   }
 
-  /** The cell with the largest weight of the last token. */
+  /** The cell with the largest weight of the last token that is a word. */
   largestOfLast() {
-    const { layer } = this;
+    const { layer, labels } = this;
     const [{ weights }] = this.drawing.runs();
-    const query = layer.queries - 1;
-    const [key] = topPositions(weights.subarray(query * layer.keys), 1);
+    const word = areWords(labels.query).lastIndexOf(true);
+    const query = word < 0 ? layer.queries - 1 : word;
+    const [key] = topPositions(rowOf(weights, query, layer.keys), 1);
     return { query, key };
   }
 

@@ -13,6 +13,7 @@ export const [HEADER, LOW_HEADER] = [136, 104]; // pixels; the lower one in the 
 const [LETTER, LINE, AROUND] = [7.85, 19, 8]; // pixels of a letter and of a line of letters, and around a token
 const LEAST = 0.01; // how sure the model was at least, where its ghost is drawn
 const UPRIGHT = 13; // pixels of a column whose token stands upright
+const ARCS = 36; // pixels for them at least
 const LONGEST = 9; // letters of a token that stands upright
 const SURE = 22; // pixels of the line that says how sure the model was, or of the numbers of the dimensions
 const [APART, RISES] = [25, 300]; // milliseconds from one bar to the next, and until it stands
@@ -41,9 +42,10 @@ export class Header {
     this.ghosts.svg.classList.add("ghosts");
   }
 
-  /** How many pixels it takes above a map. */
-  height(root) {
-    return root.classList.contains("projected") ? LOW_HEADER : HEADER;
+  /** How many pixels it takes above a map whose tokens may stand upright. */
+  height(root, { short }) {
+    const upright = Math.min(Math.max(...short.map((label) => label.length)), LONGEST) * LETTER + AROUND;
+    return Math.max(root.classList.contains("projected") ? LOW_HEADER : HEADER, Math.ceil(upright) + SURE + ARCS);
   }
 
   /** `scene.hero.sure`: the probabilities of the tokens, { before, after }, or null. `figure`: the map. */

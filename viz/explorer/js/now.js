@@ -3,7 +3,7 @@
 
 import { element, span } from "./elements.js";
 import { chip, chipOf, writeParts } from "./headline.js";
-import { brief } from "./numbers.js";
+import { simple } from "./numbers.js";
 import { mostMoved } from "./subject.js";
 
 /** The number of a stage of tokens, else the weight; beside it, small, that of the unchanged run. `scene`: of the shown
@@ -31,7 +31,7 @@ export function drawNow(holder, scene) {
 export function drawSure(holder, { hero, keys }, isShown) {
   const { sure } = hero;
   const most = mostMoved(sure);
-  const numbers = most && [most.before, most.after].map((share) => brief(share ?? 0)).join(" → ");
+  const numbers = most && [most.before, most.after].map((share) => simple(share ?? 0)).join(" → ");
   const named = most ? [": ", chip("key", keys, most.position), " ", { number: numbers }] : [];
   writeParts(holder, sure && isShown ? ["how sure of this word", ...named] : []);
 }

@@ -6,7 +6,7 @@ const CLEAR = 0.05; // a gain from which on a cell of words comes before any cel
 export const SEEN = 0.005; // a smaller gain shows in no number with two decimals
 
 /** For each token whether it has a letter or a digit: a full stop or a space is no subject where a word can be it. */
-function areWords({ full }) {
+export function areWords({ full }) {
   return full.map((label) => WORD.test(label));
 }
 
