@@ -183,24 +183,6 @@ def real_model(measured: Measured) -> str:
     return table(tuple(named.split("|")), rows) + said
 
 
-def play(measured: Measured) -> str:
-    rows = [
-        (
-            measured["tokens"],
-            f"{row['frames_a_second']:.1f}",
-            f"{row['frames']:,}",
-            row["late"],
-            ms(row["longest_ms"]),
-            f"{row['long_tasks']} (longest {ms(row['longest_task_ms'])})"
-            if row["long_tasks"]
-            else "none",
-        )
-        for row in measured["rows"]
-    ]
-    head = "tokens, frames a second, frames, late ones, longest gap, tasks of over 50 ms"
-    return table(head.split(", "), rows)
-
-
 def classroom(measured: Measured) -> str:
     rows = [
         (row["act"], f"{row['times']:,}", ms(row["median_ms"]), ms(row["p95_ms"]))
@@ -323,7 +305,6 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "page_switch": page_switch.tabled,
     "long_texts": long_texts,
     "real_model": real_model,
-    "play": play,
     "site": site.tabled,
     "classroom": classroom,
     "bounds": bounds,

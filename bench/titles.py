@@ -18,7 +18,6 @@ TITLES = {
     "page_switch": "Another page, and what the frame around it takes",
     "long_texts": "Long texts",
     "real_model": "The first picture with a real language model",
-    "play": "One row becomes weights, played",
     "site": "The site without a server",
     "classroom": "A class at work",
     "bounds": "Memory beside its bounds",
@@ -68,10 +67,6 @@ NOTES = {
         "the slower counts. Each answer's tokens and the attention's output in it are held against those "
         "computed beforehand for that session's own sentence, layer and mask, and every message is searched "
         "for other sessions' sentences."
-    ),
-    "play": (
-        "All six beats of a row, from the click to their end, in a headless Chromium without a graphics "
-        "card. A late frame came more than 25 ms after the one before."
     ),
     "site": (
         "A cold page over 10 Mbit/s with a processor four times slower: its first picture, then the answer "

@@ -226,8 +226,8 @@ def most_gained(before: Trace, after: Trace, head: Head) -> tuple[int, int] | No
     """The cell (query, key) of a head whose weight a change raised most: what the change is about. None where
     no weight rose by `SEEN`, and where there are more than `CELLS` of them.
 
-    If the change lifted a mask, it is one of the cells that were masked; and it is of two words, not signs,
-    where such a cell gained `CLEAR`. Raises ValueError where the runs read other tokens.
+    If the change lifted a mask, it is one of the cells that were masked; and it is of two words, not of
+    signs, where such a cell gained `CLEAR`. Raises ValueError where the runs read other tokens.
     """
     _same_tokens(before, after)
     old, new = (run.find(head[0]) for run in (before, after))
@@ -253,8 +253,13 @@ def _sides(attention: Attention) -> tuple[Stack, Stack]:
     return stack, "encoder" if attention.kind == "cross" else stack
 
 
+def is_word(token: Token) -> bool:
+    """Whether a token has a letter or a digit: a full stop or a space is no subject where a word can be it."""
+    return any(map(str.isalnum, token.text))
+
+
 def _are_words(trace: Trace, stack: Stack) -> Array:
-    return np.array([any(map(str.isalnum, token.text)) for token in trace.tokens_of(stack)])
+    return np.array([is_word(token) for token in trace.tokens_of(stack)])
 
 
 def _same_tokens(before: Trace, after: Trace) -> None:
