@@ -4,7 +4,6 @@ import streamlit as st
 
 from viz.shell import page
 from viz.shell.panel import PanelView, draw_view
-from viz.views.feed_forward.dropout import dropout_view
 from viz.views.feed_forward.formulas import FEED_FORWARD, RESIDUAL, feed_forward
 from viz.views.feed_forward.neurons import EXPERTS, activation_view, experts, neurons, on_the_curve
 from viz.views.worked.by_hand import by_hand
@@ -16,7 +15,6 @@ VIEWS: dict[str, PanelView] = {
     **({EXPERTS: experts} if look.trace.experts else {}),
     "Neurons": neurons,
     "On the curve": on_the_curve,
-    "Dropout": dropout_view,
 }
 
 OPENING = (

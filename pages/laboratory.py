@@ -5,9 +5,9 @@ from functools import partial
 import streamlit as st
 
 from viz.shell import page
-from viz.shell.panel import Panel, PanelView, draw_view
+from viz.shell.panel import Panel, PanelView
 from viz.state.look import Look
-from viz.state.presets import HEADS, NEXT, PATCH, POSITIONS, ROWS, STREAM
+from viz.state.presets import HEADS, NEXT, POSITIONS, ROWS, STREAM
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
 from viz.views.laboratory.cards import cards
@@ -19,10 +19,7 @@ from viz.views.laboratory.effects import (
     rows_effect,
     stream_effect,
 )
-from viz.views.laboratory.experiments import measured_points
-from viz.views.laboratory.padded_batch import padded_pair
-from viz.views.laboratory.patch import patch
-from viz.views.laboratory.steer import steer
+from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/laboratory.py")
 look = page.look(changed=True, head=True)
@@ -38,9 +35,6 @@ VIEWS: dict[str, PanelView] = {
     POSITIONS: every_position,
     ROWS: rows_effect,
     STREAM: stream_effect,
-    PATCH: patch,
-    "Steer": steer,
-    "Padded batch": padded_pair,
 }
 
 OPENING = (
@@ -89,4 +83,9 @@ def live() -> None:
     beside_questions("laboratory", look, bench)
 
 
-page.beats(opening=OPENING, idea=idea, hand=lambda: draw_view(measured_points, look), live=live)
+page.beats(
+    opening=OPENING,
+    idea=idea,
+    hand=lambda: by_hand("variance-of-a-dot-product", "padding-mask", "sliding-windows"),
+    live=live,
+)

@@ -5,7 +5,7 @@ import streamlit as st
 from viz.shell import page
 from viz.shell.panel import PanelView
 from viz.views.feed_forward.formulas import RESIDUAL
-from viz.views.feed_forward.stream import contributions_view, gradient_view
+from viz.views.feed_forward.stream import contributions_view
 from viz.views.prediction.next_token import logit_lens
 from viz.views.worked.by_hand import by_hand
 
@@ -15,7 +15,6 @@ look = page.look(full=True)
 VIEWS: dict[str, PanelView] = {
     "Layer by layer": logit_lens,
     "Contributions": contributions_view,
-    "Gradient by depth": gradient_view,
 }
 
 OPENING = (

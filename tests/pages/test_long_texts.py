@@ -12,6 +12,7 @@ from pathlib import PurePath
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
+from tests.pages.test_measured_points import DISTANCES, POINTS, points_page
 
 from model import load_model
 from model.trace.trace import Trace
@@ -20,7 +21,6 @@ from tests.model.hub_families import SPECIAL, WORDS
 from tests.model.hub_models import build, save
 from tests.pages.laboratory import linked
 from tests.pages.reading import control, shows, visit
-from tests.pages.test_measured_points import DISTANCES, POINTS, points_page
 from viz.elements.plot import WOULD_SEND
 from viz.state.navigation import PAGES
 

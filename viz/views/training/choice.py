@@ -52,8 +52,6 @@ HIGHEST = {  # of a training of the visitor's own, whose heads nobody has tried
 OTHER_TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 KEY = "training"  # of the choice, and of the link's parameter
 HERE = "induction"  # the model that a visitor can train, and whose training is shown first
-TRAIN_HERE = "Train one here"  # the view in which a visitor trains it
-BESIDE = "Is a GRU as good?"  # the view that compares it
 SAID_TWICE = 10  # symbols of a random list
 CHARACTERS = 500  # of the text: it stands in the link, whose room it shares with the sentence
 
@@ -91,6 +89,24 @@ def workshop() -> Workshop:
         return engine().turn(background=Background(visitor))
 
     return Workshop(turn=turn, present=is_present)
+
+
+_HERE = "training-here-open"  # session state
+
+
+def trains_here() -> bool:
+    """Whether the page shows the run of the visitor's own."""
+    return bool(st.session_state.get(_HERE))
+
+
+def offer_training() -> None:
+    """The button that opens the controls of a training here, and the one that leads back."""
+    label, opens = ("← Recorded trainings", False) if trains_here() else ("Train one here", True)
+    st.button(label, key="training-open", on_click=_open_here, args=(opens,))
+
+
+def _open_here(opens: bool) -> None:
+    st.session_state[_HERE] = opens
 
 
 def choose_training(side: str = "", *, first: str = "") -> TrainedHead | None:
