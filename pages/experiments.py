@@ -1,6 +1,7 @@
 """Experiments: cards with a question each. One opens in the same place: the guess, the picture that moves to
 the answer on the visitor's own sentence, and the verdict; or a view with controls."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -23,12 +24,13 @@ from viz.views.experiments.padded_batch import padded_pair
 from viz.views.experiments.patch import patch
 from viz.views.experiments.steer import steer
 
-# What a view with controls needs of the visitor's run; none where it reads another text.
-RUNS: dict[str, tuple[PanelView, dict[str, bool]]] = {
-    "Patch": (patch, {"changed": True, "head": True}),
-    "Steer": (steer, {"head": True}),
-    "Padded batch": (padded_pair, {"head": True}),
-    "Dropout": (dropout_view, {"full": True}),
+# The views with controls: on the visitor's run, and on texts of their own.
+with_head = partial(page.look, head=True)
+RUNS: dict[str, tuple[PanelView, Callable[[], Look]]] = {
+    "Patch": (patch, partial(page.look, changed=True, head=True)),
+    "Steer": (steer, with_head),
+    "Padded batch": (padded_pair, with_head),
+    "Dropout": (dropout_view, partial(page.look, full=True)),
 }
 OTHERS: dict[str, PanelView] = {"Gradient": gradient_view, "GRU": gru, "Claims": tried}
 
@@ -41,7 +43,7 @@ def opened(one: Experiment, view: PanelView, *looks: Look) -> None:
         st.rerun()
     with st.container(key="experiment"):
         question(one)
-        draw_view(or_said(one, view), *looks)
+        draw_view(or_said(view), *looks)
     write_link()
     frame().follow_head()
 
@@ -57,5 +59,5 @@ if one is None:
 elif one.show in OTHERS:
     opened(one, OTHERS[one.show])
 else:
-    chosen, needs = RUNS.get(one.show, (partial(asked, one), {"head": True}))
-    opened(one, chosen, page.look(**needs))
+    view, run = RUNS.get(one.show, (partial(asked, one), with_head))
+    opened(one, view, run())

@@ -1,18 +1,17 @@
 """The frame of one experiment: its question, the guess, and the picture that moves to the answer."""
 
 import html
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import streamlit as st
 
 from viz.notation.markdown import plain
-from viz.shell.panel import Panel, PanelView
-from viz.state.link import to_link
+from viz.shell.panel import Panel, PanelView, below_controls
+from viz.state.link import View, to_link
 from viz.state.look import Look
 from viz.state.navigation import HOME, html_link
-from viz.state.session import current
+from viz.views.experiments.examples import seen, seen_in
 from viz.views.experiments.experiments import FILE, STYLE, Experiment
 from viz.views.experiments.guesses import QUESTIONS, Scene
 
@@ -28,19 +27,31 @@ def question(one: Experiment) -> None:
 
 
 def asked(one: Experiment, look: Look) -> Panel:
-    """The guess, and what the visitor's own run says before and after it."""
+    """The guess, and what the visitor's own run says before and after it; the example's where that cannot."""
     guess = st.segmented_control(
         "Your guess", one.choices, key=f"guess-{one.show}", label_visibility="collapsed"
     )
-    scene = QUESTIONS[one.show](look, guess is not None)
+    run, ask, answered = seen(look), QUESTIONS[one.show], guess is not None
+    try:
+        scene = ask(run, answered)
+    except ValueError as refusal:
+        if one.example is None:
+            raise
+        run = seen_in(one.example)
+        with below_controls():
+            st.markdown(
+                f"{plain(str(refusal))} **On the example:** {plain(run.title)} reads "
+                f"“{plain(run.request.text)}”."
+            )
+        scene = ask(run, answered)
     if guess is None or scene.verdict is None:
         return scene.panel
-    words = partial(_verdict, one, one.choices.index(guess), scene)
+    words = partial(_verdict, one, one.choices.index(guess), scene, run.view)
     return replace(scene.panel, beside=[words, *scene.panel.beside])
 
 
-def _verdict(one: Experiment, guess: int, scene: Scene) -> None:
-    """What the run says, with its numbers, beside what was guessed."""
+def _verdict(one: Experiment, guess: int, scene: Scene, view: View) -> None:
+    """What the run says, with its numbers, beside what was guessed. view: of the run."""
     verdict = scene.verdict
     if verdict is None:
         return
@@ -53,27 +64,18 @@ def _verdict(one: Experiment, guess: int, scene: Scene) -> None:
     )
     st.markdown(verdict.words)
     if scene.change.changes:
-        view = to_link(replace(current(), show="", intervention=scene.change))
-        st.html(
-            f'<p class="onward">{html_link(HOME, "Explore the model with this change →", view)}</p>'
-        )
+        changed = to_link(replace(view, show="", intervention=scene.change))
+        link = html_link(HOME, "Explore the model with this change →", changed)
+        st.html(f'<p class="onward">{link}</p>')
 
 
-def or_said(one: Experiment, view: PanelView) -> Callable[..., Panel]:
-    """The view; where it cannot show this sentence or model, a sentence that says why, with the way to one
-    that shows it."""
+def or_said(view: PanelView) -> PanelView:
+    """The view; where it cannot show this sentence or model, a sentence that says why."""
 
     def shown(*arguments: object) -> Panel:
         try:
             return view(*arguments)
         except ValueError as refusal:
-            return Panel("experiment-not-here", below=[partial(_elsewhere, one, str(refusal))])
+            return Panel("experiment-not-here", below=[plain(str(refusal))])
 
     return shown
-
-
-def _elsewhere(one: Experiment, why: str) -> None:
-    st.markdown(plain(why))
-    if one.example is not None:
-        words = f"See it on the example “{one.example.view.text}” →"
-        st.html(f'<p class="onward">{html_link(FILE, words, one.on_the_example)}</p>')

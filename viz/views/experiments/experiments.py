@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from viz.state.link import address, to_link
+from viz.state.link import address
 from viz.state.navigation import html_link
 from viz.state.presets import PRESETS, SentenceExample
 from viz.views.glossary.glossary import term
@@ -33,18 +33,6 @@ class Experiment:
     def link(self) -> str:
         """The address that opens it on the visitor's own sentence."""
         return address("/experiments", {"show": self.show})
-
-    @property
-    def on_the_example(self) -> dict[str, str]:
-        """The parameters that open it on the sentence and model that show it; none without an example."""
-        if self.example is None:
-            return {}
-        view = self.example.view
-        kept = {name: value for name, value in to_link(view).items() if name in _SENTENCE}
-        return kept | {"model": view.model, "text": view.text, "show": self.show}
-
-
-_SENTENCE = ("text", "model", "place", "head", "query", "key")  # of a link: not what is changed
 
 
 @cache

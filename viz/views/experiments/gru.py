@@ -63,11 +63,11 @@ def gru() -> Panel:
         ],
         below=[
             Caption(
-                "A GRU is a recurrent network: it reads one token after the other, and one vector keeps what it "
-                f"has read: {count} states in turn, where attention computes all {count} tokens of a layer at "
-                "once. On your list a token is scored where the same pair of tokens stood earlier. Fresh lists: "
-                "16 random symbols, repeated once; measured on the shipped weights. Tokens are counted from 0. "
-                "Its state, step by step:"
+                "A GRU is a recurrent network: it reads one token after the other, and one vector keeps what "
+                f"it has read: {count} states in turn, where attention computes all {count} tokens of a "
+                "layer at once. On your list a token is scored where the same pair of tokens stood earlier. "
+                "Fresh lists: 16 random symbols, repeated once; measured on the shipped weights. Tokens are "
+                "counted from 0. Its state, step by step:"
             ),
             Columns([Panel(name, below=list(map(Formula, lines))) for name, lines in GRU.items()]),
         ],

@@ -24,14 +24,14 @@ from viz.notation.numbers import counted, difference, fixed
 from viz.notation.theme import PROBABILITY
 from viz.shell.background import UNASKED
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
-from viz.state.look import Look, traced
-from viz.state.session import current
+from viz.state.look import traced
+from viz.views.experiments.examples import Seen
 from viz.views.experiments.moving_bars import moving_bars
 
 LOSS = r"\text{loss} = -\frac{1}{n-1} \sum_{t} \ln p(\text{token}_{t+1} \mid \text{tokens} \le t)"
 ENTROPY = (
     r"w_i = \text{softmax}\!\left(\frac{q_i K^\top}{\sqrt{d}}\right) \qquad"
-    r"H_i = -\sum_j w_{ij} \ln w_{ij}"
+    r" H_i = -\sum_j w_{ij} \ln w_{ij}"
 )
 APART = (
     r"\text{apart}_t = \frac{\lVert x_t^{\text{one order}} - x_t^{\text{the other}} \rVert}"
@@ -66,24 +66,24 @@ class Scene:
     verdict: Verdict | None = None
 
 
-Question = Callable[[Look, bool], Scene]  # the run of the visitor, and whether the guess is made
+Question = Callable[[Seen, bool], Scene]  # the run of the visitor, and whether the guess is made
 
 
-def no_mask(look: Look, answered: bool) -> Scene:
+def no_mask(look: Seen, answered: bool) -> Scene:
     """How sure the model is of each word, and what becomes of it without the mask."""
     if all(one.kind != "causal" for one in look.trace.attention):
         raise NotShownError(f"{look.title} hides no token from another: it has no such mask.")
     return _of_sureness(look, Intervention(mask="none"), answered, "without the mask")
 
 
-def without_head(look: Look, answered: bool) -> Scene:
+def without_head(look: Seen, answered: bool) -> Scene:
     """The same without the chosen head."""
     head = look.place, look.head
     name = head_label(head)
     return _of_sureness(look, Intervention(ablated=frozenset({head})), answered, f"without {name}")
 
 
-def _of_sureness(look: Look, change: Intervention, answered: bool, how: str) -> Scene:
+def _of_sureness(look: Seen, change: Intervention, answered: bool, how: str) -> Scene:
     tokens, before = _predicted(look)
     sure = np.exp(-before)
     if not answered:
@@ -96,7 +96,7 @@ def _of_sureness(look: Look, change: Intervention, answered: bool, how: str) -> 
     way = float(moved[1]) - float(moved[0])
     words = (
         f"{plain(look.title)} is {'surer' if now[most] > sure[most] else 'less sure'} of "
-        f"{bold_token(tokens[most + 1])} {how}: {fixed(sure[most], 2)} before, {fixed(now[most], 2)} now."
+        f"{_token(tokens[most + 1])} {how}: {fixed(sure[most], 2)} before, {fixed(now[most], 2)} now."
     )
     if max(map(float, np.abs(now - sure))) < 0.005:
         words = f"No word’s probability changes in its first two decimals {how}."
@@ -119,7 +119,7 @@ def _of_sureness(look: Look, change: Intervention, answered: bool, how: str) -> 
 _SURE = "how sure of this word"
 
 
-def _predicted(look: Look) -> tuple[list[str], np.ndarray]:
+def _predicted(look: Seen) -> tuple[list[str], np.ndarray]:
     """The tokens of the run, and -ln p of each but the first."""
     if look.trace.prediction is None:
         raise NotShownError(f"{look.title} predicts no next token, so there is no loss to look at.")
@@ -129,13 +129,13 @@ def _predicted(look: Look) -> tuple[list[str], np.ndarray]:
     return tokens, losses(look.trace)
 
 
-def _sureness(look: Look, tokens: list[str], sure: np.ndarray) -> Panel:
+def _sureness(look: Seen, tokens: list[str], sure: np.ndarray) -> Panel:
     """The unchanged run."""
     top, low = _named(tokens[1:], sure), _named(tokens[1:], -sure)
     return Panel(
         "experiment-sureness",
         look_for=f"How sure {plain(look.title)} is of each word, unchanged: most of "
-        f"{bold_token(tokens[top + 1])} ({fixed(sure[top], 2)}), least of {bold_token(tokens[low + 1])} "
+        f"{_token(tokens[top + 1])} ({fixed(sure[top], 2)}), least of {_token(tokens[low + 1])} "
         f"({fixed(sure[low], 2)}).",
         picture=partial(moving_bars, _labels(tokens[1:]), sure.tolist(), unit=_SURE),
         beside=[
@@ -147,7 +147,7 @@ def _sureness(look: Look, tokens: list[str], sure: np.ndarray) -> Panel:
     )
 
 
-def hidden_word(look: Look, answered: bool) -> Scene:
+def hidden_word(look: Seen, answered: bool) -> Scene:
     """The next token, and what becomes of it where no token may attend to one word."""
     if look.trace.prediction is None:
         raise NotShownError(f"{look.title} predicts no next token.")
@@ -156,10 +156,10 @@ def hidden_word(look: Look, answered: bool) -> Scene:
         "Hidden word",
         numbered_labels(texts, 24),
         f"experiment-hidden-{hash(tuple(texts))}",
-        first=min(current().key, len(texts) - 1),
+        first=min(look.cell[1], len(texts) - 1),
     )
     change = Intervention(hidden=frozenset({at}))
-    last = bold_token(look.trace.tokens_of("decoder")[-1].text)
+    last = _token(look.trace.tokens_of("decoder")[-1].text)
     ours = look.trace.prediction.after(-1)
     changed = _changed(look, change) if answered else look.trace
     likely = expectation(ours, changed.require_prediction().after(-1), LISTED)
@@ -170,8 +170,8 @@ def hidden_word(look: Look, answered: bool) -> Scene:
         first = names[order[0]]
         panel = Panel(
             "experiment-next",
-            look_for=f"After {last} comes {bold_token(first)}, with {fixed(max(likely.before), 2)}. Which "
-            f"word does that need? {bold_token(texts[at], at)} will be hidden.",
+            look_for=f"After {last} comes {_token(first)}, with {fixed(max(likely.before), 2)}. Which "
+            f"word does that need? {_token(texts[at], at)} will be hidden.",
             picture=partial(
                 moving_bars,
                 _labels([names[one] for one in order]),
@@ -188,12 +188,12 @@ def hidden_word(look: Look, answered: bool) -> Scene:
     was, now = int(np.argmax(likely.before)), int(np.argmax(likely.after))
     moved = fixed(likely.before[was], 2), fixed(likely.after[was], 2)
     was_said = f"probability of {token_label(names[was])},"
-    then = f"{bold_token(names[now])} comes first, with {fixed(likely.after[now], 2)}."
+    then = f"{_token(names[now])} comes first, with {fixed(likely.after[now], 2)}."
     verdict = Verdict(
         int(was != now),
         moved,
         f"{was_said} the most probable next token before",
-        f"With {bold_token(texts[at], at)} hidden, {then}",
+        f"With {_token(texts[at], at)} hidden, {then}",
     )
     panel = Panel(
         "experiment-next-changed",
@@ -221,7 +221,7 @@ def hidden_word(look: Look, answered: bool) -> Scene:
     return Scene(panel, change, verdict)
 
 
-def no_scaling(look: Look, answered: bool) -> Scene:
+def no_scaling(look: Seen, answered: bool) -> Scene:
     """A head's map and its entropy, and both without the division."""
     own = _mapped(look)
     if all(one.scale == 1 for one in look.trace.attention):
@@ -263,14 +263,14 @@ def _spread(trace: Trace) -> tuple[float, float]:
     return float(entropy.mean()), float(largest.mean())
 
 
-def row_without_keys(look: Look, answered: bool) -> Scene:
+def row_without_keys(look: Seen, answered: bool) -> Scene:
     """A head's map, and the row of the chosen token where all its keys are masked."""
     own = _mapped(look)
     head, (_, queries, keys) = min(look.head, own.heads - 1), own.sizes
-    row = min(current().query, queries - 1)
+    row = min(look.cell[0], queries - 1)
     blocked = frozenset((row, key) for key in range(keys))
     change = Intervention(blocked=blocked, only=frozenset({own.name}))
-    token = bold_token(look.trace.queries_of(own)[row].text, row)
+    token = _token(look.trace.queries_of(own)[row].text, row)
     name = head_label((own.name, head))
     weights = own.weights(head)[row]
     if not answered:
@@ -306,7 +306,7 @@ def row_without_keys(look: Look, answered: bool) -> Scene:
     return Scene(panel, change, verdict)
 
 
-def no_sinks(look: Look, answered: bool) -> Scene:
+def no_sinks(look: Seen, answered: bool) -> Scene:
     """A head with a sink, and its rows without it."""
     own = next((one for one in look.trace.attention if one.sinks is not None), None)
     if own is None:
@@ -315,7 +315,7 @@ def no_sinks(look: Look, answered: bool) -> Scene:
     change, head = Intervention(sinks=False), min(look.head, own.heads - 1)
     name, before = head_label((own.name, head)), own.weights(head)
     least = int(before.sum(-1).argmin())
-    token = bold_token(look.trace.queries_of(own)[least].text, least)
+    token = _token(look.trace.queries_of(own)[least].text, least)
     if not answered:
         panel = _map(
             look,
@@ -342,7 +342,7 @@ def no_sinks(look: Look, answered: bool) -> Scene:
     return Scene(panel, change, Verdict(right, moved, "the sum of this row’s weights", words))
 
 
-def _mapped(look: Look, chosen: Attention | None = None) -> Attention:
+def _mapped(look: Seen, chosen: Attention | None = None) -> Attention:
     """The chosen sub-layer, or the first one that reads one sequence. Refuses where its map is too large."""
     found = chosen or look.attention
     if found.kind == "cross":
@@ -353,7 +353,7 @@ def _mapped(look: Look, chosen: Attention | None = None) -> Attention:
 
 
 def _map(
-    look: Look,
+    look: Seen,
     maps: dict[str, Attention],
     head: int,
     words: str,
@@ -380,7 +380,7 @@ def _map(
     )
 
 
-def no_positions(look: Look, answered: bool) -> Scene:
+def no_positions(look: Seen, answered: bool) -> Scene:
     """How far two orders of the words are apart, token by token, with positions and without."""
     config = look.model.config
     if not config.has_positions or config.biases_positions:
@@ -391,7 +391,7 @@ def no_positions(look: Look, answered: bool) -> Scene:
     turned = replace(look.request, text=other)
     apart = _apart(look.trace, traced(turned), places)
     unit = "how far the two orders are apart"
-    beside = [
+    beside: list[Part] = [
         Formula(APART),
         Caption(f"The other order: “{plain(other)}”. Compared: the last state of each token."),
     ]
@@ -400,7 +400,7 @@ def no_positions(look: Look, answered: bool) -> Scene:
         panel = Panel(
             "experiment-orders",
             look_for="Two words change places. How far does the vector of each token move? Most that of "
-            f"{bold_token(tokens[most], most)}: by {fixed(apart[most], 2)} of its length.",
+            f"{_token(tokens[most], most)}: by {fixed(apart[most], 2)} of its length.",
             picture=partial(moving_bars, _labels(tokens), apart.tolist(), unit=unit, end=None),
             beside=beside,
             check=_check(look.trace),
@@ -437,11 +437,11 @@ def no_positions(look: Look, answered: bool) -> Scene:
     return Scene(panel, change, verdict)
 
 
-def _exchanged(look: Look) -> tuple[str, list[int]]:
+def _exchanged(look: Seen) -> tuple[str, list[int]]:
     """The sentence with two neighbouring words exchanged, and where each of its tokens stands there."""
     words = look.request.text.split(" ")
     ours = [token.id for token in look.trace.tokens]
-    for at in range(len(words) - 2, 0, -1):
+    for at in range(1, len(words) - 1):
         pair = words[at : at + 2]
         if not all(word.isalpha() for word in pair) or pair[0] == pair[1]:
             continue
@@ -470,13 +470,13 @@ def _apart(one: Trace, other: Trace, places: list[int]) -> np.ndarray:
     return gap / np.maximum(np.linalg.norm(first, axis=-1), 1e-12)
 
 
-def sliding_window(look: Look, answered: bool) -> Scene:
+def sliding_window(look: Seen, answered: bool) -> Scene:
     """The loss of the sentence where each token reads only some tokens back."""
+    if any(one.kind != "causal" for one in look.trace.attention):
+        raise NotShownError(f"{look.title} does not only read back.")
     tokens, before = _predicted(look)
     if not answered:
         return Scene(_sureness(look, tokens, np.exp(-before)), Intervention())
-    if any(one.kind != "causal" for one in look.trace.attention):
-        raise NotShownError(f"{look.title} does not only read back.")
     widths = [width for width in WIDTHS if width < len(tokens)]
     if len(widths) * len(tokens) * look.model.parameter_count > UNASKED:
         raise NotShownError(f"This would take {len(widths)} runs of {look.title}.")
@@ -493,7 +493,7 @@ def sliding_window(look: Look, answered: bool) -> Scene:
         0 if share <= 0.25 else 1 if share <= 0.5 else 2,
         (fixed(full, 2), fixed(shown, 2)),
         f"nats per token, the mean loss with {counted(found, 'token')} instead of {len(tokens)}",
-        f"With {counted(found, 'token')}, itself included, each token is predicted as well as with all, up "
+        f"With {counted(found, 'token')}, itself included, the mean loss is as low as with all, up "
         f"to {AS_GOOD} nats.",
     )
     names = [f"reads {counted(width, 'token')}" for width in (*widths, len(tokens))]
@@ -505,6 +505,7 @@ def sliding_window(look: Look, answered: bool) -> Scene:
             unit="mean loss, in nats per token",
             end=None,
             most=[*widths, len(tokens)].index(found),
+            heads=("all", "these"),
         ),
         beside=[
             Formula(LOSS),
@@ -514,6 +515,12 @@ def sliding_window(look: Look, answered: bool) -> Scene:
         table=Table({"tokens that are read": [*widths, len(tokens)], "loss": [*lost, full]}),
     )
     return Scene(panel, Intervention(window=found), verdict)
+
+
+def _token(text: str, position: int | None = None) -> str:
+    """A token in a sentence: a full stop is quoted, or it would read as the end of one."""
+    words = bold_token(text, position)
+    return words if any(map(str.isalnum, text)) else f"“{words}”"
 
 
 def _named(tokens: Sequence[str], values: np.ndarray) -> int:
@@ -526,7 +533,7 @@ def _labels(tokens: Sequence[str]) -> list[str]:
     return [token_label(token, LABEL) for token in tokens]
 
 
-def _changed(look: Look, change: Intervention, *, passing: bool = False) -> Trace:
+def _changed(look: Seen, change: Intervention, *, passing: bool = False) -> Trace:
     return traced(replace(look.request, intervention=change), passing=passing)
 
 

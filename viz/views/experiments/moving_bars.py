@@ -17,6 +17,7 @@ def moving_bars(
     unit: str,
     end: float | None = 1.0,
     most: int | None = None,
+    heads: tuple[str, str] = ("was", "now"),
 ) -> None:
     """A row for each label, from top to bottom.
 
@@ -26,6 +27,7 @@ def moving_bars(
         unit: what the numbers are.
         end: the number of a bar as wide as its place; None: the largest one.
         most: the row that stands out.
+        heads: of the two columns of numbers.
     """
     now = before if after is None else after
     widest = end or max(*before, *now, 0.0) or 1.0
@@ -33,7 +35,7 @@ def moving_bars(
         _row(number, label, (old / widest, new / widest), (old, new), after is not None, most)
         for number, (label, old, new) in enumerate(zip(labels, before, now, strict=True))
     )
-    columns = "<td>was</td><td>now</td>" if after is not None else "<td></td>"
+    columns = "".join(f"<td>{html.escape(head)}</td>" for head in heads[after is None :])
     st.html(
         f'<div class="moving" style="--rows:{len(labels)}" role="region" tabindex="0" '
         f'aria-label="{html.escape(unit)}"><table>'
