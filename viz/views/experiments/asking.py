@@ -7,13 +7,13 @@ from functools import partial
 import streamlit as st
 
 from viz.notation.markdown import plain
-from viz.shell.panel import Panel, PanelView, below_controls
-from viz.state.link import View, to_link
+from viz.shell.panel import Panel, PanelView, Part, below_controls
+from viz.state.link import to_link
 from viz.state.look import Look
 from viz.state.navigation import HOME, html_link
 from viz.views.experiments.examples import seen, seen_in
 from viz.views.experiments.experiments import FILE, STYLE, Experiment
-from viz.views.experiments.guesses import QUESTIONS, Scene
+from viz.views.experiments.guesses import QUESTIONS, Verdict
 
 ALL = "All"  # all cards, as links say it
 
@@ -46,27 +46,26 @@ def asked(one: Experiment, look: Look) -> Panel:
         scene = ask(run, answered)
     if guess is None or scene.verdict is None:
         return scene.panel
-    words = partial(_verdict, one, one.choices.index(guess), scene, run.view)
-    return replace(scene.panel, beside=[words, *scene.panel.beside])
+    _verdict(one, one.choices.index(guess), scene.verdict)
+    beside: list[Part] = [scene.verdict.words]
+    if scene.change.changes:
+        changed = to_link(replace(run.view, show="", intervention=scene.change))
+        link = html_link(HOME, "Explore the model with this change →", changed)
+        beside.append(partial(st.html, f'<p class="onward">{link}</p>'))
+    return replace(scene.panel, beside=[*beside, *scene.panel.beside])
 
 
-def _verdict(one: Experiment, guess: int, scene: Scene, view: View) -> None:
-    """What the run says, with its numbers, beside what was guessed. view: of the run."""
-    verdict = scene.verdict
-    if verdict is None:
-        return
-    said = "Right" if guess == verdict.right else "No"
+def _verdict(one: Experiment, guess: int, verdict: Verdict) -> None:
+    """What the run says, with its numbers, beside what was guessed."""
+    right = html.escape(one.choices[verdict.right])
+    said = "Right." if guess == verdict.right else f"Not so: {right[0].lower()}{right[1:]}."
     before, after = map(html.escape, verdict.moved)
     st.html(
-        f'<div class="verdict"><p><b>{said}: “{html.escape(one.choices[verdict.right])}”.</b></p>'
-        f'<p class="moved"><span>{before} →</span> {after}</p>'
-        f"<small>{html.escape(verdict.unit)}</small></div>"
+        f'<p class="verdict"><b>{said}</b> '
+        f'<span class="moved"><span>{before} →</span> {after}</span> '
+        f"<small>{html.escape(verdict.unit)}</small></p>",
+        width="content",
     )
-    st.markdown(verdict.words)
-    if scene.change.changes:
-        changed = to_link(replace(view, show="", intervention=scene.change))
-        link = html_link(HOME, "Explore the model with this change →", changed)
-        st.html(f'<p class="onward">{link}</p>')
 
 
 def or_said(view: PanelView) -> PanelView:

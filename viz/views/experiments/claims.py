@@ -52,7 +52,7 @@ def tried() -> Panel:
         f"the highest seed. {_dashes(claim)}{_begins(drawn)}",
         picture=seed_curves(
             drawn, measure="loss, nats per token" if claim.beside else MEASURES[claim.measure]
-        ).update_layout(height=420),
+        ),
         beside=[
             f"**The claim.** {plain(claim.words)}",
             partial(st.html, f'<p class="verdict"><b class="moved">{found.capitalize()}</b></p>'),

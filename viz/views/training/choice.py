@@ -174,8 +174,10 @@ def _text_key(name: str) -> str:
 
 def text_box(key: str, default: str, *, listed: bool) -> str:
     """The text to read; for the model of symbols also a button for another list."""
-    label = "List (symbols a–z and 1–6)" if listed else "Text"
-    text = st.text_input(label, default, max_chars=CHARACTERS, key=key, bind="query-params")
+    label, help = ("List", "Symbols: a–z and 1–6.") if listed else ("Text", None)
+    text = st.text_input(
+        label, default, max_chars=CHARACTERS, key=key, bind="query-params", help=help
+    )
     if listed:
         st.button(
             "Shuffle",

@@ -113,7 +113,7 @@ class Player {
       if (this.at < this.data.steps.length - 1) this.move(this.at + 1);
       if (this.at === this.data.steps.length - 1) this.pause();
     }, PAUSE);
-    this.parts.play.textContent = "⏸ Pause";
+    this.parts.play.textContent = "Pause";
   }
 
   pause() {
