@@ -85,23 +85,6 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
     put_away(page, behind)
     show(page, "Stream")
     expect(page.get_by_text("The first state that differs: L0 attention")).to_be_visible()
-    show(page, "Patch")
-    other = page.get_by_label("Sentence B, of as many tokens")
-    other.fill("Hill Tom saw a red ball")
-    other.press("Enter")
-    expect(page).to_have_url(re.compile("second_text=Hill"))
-    page.get_by_role("radio", name="Estimate", exact=True).click()
-    expect(
-        page.get_by_text(re.compile(r"Correlation with the exact map: .*over 32 cells"))
-    ).to_be_visible()
-    patches = page.locator("[class*='st-key-laboratory-patch-']")
-    page.evaluate(STILL)
-    box = patches.locator(".js-plotly-plot").bounding_box()
-    assert box is not None
-    assert box["y"] <= 480  # also below the row of effects and the controls
-    click_mark(patches.locator(MARKS).nth(9), re.compile("L1H1"))
-    expect(page.get_by_role("button", name=re.compile("^L1H1 from “Hill Tom saw"))).to_be_visible()
-    expect(page).to_have_url(re.compile(r"patch=house-gpt"))
 
 
 @pytest.mark.walk

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.analysis.stream.deep_stack import DeepStack, gradient_sizes
 from model.analysis.stream.feed_forward import bends, strongest
 from model.analysis.stream.stream import contributions, lengths
 from model.loading.registry import models
@@ -114,58 +113,3 @@ def test_the_bars_are_the_lengths_of_the_contributions(subtests: pytest.Subtests
                 choose(app, "Lengths for", 1)
                 np.testing.assert_allclose(drawn(app, "bar", "y"), added[:, 0], rtol=1e-5)
             assert ("all contributions differ" in said(app)) is config.norms_input
-
-
-def test_the_gradients_drawn_are_those_measured_and_each_control_changes_them() -> None:
-    app = opened("Gradient by depth")
-    before = drawn(app, "scatter", "y", 1)
-    np.testing.assert_allclose(before, gradient_sizes(DeepStack(), shortcuts=False))
-    choose(app, "Norms", "pre")
-    choose(app, "Seed", 1)
-    choose(app, "Blocks", 8)
-    stack = DeepStack(depth=8, norms="pre", seed=1)
-    for at, shortcuts in enumerate((True, False)):
-        expected = gradient_sizes(stack, shortcuts=shortcuts)
-        np.testing.assert_allclose(drawn(app, "scatter", "y", at), expected)
-
-
-def test_dropout_changes_the_weights_in_training_and_nothing_in_evaluation() -> None:
-    app = opened("Dropout")
-    choose(app, "Dropout on", "Attention weights")
-    attention = traced("stories").find(control(app, "Layer").value)
-    weights = attention.weights(control(app, "Head").value)
-    allowed = attention.mask
-    assert allowed is not None
-    choose(app, "Rate p", 0.5)
-    dropped = drawn(app, "heatmap", "z", -1)
-    kept = allowed & (dropped > 0)
-    np.testing.assert_allclose(dropped[kept], 2 * weights[kept], rtol=1e-5)
-    assert (dropped[allowed] == 0).any()
-    choose(app, "Mode", "Evaluation")
-    np.testing.assert_allclose(drawn(app, "heatmap", "z", -1)[allowed], weights[allowed])
-    assert "Nothing changes" in said(app)
-
-
-def test_dropout_has_four_places_each_with_what_it_changes(subtests: pytest.Subtests) -> None:
-    for model in ["stories", "minilm", "translate-en-fr", "llama"]:
-        with subtests.test(model=model):
-            app = opened("Dropout", model)
-            for place in ("Embedding", "Attention weights", "Sub-layer output", "Neurons"):
-                choose(app, "Dropout on", place)
-                assert re.search(r"stream [^*]* moves by \*\*[\d.]+%\*\*", said(app))
-            assert ("A real pass" in said(app)) == (model == "translate-en-fr")
-            choose(app, "Values", "Mask")
-            assert set(np.unique(drawn(app, "heatmap", "z", -1))) == {0, 1}
-            choose(app, "Values", "Before")
-            record = traced(model).feed_forward[0]
-            traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
-            (cells,) = (trace for trace in traces if trace["type"] == "heatmap")
-            assert cells["zmin"] <= numbers(cells["z"]).min()
-            assert (cells["zmin"] == -cells["zmax"]) == (
-                numbers(cells["z"]).min() < -cells["zmax"] / 2
-            )
-            np.testing.assert_allclose(
-                drawn(app, "heatmap", "z", -1),
-                record.hidden[:, strongest(record.hidden, 24)],
-                rtol=1e-6,
-            )

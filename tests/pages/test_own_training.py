@@ -17,7 +17,7 @@ from model.training.induction import short_recipe
 from model.training.training_file import RecordedTraining, load_training
 from model.training.training_record import TrainingRecord
 from tests.pages.reading import choose, control, said
-from tests.pages.test_training import drawn, maps, opened, sent
+from tests.pages.test_training import drawn, maps, opened, sent, untrained_beside_trained
 from viz.notation.numbers import difference
 from viz.views.training.own_runs import kept_records
 
@@ -47,6 +47,19 @@ def dropped(app: AppTest, name: str = "mine.safetensors", content: bytes | None 
     box.upload(name, record()[0] if content is None else content, "").run()
     assert not app.exception
     return app
+
+
+def two_runs_page() -> None:
+    from viz.shell import page
+    from viz.shell.panel import draw_view
+    from viz.views.training.views import two_runs
+
+    page.open_page("pages/training.py")
+    draw_view(two_runs)
+
+
+def two_runs() -> AppTest:
+    return AppTest.from_function(two_runs_page, default_timeout=120).run()
 
 
 def players(app: AppTest) -> list[dict[str, Any]]:
@@ -92,7 +105,7 @@ def test_another_probe_is_another_text() -> None:
 
 
 def test_its_first_step_stands_beside_its_last() -> None:
-    app = dropped(opened("Untrained beside trained"))
+    app = dropped(untrained_beside_trained())
     untrained, trained = drawn(app)
     assert untrained["z"] != trained["z"]
     assert "untrained: step 0" in said(app)
@@ -100,7 +113,7 @@ def test_its_first_step_stands_beside_its_last() -> None:
 
 
 def test_two_runs_stand_side_by_side_under_one_slider() -> None:
-    app = opened("Two runs")
+    app = two_runs()
     assert [one["key"] for one in players(app)] == ["induction", "stories"]
     assert all(one["together"] for one in players(app))
     dropped(app)
@@ -129,7 +142,7 @@ def test_what_is_no_record_gets_a_sentence_and_the_page_stays() -> None:
 
 
 def test_no_widget_keeps_a_record_that_the_server_has_let_go() -> None:
-    apps = [dropped(opened(show)) for show in ("Watch it form", "Two runs")]
+    apps = [dropped(draw()) for draw in (opened, two_runs)]
     living = [weakref.ref(one) for one in kept_records()._records.values()]
     assert living
     kept_records()._records.clear()

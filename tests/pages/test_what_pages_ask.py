@@ -59,7 +59,8 @@ MORE = {
     "Padded batch": 2,
     "Steer": 2,
     "KV cache": 2,
-    "Two runs": 9,  # the other checkpoints, one after another
+    "No positions": 1,  # the words in another order
+    "No sinks": 1,  # the example
 }
 
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import streamlit as st
 
+from model.trace.unproven import NotShownError
 from viz.notation.markdown import plain
 from viz.shell.panel import Panel, PanelView, Part, below_controls
 from viz.state.link import to_link
@@ -34,7 +35,7 @@ def asked(one: Experiment, look: Look) -> Panel:
     run, ask, answered = seen(look), QUESTIONS[one.show], guess is not None
     try:
         scene = ask(run, answered)
-    except ValueError as refusal:
+    except NotShownError as refusal:
         if one.example is None:
             raise
         run = seen_in(one.example)
@@ -74,7 +75,7 @@ def or_said(view: PanelView) -> PanelView:
     def shown(*arguments: object) -> Panel:
         try:
             return view(*arguments)
-        except ValueError as refusal:
+        except NotShownError as refusal:
             return Panel("experiment-not-here", below=[plain(str(refusal))])
 
     return shown

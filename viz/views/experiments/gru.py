@@ -10,7 +10,7 @@ from viz.figures.diagrams import paths_and_gradients
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.shell.panel import Caption, Check, Columns, Formula, Panel, Table
+from viz.shell.panel import Caption, Check, Columns, Formula, Panel, Table, refusals
 from viz.shell.pictures import without_sentence
 from viz.state.engine import engine
 from viz.views.training.choice import LIST, text_box
@@ -33,7 +33,7 @@ def gru() -> Panel:
     """Path, gradient and accuracy of a GRU and of attention."""
     without_sentence()
     text = text_box(f"{RECURRENT}-text", LIST, listed=True)
-    with engine().turn():
+    with refusals(), engine().turn():
         both = compare(text)
     count = len(both.tokens)
     start = stop = 0

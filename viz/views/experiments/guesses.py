@@ -23,7 +23,7 @@ from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted, difference, fixed
 from viz.notation.theme import PROBABILITY
 from viz.shell.background import UNASKED
-from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
+from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, refusals
 from viz.state.look import traced
 from viz.views.experiments.examples import Seen
 from viz.views.experiments.moving_bars import moving_bars
@@ -93,14 +93,15 @@ def _of_sureness(look: Seen, change: Intervention, answered: bool, how: str) -> 
     now = np.exp(-after)
     most = _named(tokens[1:], np.abs(now - sure))
     moved = fixed(before.mean(), 2), fixed(after.mean(), 2)
-    way = float(moved[1]) - float(moved[0])
     words = (
         f"{plain(look.title)} is {'surer' if now[most] > sure[most] else 'less sure'} of "
         f"{_token(tokens[most + 1])} {how}: {fixed(sure[most], 2)} before, {fixed(now[most], 2)} now."
     )
     if max(map(float, np.abs(now - sure))) < 0.005:
         words = f"No word’s probability changes in its first two decimals {how}."
-    verdict = Verdict(1 - int(np.sign(way)), moved, "nats per token, the mean loss", words)
+    verdict = Verdict(
+        _way(before.mean(), after.mean()), moved, "nats per token, the mean loss", words
+    )
     panel = Panel(
         "experiment-sureness-changed",
         picture=partial(
@@ -241,9 +242,8 @@ def no_scaling(look: Seen, answered: bool) -> Scene:
     changed = _changed(look, change)
     evenly, largest = _spread(changed)
     moved = fixed(even, 2), fixed(evenly, 2)
-    way = float(moved[1]) - float(moved[0])
     verdict = Verdict(
-        1 - int(np.sign(way)),
+        _way(even, evenly),
         moved,
         "nats, the mean entropy of all rows of all heads",
         f"The largest weight of a row was {fixed(most, 2)} on average and is {fixed(largest, 2)}.",
@@ -410,7 +410,7 @@ def no_positions(look: Seen, answered: bool) -> Scene:
     changed = _changed(look, change)
     without = _apart(changed, traced(replace(turned, intervention=change)), places)
     moved = fixed(float(apart.max()), 2), fixed(float(without.max()), 2)
-    knows = float(moved[1]) > 0
+    knows = round(float(without.max()), 2) > 0
     words = (
         "Its causal mask still tells it: each token reads only the earlier ones, and these are others now."
         if knows and stack == "decoder"
@@ -517,6 +517,11 @@ def sliding_window(look: Seen, answered: bool) -> Scene:
     return Scene(panel, Intervention(window=found), verdict)
 
 
+def _way(before: float, after: float) -> int:
+    """Which choice holds, as far as two decimals tell: 0 it rises, 1 it stays, 2 it falls."""
+    return 1 - int(np.sign(round(float(after), 2) - round(float(before), 2)))
+
+
 def _token(text: str, position: int | None = None) -> str:
     """A token in a sentence: a full stop is quoted, or it would read as the end of one."""
     words = bold_token(text, position)
@@ -534,7 +539,8 @@ def _labels(tokens: Sequence[str]) -> list[str]:
 
 
 def _changed(look: Seen, change: Intervention, *, passing: bool = False) -> Trace:
-    return traced(replace(look.request, intervention=change), passing=passing)
+    with refusals():
+        return traced(replace(look.request, intervention=change), passing=passing)
 
 
 def _check(*runs: Trace) -> Check:

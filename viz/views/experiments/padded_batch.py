@@ -6,13 +6,14 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from model.analysis.padded_batch import Sentence, padded_batch
+from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_of
 from viz.figures.cells import panels
 from viz.figures.heatmap import NARROW
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
-from viz.shell.panel import Caption, Check, Formula, Panel, Table
+from viz.shell.panel import Caption, Check, Formula, Panel, Table, refusals
 from viz.state.engine import engine
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look
@@ -107,13 +108,14 @@ def _masks(look: Look, short: Sentence, labels: list[str]) -> tuple[go.Figure, F
 
 
 def _run(look: Look, text: str) -> tuple[Sentence, Sentence]:
-    """Raises ValueError where the batch cannot be run, or is too long to be drawn."""
-    longest = max(len(look.model.tokens(one)) for one in (look.request.text, text))
+    """Refuses where the batch cannot be run, or is too long to be drawn."""
+    with refusals():
+        longest = max(len(look.model.tokens(one)) for one in (look.request.text, text))
     if longest > FITTING:
-        raise ValueError(
+        raise NotShownError(
             f"The longer sentence has {longest} tokens. The batch is drawn for up to {FITTING}."
         )
-    with engine().turn():
+    with refusals(), engine().turn():
         return padded_batch(look.model, look.request.text, text)
 
 

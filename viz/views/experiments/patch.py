@@ -36,7 +36,7 @@ from viz.notation.labels import plotly_words, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import signed
 from viz.shell.background import Offer, passes_or_offer
-from viz.shell.panel import Caption, Formula, Panel, Part, Table
+from viz.shell.panel import Caption, Formula, Panel, Part, Table, refusals
 from viz.shell.request import still_asked
 from viz.state.intervention_words import parts
 from viz.state.link import TEXT_LIMIT
@@ -114,22 +114,25 @@ def patch(look: Look) -> Panel:
         ),
     )
     kind = KINDS[st.selectbox("Put in", list(KINDS), key=PATCH_KIND, bind="query-params")]
-    pair = _pair(look, other)
-    traces = traced(pair[0]), traced(pair[1])
-    ours, theirs = ([token.id for token in trace.target_tokens] for trace in traces)
-    if ours != theirs:
-        raise NotShownError("The two runs do not read the same target. Type a target of your own.")
-    answer, remarks = _answer(look, traces)
-    asked = MapRequest(pair, answer, kind)
-    if kind == "head_tokens":
-        asked = replace(asked, place=look.place)
-    if kind == "path":
-        read = one_of("Read as", ("all three", *READS), "experiment-patch-reads")
-        reads = tuple(one for one in READS if read in (one, "all three"))
-        asked = replace(asked, receiver=(look.place, look.head), reads=reads)
-        rows = spots_of(look.model, traces[0], "head", before=look.place)
-    else:
-        rows = spots_of(look.model, traces[0], kind, asked.place)
+    with refusals():
+        pair = _pair(look, other)
+        traces = traced(pair[0]), traced(pair[1])
+        ours, theirs = ([token.id for token in trace.target_tokens] for trace in traces)
+        if ours != theirs:
+            raise NotShownError(
+                "The two runs do not read the same target. Type a target of your own."
+            )
+        answer, remarks = _answer(look, traces)
+        asked = MapRequest(pair, answer, kind)
+        if kind == "head_tokens":
+            asked = replace(asked, place=look.place)
+        if kind == "path":
+            read = one_of("Read as", ("all three", *READS), "experiment-patch-reads")
+            reads = tuple(one for one in READS if read in (one, "all three"))
+            asked = replace(asked, receiver=(look.place, look.head), reads=reads)
+            rows = spots_of(look.model, traces[0], "head", before=look.place)
+        else:
+            rows = spots_of(look.model, traces[0], kind, asked.place)
     drawn = _map(look, traces, asked, rows, other)
     opened = preset_of(current())
     if opened in PATCHES:
