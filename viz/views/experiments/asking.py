@@ -14,7 +14,7 @@ from viz.state.look import Look
 from viz.state.navigation import HOME, html_link
 from viz.views.experiments.examples import seen, seen_in
 from viz.views.experiments.experiments import FILE, STYLE, Experiment
-from viz.views.experiments.guesses import QUESTIONS, Verdict
+from viz.views.experiments.guesses import QUESTIONS, TrialResult
 
 ALL = "All"  # all cards, as links say it
 
@@ -34,7 +34,7 @@ def asked(one: Experiment, look: Look) -> Panel:
     )
     run, ask, answered = seen(look), QUESTIONS[one.show], guess is not None
     try:
-        scene = ask(run, answered)
+        trial = ask(run, answered)
     except NotShownError as refusal:
         if one.example is None:
             raise
@@ -44,19 +44,19 @@ def asked(one: Experiment, look: Look) -> Panel:
                 f"{plain(str(refusal))} **On the example:** {plain(run.title)} reads "
                 f"“{plain(run.request.text)}”."
             )
-        scene = ask(run, answered)
-    if guess is None or scene.verdict is None:
-        return scene.panel
-    _verdict(one, one.choices.index(guess), scene.verdict)
-    beside: list[Part] = [scene.verdict.words]
-    if scene.change.changes:
-        changed = to_link(replace(run.view, show="", intervention=scene.change))
+        trial = ask(run, answered)
+    if guess is None or trial.verdict is None:
+        return trial.panel
+    _verdict(one, one.choices.index(guess), trial.verdict)
+    beside: list[Part] = [trial.verdict.words]
+    if trial.change.changes:
+        changed = to_link(replace(run.view, show="", intervention=trial.change))
         link = html_link(HOME, "Explore the model with this change →", changed)
         beside.append(partial(st.html, f'<p class="onward">{link}</p>'))
-    return replace(scene.panel, beside=[*beside, *scene.panel.beside])
+    return replace(trial.panel, beside=[*beside, *trial.panel.beside])
 
 
-def _verdict(one: Experiment, guess: int, verdict: Verdict) -> None:
+def _verdict(one: Experiment, guess: int, verdict: TrialResult) -> None:
     """What the run says, with its numbers, beside what was guessed."""
     right = html.escape(one.choices[verdict.right])
     said = "Right." if guess == verdict.right else f"Not so: {right[0].lower()}{right[1:]}."

@@ -11,7 +11,7 @@ from viz.state.session import current
 
 
 @dataclass(frozen=True)
-class Seen(Look):
+class TriedRun(Look):
     """A run, with the view that says which head and cell of it are looked at; None: the visitor's own."""
 
     of_example: View | None = None
@@ -34,12 +34,12 @@ class Seen(Look):
         return self.view.cell
 
 
-def seen(look: Look) -> Seen:
+def seen(look: Look) -> TriedRun:
     """The visitor's own run."""
-    return Seen(look.request)
+    return TriedRun(look.request)
 
 
-def seen_in(example: SentenceExample) -> Seen:
+def seen_in(example: SentenceExample) -> TriedRun:
     """The unchanged run of an example."""
     view = replace(example.view, intervention=Intervention(), show="")
-    return Seen(Request(loaded(view.model).address, view.text), view)
+    return TriedRun(Request(loaded(view.model).address, view.text), view)

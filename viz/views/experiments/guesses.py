@@ -25,7 +25,7 @@ from viz.notation.theme import PROBABILITY
 from viz.shell.background import UNASKED
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, refusals
 from viz.state.look import traced
-from viz.views.experiments.examples import Seen
+from viz.views.experiments.examples import TriedRun
 from viz.views.experiments.moving_bars import moving_bars
 
 LOSS = r"\text{loss} = -\frac{1}{n-1} \sum_{t} \ln p(\text{token}_{t+1} \mid \text{tokens} \le t)"
@@ -47,7 +47,7 @@ LABEL = 18  # characters of a token
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TrialResult:
     """right: the choice that holds, by number. moved: the number before and after, as printed. unit: what it
     is. words: in Markdown."""
 
@@ -58,36 +58,36 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Scene:
+class Trial:
     """What is shown. change: what the answer changes in the model. verdict: None before the guess."""
 
     panel: Panel
     change: Intervention
-    verdict: Verdict | None = None
+    verdict: TrialResult | None = None
 
 
-Question = Callable[[Seen, bool], Scene]  # the run of the visitor, and whether the guess is made
+TrialOf = Callable[[TriedRun, bool], Trial]  # the run of the visitor, and whether the guess is made
 
 
-def no_mask(look: Seen, answered: bool) -> Scene:
+def no_mask(look: TriedRun, answered: bool) -> Trial:
     """How sure the model is of each word, and what becomes of it without the mask."""
     if all(one.kind != "causal" for one in look.trace.attention):
         raise NotShownError(f"{look.title} hides no token from another: it has no such mask.")
     return _of_sureness(look, Intervention(mask="none"), answered, "without the mask")
 
 
-def without_head(look: Seen, answered: bool) -> Scene:
+def without_head(look: TriedRun, answered: bool) -> Trial:
     """The same without the chosen head."""
     head = look.place, look.head
     name = head_label(head)
     return _of_sureness(look, Intervention(ablated=frozenset({head})), answered, f"without {name}")
 
 
-def _of_sureness(look: Seen, change: Intervention, answered: bool, how: str) -> Scene:
+def _of_sureness(look: TriedRun, change: Intervention, answered: bool, how: str) -> Trial:
     tokens, before = _predicted(look)
     sure = np.exp(-before)
     if not answered:
-        return Scene(_sureness(look, tokens, sure), change)
+        return Trial(_sureness(look, tokens, sure), change)
     changed = _changed(look, change)
     after = losses(changed)
     now = np.exp(-after)
@@ -99,7 +99,7 @@ def _of_sureness(look: Seen, change: Intervention, answered: bool, how: str) -> 
     )
     if max(map(float, np.abs(now - sure))) < 0.005:
         words = f"No word’s probability changes in its first two decimals {how}."
-    verdict = Verdict(
+    verdict = TrialResult(
         _way(before.mean(), after.mean()), moved, "nats per token, the mean loss", words
     )
     panel = Panel(
@@ -114,13 +114,13 @@ def _of_sureness(look: Seen, change: Intervention, answered: bool, how: str) -> 
         check=_check(look.trace, changed),
         table=Table({"token": numbered_labels(tokens)[1:], "before": sure, "after": now}),
     )
-    return Scene(panel, change, verdict)
+    return Trial(panel, change, verdict)
 
 
 _SURE = "how sure of this word"
 
 
-def _predicted(look: Seen) -> tuple[list[str], np.ndarray]:
+def _predicted(look: TriedRun) -> tuple[list[str], np.ndarray]:
     """The tokens of the run, and -ln p of each but the first."""
     if look.trace.prediction is None:
         raise NotShownError(f"{look.title} predicts no next token, so there is no loss to look at.")
@@ -130,7 +130,7 @@ def _predicted(look: Seen) -> tuple[list[str], np.ndarray]:
     return tokens, losses(look.trace)
 
 
-def _sureness(look: Seen, tokens: list[str], sure: np.ndarray) -> Panel:
+def _sureness(look: TriedRun, tokens: list[str], sure: np.ndarray) -> Panel:
     """The unchanged run."""
     top, low = _named(tokens[1:], sure), _named(tokens[1:], -sure)
     return Panel(
@@ -148,7 +148,7 @@ def _sureness(look: Seen, tokens: list[str], sure: np.ndarray) -> Panel:
     )
 
 
-def hidden_word(look: Seen, answered: bool) -> Scene:
+def hidden_word(look: TriedRun, answered: bool) -> Trial:
     """The next token, and what becomes of it where no token may attend to one word."""
     if look.trace.prediction is None:
         raise NotShownError(f"{look.title} predicts no next token.")
@@ -185,12 +185,12 @@ def hidden_word(look: Seen, answered: bool) -> Scene:
                 {"next token": list(map(token_label, names)), "probability": likely.before}
             ),
         )
-        return Scene(panel, change)
+        return Trial(panel, change)
     was, now = int(np.argmax(likely.before)), int(np.argmax(likely.after))
     moved = fixed(likely.before[was], 2), fixed(likely.after[was], 2)
     was_said = f"probability of {token_label(names[was])},"
     then = f"{_token(names[now])} comes first, with {fixed(likely.after[now], 2)}."
-    verdict = Verdict(
+    verdict = TrialResult(
         int(was != now),
         moved,
         f"{was_said} the most probable next token before",
@@ -219,10 +219,10 @@ def hidden_word(look: Seen, answered: bool) -> Scene:
             }
         ),
     )
-    return Scene(panel, change, verdict)
+    return Trial(panel, change, verdict)
 
 
-def no_scaling(look: Seen, answered: bool) -> Scene:
+def no_scaling(look: TriedRun, answered: bool) -> Trial:
     """A head's map and its entropy, and both without the division."""
     own = _mapped(look)
     if all(one.scale == 1 for one in look.trace.attention):
@@ -238,11 +238,11 @@ def no_scaling(look: Seen, answered: bool) -> Scene:
             f"mean entropy is {fixed(even, 2)} nats, the mean largest weight {fixed(most, 2)}.",
             [Formula(ENTROPY)],
         )
-        return Scene(panel, change)
+        return Trial(panel, change)
     changed = _changed(look, change)
     evenly, largest = _spread(changed)
     moved = fixed(even, 2), fixed(evenly, 2)
-    verdict = Verdict(
+    verdict = TrialResult(
         _way(even, evenly),
         moved,
         "nats, the mean entropy of all rows of all heads",
@@ -250,7 +250,7 @@ def no_scaling(look: Seen, answered: bool) -> Scene:
     )
     pair = {"unchanged": own, "not divided": changed.find(own.name)}
     panel = _map(look, pair, head, "", [Formula(ENTROPY)], changed)
-    return Scene(panel, change, verdict)
+    return Trial(panel, change, verdict)
 
 
 def _spread(trace: Trace) -> tuple[float, float]:
@@ -263,7 +263,7 @@ def _spread(trace: Trace) -> tuple[float, float]:
     return float(entropy.mean()), float(largest.mean())
 
 
-def row_without_keys(look: Seen, answered: bool) -> Scene:
+def row_without_keys(look: TriedRun, answered: bool) -> Trial:
     """A head's map, and the row of the chosen token where all its keys are masked."""
     own = _mapped(look)
     head, (_, queries, keys) = min(look.head, own.heads - 1), own.sizes
@@ -282,7 +282,7 @@ def row_without_keys(look: Seen, answered: bool) -> Scene:
             "keys will be masked, and the softmax has nothing left to share out.",
             [Formula(EMPTY_ROW)],
         )
-        return Scene(panel, change)
+        return Trial(panel, change)
     changed = _changed(look, change)
     after = changed.find(own.name)
     emptied = after.weights(head)[row]
@@ -294,7 +294,7 @@ def row_without_keys(look: Seen, answered: bool) -> Scene:
         1: "0/0 is not computed: such a row is set to zero, so the head writes nothing at this token.",
         2: "0/0 is computed, and what is not a number spreads to all that reads this token.",
     }[right]
-    verdict = Verdict(right, moved, "the sum of the row", f"The row of {token}. {words}")
+    verdict = TrialResult(right, moved, "the sum of the row", f"The row of {token}. {words}")
     panel = _map(
         look,
         {"unchanged": own, "no keys left": after},
@@ -303,10 +303,10 @@ def row_without_keys(look: Seen, answered: bool) -> Scene:
         [Formula(EMPTY_ROW)],
         changed,
     )
-    return Scene(panel, change, verdict)
+    return Trial(panel, change, verdict)
 
 
-def no_sinks(look: Seen, answered: bool) -> Scene:
+def no_sinks(look: TriedRun, answered: bool) -> Trial:
     """A head with a sink, and its rows without it."""
     own = next((one for one in look.trace.attention if one.sinks is not None), None)
     if own is None:
@@ -325,7 +325,7 @@ def no_sinks(look: Seen, answered: bool) -> Scene:
             f"to only {fixed(float(before[least].sum()), 2)}.",
             [Formula(SINK)],
         )
-        return Scene(panel, change)
+        return Trial(panel, change)
     changed = _changed(look, change)
     after = changed.find(own.name)
     now, was = after.weights(head)[least], before[least]
@@ -339,10 +339,10 @@ def no_sinks(look: Seen, answered: bool) -> Scene:
     )
     pair = {"unchanged": own, "without sinks": after}
     panel = _map(look, pair, head, "", [Formula(SINK)], changed)
-    return Scene(panel, change, Verdict(right, moved, "the sum of this row’s weights", words))
+    return Trial(panel, change, TrialResult(right, moved, "the sum of this row’s weights", words))
 
 
-def _mapped(look: Seen, chosen: Attention | None = None) -> Attention:
+def _mapped(look: TriedRun, chosen: Attention | None = None) -> Attention:
     """The chosen sub-layer, or the first one that reads one sequence. Refuses where its map is too large."""
     found = chosen or look.attention
     if found.kind == "cross":
@@ -353,7 +353,7 @@ def _mapped(look: Seen, chosen: Attention | None = None) -> Attention:
 
 
 def _map(
-    look: Seen,
+    look: TriedRun,
     maps: dict[str, Attention],
     head: int,
     words: str,
@@ -380,7 +380,7 @@ def _map(
     )
 
 
-def no_positions(look: Seen, answered: bool) -> Scene:
+def no_positions(look: TriedRun, answered: bool) -> Trial:
     """How far two orders of the words are apart, token by token, with positions and without."""
     config = look.model.config
     if not config.has_positions or config.biases_positions:
@@ -406,7 +406,7 @@ def no_positions(look: Seen, answered: bool) -> Scene:
             check=_check(look.trace),
             table=Table({"token": numbered_labels(tokens), unit: apart}),
         )
-        return Scene(panel, change)
+        return Trial(panel, change)
     changed = _changed(look, change)
     without = _apart(changed, traced(replace(turned, intervention=change)), places)
     moved = fixed(float(apart.max()), 2), fixed(float(without.max()), 2)
@@ -419,7 +419,9 @@ def no_positions(look: Seen, answered: bool) -> Scene:
         else "To this model the sentence is a bag of words: every token has the same vector in both orders, "
         f"up to {difference(float(without.max()))}."
     )
-    verdict = Verdict(int(not knows), moved, "of a vector’s length, the largest distance", words)
+    verdict = TrialResult(
+        int(not knows), moved, "of a vector’s length, the largest distance", words
+    )
     panel = Panel(
         "experiment-orders-changed",
         picture=partial(
@@ -434,10 +436,10 @@ def no_positions(look: Seen, answered: bool) -> Scene:
         check=_check(look.trace, changed),
         table=Table({"token": numbered_labels(tokens), "with": apart, "without": without}),
     )
-    return Scene(panel, change, verdict)
+    return Trial(panel, change, verdict)
 
 
-def _exchanged(look: Seen) -> tuple[str, list[int]]:
+def _exchanged(look: TriedRun) -> tuple[str, list[int]]:
     """The sentence with two neighbouring words exchanged, and where each of its tokens stands there."""
     words = look.request.text.split(" ")
     ours = [token.id for token in look.trace.tokens]
@@ -470,13 +472,13 @@ def _apart(one: Trace, other: Trace, places: list[int]) -> np.ndarray:
     return gap / np.maximum(np.linalg.norm(first, axis=-1), 1e-12)
 
 
-def sliding_window(look: Seen, answered: bool) -> Scene:
+def sliding_window(look: TriedRun, answered: bool) -> Trial:
     """The loss of the sentence where each token reads only some tokens back."""
     if any(one.kind != "causal" for one in look.trace.attention):
         raise NotShownError(f"{look.title} does not only read back.")
     tokens, before = _predicted(look)
     if not answered:
-        return Scene(_sureness(look, tokens, np.exp(-before)), Intervention())
+        return Trial(_sureness(look, tokens, np.exp(-before)), Intervention())
     widths = [width for width in WIDTHS if width < len(tokens)]
     if len(widths) * len(tokens) * look.model.parameter_count > UNASKED:
         raise NotShownError(f"This would take {len(widths)} runs of {look.title}.")
@@ -489,7 +491,7 @@ def sliding_window(look: Seen, answered: bool) -> Scene:
     found = next((width for at, width in enumerate(widths) if all(as_good[at:])), len(tokens))
     share = found / len(tokens)
     shown = lost[widths.index(found)] if found in widths else full
-    verdict = Verdict(
+    verdict = TrialResult(
         0 if share <= 0.25 else 1 if share <= 0.5 else 2,
         (fixed(full, 2), fixed(shown, 2)),
         f"nats per token, the mean loss with {counted(found, 'token')} instead of {len(tokens)}",
@@ -514,7 +516,7 @@ def sliding_window(look: Seen, answered: bool) -> Scene:
         check=_check(look.trace),
         table=Table({"tokens that are read": [*widths, len(tokens)], "loss": [*lost, full]}),
     )
-    return Scene(panel, Intervention(window=found), verdict)
+    return Trial(panel, Intervention(window=found), verdict)
 
 
 def _way(before: float, after: float) -> int:
@@ -538,7 +540,7 @@ def _labels(tokens: Sequence[str]) -> list[str]:
     return [token_label(token, LABEL) for token in tokens]
 
 
-def _changed(look: Seen, change: Intervention, *, passing: bool = False) -> Trace:
+def _changed(look: TriedRun, change: Intervention, *, passing: bool = False) -> Trace:
     with refusals():
         return traced(replace(look.request, intervention=change), passing=passing)
 
@@ -553,7 +555,7 @@ def _check(*runs: Trace) -> Check:
     )
 
 
-QUESTIONS: dict[str, Question] = {
+QUESTIONS: dict[str, TrialOf] = {
     "No mask": no_mask,
     "No scaling": no_scaling,
     "No positions": no_positions,
