@@ -54,8 +54,9 @@ def goals() -> Iterator[Goal]:
         yield Goal(
             "Question", one.words, one.links[0], one.answer, "; ".join((one.topic, *one.also))
         )
-    for one in experiments():
-        yield Goal("Experiment", one.question, one.link, one.show, "; ".join(one.choices))
+    for experiment in experiments():
+        guesses = "; ".join(experiment.choices)
+        yield Goal("Experiment", experiment.question, experiment.link, experiment.show, guesses)
     for claim in claims().values():
         link = address("/papers", {PAPER: claim.name})
         source = claim.figure_of_the_paper.source

@@ -23,6 +23,7 @@ from viz.notation.theme import (
     MASKED,
     MORE,
     OUTPUT,
+    PROBABILITY,
     STREAM,
     WEIGHT,
     rgba,
@@ -234,7 +235,7 @@ def training_curves(
     losses: Mapping[str, Curve], scores: Mapping[str, Curve], *, unit: str = "nats per token"
 ) -> go.Figure:
     """Losses above, scores (0 to 1) below, against the same steps. unit: of the losses."""
-    looks = [(OUTPUT, dash) for _, dash in _LOOKS]
+    looks = [(PROBABILITY, dash) for _, dash in _LOOKS]
     traces = [
         line(
             *(curve.steps, curve.values, name, colour),

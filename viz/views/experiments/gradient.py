@@ -58,7 +58,7 @@ def gradient_view() -> Panel:
         look_for="Look at the left end of the curves. At the input of the stack the gradient has size "
         f"{_power(with_them[0])} with shortcuts and {_power(without[0])} without, for a size of 1 "
         "at the output.",
-        picture=gradient_by_depth(with_them, without),
+        picture=gradient_by_depth(with_them, without).update_layout(height=380),
         beside=[
             Formula(CHAIN),
             _NORMS_DO[norms],

@@ -287,6 +287,8 @@ def row_without_keys(look: TriedRun, answered: bool) -> Trial:
     after = changed.find(own.name)
     emptied = after.weights(head)[row]
     right = 2 if np.isnan(emptied).any() else 0 if emptied.any() else 1
+    if right == 0 and not np.allclose(emptied, emptied[0]):
+        raise NotShownError(f"In {look.title} such a row is neither uniform nor zero.")
     moved = fixed(float(weights.sum()), 2), "NaN" if right == 2 else fixed(float(emptied.sum()), 2)
     words = {
         0: f"All {len(emptied)} keys get the same share, the future included: a masked score here is a large "

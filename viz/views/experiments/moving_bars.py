@@ -35,7 +35,9 @@ def moving_bars(
         _row(number, label, (old / widest, new / widest), (old, new), after is not None, most)
         for number, (label, old, new) in enumerate(zip(labels, before, now, strict=True))
     )
-    columns = "".join(f"<td>{html.escape(head)}</td>" for head in heads[after is None :])
+    columns = "".join(
+        f"<td>{html.escape(head)}</td>" for head in (heads if after is not None else ("",))
+    )
     st.html(
         f'<div class="moving" style="--rows:{len(labels)}" role="region" tabindex="0" '
         f'aria-label="{html.escape(unit)}"><table>'

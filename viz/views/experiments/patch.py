@@ -189,10 +189,11 @@ def _answer(look: Look, traces: tuple[Trace, Trace]) -> tuple[tuple[int, int], l
     ids = list(dict.fromkeys([ranked[0][0], ranked[1][0], *ranked[0], *ranked[1]]))
     labels = [token_label(token.text, 24) for token in look.model.tokenizer.named(ids)]
     key = f"experiment-patch-answer-{hash(tuple(ids))}"
-    first, second = (
-        ids[one_listed(f"Answer of {run}", labels, f"{key}-{run}", first=at)]
-        for at, run in enumerate("AB")
-    )
+    with st.popover("Answers"):
+        first, second = (
+            ids[one_listed(f"Answer of {run}", labels, f"{key}-{run}", first=at)]
+            for at, run in enumerate("AB")
+        )
     if first == second:
         raise ValueError(
             "Choose two different tokens: the answer is the difference of their logits."

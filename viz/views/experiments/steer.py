@@ -18,7 +18,6 @@ from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
 
 TOWARD, AWAY = "He was happy and full of joy", "He was sad and full of grief"
-TALL = 460  # pixels of the picture
 MULTIPLES = (-4, -3, -2, -1, 0, 1, 2, 3, 4)
 FOLLOWED, WRITTEN = (
     3,
@@ -79,7 +78,7 @@ def steer(look: Look) -> Panel:
         f"expects {first(chosen)}.",
         picture=curves(
             MULTIPLES, drawn, axis="multiple that is added", unit="probability", linear=True
-        ).update_layout(height=TALL),
+        ),
         beside=[
             Formula(STEERED),
             f"With **{_written(multiple)}** times the difference before {layer_label(look.place)} the model "

@@ -13,7 +13,7 @@ from viz.shell.panel import Panel, below_controls, draw_panel
 from viz.state.engine import visitor
 from viz.views.training.choice import LIST, archive, offer_training, read, text_box, workshop
 from viz.views.training.player import message, player
-from viz.views.training.views import check_of_traces, unread
+from viz.views.training.views import check_of_traces, plateau, unread
 
 TICKET = "training-ticket"  # session state: the visitor's own run
 REFUSAL = "training-refusal"  # session state: why a run could not be asked for
@@ -108,7 +108,9 @@ def _run() -> None:
                 f"time. The run ends when you leave this page for {PATIENCE:.0f} seconds, and nothing is "
                 "written to disk."
             )
-    if report is not None:
+    if report is None:
+        draw_panel(plateau())
+    else:
         _player(report)
     if st.session_state[LOOKS] != _every(report):
         st.rerun()  # the whole page, so that it looks as often as this needs

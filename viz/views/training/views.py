@@ -80,10 +80,11 @@ make the next token easier to predict.
         )
     with picture:
         st.markdown("**The induction model's training: a plateau, a drop, a plateau**")
-        draw_panel(_curves())
+        draw_panel(plateau())
 
 
-def _curves() -> Panel:
+def plateau() -> Panel:
+    """Loss and scores of the induction model's training."""
     history = shipped_training_run("induction").history
     steps = [int(record["step"]) for record in history]
     losses = Curve(steps[1:], [record["loss"] for record in history if "loss" in record])
