@@ -13,6 +13,7 @@ from viz.explorer.assets import STATIC
 from viz.state.link import address, to_link
 from viz.state.navigation import PLACES
 from viz.state.presets import EXAMPLES
+from viz.views.experiments.experiments import FILE as FILE_OF_EXPERIMENTS
 from viz.views.experiments.experiments import experiments
 from viz.views.glossary.glossary import TERMS
 from viz.views.library.papers import PAPER
@@ -45,16 +46,17 @@ def goals() -> Iterator[Goal]:
         for page in pages:
             to = f"/{page.address}"
             yield Goal("Page", page.title, to, page.line, f"{place} {page.station} {page.heading}")
-            for view in page.views:
+            for view in page.views if page.file != FILE_OF_EXPERIMENTS else ():
                 link = f"{to}?{urlencode({'show': view})}"
                 about = " ".join(one.words for one in asked if link in one.links)
                 yield Goal("View", view, link, page.title, about)
     for one in asked:
-        yield Goal("Question", one.words, one.links[0], one.answer, "; ".join(one.also))
-    for one in experiments():
         yield Goal(
-            "Experiment", one.question, one.link, one.title, "; ".join((one.topic, *one.choices))
+            "Question", one.words, one.links[0], one.answer, "; ".join((one.topic, *one.also))
         )
+    for experiment in experiments():
+        guesses = "; ".join(experiment.choices)
+        yield Goal("Experiment", experiment.question, experiment.link, experiment.show, guesses)
     for claim in claims().values():
         link = address("/papers", {PAPER: claim.name})
         source = claim.figure_of_the_paper.source

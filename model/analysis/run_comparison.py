@@ -254,7 +254,7 @@ def _sides(attention: Attention) -> tuple[Stack, Stack]:
 
 
 def is_word(token: Token) -> bool:
-    """Whether a token has a letter or a digit: a full stop or a space is no subject where a word can be it."""
+    """Whether it has a letter or a digit: a full stop or a space is no subject where a word can be it."""
     return any(map(str.isalnum, token.text))
 
 

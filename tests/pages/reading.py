@@ -15,6 +15,7 @@ from streamlit.testing.v1.element_tree import Widget, WidgetList
 from model import Model
 from viz.state.engine import engine
 from viz.state.navigation import HOME, entry
+from viz.views.experiments.experiments import experiments
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 # Texts that could break a view: one letter, everything that a page could obey, and a long one.
@@ -67,6 +68,12 @@ def walk(app: AppTest) -> Iterator[tuple[str, AppTest]]:
     Explore are drawers, which links open."""
     (row,) = shows(app) or [None]
     yield row.value if row else "", app
+    if Path(app._script_path).name == "experiments.py":  # its cards are links
+        for one in experiments():
+            app.query_params["show"] = one.show
+            app.run()
+            assert not app.exception
+            yield one.show, app
     for view in [view for view in (row.options if row else ()) if view != row.value]:
         choose(app, row.label, view)
         yield view, app

@@ -21,6 +21,7 @@ from tests.model.hub_models import build, save
 from tests.pages.reading import control, shows, visit
 from viz.elements.plot import WOULD_SEND
 from viz.state.navigation import HOME, PAGES, entry
+from viz.views.experiments.experiments import experiments
 
 TOKENS = 1200
 MESSAGE = 8_000_000  # bytes of one element; Streamlit refuses 20 MB, and shows its own error
@@ -42,7 +43,6 @@ WITHIN = {  # choices within a view, each of which draws another matrix
     "First token": ("Number", "When it is hidden"),
     "Averages": ("On the right", "Mean of all heads", "Rollout"),
     "Matrices": ("Matrix", "W_V · W_O"),
-    "Dropout": ("Dropout on", "Attention weights"),
 }
 
 
@@ -156,6 +156,15 @@ def test_every_view_of_a_long_text_is_bounded(kind: str, page: str) -> None:
 
 def test_all_pairs_of_a_vocabulary_are_bounded() -> None:
     opened("house-gpt", "head", most=2 * COMPUTED, show="Matrices")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("show", [one.show for one in experiments()])
+def test_an_experiment_with_a_long_text_is_bounded(show: str) -> None:
+    app = opened("llama", "experiments", show=show)
+    for guess in app.segmented_control:
+        if guess.key == f"guess-{show}":
+            bounded(guess.set_value(guess.options[0]).run)
 
 
 def test_a_picture_that_forgets_the_bound_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,19 @@ def dropped(app: AppTest, name: str = "mine.safetensors", content: bytes | None 
     return app
 
 
+def two_runs_page() -> None:
+    from viz.shell import page
+    from viz.shell.panel import draw_view
+    from viz.views.training.views import two_runs
+
+    page.open_page("pages/training.py")
+    draw_view(two_runs)
+
+
+def two_runs() -> AppTest:
+    return AppTest.from_function(two_runs_page, default_timeout=120).run()
+
+
 def players(app: AppTest) -> list[dict[str, Any]]:
     sent = [one.proto.json for one in app.get("bidi_component") if one.proto.json]
     return [json.loads(one) for one in sent]
@@ -131,7 +144,7 @@ def test_what_is_no_record_gets_a_sentence_and_the_page_stays() -> None:
 
 
 def test_no_widget_keeps_a_record_that_the_server_has_let_go() -> None:
-    apps = [dropped(opened(show)) for show in ("Watch it form", "Two runs")]
+    apps = [dropped(draw()) for draw in (opened, two_runs)]
     living = [weakref.ref(one) for one in kept_records()._records.values()]
     assert living
     kept_records()._records.clear()

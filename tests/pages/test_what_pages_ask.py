@@ -62,6 +62,8 @@ MORE = {
     "KV cache": 2,
     "Your own French": 1,
     "Two runs": 9,  # the other checkpoints, one after another
+    "No positions": 1,  # the words in another order
+    "No sinks": 1,  # the example
 }
 
 

@@ -16,11 +16,11 @@ from viz.notation.numbers import fixed, signed
 from viz.notation.theme import (
     CURVES,
     FEED_FORWARD,
-    KEY,
     LESS,
     MASKED,
     MORE,
     OUTPUT,
+    PROBABILITY,
     STREAM,
     WEIGHT,
     rgba,
@@ -232,7 +232,7 @@ def training_curves(
     losses: Mapping[str, Curve], scores: Mapping[str, Curve], *, unit: str = "nats per token"
 ) -> go.Figure:
     """Losses above, scores (0 to 1) below, against the same steps. unit: of the losses."""
-    looks = [(OUTPUT, dash) for _, dash in _LOOKS]
+    looks = [(PROBABILITY, dash) for _, dash in _LOOKS]
     traces = [
         line(
             *(curve.steps, curve.values, name, colour),
@@ -339,17 +339,16 @@ def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
     )
 
 
-PLAIN, SCALED, LINEAR = KEY, WEIGHT, MASKED  # of what is not scaled, what is, what grows with n
+LINEAR = MASKED  # of what grows with n
 
 
 @dataclass(frozen=True)
 class MeasuredCurve:
-    """Measured values at some points. `law`: what theory predicts, drawn dotted."""
+    """Measured values at some points."""
 
     name: str
     values: Sequence[float]
     colour: str
-    law: Sequence[float] | None = None
 
 
 def curves(
@@ -359,8 +358,6 @@ def curves(
     axis: str,
     unit: str,
     logarithmic: bool = False,
-    band: tuple[float, float] | None = None,
-    mark: float | None = None,
     linear: bool = False,
 ) -> go.Figure:
     """One line a curve over the points, on a logarithmic axis, or a linear one.
@@ -370,14 +367,9 @@ def curves(
         drawn: the curves.
         axis, unit: titles of the points and of the values.
         logarithmic: whether the values' axis is, too.
-        band: two values to shade between.
-        mark: a point at which a dotted line stands.
     """
     traces = []
-    for number, curve in enumerate(drawn):
-        if curve.law is not None:  # wide, so that it shows under the measured line
-            law = marks(points, curve.law, mode="lines", line=DOTTED | {"width": 6})
-            traces.append(law.update(name="what the formula gives", showlegend=number == 0))
+    for curve in drawn:
         hover = f"{curve.name}<br>%{{x:.4g}}: %{{y:.4g}}"
         known = (points, curve.values, curve.name, curve.colour)
         traces.append(line(*known, hover=hover, mode="lines+markers", width=3))
@@ -387,10 +379,7 @@ def curves(
         {"type": "log", "dtick": 1} if logarithmic else {"rangemode": "tozero"}
     )
     across = titled(axis, **({} if linear else {"type": "log", "tickvals": ticks}))
-    figure = chart(traces, across, titled(unit, **scale), height=360)
-    if band is not None:
-        figure.add_hrect(*band, fillcolor=LESS, opacity=0.12, line_width=0)
-    return figure if mark is None else figure.add_vline(mark, line=DOTTED)
+    return chart(traces, across, titled(unit, **scale), height=360)
 
 
 @dataclass(frozen=True)

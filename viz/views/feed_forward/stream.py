@@ -19,20 +19,18 @@ from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.bars import contribution_lengths, contribution_rows
 from viz.figures.cells import lens_table
-from viz.figures.curves import gradient_by_depth
 from viz.figures.heatmap import STRONG
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.names import state_names
-from viz.notation.numbers import counted, difference, power_of_ten, probability, significant
+from viz.notation.numbers import counted, difference, probability, significant
 from viz.shell.controls import LISTED
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
-from viz.shell.pictures import without_sentence
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
 
 if TYPE_CHECKING:
-    from model.analysis.stream.deep_stack import Norms
+    pass
 
 WHOSE = ("The mean of all tokens", "Every token")  # then each token alone
 SHARES = ("the token shown", "the final token")
@@ -220,67 +218,3 @@ def _check(
         return None, refused
     words = "; ".join(f"{what} {difference(apart)}" for what, apart in compared.items())
     return Check(f"Check: {words}.", max(compared.values())), refused
-
-
-NORMS: dict["Norms", str] = {"none": "none", "pre": "pre-norm", "post": "post-norm"}
-_NORMS_DO: dict["Norms", str] = {
-    "none": (
-        "Without shortcuts the gradient passes every sub-layer and loses a little in each, "
-        "until nearly nothing is left. With shortcuts it does not vanish, but without norms it "
-        "grows, as the stream does. Choose pre-norm to see how norms prevent this."
-    ),
-    "pre": "Norms rescale what each sub-layer reads, so the gradient neither vanishes nor explodes. "
-    "With shortcuts it keeps its size almost to the first block, and grows a little there.",
-    "post": (
-        "Here the norm stands on the shortcut too and rescales the gradient at every "
-        "sub-layer. With norms in this position, shortcuts make less difference to the size of "
-        "the gradient."
-    ),
-}
-
-
-def gradient_view(_: Look) -> Panel:
-    """The gradient through a deep random stack of our own blocks, measured when it is asked for."""
-    from model.analysis.stream.deep_stack import (  # torch: the page is drawn first
-        DEEPEST,
-        DeepStack,
-        gradient_sizes,
-    )
-
-    without_sentence()
-    depth = st.slider("Blocks", 2, DEEPEST, 24, key="feed-forward-depth")
-    norms = one_of("Norms", list(NORMS), "feed-forward-norms", named=NORMS.__getitem__)
-    seed = st.number_input("Seed", 0, 999, step=1, key="feed-forward-gradient-seed")
-    stack = DeepStack(depth=depth, norms=norms, seed=seed)
-    with_them = gradient_sizes(stack, shortcuts=True)
-    without = gradient_sizes(stack, shortcuts=False)
-    return Panel(
-        "feed-forward-gradient",
-        look_for="Look at the left end of the curves. At the input of the stack the gradient has size "
-        f"{_power(with_them[0])} with shortcuts and {_power(without[0])} without, for a size of 1 "
-        "at the output.",
-        picture=gradient_by_depth(with_them, without),
-        beside=[Formula(formulas.CHAIN), _NORMS_DO[norms]],
-        below=[
-            Caption(
-                f"Measured now with PyTorch's autograd, in double precision, on {depth} blocks of this "
-                f"app's own code with random weights (width {stack.width}, {stack.heads} heads, "
-                f"{stack.tokens} tokens, Xavier), not on the model above. Both runs have the same weights. "
-                "The loss is the output times a fixed random direction."
-            )
-        ],
-        table=Table(
-            {
-                "blocks passed": range(len(without)),
-                "with shortcuts": [power_of_ten(size, 4) for size in with_them],
-                "without": [power_of_ten(size, 4) for size in without],
-            }
-        ),
-    )
-
-
-def _power(size: float) -> str:
-    """A size as a formula in a sentence: 8.9e6 as 8.9 times ten to the sixth."""
-    mantissa, exponent = f"{size:.1e}".split("e")
-    power = int(exponent)
-    return f"${size:.2g}$" if -2 <= power <= 1 else rf"${mantissa} \times 10^{{{power}}}$"

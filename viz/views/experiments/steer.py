@@ -57,6 +57,12 @@ def steer(look: Look) -> Panel:
         MeasuredCurve(name, shares[:, token].tolist(), CURVES[number])
         for number, (name, token) in enumerate(zip(names, followed, strict=True))
     ]
+
+    def first(at: int) -> str:
+        token = int(shares[at].argmax())
+        (named,) = look.model.tokenizer.named([token])
+        return f"{bold_token(named.text)} ({fixed(shares[at, token], 2)})"
+
     length = float(np.linalg.norm(vector))
     apart = float(np.abs(passes.logits[zero] - look.trace.prediction.after(-1)).max())
     words = "".join(token.text for token in written)
@@ -67,7 +73,9 @@ def steer(look: Look) -> Panel:
         else ""
     )
     return Panel(
-        "laboratory-steer",
+        "experiment-steer",
+        look_for=f"At 0 the model is unchanged and expects {first(zero)} next; with {_written(multiple)} it "
+        f"expects {first(chosen)}.",
         picture=curves(
             MULTIPLES, drawn, axis="multiple that is added", unit="probability", linear=True
         ),

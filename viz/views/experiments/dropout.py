@@ -28,6 +28,7 @@ from model.analysis.stream.stream import contributions
 from model.nn.places import Place
 from model.serving.engine import Request
 from model.trace.arrays import Array
+from model.trace.records import Attention
 from viz.elements.one_of import one_of
 from viz.figures.cells import after_dropout
 from viz.figures.heatmap import Axis, fitted_scale, heatmap
@@ -49,6 +50,7 @@ EMBEDDING, WEIGHTS, OUTPUT, ACTIVATIONS = (
     "Neurons",
 )
 BEFORE, MASK, AFTER = "Before", "Mask", "After"
+_SEED = "dropout-seed"  # session state
 DRAWN = 4_000_000  # values, in all the draws that a mean is taken over
 _DERIVED = Caption(
     "Derived from the recorded values: the model itself ran in evaluation, where dropout is off."
@@ -65,17 +67,18 @@ class Draw(NamedTuple):
 
 @of_all_pairs
 def dropout_view(look: Look) -> Panel:
-    """A place, p and a seed: what is set to 0, what the rest becomes, what that changes."""
-    places = list(_VIEWS)
-    first = places.index(ACTIVATIONS)
-    what = st.selectbox("Dropout on", places, index=first, key="dropout-on", width=190)
-    modes = ("Training", "Evaluation")
-    off = st.selectbox("Mode", modes, key="dropout-mode", width=150) != "Training"
+    """A place, p and a draw: what is set to 0, what the rest becomes, what that changes."""
+    what = st.selectbox("Dropout on", list(_VIEWS), key="dropout-on", width=190)
     shown = one_of("Values", (BEFORE, MASK, AFTER), "dropout-shown", default=AFTER)
-    rate = st.slider("Rate p", 0.0, 0.9, 0.1, step=0.05, key="dropout-p", disabled=off, width=180)
-    seed = st.number_input("Seed", 0, 9999, step=1, key="dropout-seed", disabled=off, width=120)
-    panel = _VIEWS[what](look, Draw(0.0 if off else rate, seed, shown))
-    return panel if off else replace(panel, below=[_training_pass(look, seed), *panel.below])
+    rate = st.slider("Rate p", 0.0, 0.9, 0.1, step=0.05, key="dropout-p", width=180)
+    seed = st.session_state.setdefault(_SEED, 0)
+    st.button("Draw again", key="dropout-again", on_click=_draw_again, disabled=rate == 0)
+    panel = _VIEWS[what](look, Draw(rate, seed, shown))
+    return panel if rate == 0 else replace(panel, below=[*panel.below, _training_pass(look, seed)])
+
+
+def _draw_again() -> None:
+    st.session_state[_SEED] += 1
 
 
 def _on_embedding(look: Look, draw: Draw) -> Panel:
@@ -182,7 +185,7 @@ def _on_weights(look: Look, draw: Draw) -> Panel:
     after = head_dropped(attention, head, draw.rate, draw.seed)
     blocked = None if attention.mask is None else ~attention.mask
     allowed = np.ones(weights.shape, bool) if blocked is None else ~blocked
-    words, means = _what_happened(weights, after, draw.rate, allowed)
+    _, means = _what_happened(weights, after, draw.rate, allowed)
     queries, keys = labels_of(look.trace, attention)
     sums = after.values.sum(-1)
     part = part_named(look.model, look.trace, attention.name)
@@ -190,7 +193,7 @@ def _on_weights(look: Look, draw: Draw) -> Panel:
     cells = dict(zip(numbered_labels(keys), after.values.T, strict=True))
     return Panel(
         "dropout-weights",
-        look_for=words,
+        look_for=_row_sums(attention, sums, draw),
         picture=after_dropout(
             {BEFORE: weights, MASK: after.kept.astype(float), AFTER: after.values}[draw.shown],
             after.kept | (draw.shown == BEFORE),
@@ -200,10 +203,8 @@ def _on_weights(look: Look, draw: Draw) -> Panel:
             blocked=blocked,
         ),
         beside=[
-            *means,
             Formula(formulas.DROPOUT),
-            f"A row of weights sums to 1{' with its sink' * (attention.sinks is not None)}. After dropout "
-            f"the sums of the rows run from **{sums.min():.3f}** to **{sums.max():.3f}**.",
+            *means,
             _effect(effect, queries, "after this sub-layer"),
         ],
         below=[_DERIVED],
@@ -215,9 +216,20 @@ def _on_weights(look: Look, draw: Draw) -> Panel:
     )
 
 
+def _row_sums(attention: Attention, sums: Array, draw: Draw) -> str:
+    """What becomes of the sum of a row of weights."""
+    if draw.rate == 0:
+        return "Nothing changes: dropout is off with p = 0 and in evaluation."
+    return (
+        f"On average only. A row of weights sums to 1{' with its sink' * (attention.sinks is not None)}; in "
+        f"this draw the sums run from **{sums.min():.2f}** to **{sums.max():.2f}**. Crossed weights became "
+        f"0, the others were divided by {1 - draw.rate:.2g}."
+    )
+
+
 _VIEWS: dict[str, Callable[[Look, Draw], Panel]] = {
-    EMBEDDING: _on_embedding,
     WEIGHTS: _on_weights,
+    EMBEDDING: _on_embedding,
     OUTPUT: _on_output,
     ACTIVATIONS: _on_activations,
 }

@@ -20,30 +20,30 @@ from model.analysis.attribution.patching import (
     growing_map,
     spots_of,
 )
-from model.loading.registry import models
+from model.analysis.tokens.prediction import expectation
 from model.nn.patches import Patch, PatchPart
 from model.nn.places import Head, Place, head_label, layer_label
 from model.run.protocols import check_same_length
 from model.serving.engine import Request
 from model.trace.arrays import Wide
 from model.trace.trace import Trace
+from model.trace.unproven import NotShownError
 from model.training.micro_stories import WORDS
-from viz.elements.one_of import one_listed, one_of
+from viz.elements.one_of import one_listed, one_of, open_one
 from viz.figures.head_tiles import patch_map_figure
 from viz.figures.heatmap import Axis
 from viz.notation.labels import plotly_words, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import signed
 from viz.shell.background import Offer, passes_or_offer
-from viz.shell.model_picker import say_encoder
-from viz.shell.panel import Caption, Formula, Panel, Part, Table
-from viz.shell.pictures import look_for
+from viz.shell.panel import Caption, Formula, Panel, Part, Table, refusals
 from viz.shell.request import still_asked
+from viz.state.intervention_words import parts
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
-from viz.state.presets import HEAD_OUTPUTS, PATCH_KIND, PATCHES, STREAM_STATES, preset_of
-from viz.state.session import current, intervene, second_text
-from viz.views.laboratory.cards import open_preset
+from viz.state.presets import HEAD_OUTPUTS, PATCH_KIND, PATCHES, STREAM_STATES, Preset, preset_of
+from viz.state.session import current, intervene, open_view, second_text, set_intervention
+from viz.views.experiments.moving_bars import moving_bars
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -69,6 +69,7 @@ KINDS: dict[str, PatchMapKind] = {
     "Feed-forwards": "feed_forward",
     "Path to the chosen head": "path",
 }
+LOW = 360  # pixels of a map of few layers
 ANSWERS = 6  # likeliest next tokens of each run that are offered
 
 
@@ -84,72 +85,83 @@ class MapRequest:
     reads: tuple[PathReads, ...] = READS
 
 
-def pairs() -> None:
-    """A button for each pair of sentences that shows a patch well, with its model; it opens both."""
-    opened = preset_of(current())
-    with st.container(key="laboratory-patch-cards", gap="xsmall"):
-        st.markdown("**Pairs of sentences to open**")
-        for number, preset in enumerate(PATCHES):
-            st.button(
-                f"**{preset.title}** {preset.question}",
-                key=f"laboratory-patch-card-{number}",
-                type="primary" if preset is opened else "secondary",
-                width="stretch",
-                help=f"“{plain(preset.view.text)}”, in {models[preset.view.model].short_title}",
-                on_click=open_preset,
-                args=(preset,),
-            )
-        if opened in PATCHES:
-            look_for(plain(opened.look_for))
-
-
 def patch(look: Look) -> Panel:
     """The map of what each part of sentence B's run does in A's; a click puts that part in."""
     if not still_asked(look) or current().intervention != look.request.intervention:
         st.rerun()  # a click in this view has changed what the whole page is about
+    open_one(
+        "Pairs to open",
+        PATCHES,
+        "experiment-pairs",
+        named=lambda preset: f"{preset.title}: {preset.view.text}",
+        placeholder="Pairs of sentences",
+        take=_open,
+        quiet=True,
+        width=190,
+    )
     if look.trace.prediction is None:
-        words = (
-            "reads a text and predicts no next token, so there is no answer that a patch could move. "
-            "Choose a GPT."
+        raise NotShownError(
+            f"{look.title} predicts no next token, so there is no answer that a part could change. Choose a "
+            "GPT, or open a pair of sentences."
         )
-        return Panel("laboratory-patch", picture=partial(say_encoder, look, words))
-    examples: list[Part] = [
-        pairs,
-        Formula(SHARE),
-    ]
     put_in = current().intervention.patch
-    other = st.text_area(
+    other = st.text_input(
         "Sentence B, of as many tokens",
-        height="content",
         max_chars=TEXT_LIMIT,
         **second_text(
-            "laboratory-patch-text",
+            "experiment-patch-text",
             put_in.text if put_in is not None else sentence_like(look.model, look.request.text),
         ),
     )
     kind = KINDS[st.selectbox("Put in", list(KINDS), key=PATCH_KIND, bind="query-params")]
-    try:
+    with refusals():
         pair = _pair(look, other)
         traces = traced(pair[0]), traced(pair[1])
         ours, theirs = ([token.id for token in trace.target_tokens] for trace in traces)
         if ours != theirs:
-            raise ValueError("The two runs do not read the same target. Type a target of your own.")
+            raise NotShownError(
+                "The two runs do not read the same target. Type a target of your own."
+            )
         answer, remarks = _answer(look, traces)
         asked = MapRequest(pair, answer, kind)
         if kind == "head_tokens":
             asked = replace(asked, place=look.place)
         if kind == "path":
-            read = one_of("Read as", ("all three", *READS), "laboratory-patch-reads")
+            read = one_of("Read as", ("all three", *READS), "experiment-patch-reads")
             reads = tuple(one for one in READS if read in (one, "all three"))
             asked = replace(asked, receiver=(look.place, look.head), reads=reads)
             rows = spots_of(look.model, traces[0], "head", before=look.place)
         else:
             rows = spots_of(look.model, traces[0], kind, asked.place)
-    except ValueError as refusal:
-        warning = partial(st.warning, plain(str(refusal)))
-        return Panel("laboratory-patch", picture=warning, beside=examples)
     drawn = _map(look, traces, asked, rows, other)
-    return replace(drawn, beside=[*drawn.beside, *remarks, *examples])
+    opened = preset_of(current())
+    if opened in PATCHES:
+        remarks = [*remarks, Caption(plain(opened.look_for))]
+    return replace(drawn, beside=[partial(_put_in, look), Formula(SHARE), *drawn.beside, *remarks])
+
+
+def _open(preset: Preset) -> None:
+    """Opens a pair of sentences with its model; `undo` leads back to the visitor's own."""
+    open_view(preset.view, undoable=True)
+    st.session_state[PATCH_KIND] = preset.put_in
+
+
+def _put_in(look: Look) -> None:
+    """What was put in, each with a button that takes it out, and what it makes of the next token."""
+    if look.baseline is None:
+        return
+    with st.container(horizontal=True, gap="xsmall"):
+        for number, part in enumerate(parts(look.request.intervention)):
+            st.button(
+                f"{part.words} ✕",
+                key=f"experiment-part-{number}",
+                on_click=set_intervention,
+                args=(part.without,),
+            )
+    ours, theirs = (run.require_prediction().after(-1) for run in (look.baseline, look.trace))
+    likely = expectation(ours, theirs, 3)
+    names = [token_label(token.text, 18) for token in look.model.target_tokenizer.named(likely.ids)]
+    moving_bars(names, likely.before, likely.after, unit="probability of the next token")
 
 
 def _pair(look: Look, other: str) -> tuple[Request, Request]:
@@ -176,11 +188,12 @@ def _answer(look: Look, traces: tuple[Trace, Trace]) -> tuple[tuple[int, int], l
     ]
     ids = list(dict.fromkeys([ranked[0][0], ranked[1][0], *ranked[0], *ranked[1]]))
     labels = [token_label(token.text, 24) for token in look.model.tokenizer.named(ids)]
-    key = f"laboratory-patch-answer-{hash(tuple(ids))}"
-    first, second = (
-        ids[one_listed(f"Answer of {run}", labels, f"{key}-{run}", first=at)]
-        for at, run in enumerate("AB")
-    )
+    key = f"experiment-patch-answer-{hash(tuple(ids))}"
+    with st.popover("Answers"):
+        first, second = (
+            ids[one_listed(f"Answer of {run}", labels, f"{key}-{run}", first=at)]
+            for at, run in enumerate("AB")
+        )
     if first == second:
         raise ValueError(
             "Choose two different tokens: the answer is the difference of their logits."
@@ -201,7 +214,7 @@ def _shares(
     kind, model = asked.kind, look.model
     length = len(traces[0].tokens) + len(traces[0].target_tokens)
     offer = Offer(
-        "laboratory-patch",
+        "experiment-patch",
         f"Sentence A is run {cells} times, each time with one part of B’s run.",
         f"Run it {cells} times",
         "cells",
@@ -244,17 +257,17 @@ def _map(
     """
     kind, patches = asked.kind, _shares(look, traces, asked, sum(map(len, rows)))
     if patches is None:
-        return Panel(f"laboratory-patch-{kind}")
+        return Panel(f"experiment-patch-{kind}")
     exact, estimate = patches.shares, patches.estimate
     maps, shown, columns = {EXACT: exact}, EXACT, {"exact": exact.ravel()}
     if estimate is not None:
         maps |= {ESTIMATE: estimate, APART: estimate - exact}
-        shown = one_of("Map", tuple(maps), "laboratory-patch-map", quiet=True)
+        shown = one_of("Map", tuple(maps), "experiment-patch-map", quiet=True)
         columns["estimate"] = estimate.ravel()
     widest = max(map(len, rows))  # a layer may have fewer heads than another
     spots = [spot for row in rows for spot in (*row, *[None] * (widest - len(row)))]
     names = ["" if spot is None else spot_name(spot, traces[0]) for spot in spots]
-    parts = [None if spot is None else part_of(spot, kind) for spot in spots]
+    put = [None if spot is None else part_of(spot, kind) for spot in spots]
     put_in = current().intervention.patch
     framed = put_in.parts if put_in is not None and put_in.text == other else frozenset()
     limit = max(float(np.nanmax(np.abs(maps[one]), initial=0)) for one in maps if one != APART)
@@ -275,9 +288,10 @@ def _map(
             + ("not run yet" if np.isnan(value) else signed(f"{value:+.3f}"))
             for name, value in zip(names, maps[shown].ravel(), strict=True)
         ],
-        chosen=[divmod(at, widest) for at, part in enumerate(parts) if part in framed],
+        chosen=[divmod(at, widest) for at, part in enumerate(put) if part in framed],
         limit=limit or 1.0,
     )
+    figure.update_layout(height=max(figure.layout.height, LOW))
     start, end = (signed(f"{answer:.3f}") for answer in patches.answers)
     remark = (
         f"d is {start} in run A and {end} in run B. Parts can do the same work twice, or only together, so "
@@ -289,11 +303,11 @@ def _map(
     if shown != EXACT and estimate is not None:
         remarks.append(Caption(estimate_in_words(exact, estimate, kind)))
     return Panel(
-        f"laboratory-patch-{kind}",
+        f"experiment-patch-{kind}",
         look_for=_farthest(look, asked, exact, names),
         picture=figure,
         chosen=hash((asked, maps[shown].tobytes(), framed)),
-        clicked=None if kind == "path" else lambda point: put(look, other, parts[point]),
+        clicked=None if kind == "path" else lambda point: put_part(look, other, put[point]),
         beside=remarks,
         table=Table({"part": names, **columns}),
     )
@@ -379,7 +393,7 @@ def sentence_like(model: "Model", text: str) -> str:
     return " ".join([second, first, *rest]).strip()
 
 
-def put(look: Look, text: str, part: PatchPart | None) -> None:
+def put_part(look: Look, text: str, part: PatchPart | None) -> None:
     """Puts a part of another sentence's run into this one, or takes it out again."""
     if part is None:
         return
