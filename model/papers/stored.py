@@ -27,12 +27,12 @@ def has_stored(model: str) -> bool:
 
 
 def as_json(answers: Mapping[str, tuple[str, tuple[PaperResult, ...]]]) -> str:
-    """The file's text. answers: by model, the hash of its weights and what it answered."""
-    kept = {
-        model: {"weights": weights, "results": [_kept(one) for one in results]}
-        for model, (weights, results) in answers.items()
-    }
-    return json.dumps(kept, ensure_ascii=False, indent=1) + "\n"
+    """The file's text, an answer a line. answers: by model, the hash of its weights and what it answered."""
+    models = []
+    for model, (weights, results) in answers.items():
+        lines = ",\n  ".join(json.dumps(_kept(one), ensure_ascii=False) for one in results)
+        models.append(f'"{model}": {{"weights": "{weights}", "results": [\n  {lines}\n]}}')
+    return "{" + ",\n".join(models) + "}\n"
 
 
 @cache

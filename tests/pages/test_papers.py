@@ -80,7 +80,7 @@ def test_a_model_without_stored_answers_is_asked_on_a_button_and_shared() -> Non
     button.click().run()
     app = answered(app, UNASKED, list(claims()))
     assert not [one for one in app.button if one.key.startswith("papers-ask")]
-    assert NOT_ASKED in cards(app)["Induction forms at once"]
+    assert NOT_ASKED in cards(app)[claims()["forming"].title]
     other = visit("papers", model=UNASKED)  # another visitor
     assert result.verdict in cards(other)[result.title]
 

@@ -21,19 +21,19 @@ from viz.views.glossary.miniatures import picture
 from viz.views.library.questions import ReaderQuestion, questions
 from viz.views.worked.by_hand import WORKED_PAGE, worked_example
 
-Kind = Literal["Questions", "Terms", "Examples"]
-KINDS: tuple[Kind, ...] = ("Questions", "Terms", "Examples")
+LibraryKind = Literal["Questions", "Terms", "Examples"]
+KINDS: tuple[LibraryKind, ...] = ("Questions", "Terms", "Examples")
 
 
 @dataclass(frozen=True)
-class Entry:
+class LibraryEntry:
     """An entry of the Library.
 
     group: the heading that it stands under. picture, links: HTML. quoted: the sentence of an example. also:
     other words that it is found by.
     """
 
-    kind: Kind
+    kind: LibraryKind
     group: str
     name: str
     words: str
@@ -56,7 +56,7 @@ class Entry:
         )
 
 
-def listed(model: str) -> Sequence[Entry]:
+def listed(model: str) -> Sequence[LibraryEntry]:
     """All of them in the order of the list: the examples of the open model, the topics with their questions
     and terms, and the other models' examples."""
     cards = [_example(one, thumbnails()[one.title]) for one in offered()]
@@ -64,7 +64,7 @@ def listed(model: str) -> Sequence[Entry]:
     return (*own, *_of_topics(), *(one for one in cards if one not in own))
 
 
-def found_in(model: str) -> Sequence[Entry]:
+def found_in(model: str) -> Sequence[LibraryEntry]:
     """The clearest head of each kind in a model that is loaded and has no examples of its own. Raises
     ValueError as `Model.trace` does."""
     if model in {one.view.model for one in offered()}:
@@ -73,14 +73,14 @@ def found_in(model: str) -> Sequence[Entry]:
 
 
 @cache
-def _of_topics() -> tuple[Entry, ...]:
+def _of_topics() -> tuple[LibraryEntry, ...]:
     asked = list(map(_question, questions()))
     meant = list(map(_term, TERMS))
     topics = list(dict.fromkeys(one.group for one in asked))
     return tuple(one for topic in topics for one in (*asked, *meant) if one.group == topic)
 
 
-def matching(entries: Sequence[Entry], words: str) -> tuple[Entry, ...]:
+def matching(entries: Sequence[LibraryEntry], words: str) -> tuple[LibraryEntry, ...]:
     """The entries that hold all of these words: first those whose name does, then those by other names."""
     wanted = folded(words).split()
     ranked = []
@@ -102,12 +102,12 @@ def folded(text: str) -> str:
     return re.sub(r"(?<=\d),(?=\d{3})", "", plain)
 
 
-def term_entry(name: str) -> Entry:
+def term_entry(name: str) -> LibraryEntry:
     """The entry of a term. Raises KeyError as `viz.views.glossary.glossary.term` does."""
     return _term(term(name))
 
 
-def example_entry(title: str) -> Entry:
+def example_entry(title: str) -> LibraryEntry:
     """The entry of an example. Raises KeyError if there is none."""
     for one in offered():
         if one.title == title:
@@ -115,11 +115,11 @@ def example_entry(title: str) -> Entry:
     raise KeyError(f"The Library has no example “{title}”.")
 
 
-def _question(asked: ReaderQuestion) -> Entry:
+def _question(asked: ReaderQuestion) -> LibraryEntry:
     links = tuple(
         html_link(link.page.file, f"{link.label} →", link.parameters) for link in asked.opens()
     )
-    return Entry(
+    return LibraryEntry(
         "Questions",
         asked.topic,
         asked.words,
@@ -130,14 +130,14 @@ def _question(asked: ReaderQuestion) -> Entry:
     )
 
 
-def _term(meant: Term) -> Entry:
+def _term(meant: Term) -> LibraryEntry:
     links = []
     if meant.page and meant.page != WORKED_PAGE:
         links.append(html_link(meant.page, f"{entry(meant.page).title} →", {}))
     if meant.example:
         words = f"By hand: {worked_example(meant.example).title} →"
         links.append(html_link(WORKED_PAGE, words, {"example": meant.example}))
-    return Entry(
+    return LibraryEntry(
         "Terms",
         meant.topic,
         meant.name,
@@ -153,7 +153,7 @@ def group_of(model: str) -> str:
     return f"Examples: {models.short_title(model)}"
 
 
-def _example(example: SentenceExample, rows: Sequence[str]) -> Entry:
+def _example(example: SentenceExample, rows: Sequence[str]) -> LibraryEntry:
     view = example.view
     named = head_label((view.place, view.head))
     alt = html.escape(f"Weights of {named}: one row per query, one column per key")
@@ -162,7 +162,7 @@ def _example(example: SentenceExample, rows: Sequence[str]) -> Entry:
     if not links:
         title = models[view.model].short_title
         words += f" {title} is not on this computer; “Other models” fetches it."
-    return Entry(
+    return LibraryEntry(
         "Examples",
         group_of(view.model),
         example.title,

@@ -27,7 +27,8 @@ class PageAddress:
             return worked_example(self.parameters["example"]).title
         if "term" in self.parameters:
             return term(self.parameters["term"]).name
-        views = [self.parameters[name] for name in ("show", "claim") if name in self.parameters]
+        names = ("show", "claim", "cost-measure")
+        views = [self.parameters[name] for name in names if name in self.parameters]
         return " · ".join([self.page.title, *views])
 
 

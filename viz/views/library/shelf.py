@@ -15,8 +15,8 @@ from viz.state import url
 from viz.state.look import is_loaded
 from viz.state.session import current
 from viz.views.library.entries import (
-    Entry,
-    Kind,
+    LibraryEntry,
+    LibraryKind,
     example_entry,
     found_in,
     listed,
@@ -30,7 +30,7 @@ STYLE = Path(__file__).with_name("library.css")
 _ENTRY = {TERM: term_entry, EXAMPLE: example_entry}
 
 
-def shelf(kind: Kind | None) -> Panel:
+def shelf(kind: LibraryKind | None) -> Panel:
     """The search box, and the entries of one kind, or all of them."""
     words = st.text_input(
         "Search the Library",
@@ -43,7 +43,7 @@ def shelf(kind: Kind | None) -> Panel:
         width=360,
     )
     model = current().model
-    found: Sequence[Entry] = ()
+    found: Sequence[LibraryEntry] = ()
     if is_loaded(model):
         with error_boundary():
             found = found_in(model)
@@ -53,7 +53,7 @@ def shelf(kind: Kind | None) -> Panel:
     return Panel("library", picture=partial(_draw_all, entries))
 
 
-def _draw_matching(entries: Sequence[Entry], words: str) -> None:
+def _draw_matching(entries: Sequence[LibraryEntry], words: str) -> None:
     st.html(STYLE)
     shown = matching(entries, words)
     st.caption(
@@ -64,7 +64,7 @@ def _draw_matching(entries: Sequence[Entry], words: str) -> None:
     st.html(_grid(shown))
 
 
-def _draw_all(entries: Sequence[Entry]) -> None:
+def _draw_all(entries: Sequence[LibraryEntry]) -> None:
     st.html(STYLE)
     _draw_linked()
     groups = [(name, list(group)) for name, group in groupby(entries, attrgetter("group"))]
@@ -93,5 +93,5 @@ def _draw_linked() -> None:
             st.html(f'<div class="linked">{linked.html()}</div>')
 
 
-def _grid(entries: Sequence[Entry]) -> str:
+def _grid(entries: Sequence[LibraryEntry]) -> str:
     return f'<div class="entries">{"".join(one.html() for one in entries)}</div>'

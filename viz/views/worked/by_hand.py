@@ -107,7 +107,7 @@ def _panel(example: Example, position: int, row: DeltaGenerator) -> Panel:
     return Panel(
         f"result-{key}",
         look_for=plain(step.comment or example.idea),
-        picture=partial(_result, step, key),
+        picture=partial(_result, example, step, key),
         saved=None if step.result.ndim == 0 else partial(worked_step, step),
         beside=[*([plain(example.idea)] if step.comment else []), *reading],
         below=[partial(_notes, example, step)],
@@ -228,12 +228,12 @@ def _code(example: Example, at: int) -> None:
     script_of(text, f"It needs {needs} and prints the result of this step.")
 
 
-def _result(step: Step, key: str) -> None:
-    """The step's name above a matrix or a row as a picture, or above a single number."""
+def _result(example: Example, step: Step, key: str) -> None:
+    """The names of example and step above a matrix or a row as a picture, or above a single number."""
+    st.markdown(f"**{plain(example.title)}** · {plain(step.title)}")
     if step.result.ndim == 0:
-        st.metric(plain(step.title), number(float(step.result)))
+        st.metric(plain(step.title), number(float(step.result)), label_visibility="collapsed")
     else:
-        st.markdown(f"**{plain(step.title)}**")
         scrolling_plot(worked_step(step), f"result-{key}")
 
 
