@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from functools import cache
-from itertools import product
 from random import Random
 
 import numpy as np
@@ -214,6 +213,12 @@ def test_the_pupils_file_begins_a_page_each_and_tells_no_answer() -> None:
             written = [answer.written for answer in exercise.answers]
             assert not any(step in asked for step in exercise.steps)
             assert all(answer.replace("&", "&amp;") in solved for answer in written)
+
+
+def test_a_sheet_names_no_address_where_pupils_cannot_open_one() -> None:
+    few = sheets("house-gpt", 5, 3)
+    assert b"Open it" in sheets_page(few, ABOUT)
+    assert b"Open it" not in sheets_page(few, replace(ABOUT, link=None))
 
 
 def test_a_class_out_of_bounds_is_refused(subtests: pytest.Subtests) -> None:
