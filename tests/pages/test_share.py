@@ -6,7 +6,7 @@ from tests.pages.reading import press, said, visit
 from viz.state.class_views import ENDED, JOIN, LEAD, class_views
 from viz.state.navigation import entry
 
-SHARE, BEGIN = {"show": "Share"}, "Share with the class"
+SHARE, BEGIN = {"show": "Share"}, "Begin a class"
 CHANGED = {
     "text": "the old man sat by the fire",
     "head": "2",

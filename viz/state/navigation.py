@@ -243,7 +243,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/for_a_class.py",
             "Teach",
             "A lesson of 90 minutes, exercises with other numbers for each pupil, one link for all.",
-            "For a class",
             has_beats=False,
             views=("Lesson", "Exercises", "Share"),
         ),

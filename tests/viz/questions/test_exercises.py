@@ -215,6 +215,12 @@ def test_the_pupils_file_begins_a_page_each_and_tells_no_answer() -> None:
             assert all(answer.replace("&", "&amp;") in solved for answer in written)
 
 
+def test_a_sheet_names_no_address_where_pupils_cannot_open_one() -> None:
+    few = sheets("house-gpt", 5, 3)
+    assert b"Open it" in sheets_page(few, ABOUT)
+    assert b"Open it" not in sheets_page(few, replace(ABOUT, link=None))
+
+
 def test_a_class_out_of_bounds_is_refused(subtests: pytest.Subtests) -> None:
     for kinds, pupils, sentence_of_refusal in [
         ((), 3, "Choose at least one kind"),
