@@ -320,6 +320,8 @@ def stations(file: str) -> None:
     if len(pages) > 1 and pages != PLACES["Walk"]:
         links = "".join(html_link(page.file, page.station or page.title) for page in pages)
         st.html(f'<nav class="menu stations" aria-label="Pages of this place">{links}</nav>')
+    elif len(pages) == 1 and file != HOME:
+        st.html('<i class="stations"></i>')  # the title stands where it stands on other pages
 
 
 def _beside(file: str) -> tuple[PageEntry, ...]:
