@@ -1,4 +1,5 @@
 # make run      start the app (the first time, this makes .venv and installs what it needs)
+# make class    the same for a class in this computer's network, with a link and a code to scan; PORT: another one
 # make test     formatting, lint, types, and the tests without which something could break unseen: before a commit
 # make test-all everything, also what starts servers, clusters, kernels and installs the wheel: every night
 # make test-changed  what make test leaves out and a change since the commit SINCE asks for
@@ -26,13 +27,13 @@
 # WORKERS       processes for the tests that need no browser; BROWSERS for the others
 # COURSE        of make site: a course.toml of your own
 # INPUTS        of make fuzz
-# PARTS         of make bench: recording, training, patching, score, many, research, profiling, engines, sessions, weight, notebook, installing, clicks, page_switch, long_texts, corpus, real_model, site, classroom, bounds, soak, cluster, cluster_soak, own_tests; all if empty
+# PARTS         of make bench: recording, training, patching, score, many, research, profiling, engines, sessions, weight, notebook, installing, clicks, page_switch, long_texts, real_model, site, classroom, bounds, soak, cluster, cluster_soak, own_tests; all if empty
 # SOAK_SECONDS  of the parts soak and cluster_soak (600)
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test test-all test-changed lint unit browser weights browser-cluster wheel wheel-check site bench screens accessibility lock fuzz format bundle clean chromium firefox npm
+.PHONY: run class test test-all test-changed lint unit browser weights browser-cluster wheel wheel-check site bench screens accessibility lock fuzz format bundle clean chromium firefox npm
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -60,6 +61,9 @@ TYPED := app.py model pages viz
 
 run: .venv/.installed-run
 	$(BIN)/python -m viz.server
+
+class: .venv/.installed-run
+	@$(BIN)/python -m viz.command class $(PORT:%=--port %)
 
 # The types take one core; the tests that need no browser have the other ones meanwhile.
 test:

@@ -13,7 +13,7 @@ from tests.server import Server, numbers, serving
 from tests.visitor import Visitor
 
 OPEN, FEW = 50, 12
-PAGES = ("attention", "all_heads", "prediction", "tokens")
+PAGES = ("", "all_heads", "prediction", "tokens")
 MODELS = ("random-1", "random-2", "random-3")
 LAYERS, WIDTH = 2, 528  # 133 MB
 MODEL_MB, TRACE_MB = 150, 300

@@ -128,7 +128,7 @@ class Pupil(Visitor):
         """To another page and back; the slower of the two counts."""
         there = await self._go(chance.choice(PAGES))
         self._expect(self.box == self.text, f"the sentence box of {self.page} is one's own")
-        back = await self._go("attention")
+        back = await self._go("")
         await self.compare()
         return max(there, back)
 
@@ -205,7 +205,7 @@ async def lesson(
     """The pupils after the lesson, (seconds, megabytes) along the way, and what broke."""
     pupils = [
         Pupil(
-            server.port, "attention", urlencode({"text": own[0]}),
+            server.port, "", urlencode({"text": own[0]}),
             number=number, texts=own, expected=expected, text=own[0],
         )
         for number, own in enumerate(texts)

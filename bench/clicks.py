@@ -204,7 +204,7 @@ def _pages(browser: Browser, server: Server, times: int) -> list[dict[str, objec
         opened.page.goto(CASES[0].path)
         opened.explorer()
         for entry in PAGES[1:]:
-            explorer = entry.file == "pages/attention.py"
+            explorer = entry.file == "pages/home.py"
             passed = []
             for n in range((times if explorer else min(times, 6)) + 1):
                 _open(opened, home)

@@ -58,7 +58,7 @@ class Moving(Pupil):
             await self._move(link)
 
     async def _move(self, link: str) -> None:
-        self.page, self.query = "attention", link
+        self.page, self.query = "", link
         ports = [server.port for server in self.servers]
         self.port = ports[(ports.index(self.port) + 1) % len(ports)]
         self.session, self.answer = "", None
@@ -188,7 +188,7 @@ async def _work(
 ) -> tuple[list[Pupil], list[str]]:
     pupils: list[Pupil] = [
         Moving(
-            lesson.servers[number % 2].port, "attention", urlencode({"text": own[0]}),
+            lesson.servers[number % 2].port, "", urlencode({"text": own[0]}),
             number=number, texts=own, expected=expected, text=own[0], servers=lesson.servers,
         )
         for number, own in enumerate(texts)

@@ -31,7 +31,7 @@ async def reconnect(port: int, done: Counter[str]) -> None:
     """Comes back to its session without having left it, again and again."""
     session = ""
     while True:
-        visitor = Visitor(port, "attention", urlencode({"text": sentence(0)}), session=session)
+        visitor = Visitor(port, "", urlencode({"text": sentence(0)}), session=session)
         async with visitor:
             session = visitor.session
         done["reconnections"] += 1
@@ -54,7 +54,7 @@ async def flood(port: int, done: Counter[str]) -> None:
         async with _stream(port) as stream:
             for number in range(10 * BURST):
                 query = urlencode({"text": sentence(number), "mask": "none"})
-                click = BackMsg(rerun_script=ClientState(page_name="attention", query_string=query))
+                click = BackMsg(rerun_script=ClientState(page_name="", query_string=query))
                 message = click if number % 2 else UNUSED[number // 2 % len(UNUSED)]
                 await stream.send(message.SerializeToString())
                 done["messages"] += 1
@@ -80,7 +80,7 @@ async def send_halves(port: int, done: Counter[str]) -> None:
     """Begins requests and never ends them."""
     held: deque[socket.socket] = deque(maxlen=HELD)
     while True:
-        held.append(await _connected(port, b"GET /attention HTTP/1.1\r\nHost: localhost\r\nX-"))
+        held.append(await _connected(port, b"GET / HTTP/1.1\r\nHost: localhost\r\nX-"))
         done["half requests"] += 1
         await asyncio.sleep(PAUSE)
 

@@ -56,7 +56,7 @@ def _opened(
     """One text read after a short one, so that the model is loaded."""
     with tab(browser, server.address) as opened:
         view = {"model": model, "text": "the cat", "place": "decoder.0.self", "head": 0}
-        opened.page.goto(f"/attention?{urlencode(view)}")
+        opened.page.goto(f"/?{urlencode(view)}")
         opened.explorer()
         opened.rest(1500)
         before = server.memory

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from bench.cells import Measured, ms, table
 from bench.chromium import Tab, browsing, tab
-from bench.clicks import PAINTED, PRESS, QUIET
+from bench.clicks import PRESS, QUIET
 from bench.quantiles import median
 from tests.server import Server, serving
 from tests.visitor import Visitor
@@ -21,8 +21,7 @@ from viz.state.navigation import HOME, PageEntry, entry
 from viz.state.navigation import PAGES as ENTRIES
 
 PAGES = {
-    "Home": "",
-    "Attention, step by step": "attention",
+    "Explore": "",
     "All heads": "all_heads",
     "Layer norm": "layer_norm",
     "Prediction": "prediction",
@@ -92,7 +91,7 @@ def _seen(whole: Server, plain: Server, rounds: int) -> list[dict[str, object]]:
     ):
         pair = [(0, one), (1, other)]  # each comes first in turn: the second finds a warm machine
         for _, opened in pair:
-            opened.page.goto(f"/attention?{query}")
+            opened.page.goto(f"/?{query}")
             opened.explorer()
         for round_ in range(1 + rounds):  # the first one reads the modules of the pages
             for page in (page for page in ENTRIES if page is not home):
@@ -122,8 +121,6 @@ def _clicked(opened: Tab, page: PageEntry) -> float:
     opened.rest()
     heading = page.heading or page.title
     seen = f"document.querySelector('h1')?.textContent.trim() === {heading!r} && {QUIET}"
-    if page.file == "pages/attention.py":
-        seen = f"{seen} && {PAINTED}"
     passed = opened.milliseconds(lambda: link.click(delay=PRESS), seen)
     opened.rest()
     return passed

@@ -55,7 +55,7 @@ def _one(scratch: Path, name: str) -> dict[str, float]:
         with tab(browser, server.address) as opened:
             for text in TEXTS:
                 start = time.perf_counter()
-                opened.page.goto(f"/attention?{urlencode({'model': name, 'text': text})}")
+                opened.page.goto(f"/?{urlencode({'model': name, 'text': text})}")
                 opened.wait_for(SEEN, pause=PAUSE)
                 seen.append(time.perf_counter() - start)
                 opened.explorer()

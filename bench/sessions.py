@@ -45,9 +45,7 @@ def sentence(number: int) -> str:
 
 async def together(server: Server, count: int, seconds: float) -> dict[str, object]:
     """So many sessions at once, each with its own sentence, each asking again when it is answered."""
-    visitors = [
-        Visitor(server.port, "attention", urlencode({"text": sentence(n)})) for n in range(count)
-    ]
+    visitors = [Visitor(server.port, "", urlencode({"text": sentence(n)})) for n in range(count)]
     for visitor in visitors:
         await visitor.__aenter__()
     start = time.perf_counter()
@@ -94,7 +92,7 @@ async def _switching(visitor: Visitor, n: int, until: float) -> tuple[list[float
 
 async def _reading(server: Server, sentences: int) -> dict[str, object]:
     """One visitor reads many different sentences; megabytes of the server along the way."""
-    async with Visitor(server.port, "attention", urlencode({"text": "The cat sat"})) as visitor:
+    async with Visitor(server.port, "", urlencode({"text": "The cat sat"})) as visitor:
         megabytes = [server.memory]
         for n in range(sentences):
             await visitor.choose("choose-text", sentence(n))

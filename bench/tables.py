@@ -6,7 +6,6 @@ from textwrap import fill
 from bench import (
     cluster,
     cluster_soak,
-    corpus,
     own_tests,
     page_switch,
     research,
@@ -305,7 +304,6 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "clicks": clicks,
     "page_switch": page_switch.tabled,
     "long_texts": long_texts,
-    "corpus": corpus.tabled,
     "real_model": real_model,
     "site": site.tabled,
     "classroom": classroom,

@@ -17,7 +17,6 @@ TITLES = {
     "clicks": "From a click to the picture",
     "page_switch": "Another page, and what the frame around it takes",
     "long_texts": "Long texts",
-    "corpus": "Heads over a corpus: from a click to a head's card",
     "real_model": "The first picture with a real language model",
     "site": "The site without a server",
     "classroom": "A class at work",
@@ -57,10 +56,6 @@ NOTES = {
         "each page has a text of its own of 990 or 400 tokens in a random model of GPT-2's size (475 MB). "
         "Kept is what `/metrics` reports, where a trace counts with all its logits, made or not. The peak is "
         "that of the passes and of reading the models' files; what they freed goes back within seconds."
-    ),
-    "corpus": (
-        "A click on the map, with made-up profiles: to the frame that shows the head's card, and to the "
-        "examples, which come from the server. In a headless Chromium without a graphics card."
     ),
     "long_texts": (
         "From Enter in the sentence box to the first picture, then from a click to another head, where the "

@@ -52,7 +52,7 @@ def _ours(browser: Browser, server: Server, tokens: int) -> dict[str, object]:
         parameters = {"text": text, "model": gpt2_size.NAME, "place": "decoder.0.self"}
         with opened.wire.counting():
             start = time.perf_counter()
-            opened.page.goto(f"/attention?{urlencode(parameters)}")
+            opened.page.goto(f"/?{urlencode(parameters)}")
             opened.explorer()
             seconds = time.perf_counter() - start
             opened.rest(1000)

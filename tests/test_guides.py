@@ -97,7 +97,7 @@ def test_a_mask_needs_the_one_entry_of_the_guide(monkeypatch: pytest.MonkeyPatch
     assert [part.words for part in parts(windowed)] == ["window of two"]
     view = View(intervention=windowed)
     assert from_link(to_link(view)) == (view, ())
-    attention = AppTest.from_file(ROOT / "pages" / "attention.py", default_timeout=120)
+    attention = AppTest.from_file(ROOT / "pages" / "home.py", default_timeout=120)
     attention.query_params.update({"model": "stories", "text": "Tom saw Anna", "mask": name})
     for app in (attention.run(), opened(mask=name)):
         assert not app.exception

@@ -47,7 +47,7 @@ def test_twelve_calls_lead_from_the_sentence_box_to_the_kernel(
         return kernel(*vectors, **how)  # type: ignore[arg-type]
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
-    visit("attention", model="house-gpt", text="Nobody has asked for this sentence before")
+    visit("home", model="house-gpt", text="Nobody has asked for this sentence before")
     names = [f"{Path(one.filename).name}: {one.name}" for one in calls]
     assert names[0] == "page.py: look"
     assert len(names) <= CALLS, names

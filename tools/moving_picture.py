@@ -18,7 +18,7 @@ from tools.screens import compact, settled_picture
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MOVING, *STILLS = DOCS / "moving.webp", DOCS / "attention-changed.png", DOCS / "explore.png"
-ADDRESSES = ("/attention?mask=none", "/?mask=none")  # of the pictures that do not move
+ADDRESSES = ("/?detail=full&mask=none", "/?mask=none")  # of the pictures that do not move
 SCREEN = {"width": 1440, "height": 900}
 BEATS, STEPS = 6, 8  # of Play, and moments of each that are drawn
 MOMENTS = range(1, BEATS * STEPS + 1)
@@ -46,7 +46,7 @@ def main() -> None:
     ):
         page = context.new_page()
         page.set_default_timeout(PATIENCE)
-        page.goto("/attention")
+        page.goto("/")
         first, *others = frames(page)
         first.save(
             MOVING,

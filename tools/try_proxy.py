@@ -109,7 +109,7 @@ def served(replica: str) -> float:
 
 
 async def page(cookie: str) -> Guest:
-    guest = Guest(80, "attention", LINK)
+    guest = Guest(80, "", LINK)
     guest.cookie = cookie
     async with guest:
         return guest

@@ -33,7 +33,7 @@ def test_a_visitor_gets_the_models_own_numbers_also_where_its_process_dies(
     open_page: Callable[..., Page],
 ) -> None:
     expect_weights(open_page("/"), View().text, View().head)
-    page = open_page("/attention")
+    page = open_page("/")
     pick_head(page, 0)
     close_heads(page)
     expect(page.get_by_text("Check: weights")).to_be_visible()

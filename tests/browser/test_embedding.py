@@ -84,7 +84,7 @@ def test_a_page_of_an_origin_that_is_not_named_frames_nothing(
     case: str, framing: Callable[..., Page], host: Host, server: str, troubles: list[str]
 ) -> None:
     app, name = (server, "localhost") if case == "nobody is named" else (host.app, "127.0.0.1")
-    page = framing(f"{app}/attention?embed=true", name=name)
+    page = framing(f"{app}/?embed=true", name=name)
     expect(page.frame_locator("iframe").locator("[data-testid=stApp]")).to_have_count(0)
     assert any("frame-ancestors" in line for line in troubles)
     troubles.clear()
@@ -93,7 +93,7 @@ def test_a_page_of_an_origin_that_is_not_named_frames_nothing(
 def test_the_whole_map_is_in_sight_in_a_small_frame_without_menu_or_cookie(
     framing: Callable[..., Page], host: Host
 ) -> None:
-    page = framing(f"{host.app}/attention?embed=true")
+    page = framing(f"{host.app}/?embed=true")
     app = framed(page)
     for width, height in ((800, 500), (390, 600)):
         page.set_viewport_size({"width": width, "height": height})
@@ -109,7 +109,7 @@ def test_the_line_to_copy_frames_the_view_where_heads_and_pages_are_switched_and
     framing: Callable[..., Page], fresh_page: Callable[..., Page], host: Host
 ) -> None:
     visitor = fresh_page(base_url=host.app)
-    visitor.goto(f"/attention?{urlencode({'text': TEXT, 'head': 3})}")
+    visitor.goto(f"/?{urlencode({'text': TEXT, 'head': 3})}")
     wait_until_settled(visitor)
     visitor.get_by_role("button", name="Save", exact=True).click()
     line = visitor.locator("[data-testid=stCode]", has_text="<iframe").inner_text()

@@ -80,10 +80,10 @@ def test_no_memory_for_a_pass_leaves_sentence_and_server(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:
     long = "the cat saw the dog and " * 20
-    page = open_page("/attention", text=long)
+    page = open_page("/", text=long)
     expect(page.get_by_text("There is not enough memory for")).to_be_visible()
     expect(box(page)).to_have_value(long)
-    other = open_page("/attention", on=fresh_page(), text=TYPED)
+    other = open_page("/", on=fresh_page(), text=TYPED)
     expect(chips(other)).to_contain_text("bag")
     enter(page, TYPED)
     expect(chips(page)).to_contain_text("bag")
@@ -92,7 +92,7 @@ def test_no_memory_for_a_pass_leaves_sentence_and_server(
 def test_a_shipped_model_that_was_cut_short_is_named_and_another_opens(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/attention", text=TYPED, model="stories")
+    page = open_page("/", text=TYPED, model="stories")
     expect(page.get_by_text("The file model.safetensors of stories is damaged")).to_be_visible()
     expect(box(page)).to_have_value(TYPED)
     page.get_by_test_id("stSelectbox").filter(has_text="Model").get_by_role("combobox").click()
@@ -104,7 +104,7 @@ def test_a_shipped_model_that_was_cut_short_is_named_and_another_opens(
 def test_back_and_forward_go_through_pages_and_views(
     open_page: Callable[..., Page], settle: Callable[..., Page]
 ) -> None:
-    page = open_page("/attention", text=TYPED, query=4)
+    page = open_page("/", text=TYPED, query=4)
     explorer = page.get_by_test_id("explorer")
     expect(explorer).to_have_attribute("data-ready", "true")
     first = explorer.get_attribute("data-head") or ""
@@ -138,9 +138,9 @@ def test_back_and_forward_go_through_pages_and_views(
 def test_two_tabs_of_one_browser_keep_their_own_sentences_through_a_reload(
     open_page: Callable[..., Page],
 ) -> None:
-    one = open_page("/attention", text=TYPED)
+    one = open_page("/", text=TYPED)
     two = one.context.new_page()
-    open_page("/attention", on=two, text="the dog ran to the river")
+    open_page("/", on=two, text="the dog ran to the river")
     enter(one, "Anna gave the ball to Tom")
     expect(chips(one)).to_contain_text("Tom")
     expect(chips(two)).to_contain_text("river")
@@ -165,7 +165,7 @@ def test_a_dropped_connection_comes_back_with_everything_in_place(
         sockets.append(socket)
 
     page.route_web_socket("**/_stcore/stream", connect)
-    open_page("/attention", on=page, text=TYPED)
+    open_page("/", on=page, text=TYPED)
     pick_head(page, 1)
     close_heads(page)
     page.wait_for_url("**head=1**")
@@ -185,7 +185,7 @@ def test_a_dropped_connection_comes_back_with_everything_in_place(
 def test_a_server_that_starts_anew_shows_open_pages_the_same_view(
     page: Page, open_page: Callable[..., Page], served: Server, troubles: list[str]
 ) -> None:
-    open_page("/attention", text=TYPED, scale="1.0")
+    open_page("/", text=TYPED, scale="1.0")
     pick_head(page, 1)
     close_heads(page)
     page.wait_for_url("**head=1**")

@@ -24,7 +24,7 @@ DECODER = ["tokens", "+ positions", *PRE_NORM, "norm", "logits", "next token"]
 def test_the_map_has_the_blocks_of_the_open_model(
     open_page: Callable[..., Page], model: str, text: str, rails: dict[str, list[str]]
 ) -> None:
-    page = open_page("/attention", text=text, model=model)
+    page = open_page("/", text=text, model=model)
     for stack, blocks in rails.items():
         expect(page.locator(f".rail[data-stack={stack}] a")).to_have_text(blocks)
 
@@ -32,7 +32,7 @@ def test_the_map_has_the_blocks_of_the_open_model(
 def test_the_map_marks_page_and_layer_and_leads_on_with_the_sentence(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/attention", place="decoder.2.self", text="The cat saw the dog")
+    page = open_page("/", place="decoder.2.self", text="The cat saw the dog")
     ticks = page.locator(".ticks")
     assert filled(page) == ["attention"]
     model_map = page.get_by_role("navigation", name="The parts of the model")

@@ -71,7 +71,7 @@ def drawn(page: Page) -> NDArray[np.float64]:
 def test_a_model_is_sized_stopped_resumed_opened_and_a_refused_one_leaves_it_there(
     open_page: Callable[..., Page], hub: Hub
 ) -> None:
-    page = open_page("/attention")
+    page = open_page("/")
     hub.slowly = 3.0
     button = offered(page, TINY)
     expect(button).to_be_visible()
@@ -110,7 +110,7 @@ def test_home_offers_what_was_fetched_behind_it_and_the_browser_keeps_the_choice
 def test_a_folder_opens_by_its_path_and_a_wrong_name_is_told(
     open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
-    page = open_page("/attention")
+    page = open_page("/")
     offered(page, "nonsense")
     expect(page.get_by_text("is neither a folder on this server")).to_be_visible()
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')

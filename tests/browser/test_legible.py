@@ -13,9 +13,8 @@ from tests.legible import LOWEST, PICTURE, STILL, WIDTHS, Walk, faults, walk
 from viz.state.navigation import PAGES, PageEntry
 
 WITH_A_MODEL = (
-    "attention",
+    "",
     "all_heads",
-    "laboratory",
     "tokens",
     "positions",
     "layer_norm",
@@ -27,9 +26,9 @@ WITH_A_MODEL = (
 # an encoder, a model of attention alone. Stories has the views of House GPT, with fewer heads.
 MODELS = {
     "translate-en-fr": WITH_A_MODEL,
-    "smollm2-135m-instruct": ("attention", "layer_norm"),
-    "minilm": ("attention", "layer_norm", "prediction"),
-    "induction": ("attention", "all_heads", "laboratory", "feed_forward", "prediction"),
+    "smollm2-135m-instruct": ("", "layer_norm"),
+    "minilm": ("", "layer_norm", "prediction"),
+    "induction": ("", "all_heads", "feed_forward", "prediction"),
 }
 NO_PICTURE = ("for_a_class", "corpus", "worked_examples")  # pages that open on words or formulas
 WORDS = ".st-key-page :is(p, input, dt)"  # a page of words alone begins with them
@@ -132,7 +131,7 @@ def test_every_view_of_a_model_can_be_read(
 def test_the_number_of_letters_stands_beside_a_long_sentence(
     page: Page, open_page: Callable[..., Page]
 ) -> None:
-    open_page("/attention")
+    open_page("/")
     box = page.get_by_role("textbox", name="Your sentence")
     box.fill("The old man gave the ball to the girl. " * 8)
     expect(page.get_by_test_id("InputInstructions")).to_be_visible()
@@ -148,7 +147,7 @@ def test_every_formula_of_the_worked_examples_has_its_room(
     """All of them where the first one stands, beside its result, and their numbers below both."""
     latex = [(step.formula, step.numbers) for example in examples() for step in example.steps]
     latex.append((r"\text{" + "too wide " * 30 + "}", ""))
-    open_page("/attention")
+    open_page("/")
     expect(page.get_by_test_id("explorer")).to_have_attribute(
         "data-ready", "true"
     )  # KaTeX is there

@@ -34,15 +34,8 @@ def test_temperature_and_top_k_change_the_bars_and_the_words(
     expect(plots(page).filter(has_text="cut")).to_have_count(0)
 
 
-def test_the_lens_shows_the_states_and_its_check(open_page: Callable[..., Page]) -> None:
+def test_the_tokens_that_made_it_are_drawn(open_page: Callable[..., Page]) -> None:
     page = open_page("/prediction", model="stories", text=TEXT)
-    show(page, "Layer by layer")
-    expect(plots(page).filter(has_text="L1 feed-forward")).to_have_count(1)
-    behind = more(page, "prediction-lens-table")
-    expect(behind.get_by_text("differ from the model's own output by at most")).to_be_visible()
-    put_away(page, behind)
-    page.get_by_text("of the final token").click()
-    expect(plots(page).filter(has_text="embedding")).to_have_count(1)
     show(page, "Which tokens made it?")
     expect(page.get_by_text("the integrated gradients add up to")).to_be_visible()
     expect(plots(page).filter(has_text="left out")).to_have_count(1)

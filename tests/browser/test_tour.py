@@ -228,7 +228,7 @@ def all_heads(page: Page) -> None:
 
 def feed_forward(page: Page) -> None:
     opened(page, "Feed-forward")
-    wrong_then_right(page, "Dropout", "Contributions")
+    wrong_then_right(page, "Layer by layer", "Contributions")
     read_off(page, "L2 feed-forward", "Right: L2 feed-forward.")
     done(page, "Next: Prediction")
 
@@ -281,7 +281,7 @@ def test_on_a_page_without_a_sentence_the_tour_says_where_it_waits(
     page: Page, open_page: Callable[..., Page]
 ) -> None:
     page.set_viewport_size(WIDTHS["phone"])
-    open_page("/glossary", tour="heads")
+    open_page("/library", tour="heads")
     expect(page.locator(".st-key-tour-elsewhere")).to_contain_text(
         "It continues on the page “All heads”."
     )

@@ -25,10 +25,10 @@ def drop(page: Page, file: Path) -> None:
 
 
 def test_a_file_opens_by_its_path_and_by_dropping_it(page: Page, file: Path) -> None:
-    page.goto(f"/attention?model={file}")
+    page.goto(f"/?model={file}")
     expect(page.get_by_text(SAID)).to_be_visible()
     expect(page.get_by_role("textbox", name="Your sentence")).to_have_value("Tom saw a dog")
-    page.goto("/attention")
+    page.goto("/")
     expect(page.get_by_role("textbox", name="Your sentence")).to_be_enabled()
     drop(page, file)
     expect(page.get_by_text("the file mine.safetensors")).to_be_visible()
@@ -41,7 +41,7 @@ def test_what_one_visitor_dropped_another_does_not_open_by_its_name(
     page: Page, fresh_page: Callable[..., Page], file: Path
 ) -> None:
     second = fresh_page()
-    page.goto("/attention")
+    page.goto("/")
     expect(page.get_by_role("textbox", name="Your sentence")).to_be_enabled()
     drop(page, file)
     expect(page.get_by_text("the file mine.safetensors")).to_be_visible()
@@ -58,7 +58,7 @@ def test_a_file_that_holds_no_trace_is_refused_where_it_was_dropped(
 ) -> None:
     wrong = tmp_path / "wrong.safetensors"
     wrong.write_bytes((2**40).to_bytes(8, "little") + b"{}")
-    page.goto("/attention")
+    page.goto("/")
     expect(page.get_by_role("textbox", name="Your sentence")).to_be_enabled()
     drop(page, wrong)
     expect(page.get_by_text("does not hold a readable trace")).to_be_visible()

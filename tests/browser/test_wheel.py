@@ -150,7 +150,7 @@ def test_the_command_opens_its_view_in_the_browser(
     while not told.exists() or not told.read_text():
         assert opened.process.poll() is None
         page.wait_for_timeout(50)
-    assert told.read_text() == f"http://localhost:{opened.port}/attention?text=The+cat+saw+the+dog"
+    assert told.read_text() == f"http://localhost:{opened.port}/?text=The+cat+saw+the+dog"
     open_page(told.read_text().partition(str(opened.port))[2])
     explorer = page.get_by_test_id("explorer")
     expect(explorer).to_have_attribute("data-ready", "true")

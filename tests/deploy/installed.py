@@ -25,7 +25,7 @@ THEIRS = {
     "model.py": 'raise RuntimeError("somebody else\'s model.py was imported")\n',
     "app.py": 'raise RuntimeError("somebody else\'s app.py was imported")\n',
     "viz/__init__.py": 'raise RuntimeError("somebody else\'s viz was imported")\n',
-    "pages/attention.py": 'raise RuntimeError("somebody else\'s page was run")\n',
+    "pages/home.py": 'raise RuntimeError("somebody else\'s page was run")\n',
     "static/katex/katex.min.js": "somebody else's",
     ".streamlit/config.toml": '[server]\nenableStaticServing = false\nallowedHosts = ["elsewhere"]\n',
 }

@@ -108,7 +108,7 @@ def test_the_page_says_what_helps_and_the_sentence_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scarce(MemoryError())
-    app = opened("pages/attention.py", model="stories")
+    app = opened("pages/home.py", model="stories")
     assert str(OutOfMemoryError("…")).partition("…")[2] in told(app)
     assert typed(app) == TYPED
     monkeypatch.undo()

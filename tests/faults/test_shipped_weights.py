@@ -76,7 +76,7 @@ def test_the_page_says_so_keeps_the_sentence_and_opens_other_models(
     copied: Callable[..., Path], opened: Callable[..., AppTest]
 ) -> None:
     cut_short(copied("stories", "house-gpt") / "stories" / WEIGHTS)
-    app = opened("pages/attention.py", model="stories")
+    app = opened("pages/home.py", model="stories")
     assert f"{WEIGHTS} of stories" in told(app)
     assert str(DamagedError("")) in told(app)
     assert typed(app) == TYPED

@@ -1,20 +1,19 @@
-"""The laboratory opened by its link, and what is written on it."""
-
-from pathlib import Path
+"""The drawer "More changes" of Explore opened by its link, and what is written in it."""
 
 from streamlit.testing.v1 import AppTest
 
 from model import Intervention
-from tests.pages.reading import said
+from tests.pages.reading import PAGES, said
 
-PAGE = Path(__file__).resolve().parents[2] / "pages" / "laboratory.py"
 TEXT = "Tom Hill saw a red ball"
 
 
-def linked(parameters: dict[str, str], page: AppTest | None = None) -> AppTest:
-    app = AppTest.from_file(str(PAGE), default_timeout=120) if page is None else page
-    for name, value in parameters.items():
+def linked(parameters: dict[str, str], group: str | None = None) -> AppTest:
+    app = AppTest.from_file(str(PAGES / "home.py"), default_timeout=120)
+    for name, value in {"show": "More changes", **parameters}.items():
         app.query_params[name] = value
+    if group is not None:
+        app.session_state["changes-group"] = group
     return app.run()
 
 
@@ -24,19 +23,11 @@ def assert_sound(app: AppTest) -> None:
     assert "nan" not in said(app).lower()
 
 
-def opened(edit: str | None = None, **parameters: str) -> AppTest:
-    """edit: the button behind which the controls stand; None: they are in sight."""
-    app = linked({"model": "stories", "text": TEXT} | parameters)
-    if edit is not None:
-        behind(app, edit)
+def opened(group: str | None = None, **parameters: str) -> AppTest:
+    """group: of the controls; None: the first."""
+    app = linked({"model": "stories", "text": TEXT} | parameters, group)
     assert_sound(app)
     return app
-
-
-def behind(app: AppTest, edit: str) -> None:
-    """Opens what stands behind a button."""
-    app.session_state[f"laboratory-open-{edit}"] = True
-    app.run()
 
 
 def intervention(app: AppTest) -> Intervention:
@@ -45,7 +36,6 @@ def intervention(app: AppTest) -> Intervention:
 
 def widget(app: AppTest, key: str):
     kinds = (
-        app.radio,
         app.number_input,
         app.toggle,
         app.slider,

@@ -41,7 +41,7 @@ def test_a_language_model_that_knows_the_words_is_offered(subtests: pytest.Subte
 
 
 def test_an_encoder_that_lacks_a_word_says_so_and_offers_one_that_has_it() -> None:
-    app = visit("attention", model="minilm", text="a 😀")
+    app = visit("home", model="minilm", text="a 😀")
     (told,) = new_words(app)
     assert "😀" in told
     assert "byte" not in told
@@ -62,7 +62,7 @@ def test_where_no_other_model_may_be_opened_only_pages_that_predict_nothing_offe
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ATTENTION_MODELS", "gpt2")
-    (offer,) = offers(visit("attention", model="stories", text=ZEBRA))
+    (offer,) = offers(visit("home", model="stories", text=ZEBRA))
     assert MINILM in offer
     assert offers(visit("prediction", model="stories", text=ZEBRA)) == []
     (offer,) = offers(visit("prediction", model="minilm", text=ZEBRA))
@@ -84,9 +84,9 @@ def test_the_offer_opens_the_model_on_the_same_sentence() -> None:
 
 
 def test_one_new_word_is_one_and_a_character_of_several_tokens_is_written_whole() -> None:
-    (told,) = new_words(visit("attention", model="house-gpt", text="the quantum"))
+    (told,) = new_words(visit("home", model="house-gpt", text="the quantum"))
     assert "reads it byte" in told
-    (told,) = new_words(visit("attention", model="house-gpt", text="你好"))
+    (told,) = new_words(visit("home", model="house-gpt", text="你好"))
     assert "“你”\\, “好”" in told
     assert "reads them byte" in told
 

@@ -1,13 +1,14 @@
-"""Attention taken apart: a score as a sum on every model, the walk from part to part and back."""
+"""The drawers of a cell on Explore: a score as a sum on every model, the walk from part to part and back."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.analysis import score_parts
-from model.analysis.attribution.score_parts import EdgeValues, edge_values
+from model.analysis.attribution.score_parts import EdgeValues, edge_values, projected
 from model.loading.registry import models
 from tests.model.tiny import sentence
 from tests.pages.reading import choose, control, numbers, own, said, traces, visit
@@ -17,17 +18,17 @@ EDGES_CHECK = re.compile(
 )
 CHECK = re.compile(r"add up to (−?[\d.]+); .* (−?[\d.]+), a difference of ([\de−.]+)\.")
 RECORDED = re.compile(r"The model recorded \*\*([\d.,−e]+)\*\*; difference ([\de−.]+)\.")
-WHY = "Why this score?"
+WHY = "Why?"
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 STEPS = [
-    ("why-key-0", "L0H2: ·Hill → Tom"),
-    ("walk-0", "L1H7: ·Tom → ·Hill"),
-    ("why-query-0", "L0H1: ·Tom → "),
+    ("why-head-1", "L0H2: **·Hill** → **Tom**"),
+    ("walk-0", "L1H7: **·Tom** → **·Hill**"),
+    ("why-head-0", "L0H1: **·Tom** → "),
 ]
 
 
 def opened(show: str = WHY, **parameters: str) -> AppTest:
-    return visit("attention", show=show, **parameters)
+    return visit("home", show=show, **parameters)
 
 
 def totals(app: AppTest, check: re.Pattern[str] = CHECK) -> tuple[float, float, float]:
@@ -47,8 +48,8 @@ def test_the_parts_of_a_score_add_up_on_every_model(subtests: pytest.Subtests) -
                 app = opened(
                     model=model, text=text, place=place, head="1", query="3", key="2", **more
                 )
-                for shown in ("The score", "Above the row's mean"):
-                    choose(app, "Picture", shown)
+                for shown in ("The score", "Above its row's mean"):
+                    choose(app, "Why", shown)
                     sum_, recorded, apart = totals(app)
                     assert apart <= 1e-4 * max(1, abs(recorded))
                     assert abs(sum_ - recorded) <= apart + 2e-4 * max(1, abs(recorded))
@@ -62,28 +63,28 @@ def test_one_walks_from_the_surname_to_the_previous_token_head_and_back() -> Non
     for key, title in STEPS:
         app.button(key=key).click().run()
         assert not app.exception
-        assert f"**{title}" in said(app)
+        assert title in said(app)
     assert "← L1H7: ·Tom → ·Hill" in app.button(key="walk-0").label.replace("\\", "")
     assert app.query_params["place"] == "decoder.0.self"
 
 
 def test_a_chosen_cell_is_split_and_another_sentence_forgets_the_walk() -> None:
     app = opened()
-    app.button(key="why-key-0").click().run()
-    choose(app, "Query", 5)
-    choose(app, "Key", 2)
+    app.button(key="why-head-1").click().run()
+    app.session_state["view"] = replace(app.session_state["view"], query=5, key=2)
+    app.run()
     model = own("house-gpt")
     trace = model.trace(TEXT)
     parts = score_parts(model, trace, "decoder.0.self", 2, 5, 2)
     assert totals(app)[:2] == pytest.approx((parts.total, parts.recorded), abs=6e-5)
     again = opened(text="The dog saw the cat", query="99", key="99")
     assert not [button for button in again.button if button.key == "walk-0"]
-    assert "L1H7: ·cat → ·cat" in said(again)
+    assert "L1H7: **·cat** → **·cat**" in said(again)
 
 
 def test_a_row_of_one_key_has_nothing_above_its_mean() -> None:
     app = opened(query="0", key="0")
-    choose(app, "Picture", "Above the row's mean")
+    choose(app, "Why", "Above its row's mean")
     assert "No pair" in said(app)
     assert totals(app)[1] == 0
 
@@ -104,34 +105,23 @@ def test_a_number_of_a_vector_is_the_sum_of_its_products_on_every_model(
     for model in sorted(models):
         with subtests.test(model=model):
             text, place = sentence(own(model)), own(model).attention_names[-1]
-            app = visit(
-                "attention",
-                show="A sum of products",
-                model=model,
-                text=text,
-                place=place,
-                head="1",
-                query="2",
-            )
-            control(app, "Dimension").set_value(3).run()
+            app = opened(model=model, text=text, place=place, head="1", query="2", key="2")
+            choose(app, "Why", "A sum of products")
+            choose(app, "Dimension", 3)
             recorded = own(model).trace(text).find(place)
             for side, vectors in (("query", recorded.query), ("key", recorded.key)):
-                control(app, "Vector").set_value(side).run()
-                choose(app, "Token", 2)
+                choose(app, "Vector", side)
                 told = RECORDED.search(said(app))
                 assert told is not None
                 assert float(told[1].replace("−", "-")) == pytest.approx(vectors[1, 2, 3], abs=1e-4)
                 assert float(told[2].replace("−", "-")) <= 1e-4 * max(
                     1, float(np.abs(vectors).max())
                 )
-                cells = {one["name"]: numbers(one["z"]) for one in traces(app) if "z" in one}
-                letter = side[0]
-                bias = cells["b"][3, 0] if "b" in cells else 0.0
-                total = cells["products"].sum(dtype=float) + bias
-                assert total == pytest.approx(cells[letter][3, 0], abs=1e-4)
-                assert cells["products"][0] == pytest.approx(
-                    cells["x"][0] * cells[f"W_{letter.upper()}"][3], abs=1e-5
-                )
+                made = projected(own(model), own(model).trace(text), place, 1, 2, side)
+                bars = numbers(traces(app)[0]["x"])  # the largest, the rest as one, and the bias
+                assert bars.sum() == pytest.approx(made.sums[3], abs=1e-4)
+                largest = np.sort(np.abs(made.products(3)))[::-1][:12]
+                assert np.abs(bars[:12]) == pytest.approx(largest, abs=1e-5)
             turned = own(model).config.turns_positions and recorded.kind != "cross"
             assert ("Rotary positions then" in said(app)) == turned
 
@@ -143,7 +133,9 @@ def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
         raise ValueError("The query vectors cannot be split into parts.")
 
     monkeypatch.setattr("viz.views.attention.projected.projected", refuse)
-    assert "cannot be split" in said(visit("attention", show="A sum of products"))
+    app = opened()
+    choose(app, "Why", "A sum of products")
+    assert "cannot be split" in said(app)
 
 
 @pytest.mark.slow
@@ -153,7 +145,7 @@ def test_edges_and_all_else_add_up_to_the_logit_on_every_model(subtests: pytest.
             text = sentence(own(model))
             for place in own(model).attention_names[:: max(1, len(own(model).attention_names) - 1)]:
                 app = opened(
-                    "What does it carry?",
+                    "Carries",
                     model=model,
                     text=text,
                     place=place,
@@ -163,12 +155,12 @@ def test_edges_and_all_else_add_up_to_the_logit_on_every_model(subtests: pytest.
                 )
                 (lengths,) = re.findall(r"length (\S+); .*? length (\S+)\. ", said(app))
                 assert lengths[0] == lengths[1]  # of the sum of the edges, and recorded
-                choose(app, "Picture", "The whole head")
+                choose(app, "Carries", "The whole head")
                 assert re.search(r"first token, \S+ has \d+%; .* \d+%", said(app))
-                choose(app, "Picture", "In a logit")
                 if not place.startswith("decoder"):
-                    assert "logit" in " ".join(info.value for info in app.info)
+                    assert "In a logit" not in control(app, "Carries").options
                     continue
+                choose(app, "Carries", "In a logit")
                 attention = own(model).trace(text).find(place)
                 mask = attention.mask_of(1)
                 count = attention.sizes[2] if mask is None else int(mask[3].sum())
@@ -181,8 +173,8 @@ def test_edges_and_all_else_add_up_to_the_logit_on_every_model(subtests: pytest.
 
 
 def test_a_logit_is_held_against_that_of_another_word_of_the_sentence() -> None:
-    app = opened("What does it carry?")
-    choose(app, "Picture", "In a logit")
+    app = opened("Carries")
+    choose(app, "Carries", "In a logit")
     logits = own("house-gpt").trace(TEXT).require_prediction().after(12)
     hill, ball = (own("house-gpt").tokens(f"a {word}")[1].id for word in ("Hill", "ball"))
     assert re.search(rf"\*\*·Hill\*\*, [^*]*\*\*·Tom\*\*[^.]* {logits[hill]:.2f}", said(app))
@@ -198,16 +190,14 @@ def test_a_logit_is_held_against_that_of_another_word_of_the_sentence() -> None:
 def test_what_the_first_token_carries_is_told_only_where_it_is_little() -> None:
     place, head, query = "encoder.5.self", 7, 8
     link = {"place": place, "head": str(head), "query": str(query)}
-    app = opened("What does it carry?", model="minilm", text=TEXT, **link)
+    app = opened("Carries", model="minilm", text=TEXT, **link)
     edges = edge_values(own("minilm"), own("minilm").trace(TEXT), place, head)
     weight, carried = edges.weights[query, 0], edges.norms[query]
     told = (
         f"takes {weight:.0%} of this row's weight but carries only {carried[0] / carried.sum():.0%}"
     )
     assert told in said(app)
-    app = opened(
-        "What does it carry?", query="2", key="0"
-    )  # here it has the weight, and carries the most
+    app = opened("Carries", query="2", key="0")  # here it has the weight, and carries the most
     assert re.search(r"\*\*Tom\*\* [^.]*, 0\.99", said(app))
     assert "The first token" not in said(app)
 
@@ -219,16 +209,6 @@ def test_a_logit_that_cannot_be_split_is_refused_in_a_sentence(
         raise ValueError("Parts of another sentence's stream were put into this run.")
 
     monkeypatch.setattr(EdgeValues, "logit", refuse)
-    app = opened("What does it carry?")
-    choose(app, "Picture", "In a logit")
-    assert "Parts of another" in " ".join(info.value for info in app.info)
-
-
-def test_what_leaks_is_told_only_where_a_token_sees_the_next_one(subtests: pytest.Subtests) -> None:
-    for window, leaks in [("", True), ("2", False), ("3", True)]:
-        with subtests.test(window=window):
-            narrow = {"window": window} if window else {}
-            app = visit(
-                "attention", model="stories", text="Tom Hill saw a ball", mask="none", **narrow
-            )
-            assert ("What leaks" in [header.value for header in app.header]) == leaks
+    app = opened("Carries")
+    choose(app, "Carries", "In a logit")
+    assert "Parts of another" in said(app)

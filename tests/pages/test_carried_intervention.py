@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from model import Intervention
-from tests.pages.reading import control, said, visit
+from tests.pages.reading import said, visit
 from viz.explorer import Selection
 from viz.explorer.component import explorer
 from viz.explorer.message import HeadClaim
@@ -37,7 +37,7 @@ def test_a_page_that_shows_the_unchanged_model_says_so(subtests: pytest.Subtests
 def test_a_page_that_shows_the_intervention_does_not_say_that_it_shows_none(
     subtests: pytest.Subtests,
 ) -> None:
-    for page in ["home", "attention", "laboratory"]:
+    for page in ["home"]:
         with subtests.test(page=page):
             assert "unchanged** model, without" not in said(visit(page, positions="0"))
 
@@ -53,12 +53,8 @@ def test_what_an_example_claims_is_not_said_of_a_changed_run(
         return explorer(*given, claims=claims, **more)
 
     monkeypatch.setattr("viz.shell.page.explorer", listening)
-    visit("attention", **link)
+    visit("home", **link)
     assert example.look_for in {claim.text for claim in told}
-    visit("attention", **link, scale="1.0")
+    visit("home", **link, scale="1.0")
     assert {claim.title for claim in told} == {"After the change."}
     assert example.look_for not in {claim.text for claim in told}
-    app = visit("prediction", **link | {"show": "Token by token"})
-    assert example.look_for in {claim.text for claim in told}
-    control(app, "Step").set_value(2).run()
-    assert not told

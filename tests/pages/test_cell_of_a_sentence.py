@@ -39,17 +39,17 @@ def test_a_link_with_a_sentence_alone_opens_at_the_last_token(subtests: pytest.S
 def test_so_does_another_model(subtests: pytest.Subtests) -> None:
     for model, place in [("minilm", "encoder.3.self"), ("stories", "decoder.0.self")]:
         with subtests.test(model=model):
-            view = view_of(visit("pages/attention.py", model=model, place=place))
+            view = view_of(visit("pages/home.py", model=model, place=place))
             assert view.cell == largest_of_the_last_token(view)
 
 
 def test_a_typed_sentence_has_a_cell_of_its_own_and_a_chosen_cell_stays() -> None:
-    app = visit("pages/attention.py", head="3")
+    app = visit("pages/home.py", head="3")
     assert view_of(app).cell == View().cell
     (box,) = [box for box in app.text_area if box.label == "Your sentence"]
     box.set_value(OWN).run()
     assert view_of(app).cell == largest_of_the_last_token(view_of(app)) != View().cell
-    chosen = visit("pages/attention.py", text=OWN, query="4", key="2")
+    chosen = visit("pages/home.py", text=OWN, query="4", key="2")
     assert view_of(chosen).cell == (4, 2)
     chosen.run()
     assert view_of(chosen).cell == (4, 2)
@@ -58,7 +58,7 @@ def test_a_typed_sentence_has_a_cell_of_its_own_and_a_chosen_cell_stays() -> Non
 def test_a_link_says_a_cell_that_was_chosen_even_where_it_is_that_of_the_first_sentence(
     subtests: pytest.Subtests,
 ) -> None:
-    for page in [HOME, "pages/attention.py"]:
+    for page in [HOME, "pages/home.py"]:
         with subtests.test(page=page):
             own = View(text=OWN)
             assert from_link(to_link(own)) == (own, ())

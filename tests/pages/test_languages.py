@@ -8,7 +8,7 @@ from viz.state.engine import engine
 
 def test_the_languages_that_are_chosen_on_a_page_are_read_and_stand_in_the_link() -> None:
     source, target, other = LANGUAGES["nllb"]
-    app = visit("attention", model=str(saved("nllb")), text=TEXT, target=TARGET)
+    app = visit("home", model=str(saved("nllb")), text=TEXT, target=TARGET)
     assert (control(app, "From").value, control(app, "Into").value) == (source, target)
     choose(app, "Into", other)
     assert app.query_params["languages"] == f"{source} {other}"
@@ -20,5 +20,5 @@ def test_the_languages_that_are_chosen_on_a_page_are_read_and_stand_in_the_link(
 
 
 def test_a_link_with_languages_that_the_model_does_not_know_opens_without_them() -> None:
-    app = visit("attention", model=str(saved("nllb")), text=TEXT, languages="eng_Latn xx")
+    app = visit("home", model=str(saved("nllb")), text=TEXT, languages="eng_Latn xx")
     assert control(app, "Into").value == LANGUAGES["nllb"][1]

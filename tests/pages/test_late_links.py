@@ -20,39 +20,39 @@ def asked_late(app: AppTest, **link: str) -> AppTest:
 
 
 def scaled(app: AppTest) -> bool:
-    return bool(named(app.toggle, "choose-scaled").value)
+    return bool(named(app.toggle, "hero-scaled").value)
 
 
 def test_a_late_request_does_not_take_an_intervention_back() -> None:
-    app = visit("pages/attention.py", head="3")
-    app.toggle(key="choose-scaled").set_value(False).run()
+    app = visit("pages/home.py", head="3")
+    app.toggle(key="hero-scaled").set_value(False).run()
     before = dict(app.query_params)
-    app.radio(key="choose-mask").set_value("none").run()
+    app.toggle(key="hero-mask").set_value(False).run()
     newest = dict(app.query_params)
     asked_late(app, **before)
-    assert app.radio(key="choose-mask").value == "none"
+    assert app.toggle(key="hero-mask").value is False
     assert not scaled(app)
     assert app.query_params == newest
 
 
 def test_an_earlier_link_is_taken_once_the_browser_has_said_the_newest() -> None:
-    app = visit("pages/attention.py", head="3")
-    app.toggle(key="choose-scaled").set_value(False).run()
+    app = visit("pages/home.py", head="3")
+    app.toggle(key="hero-scaled").set_value(False).run()
     app.run()  # with the newest link
     asked_late(app, head="3")
     assert scaled(app)
 
 
 def test_a_link_that_was_never_written_is_taken_at_once() -> None:
-    app = visit("pages/attention.py", head="3")
-    app.toggle(key="choose-scaled").set_value(False).run()
+    app = visit("pages/home.py", head="3")
+    app.toggle(key="hero-scaled").set_value(False).run()
     asked_late(app, head="2")
     assert scaled(app)
     assert app.query_params["head"] == "2"
 
 
 def test_a_late_request_does_not_take_the_tour_back() -> None:
-    app = visit("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
+    app = visit("pages/home.py", tour="scaling", place="decoder.0.self", head="3")
     press(app, "Skip this step")
     assert app.query_params["tour"] == "mask"
     asked_late(app, tour="scaling")
@@ -62,11 +62,11 @@ def test_a_late_request_does_not_take_the_tour_back() -> None:
     assert any("Weights and output" in box.label for box in app.expander)
 
 
-MASK = "choose-mask"
+MASK = "hero-mask"
 
 
-def masked_by(app: AppTest) -> str:
-    return str(named(app.radio, MASK).value)
+def hides(app: AppTest) -> bool:
+    return bool(named(app.toggle, MASK).value)
 
 
 def asked_late_with(app: AppTest, late: WidgetState) -> AppTest:
@@ -76,28 +76,28 @@ def asked_late_with(app: AppTest, late: WidgetState) -> AppTest:
 
 
 def test_a_control_that_was_set_anew_does_not_come_back_with_a_click_on_another() -> None:
-    app = visit("pages/attention.py", head="3")
-    lifted = app.radio(key=MASK).set_value("none")._widget_state
+    app = visit("pages/home.py", head="3")
+    lifted = app.toggle(key=MASK).set_value(False)._widget_state
     app.run()
     app.button(key="undo-changes").click().run()
-    assert masked_by(app) == "model"
-    app.toggle(key="choose-scaled").set_value(False)
+    assert hides(app)
+    app.toggle(key="hero-scaled").set_value(False)
     asked_late_with(app, lifted)  # the browser had not yet drawn the model's own mask
-    assert masked_by(app) == "model"
+    assert hides(app)
     assert not scaled(app)
 
 
 def test_what_a_run_took_back_before_it_was_cut_off_does_not_come_back_with_the_next_click() -> (
     None
 ):
-    app = visit("pages/attention.py", head="3")
-    app.radio(key=MASK).set_value("none").run()
+    app = visit("pages/home.py", head="3")
+    app.toggle(key=MASK).set_value(False).run()
     view = app.session_state["view"]
     app.session_state["view"] = replace(
         view, intervention=Intervention()
     )  # and no page was drawn of it
-    app.toggle(key="choose-scaled").set_value(False).run()
-    assert masked_by(app) == "model"
+    app.toggle(key="hero-scaled").set_value(False).run()
+    assert hides(app)
     assert not scaled(app)
 
 
@@ -126,24 +126,27 @@ def test_a_step_is_counted_from_the_newest_one_though_the_slider_tells_of_an_old
 
 
 def test_a_control_keeps_its_place_and_focus_while_its_visitor_uses_it() -> None:
-    app = visit("pages/attention.py", head="3")
-    ids = {app.radio(key=MASK).proto.id}
-    for value in ("none", "model", "none"):
-        app.radio(key=MASK).set_value(value).run()
-        ids.add(app.radio(key=MASK).proto.id)
+    app = visit("pages/home.py", head="3")
+    ids = {app.toggle(key=MASK).proto.id}
+    for value in (False, True, False):
+        app.toggle(key=MASK).set_value(value).run()
+        ids.add(app.toggle(key=MASK).proto.id)
     assert len(ids) == 1
 
 
 def test_a_head_that_was_chosen_in_a_picture_is_not_taken_back_by_its_control() -> None:
-    app = visit("prediction", show="Token by token")
+    asked = {"model": "translate-en-fr", "text": "the black cat sleeps", "show": "Alignment"}
+    app = visit("encoder_decoder", **asked)
 
     def head() -> int:
-        return int(named(app.selectbox, "choose-head").value)
+        return int(named(app.selectbox, "encoder-cross-head").value[1])
 
-    late = named(app.selectbox, "choose-head").set_value(3)._widget_state
+    chosen = named(app.selectbox, "encoder-cross-head").set_value(("decoder.1.cross", 3))
+    late = chosen._widget_state
     app.run()
     assert head() == 3
     app.session_state["view"] = replace(app.session_state["view"], head=1)
     app.run()
+    assert head() == 1
     asked_late_with(app, late)  # sent before the browser had drawn the picture's choice
     assert head() == 1

@@ -41,14 +41,14 @@ def pictures(app: AppTest) -> list[str]:
 
 
 def test_a_file_that_is_written_anew_shows_its_new_numbers(file: Path) -> None:
-    app = visit("all_heads", model=str(file), show="Ranking")
+    app = visit("all_heads", model=str(file), show="Pattern")
     before = pictures(app)
     assert before
     load_model("stories").trace("Tom saw a cat", record="full").save(file)
     app.run()
     assert sentence(app) == ("Tom saw a cat", True)
     assert pictures(app) != before
-    fresh = visit("all_heads", model=str(file), show="Ranking")
+    fresh = visit("all_heads", model=str(file), show="Pattern")
     assert pictures(app) == pictures(fresh)
     changed = file.stat().st_mtime_ns
     assert "cat" in " ".join(_tokens(str(file), "Tom saw a cat", changed))
@@ -64,14 +64,14 @@ def test_the_page_stands_before_its_file_is_read(
         return load_trace(path, most_bytes=most_bytes)
 
     monkeypatch.setattr("model.serving.trace_files.load_trace", read)
-    app = visit("attention", model=str(file), text=OWN)
+    app = visit("home", model=str(file), text=OWN)
     assert stood == [True]  # and it is read once
     assert sentence(app) == ("Tom saw a dog", True)
     assert app.query_params["text"] == "Tom saw a dog"
 
 
 def test_the_visitors_own_sentence_and_change_come_back_with_a_model(file: Path) -> None:
-    app = visit("attention", text=OWN, scale="1.0")
+    app = visit("home", text=OWN, scale="1.0")
     choose(app, "Model", "house-gpt")
     assert sentence(app) == (OWN, False)
     app.query_params["model"] = str(file)
@@ -83,7 +83,7 @@ def test_the_visitors_own_sentence_and_change_come_back_with_a_model(file: Path)
 
 
 def test_what_was_opened_meanwhile_is_not_replaced_by_the_sentence_before(file: Path) -> None:
-    app = visit("attention", model=str(file), text=OWN)
+    app = visit("home", model=str(file), text=OWN)
     app.query_params["model"], app.query_params["text"] = "stories", "The cat sat"
     app.run()
     assert sentence(app) == ("The cat sat", False)
@@ -101,9 +101,9 @@ def test_a_dropped_file_stays_among_the_models_at_hand(file: Path) -> None:
 
 
 WITHOUT_WEIGHTS = {  # what is shown without weights, and what says that a part needs them
-    ("attention", "What does it carry?"): ("before W_O", "head's output there"),
-    ("all_heads", "Why the first token?"): ("of the weight", RECORDED),
-    ("feed_forward", "Contributions"): ("adds most", f"here. {RECORDED}"),
+    ("home", "Carries"): ("before W_O", "head's output there"),
+    ("all_heads", "First token"): ("of the weight", RECORDED),
+    ("stream", "Contributions"): ("adds most", f"here. {RECORDED}"),
 }
 
 
@@ -140,7 +140,7 @@ def test_a_file_as_it_was_sent_is_not_kept_beside_its_run(
         add(self, session_id, file)
 
     monkeypatch.setattr(MemoryUploadedFileManager, "add_file", noted)
-    app = AppTest.from_file(str(Path("pages/attention.py").resolve()), default_timeout=120)
+    app = AppTest.from_file(str(Path("pages/home.py").resolve()), default_timeout=120)
     app.session_state[TYPED] = "stories"  # so that "Other models" is drawn
     app.run()
     app.get("file_uploader")[0].upload("mine.safetensors", file.read_bytes(), "").run()
@@ -155,5 +155,5 @@ def test_a_file_that_has_too_much_to_compute_is_refused(
 ) -> None:
     hours = count(step=3600).__next__
     monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=hours))
-    app = visit("attention", model=str(file))
+    app = visit("home", model=str(file))
     assert "took longer than" in said(app)

@@ -14,7 +14,7 @@ from model import Trace, load_model, load_trace
 from model.run.recorded import RecordedModel
 from model.trace.dropped import FORGOTTEN
 from model.trace.unproven import RECORDED, WORDS, NoWeightsError
-from tests.pages.reading import named, said, tables, visit, walk
+from tests.pages.reading import said, tables, visit, walk
 from viz.shell.model_picker import SAID, TYPED
 from viz.state.engine import engine
 from viz.state.navigation import PAGES
@@ -27,30 +27,27 @@ TEXTS = {
 BROKEN = "This part of the page failed"
 SHOWN = {  # views that need no weights
     "house-gpt": {
-        "tokens": ("Tokens", "Step by step", "Two tokenizers", "Windows"),
+        "tokens": ("Tokens", "Step by step", "Two tokenizers"),
         "positions": ("Added to the tokens",),
-        "attention": ("Step by step",),
-        "all_heads": ("Grid", "Ranking", "From word to word", "Averages and rollout"),
-        "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
+        "all_heads": ("Maps", "Pattern", "Word to word"),
+        "head": ("",),
+        "compare": ("Averages",),
+        "layer_norm": ("",),
         "feed_forward": ("Neurons", "On the curve"),
-        "prediction": ("The next token",),
-        "shapes_and_cost": ("Shapes", "Memory", "Operations", "Growth"),
+        "prediction": ("",),  # the only one of its views
+        "shapes_and_cost": ("",),
     },
     "translate-en-fr": {
-        "encoder_decoder": ("Alignment", "The three attentions"),
-        "attention": ("Step by step",),
+        "encoder_decoder": ("Alignment", "Three attentions"),
         "prediction": ("The next token",),
     },
-    "minilm": {"attention": ("Step by step",), "all_heads": ("Grid", "Ranking"), "tokens": ("Tokens",)},
+    "minilm": {"all_heads": ("Maps", "Pattern"), "tokens": ("Tokens",)},
 }  # fmt: skip
 NEEDS_WEIGHTS = {
-    "tokens": ("Look-up",),
-    "attention": ("Why this score?",),
-    "all_heads": ("What do its matrices do?", "Leave one out"),
-    "prediction": ("Layer by layer", "Token by token"),
-    "laboratory": ("",),
+    "vectors": ("Look-up",),
+    "home": ("Why?",),
+    "stream": ("Layer by layer",),
     "model_as_code": ("",),
-    "shapes_and_cost": ("Parameters",),
 }
 
 
@@ -112,7 +109,7 @@ def test_the_numbers_are_those_of_the_live_model(files: dict[str, Path]) -> None
     live, recorded = (visit("prediction", model=one, **view) for one in (name, str(files[name])))
     for ours, theirs in zip(tables(live), tables(recorded), strict=True):
         assert ours.equals(theirs)
-    for page, show in (("all_heads", "Averages and rollout"), ("layer_norm", "This norm")):
+    for page, show in (("compare", "Averages"), ("layer_norm", "This norm")):
         view = {"text": TEXTS[name], "show": show}
         ours, theirs = (visit(page, model=one, **view) for one in (name, str(files[name])))
         pictures = [[one.proto.spec for one in app.get("plotly_chart")] for app in (ours, theirs)]
@@ -152,11 +149,11 @@ def test_outputs_that_are_not_those_of_the_files_own_vectors_are_told(
     files: dict[str, Path], tmp_path: Path
 ) -> None:
     trace = run("house-gpt")
-    assert not opened("attention", files["house-gpt"]).warning
+    assert not opened("home", files["house-gpt"]).warning
     first, *others = trace.attention
     wrong = replace(first, output=first.output + np.float32(1))
     replace(trace, attention=(wrong, *others)).save(tmp_path / "wrong.safetensors")
-    assert len(opened("attention", tmp_path / "wrong.safetensors").warning) == 1
+    assert len(opened("home", tmp_path / "wrong.safetensors").warning) == 1
 
 
 def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> None:
@@ -168,7 +165,7 @@ def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> No
         config=None, vocabulary=None, unproven=dict.fromkeys(WORDS, why),
     )  # fmt: skip
     alone.save(tmp_path / "alone.safetensors")
-    for page in ("home", "attention", "all_heads", "tokens"):
+    for page in ("home", "all_heads", "tokens", "vectors"):
         app = opened(page, tmp_path / "alone.safetensors")
         assert BROKEN not in said(app)
         assert not app.error
@@ -176,7 +173,14 @@ def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> No
     replace(alone, text="", tokens=words).save(tmp_path / "alone.safetensors")  # as from a module
     app = opened("tokens", tmp_path / "alone.safetensors", show="Step by step")
     assert "no word to" in said(app)
-    for page in ("layer_norm", "feed_forward", "prediction", "shapes_and_cost"):
+    for page in (
+        "layer_norm",
+        "feed_forward",
+        "stream",
+        "positions",
+        "prediction",
+        "shapes_and_cost",
+    ):
         app = opened(page, tmp_path / "alone.safetensors")
         assert BROKEN not in said(app)
         assert why in said(app)
@@ -185,7 +189,7 @@ def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> No
 def test_a_hostile_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "hostile.safetensors"
     path.write_bytes((2**40).to_bytes(8, "little") + b"{}")
-    app = opened("attention", path)
+    app = opened("home", path)
     assert len(app.error) == 1
     assert BROKEN not in said(app)
 
@@ -194,7 +198,7 @@ def test_where_no_folder_may_be_opened_no_file_is_either(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ATTENTION_FOLDERS", "off")
-    app = opened("attention", files["house-gpt"])
+    app = opened("home", files["house-gpt"])
     assert any("model" in one.value for one in app.warning)
     assert RECORDED not in said(app)
 
@@ -205,10 +209,10 @@ def test_a_file_that_another_session_dropped_is_not_read_by_its_name(
     content = files["house-gpt"].read_bytes()
     name = engine().keep_file(BytesIO(content), len(content))
     assert engine().has(name)
-    app = visit("attention", model=name)
+    app = visit("home", model=name)
     assert FORGOTTEN in said(app)
     assert TEXTS["house-gpt"] not in said(app)
-    app = AppTest.from_file(str(Path("pages/attention.py").resolve()), default_timeout=120)
+    app = AppTest.from_file(str(Path("pages/home.py").resolve()), default_timeout=120)
     app.query_params["model"] = name
     app.session_state["dropped-files"] = {name: "mine.safetensors"}
     app.run()
@@ -217,21 +221,20 @@ def test_a_file_that_another_session_dropped_is_not_read_by_its_name(
 
 
 def test_the_model_that_a_file_names_is_not_opened_in_place_of_its_run(tmp_path: Path) -> None:
-    path, show = tmp_path / "named.safetensors", "Two sentences or models"
+    path = tmp_path / "named.safetensors"
     for name in ("nobody/nothing", "stories"):
         replace(run("house-gpt"), model=name).save(path)
-        app = opened("all_heads", path, show=show)
-        assert named(app.selectbox, "all-heads-second-model").value == str(path)
+        app = opened("compare", path)
         assert "the same run" in said(app)
         assert not app.warning
-        app = opened("all_heads", path, show=show, second_text="another text")
+        app = opened("compare", path, second_text="another text")
         assert said(app).count(RECORDED) == 2  # of the page, and as a reason
-    app = opened("all_heads", path, show=show, second_model="house-gpt")
-    assert "of house-gpt" in said(app)  # chosen by its name, as beside any other
+    app = opened("compare", path, show="Two models", second_model="house-gpt")
+    assert "of House GPT" in said(app)  # chosen by its name, as beside any other
 
 
 def test_an_unknown_file_may_be_opened_in_both_places_of_a_page() -> None:
-    app = AppTest.from_file(str(Path("pages/attention.py").resolve()), default_timeout=120)
+    app = AppTest.from_file(str(Path("pages/home.py").resolve()), default_timeout=120)
     app.query_params["model"] = f"trace:{'0' * 64}"
     app.session_state[TYPED] = "stories"  # so that "Other models" is drawn
     app.run()
@@ -245,7 +248,7 @@ def test_nobody_learns_from_the_box_of_other_models_what_another_session_dropped
 ) -> None:
     content = files["minilm"].read_bytes()
     name = engine().keep_file(BytesIO(content), len(content))
-    app = AppTest.from_file(str(Path("pages/attention.py").resolve()), default_timeout=120)
+    app = AppTest.from_file(str(Path("pages/home.py").resolve()), default_timeout=120)
     app.session_state[TYPED] = "stories"
     app.run()
     app.text_input(TYPED).set_value(name)

@@ -7,7 +7,7 @@ from streamlit.testing.v1.element_tree import Radio
 from tests.pages import reading
 from tests.pages.reading import control, named, visit
 from viz.shell.frame import WAYS
-from viz.state.navigation import entry
+from viz.state.navigation import HOME, entry
 from viz.tour.card import FIRST, MINUTES
 from viz.tour.steps import TEXT, TOUR_STEPS
 
@@ -28,8 +28,8 @@ def test_without_a_tour_there_is_no_card_and_an_invitation() -> None:
     app = visit("pages/home.py")
     assert "step 1 of" not in said(app)
     assert "tour" not in app.query_params
-    offer = f"Take the tour: {len(TOUR_STEPS)} steps, about {MINUTES} minutes"
-    assert {"Guided tour", offer} <= set(buttons(app))
+    assert {"Guided tour", "Take the tour"} <= set(buttons(app))
+    assert f"{len(TOUR_STEPS)} steps, about {MINUTES}" in buttons(app)["Take the tour"].help
 
 
 def asked(app: AppTest) -> Radio:
@@ -46,15 +46,10 @@ def answer(app: AppTest, option: str) -> None:
     buttons(app)["Show the answer"].click().run()
 
 
-def widgets(app: AppTest) -> set[str | None]:
-    return {widget.key for kind in (app.toggle, app.radio, app.selectbox) for widget in kind}
-
-
 def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in_the_link() -> None:
-    app = visit("pages/attention.py", tour="scaling", place="decoder.0.self", head="3", scale="1")
+    app = visit("pages/home.py", tour="scaling", place="decoder.0.self", head="3", scale="1")
     assert titled(4) in said(app)
     assert FIRST in said(app)
-    assert "choose-scaled" not in widgets(app)  # nor the picture that would tell the answer
     assert "✓" not in said(app)
     answer(app, "It shrinks")
     assert "says: It grows" in said(app)
@@ -66,7 +61,7 @@ def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in
     assert "scale" not in app.query_params
     buttons(app)["Back"].click().run()
     assert f"{titled(4)} · ✓ done" in said(app)
-    assert named(app.toggle, "choose-scaled").value
+    assert named(app.toggle, "hero-scaled").value
     app.query_params["tour"] = "scores"  # by a link, in the same tab
     app.run()
     assert titled(3) in said(app)
@@ -74,22 +69,24 @@ def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in
 
 
 def test_a_wrong_turn_is_told_and_the_step_can_be_started_again() -> None:
-    app = visit("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
+    app = visit("pages/home.py", tour="scaling", place="decoder.0.self", head="3")
     answer(app, "It grows")
-    named(app.radio, "choose-mask").set_value("none").run()
+    named(app.toggle, "hero-mask").set_value(False).run()
     assert "else: no mask. " in said(app)
     buttons(app)["Start this step over"].click().run()
     assert "else: no mask" not in said(app)
-    assert named(app.radio, "choose-mask").value == "model"
-    named(app.toggle, "choose-scaled").set_value(False).run()
+    assert named(app.toggle, "hero-mask").value
+    named(app.toggle, "hero-scaled").set_value(False).run()
     assert "✓ Done." in said(app)
-    named(app.toggle, "choose-scaled").set_value(True).run()
+    named(app.toggle, "hero-scaled").set_value(True).run()
     assert "✓ Done." in said(app)  # it was done; what comes after does not undo it
 
 
 def test_the_last_change_is_taken_back_when_the_tour_ends_or_is_left() -> None:
-    for way, positions in (("Finish", "positions off"), ("Leave the tour", "")):
-        app = visit("pages/laboratory.py", tour="laboratory", show="Next token")
+    for way, positions in (("Leave the tour", ""),):
+        app = visit("pages/home.py", tour="changes", show="More changes")
+        app.session_state["changes-group"] = "Scores"
+        app.run()
         answer(app, "No, another token comes first")
         named(app.toggle, "laboratory-positions").set_value(False).run()
         assert "✓ Done." in said(app)
@@ -100,10 +97,10 @@ def test_the_last_change_is_taken_back_when_the_tour_ends_or_is_left() -> None:
 
 
 def test_in_another_tab_the_tour_says_where_it_goes_on_and_on_another_page_too() -> None:
-    app = visit("pages/glossary.py", tour="mask")
-    assert f"“{entry('pages/attention.py').title}”" in said(app)
+    app = visit("pages/library.py", tour="mask")
+    assert f"“{entry('pages/home.py').title}”" in said(app)
     assert "Go there" in buttons(app)
-    assert "It continues" not in said(visit("pages/glossary.py", tour="mask.left"))
+    assert "It continues" not in said(visit("pages/library.py", tour="mask.left"))
 
 
 def test_a_view_that_opened_by_itself_is_no_choice_and_what_is_read_off_is_asked_beside_it() -> (
@@ -111,7 +108,7 @@ def test_a_view_that_opened_by_itself_is_no_choice_and_what_is_read_off_is_asked
 ):
     for page, tour, view, option in (
         ("pages/positions.py", "positions", "Added to the tokens", "The sum alone"),
-        ("pages/feed_forward.py", "feed-forward", "Contributions", "L2 feed-forward"),
+        ("pages/stream.py", "feed-forward", "Contributions", "L2 feed-forward"),
     ):
         app = visit(page, tour=tour)
         assert "You chose" not in said(app)
@@ -134,7 +131,8 @@ def test_a_head_is_chosen_by_its_tile_and_then_answered() -> None:
 
 
 def test_no_picture_of_the_page_stands_beside_an_open_question(subtests: pytest.Subtests) -> None:
-    for step in [step for step in TOUR_STEPS if step.question and not step.reads_off]:
+    steps = [step for step in TOUR_STEPS if step.question and not step.reads_off]
+    for step in [step for step in steps if step.page != HOME]:
         with subtests.test(step=step.name):
             view = {name: str(value) for name, value in step.opens.items()}
             app = visit(step.page, tour=step.name, **view)
@@ -148,7 +146,7 @@ def test_no_picture_of_the_page_stands_beside_an_open_question(subtests: pytest.
 def test_the_picture_is_put_away_while_a_question_of_the_page_is_open(
     subtests: pytest.Subtests,
 ) -> None:
-    for page in ["attention", "all-heads", "prediction", "laboratory"]:
+    for page in ["all-heads", "prediction"]:
         with subtests.test(page=page):
             app = visit(f"pages/{page.replace('-', '_')}.py")
             told = "The picture opens"
@@ -178,11 +176,11 @@ def pictures(app: AppTest) -> int:
 
 
 def test_a_tour_that_was_left_is_resumed_at_its_step_by_session_and_by_link() -> None:
-    app = visit("pages/attention.py", tour="mask")
+    app = visit("pages/home.py", tour="mask")
     buttons(app)["Leave the tour"].click().run()
     assert "step 5" not in said(app)
     assert app.query_params["tour"] == "mask.left"
-    again = visit("pages/attention.py", tour="mask.left")
+    again = visit("pages/home.py", tour="mask.left")
     for one in (app, again):
         buttons(one)["Tour: step 5 of 10 →"].click().run()
         assert titled(5) in said(one)
@@ -219,7 +217,7 @@ def test_no_model_or_text_breaks_a_step(subtests: pytest.Subtests) -> None:
 
 
 def test_the_end_says_what_was_learned_and_where_to_go_on() -> None:
-    app = visit("pages/laboratory.py", tour="finish")
+    app = visit("pages/home.py", tour="finish")
     assert all(step.learned in said(app) for step in TOUR_STEPS)
     buttons(app)["Close"].click().run()
     assert "What next?" not in said(app)
@@ -227,13 +225,13 @@ def test_the_end_says_what_was_learned_and_where_to_go_on() -> None:
 
 
 def test_an_unknown_step_in_a_link_starts_nothing() -> None:
-    app = visit("pages/attention.py", tour="</script>")
+    app = visit("pages/home.py", tour="</script>")
     assert "tour" not in app.query_params
 
 
 def test_a_page_asks_one_question_at_a_time_and_then_another() -> None:
-    app = visit("pages/attention.py")
-    app.session_state["try-attention"] = True
+    app = visit("pages/prediction.py")
+    app.session_state["try-prediction"] = True
     app.run()
     first = asked(app).label
     buttons(app)["New question"].click().run()

@@ -23,6 +23,7 @@ from model.system.machine import speak_utf8
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"  # of the repository; a wheel has none
 MOST_TEXT = 100_000_000  # bytes of a text to be recorded: models read thousands of words
 USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--no-browser]
+       %(prog)s class [--port PORT] [--address ADDRESS]
        %(prog)s record MODEL TEXT.txt -o TRACE.safetensors [--full] [--by-layer] [--lines]
        %(prog)s profile MODEL CORPUS.txt -o FOLDER [--workers N | --cluster ADDRESS]
        %(prog)s papers MODEL … [-o REPORT.md]
@@ -32,6 +33,7 @@ USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--n
        %(prog)s --version | --help"""
 COMMANDS = {
     "open": "the app in the browser, with a model and a text, or a trace file; “open” may be left out",
+    "class": "the app for a class in this computer's network, with a link and a code to scan",
     "record": "a trace file of what a model does with a text",
     "profile": "what each head of a model does over a whole corpus",
     "papers": "which results of papers hold in a model",
@@ -64,6 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.exit(_check(_check_parser().parse_args(given[1:]).pictures))
         if given[:1] == ["mcp"]:
             _serve_chat(_chat_parser().parse_args(given[1:]).models)
+        elif given[:1] == ["class"]:
+            from model.system.extras import require_extra
+            from viz.command.classroom import class_parser, serve_class
+
+            require_extra("The app", "streamlit")
+            serve_class(class_parser(program(), _port).parse_args(given[1:]))
         elif given[:1] == ["site"]:
             _site(_site_parser().parse_args(given[1:]))
         elif given[:1] == ["record"]:
@@ -261,7 +269,7 @@ def link(model: str, text: str | None) -> str:
         raise ValueError("The text is too long for a link. Start the app and type it there.")
     cell = ("query", "key")  # not said, so the page chooses the last token's largest weight
     said = {name: value for name, value in opening_link(view).items() if name not in cell}
-    return address("attention", said)
+    return address("", said)
 
 
 def _trace_file(name: str) -> str:

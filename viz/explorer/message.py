@@ -81,7 +81,8 @@ class Hero:
     None where nothing is changed. decimals: of a probability. opens: nobody asked for a cell, so it opens on
     the largest weight of the last token. detail: how much is shown. ways: from a chosen cell, what each is
     called and its address, which the browser completes with the cell; one without parameters leads to the
-    session's own view. job: what the chosen head does, with the evidence for it."""
+    session's own view. job: what the chosen head is known to do, with its evidence; "" where nothing is
+    known."""
 
     change: str
     sure: Mapping[RunName, Sequence[float | None] | None] | None = None

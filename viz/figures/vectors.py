@@ -25,6 +25,7 @@ from viz.figures.chart import (
 )
 from viz.figures.head_tiles import hue_of
 from viz.figures.heatmap import heatmap
+from viz.figures.room import LETTERS
 from viz.notation.labels import (
     LABELS,
     dimension_ticks,
@@ -32,8 +33,7 @@ from viz.notation.labels import (
     tick_positions,
     token_label,
 )
-from viz.notation.numbers import signed
-from viz.notation.theme import MASKED, QUANTITIES, QuantityName, rgba, vector_scale
+from viz.notation.theme import INK, MASKED, PAPER, QUANTITIES, QuantityName, rgba, vector_scale
 
 VectorArray = NDArray[np.floating]
 MARKED = 64  # up to so many rows each has a mark; more marks would touch
@@ -152,19 +152,17 @@ def frame_row(figure: go.Figure, row: int, width: int, *, inset: float = 0.0) ->
     frame(figure, (-0.5, width - 0.5, row - 0.5 + inset, row + 0.5 - inset), MASKED)
 
 
-NAMES = {"tokens": "token", "positions": "+ position", "segments": "+ segment"}
 AROUND = 3  # rows of a table that are drawn above and below the chosen one
-PAIRS = 10  # at most so many pairs of vectors are drawn
+PAIRS = 10  # at most so many tokens of two sentences are drawn
 DIMENSIONS = 48  # at most so many are drawn: more columns would be too thin to compare
 _LETTERS = 10  # of a token
 
 
 def summands(parts: Mapping[str, VectorArray], total: VectorArray) -> go.Figure:
-    """parts: vectors (d_model,) by their names in a trace; total (d_model,): what they add up to."""
+    """parts: vectors (d_model,) by their names; total (d_model,): what they add up to."""
     rows = [*parts.values(), np.full(len(total), np.nan), total]
-    labels = [*(NAMES[name] for name in parts), "", "= sum"]
     end = colour_end(np.array([*parts.values(), total]))
-    return _stacked(rows, labels, "vector", end, height=310)
+    return _stacked(rows, [*parts, "", "= sum"], "", end, height=420)
 
 
 def rows_around(id_: int, vocabulary: int) -> range:
@@ -175,53 +173,80 @@ def rows_around(id_: int, vocabulary: int) -> range:
 def look_up(
     table: VectorArray, texts: Sequence[str], *, id_: int, product: VectorArray
 ) -> go.Figure:
-    """One-hot times the table (vocabulary, d_model): the rows around an id, each with its factor, and
-    their sum.
+    """One-hot times the table (vocabulary, d_model): the one-hot vector on the left, beside it the rows
+    around an id, below them their sum.
 
     texts: the tokens of `rows_around`. product (d_model,): one-hot times the whole table.
     """
     ids, width = rows_around(id_, len(table)), len(product)
+    left_out = [np.full(width, np.nan)] * (ids.start > 0)
+    rows = [*left_out, *table[ids.start : ids.stop], np.full(width, np.nan), product]
     labels = [
-        f"{int(other == id_)} × {other} {token_label(text, _LETTERS)}"
-        for other, text in zip(ids, texts, strict=True)
+        *["⋮"] * len(left_out),
+        *(f"{row} {token_label(text, _LETTERS)}" for row, text in zip(ids, texts, strict=True)),
+        "⋮" if ids.stop < len(table) else "",
+        "= sum",
     ]
-    drawn = table[ids.start : ids.stop]
-    rows = [*drawn, np.full(width, np.nan), product]
-    figure = _stacked(rows, [*labels, "", "sum"], "factor × id", colour_end(drawn), height=350)
-    frame_row(figure, ids.index(id_), width)
+    end = colour_end(table[ids.start : ids.stop])
+    figure = _stacked(rows, labels, "", end, height=470)
+    chosen = len(left_out) + ids.index(id_)
+    frame_row(figure, chosen, width)
+    places = range(len(left_out), len(left_out) + len(ids))
+    digits = ["1" if place == chosen else "0" for place in places]
+    for place in places:
+        fill = MASKED if place == chosen else rgba(MASKED, 0.12)
+        figure.add_shape(
+            type="rect",
+            xref="x2",
+            x0=0,
+            x1=1,
+            y0=place - 0.42,
+            y1=place + 0.42,
+            fillcolor=fill,
+            line_width=0,
+            layer="below",
+        )
+    column = marks(
+        [0.5] * len(ids),
+        [*places],
+        mode="markers+text",  # as text alone they would be hidden where the cells are narrow
+        marker={"opacity": 0},
+        text=digits,
+        textfont=MONOSPACED
+        | {"size": 15, "color": [PAPER if one == "1" else INK for one in digits]},
+        xaxis="x2",
+    )
+    figure.add_trace(column)
+    figure.update_layout(
+        xaxis={"domain": [0.12, 1.0]},
+        xaxis2=BARE | {"domain": [0.0, 0.06], "range": [0, 1], "showticklabels": False},
+        yaxis={"anchor": "x2"},
+    )
+    paper = {"xref": "paper", "yref": "paper"}
+    figure.add_annotation(note("one-hot", 0.06, 1, xanchor="right", yanchor="bottom", **paper))
+    figure.add_annotation(note("×", 0.09, 0.5, xanchor="center", font={"size": 18}, **paper))
     return figure
-
-
-def word_pairs(
-    first: VectorArray, second: VectorArray, *, texts: Sequence[str], end: ColourEnd
-) -> go.Figure:
-    """first, second (token, d_model), token beside token: two rows a token, then a gap.
-
-    end: where the colours end, so that several figures can share one scale.
-    """
-    width = min(first.shape[1], DIMENSIONS)
-    rows, labels = [], []
-    for left, right, text in list(zip(first, second, texts, strict=True))[:PAIRS]:
-        label = token_label(text, _LETTERS)
-        rows += [left[:width], right[:width], np.full(width, np.nan)]
-        labels += [f"{label} · first", f"{label} · second", ""]
-    height = min(130 + 22 * len(labels), 560)
-    return _stacked(rows[:-1], labels[:-1], "token and sentence", end, height=height)
 
 
 def order_differences(
     ways: Mapping[str, VectorArray], *, texts: Sequence[str], end: ColourEnd
 ) -> go.Figure:
-    """ways: for each way to run a model, in a word, how far each token's vector of one sentence lies from
-    that of the other, (token, d_model). A row a token, a gap after each way."""
-    rows, labels = [], []
+    """ways: for each way to run a model, in words, how far each token's vector of one sentence lies from that
+    of the other, (token, d_model). A row a token, the words above each way."""
+    rows: list[VectorArray] = []
+    labels, heads = list[str](), dict[int, str]()
     for way, apart in ways.items():
         width = min(apart.shape[1], DIMENSIONS)
-        rows += [*apart[:PAIRS, :width], np.full(width, np.nan)]
-        labels += [f"{token_label(text, _LETTERS)} · {way}" for text in texts[:PAIRS]] + [""]
-    height = min(130 + 24 * len(labels), 560)
-    name = "token and setting"
-    return _stacked(rows[:-1], labels[:-1], name, end, height=height, quantity="difference")
+        heads[len(rows)] = way
+        rows += [np.full(width, np.nan), *apart[:PAIRS, :width]]
+        labels += ["", *(token_label(text, _LETTERS) for text in texts[:PAIRS])]
+    height = min(130 + 30 * len(labels), 640)
+    figure = _stacked(rows, labels, "", end, height=height, quantity="difference")
+    for row, words in heads.items():
+        figure.add_annotation(
+            note(words, 0, row, xref="paper", xshift=-70, yanchor="middle", font={"size": LETTERS})
+        )
+    return figure
 
 
 def _stacked(
@@ -267,7 +292,7 @@ def position_map(table: VectorArray, *, column_name: str, value_name: str) -> go
 def likeness_map(alike: VectorArray) -> go.Figure:
     """alike (position, position) from -1 to 1."""
     axis = numbered("position", len(alike))
-    figure = heatmap(alike, rows=axis, columns=axis, quantity="score", limit=1.0, square=True)
+    figure = heatmap(alike, rows=axis, columns=axis, quantity="stream", limit=1.0, square=True)
     hover = "positions %{y} and %{x}<br>likeness %{z:.4f}<extra></extra>"
     figure.data[-1].update(hovertext=None, hovertemplate=hover)
     both = _few_numbers("position", len(alike))
@@ -391,85 +416,3 @@ def _side_by_side(
     row = _FEW if len(labels) <= _FEW else _MANY
     height = row * len(labels) + 74
     return chart(list(traces), across, down | {"range": [len(labels) - 0.5, -0.5]}, height=height)
-
-
-_HIGH = 460  # pixels
-_STRIP, _GAP = 0.09, 0.045  # height of x and of the products, and between them, by the matrix's
-_BESIDE, _COLUMN = 0.02, 0.05  # between the columns on the right, and their width, by that of x
-
-
-def projection(
-    x: VectorArray,
-    matrix: VectorArray,
-    bias: VectorArray,
-    sums: VectorArray,
-    *,
-    dimension: int,
-    marked: Sequence[int],
-    quantity: QuantityName,
-    letters: tuple[str, str],
-) -> go.Figure:
-    """One token's vector times one head's matrix. Each column of the matrix stands below the number of x that
-    it is multiplied by. A bias of zero is not drawn.
-
-    Args:
-        x: (d_model,), at the top.
-        matrix, bias: a head's, (d_k, d_model) and (d_k,).
-        sums: what they make of x, (d_k,).
-        dimension: the entry whose row is framed and whose products stand at the bottom.
-        marked: the columns of products that get a small triangle.
-        quantity: of the result.
-        letters: of the result and of the matrix: "q", "W_Q".
-    """
-    letter, name = letters
-    width, wide = len(sums), len(x)
-    strip, first = _STRIP * width, (_STRIP + _GAP) * width  # first: the matrix's upper edge
-    bottom = first + (1 + _GAP) * width + strip / 2
-    products = matrix[dimension] * x
-    beside = {"b": bias, letter: sums} if bias.any() else {letter: sums}
-    values = {"x": x, name: matrix, "products": products, **beside}
-    ends = {each: colour_end(numbers) for each, numbers in values.items()}
-    columns = {
-        each: wide * (1 + (_BESIDE + _COLUMN) * number) - _COLUMN * wide / 2 - 0.5
-        for number, each in enumerate(beside, 1)
-    }
-
-    def cells(of: str, table: VectorArray, **places: float) -> go.Heatmap:
-        hue = QUANTITIES["stream" if of == "x" else quantity].hue
-        return _cells(table, hue, ends[of], of, name=of, showlegend=False, **places)
-
-    rows = {"y0": first + 0.5, "dy": 1}
-    above = bottom - (strip + _GAP * width) / 2
-    traces = [
-        cells("x", x[None], y0=strip / 2, dy=strip),
-        cells(name, matrix, **rows),
-        cells("products", products[None], y0=bottom, dy=strip),
-        *(
-            cells(each, numbers[:, None], x0=columns[each], dx=_COLUMN * wide, **rows)
-            for each, numbers in beside.items()
-        ),
-        marks(
-            list(marked),
-            [above] * len(marked),
-            name="written out",
-            text=[signed(f"{products[column]:.4f}") for column in marked],
-            hover="dimension %{x}, in the formula<br>%{text}",
-            marker={"symbol": "triangle-down", "size": 9, "color": MASKED},
-        ),
-    ]
-    chosen, right = first + dimension + 0.5, columns[letter] + _COLUMN * wide / 2
-    names = {strip / 2: "x", chosen: f"{name}, {dimension}", bottom: "products"}
-    down = {"tickvals": list(names), "ticktext": list(names.values()), "tickfont": MONOSPACED}
-    ticks = list(dimension_ticks(wide, _TICKS))
-    across = titled(
-        f"dimension of x (each strip has its own scale){ColourEnd.several(ends.values())}",
-        tickvals=[*ticks, *columns.values()],
-        ticktext=[*map(str, ticks), *columns],
-        tickfont=MONOSPACED,
-        tickangle=0,
-        range=[-0.5, right],
-    )
-    down = BARE | down | {"range": [bottom + strip / 2, 0]}
-    figure = chart(traces, BARE | across, down, height=_HIGH)
-    frame(figure, (-0.5, right, chosen - 0.5, chosen + 0.5), MASKED, 1.5)
-    return figure

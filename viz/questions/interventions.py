@@ -5,10 +5,9 @@ import numpy as np
 from model.analysis.run_comparison import losses, predicted, rounding
 from model.analysis.tokens.prediction import Distribution, probabilities
 from model.nn.intervention import Intervention
-from model.nn.places import head_label
 from model.trace.blocks import of_query
 from viz.notation.numbers import probability, settled
-from viz.questions.question import CLEAR, OPTIONS, Question, Scene, quoted, token_name
+from viz.questions.question import CLEAR, Question, Scene, quoted, token_name
 from viz.questions.rows import open_keys, row_of
 
 _MOVED, _STILL = 0.05, 0.01  # an intervention between the two is too unclear for a question
@@ -42,43 +41,6 @@ def without_scaling(scene: Scene, number: int) -> Question | None:
         f"It was {before:.3f} and is now {after:.3f}.",
         f"The scores of this row had a range of {wide[0]:.2f}, and now have one of {wide[1]:.2f}. "
         f"The further apart the scores, the more the softmax gives to the largest.{deeper}",
-    )
-
-
-def lifted_mask(scene: Scene, number: int) -> Question | None:
-    """What happens to the last row when every token may look at every other?"""
-    ours = scene.attention
-    if number or ours.kind != "causal" or ours.query.shape[1] < 2:
-        return None
-    own = ours.mask_of(scene.head)
-    if own is not None and not own[-1].all():  # a window hides earlier tokens from it too
-        return None
-    theirs = scene.run(Intervention(mask="none")).find(scene.place)
-    before, after = (
-        of_query(run, run.sizes[1] - 1).weights(scene.head)[0] for run in (ours, theirs)
-    )
-    moved = float(np.abs(after - before).max())
-    if _SAME < moved < _MOVED / 2:
-        return None
-    if moved <= _SAME:
-        moved = 0.0
-        why = (
-            "The mask hid nothing from the last token: all others come before it. And this is the "
-            "first layer, so no query or key has changed."
-        )
-    else:
-        why = (
-            "The mask hid nothing from the last token. But in earlier layers the other tokens have "
-            "now read what follows them, so their vectors have changed, and their keys too."
-        )
-    looking = scene.query_name(ours.query.shape[1] - 1)
-    return Question(
-        f"The causal mask is lifted in all layers. What happens to the last row, that of {looking}, "
-        f"in head {scene.head_name}?",
-        ("Its weights change", "All its weights stay as they are"),
-        0 if moved else 1,
-        f"The largest change of a weight in that row is {moved:.4f}.",
-        why,
     )
 
 
@@ -119,30 +81,6 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
     )
 
 
-def first_row_unmasked(scene: Scene, number: int) -> Question | None:
-    """Where does the first token look most once it may look ahead?"""
-    ours, tokens = scene.attention, scene.trace.tokens_of(scene.attention.stack)
-    if number or ours.kind != "causal" or len(tokens) < 3 or ours.sinks is not None:
-        return None
-    row = of_query(scene.run(Intervention(mask="none")).find(scene.place), 0).weights(scene.head)[0]
-    ranked = [int(key) for key in np.argsort(-row, kind="stable")]
-    if row[ranked[0]] - row[ranked[1]] < CLEAR:
-        return None
-    offered = sorted(list(dict.fromkeys([*ranked[:2], 0, *ranked]))[:OPTIONS])
-    names = [token_name(tokens[key], key) for key in offered]
-    own = float(of_query(ours, 0).weights(scene.head)[0, 0])
-    return Question(
-        f"Under the mask the first token can attend only to itself, with a weight of {own:.2f}. "
-        f"Now the mask is lifted. Which token does it attend to most, in head {scene.head_name}?",
-        tuple(names),
-        offered.index(ranked[0]),
-        "Now: "
-        + ", ".join(f"{name} {row[key]:.3f}" for name, key in zip(names, offered, strict=True)),
-        "The softmax divides a weight of 1 among all keys that a query may attend to. The keys of "
-        "later tokens were always there; only the mask excluded them.",
-    )
-
-
 def without_positions(scene: Scene, number: int) -> Question | None:
     """Does the model still expect the same token when no token knows its place?"""
     if "positions" in scene.trace.unproven:
@@ -179,39 +117,6 @@ def without_positions(scene: Scene, number: int) -> Question | None:
         else (
             "Here it is enough to know which tokens there are; their order does not matter for "
             "the answer."
-        ),
-    )
-
-
-def without_head(scene: Scene, number: int) -> Question | None:
-    """How much does the expected token depend on one head?"""
-    attention = scene.attention
-    if number >= attention.heads:
-        return None
-    head = (scene.head + number) % attention.heads
-    expected = _expected(scene, Intervention(ablated=frozenset({(scene.place, head)})))
-    if expected is None:
-        return None
-    before, after, best, error, _ = expected
-    answer = _direction(float(before[best]), float(after[best]))
-    if answer is None:
-        return None
-    had, has = (probability(float(share), error, most=3) for share in (before[best], after[best]))
-    (token,) = (quoted(named) for named in scene.named([best]))
-    name = head_label((attention.name, head))
-    return Question(
-        f"Head {name} is left out: its output is zero. What happens to the probability of {token} "
-        "as the next token?",
-        _DIRECTIONS,
-        answer,
-        f"It was {had} and is now {has}.",
-        "Other heads do the same work, or this head does nothing that matters for this token."
-        if answer == 1
-        else "What this head added to the residual stream made the token less likely."
-        if answer == 0
-        else (
-            "What this head added to the residual stream made the token more likely, and no "
-            "other head makes up for it completely."
         ),
     )
 

@@ -14,7 +14,7 @@ from model.trace.blocks import of_query
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.notation.names import listed
-from viz.notation.numbers import counted, signed
+from viz.notation.numbers import signed
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, token_name
 
 _BUSY, _IDLE = 0.5, 0.2  # mean weight: the least of the answer, the most of every other option
@@ -71,30 +71,6 @@ def _offered(ranked: list[int], *, likely: tuple[int, ...]) -> list[int]:
         if key in ranked and key not in chosen and len(chosen) < OPTIONS:
             chosen.append(key)
     return sorted(chosen)
-
-
-def allowed_keys(scene: Scene, number: int) -> Question | None:
-    """How many tokens may a token look at under the causal mask?"""
-    attention = scene.attention
-    if attention.kind != "causal":
-        return None
-    query = row_of(attention, number + 1)
-    total, allowed = attention.key.shape[1], len(open_keys(attention, query, scene.head))
-    if not 2 <= allowed < total or allowed != query + 1:  # a sliding window hides more
-        return None
-    row = of_query(attention, query).weights(scene.head)[0]
-    counts = sorted({allowed - 1, allowed, total})
-    looking = scene.query_name(query)
-    return Question(
-        f"The sentence has {counted(total, 'token')}. How many of them may {looking} attend to?",
-        tuple(str(count) for count in counts),
-        counts.index(allowed),
-        f"{allowed}: itself and the {query} before it. In {scene.head_name} the weights on these "
-        f"sum to {row[:allowed].sum():.4f}, and those on the {total - allowed} after it to "
-        f"{row[allowed:].sum():.4f}.",
-        "Positions count from 0, and a token may attend to itself. The causal mask sets every "
-        "score above the diagonal to minus infinity, and its exponential is 0.",
-    )
 
 
 def copying_head(scene: Scene, number: int) -> Question | None:

@@ -10,17 +10,9 @@ from model.analysis.heads.statistics import chosen_tiles, family_of, tiles
 from viz.elements.plot import plot
 from viz.figures.head_tiles import tiles_in_a_row
 from viz.notation.markdown import plain
-from viz.questions.interventions import (
-    first_row_unmasked,
-    leaking_mask,
-    lifted_mask,
-    without_head,
-    without_positions,
-    without_scaling,
-)
 from viz.questions.next_tokens import next_token, settled_state, warmed
 from viz.questions.question import Question, QuestionMaker, Scene, first_clear
-from viz.questions.rows import allowed_keys, copying_head, largest_weight, previous_head
+from viz.questions.rows import copying_head, previous_head
 from viz.state.link import View
 from viz.state.look import traced
 from viz.state.session import current
@@ -33,15 +25,6 @@ _MOST_ANSWERS = 60  # answers that are remembered
 
 # Which questions a page asks, in turn.
 MAKERS: dict[str, tuple[QuestionMaker, ...]] = {
-    "attention": (
-        largest_weight,
-        without_scaling,
-        lifted_mask,
-        allowed_keys,
-        first_row_unmasked,
-        leaking_mask,
-    ),
-    "laboratory": (without_positions, without_head, without_scaling, first_row_unmasked),
     "prediction": (next_token, warmed, settled_state),
     "all-heads": (copying_head, previous_head),
 }

@@ -12,7 +12,7 @@ from streamlit.errors import StreamlitPageNotFoundError
 
 from viz.notation.markdown import plain
 from viz.state import url
-from viz.state.class_views import ENDED, ShownView, class_views
+from viz.state.class_views import ENDED, JOIN, LEAD, ShownView, class_views
 from viz.state.engine import visitor
 from viz.state.link import PARAMETERS, opening_link
 from viz.state.navigation import entry, page_link
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
 COOKIE = "attention-class"  # viz/shell/keys/js/main.js writes it
-JOIN = "class"  # parameter of the link: the code, and behind a dot the number of the view that it opens
 # Session state: a lecturer's class; a pupil's class with the view that was opened; the class that was left;
 # the message that waits; the lecturer's class when the line was last drawn.
 _LED, _FOLLOWED, _LEFT = "class-led", "class-followed", "class-left"
@@ -30,7 +29,7 @@ _SAID, _DRAWN = "class-said", "class-drawn"
 _KEPT = "class-kept"  # whether the browser was told of a class that this visitor leads
 _NUMBER = re.compile("[0-9]{1,9}", re.ASCII)
 _EVERY = 5.0  # seconds between two looks at what the class is shown
-_NOT_SHOWN = {JOIN, "tour"}  # parameters that belong to one visitor
+_NOT_SHOWN = {JOIN, LEAD, "tour"}  # parameters that belong to one visitor
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,14 @@ def is_late() -> bool:
 
 def join() -> None:
     """Joins the class that a link names. Where the link names nothing else, opens the view that the class is
-    shown."""
+    shown. Leads it where the link has its key, which then leaves the address."""
+    if (leading := url.read({LEAD}).get(LEAD)) is not None:
+        code, _, key = leading.partition(".")
+        if class_views.leads(code, key):
+            st.session_state[_LED] = Led(code, key)
+        else:
+            st.session_state[_SAID] = ENDED
+        url.say({}, {LEAD})
     asked = url.read({JOIN}).get(JOIN)
     if asked is None:
         return

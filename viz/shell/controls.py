@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from model.loading.registry import models
-from model.nn.intervention import MASKS, Intervention
-from model.nn.places import Place
+from model.nn.intervention import Intervention
+from model.nn.places import Place, head_label
 from model.serving.engine import Request
 from model.serving.trace_files import opens_file
 from model.trace.blocks import of_query
@@ -18,13 +18,11 @@ from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.names import SUBLAYERS
 from viz.shell.model_picker import looked_up, offer_knowing
-from viz.state.intervention_words import COUNTERFACTUAL, masks_for
+from viz.state.intervention_words import masks_for
 from viz.state.link import TEXT_LIMIT, short_link
 from viz.state.look import loaded, traced
-from viz.state.navigation import page_link
 from viz.state.presets import EXAMPLES, SentenceExample, reference_example
 from viz.state.session import (
-    can_undo,
     change_view,
     control,
     current,
@@ -177,34 +175,6 @@ def choose_languages(model: "Model") -> None:
             )
 
 
-def choose_intervention(model: "Model") -> None:
-    """The two changes at hand above a picture of a head: scaling and mask."""
-    if not model.runs:
-        return
-    intervention, shape = current().intervention, model.config.shape
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="switches"):
-        _choose_scaling()
-        st.radio(
-            "Mask",
-            masks_for(model),
-            format_func=lambda name: MASKS[name].title_for(shape),
-            horizontal=True,
-            **switch("choose-mask", intervention.mask, lambda mask: intervene(mask=mask)),
-        )
-        undo_button()
-
-
-def _choose_scaling() -> None:
-    st.toggle(
-        "Divide scores by √dₖ",
-        **switch(
-            "choose-scaled",
-            current().intervention.scale is None,
-            lambda divided: intervene(scale=None if divided else 1.0),
-        ),
-    )
-
-
 def undo_button() -> None:
     """Leads back to the unchanged model, where it is changed."""
     if current().intervention.changes:
@@ -219,46 +189,45 @@ def undo_button() -> None:
 
 
 def choose_parts(look: "Look") -> None:
-    """The three changes of the main job as switches: mask, scaling, and the chosen head. In simple detail the
-    first stands alone until something was changed."""
+    """The three changes of the main job as switches: mask, scaling, and the chosen head. One that changes
+    nothing in this model is off, and says why."""
     model, intervention = look.model, current().intervention
     if not model.runs:
+        st.caption("This is a recorded run: nothing in it can be changed.")
         return
     other = next((mask for mask in masks_for(model) if mask != "model"), None)
-    if other is not None:
-        hides = model.config.masks_future  # so the other one lifts its mask
-        st.toggle(
-            "Hide the future",
-            **switch(
-                "hero-mask",
-                (intervention.mask == "model") == hides,
-                lambda on: intervene(mask="model" if on == hides else other),
-            ),
-        )
-        if current().detail == "simple" and not (intervention.changes or can_undo()):
-            return
-    _choose_scaling()
-    is_on = (look.place, look.head) not in intervention.ablated
-    st.toggle("The chosen head", **switch("hero-head", is_on, _switch_head))
-
-
-def _switch_head(on: bool) -> None:
-    """Of the head that is chosen now: it may be another one than when the switch was drawn."""
-    view = current()
-    head, ablated = {(view.place, view.head)}, view.intervention.ablated
-    intervene(ablated=ablated - head if on else ablated | head)
-
-
-def say_changed() -> None:
-    """Below the picture of a changed model: says that it is changed, and whether more is changed than the
-    picture's switches show."""
-    intervention = current().intervention
-    if not intervention.changes:
-        return
-    st.caption(COUNTERFACTUAL)
-    if replace(intervention, scale=None, mask="model").changes:
-        st.caption("More is changed than the switches show: see the laboratory.")
-        page_link("pages/laboratory.py", "Open the laboratory →")
+    hides = model.config.masks_future  # so the other one lifts its mask
+    st.toggle(
+        "Hide the future",
+        disabled=other is None,
+        help=None if hides else "This model hides nothing: switched on, it reads as a GPT does.",
+        **switch(
+            "hero-mask",
+            (intervention.mask == "model") == hides,
+            lambda on: intervene(mask="model" if on == hides else other),
+        ),
+    )
+    own = (look.baseline or look.trace).find(look.place).scale
+    divides = own != 1
+    st.toggle(
+        "Divide scores by √d",
+        disabled=not divides,
+        help=None if divides else "This model does not divide its scores.",
+        **switch(
+            "hero-scaled",
+            divides and intervention.scale is None,
+            lambda divided: intervene(scale=None if divided else 1.0),
+        ),
+    )
+    head = look.place, look.head
+    st.toggle(
+        f"Use head {head_label(head)}",
+        **switch(
+            "hero-head",
+            head not in intervention.ablated,
+            lambda on: intervene(ablated=current().intervention.ablated ^ {head}),
+        ),
+    )
 
 
 def fitting(intervention: Intervention, model: "Model") -> Intervention:

@@ -53,7 +53,7 @@ PAGES: dict[BlockKind, str] = {
     "tokens": "pages/tokens.py",
     "positions": "pages/positions.py",
     "norm": "pages/layer_norm.py",
-    "attention": "pages/attention.py",
+    "attention": navigation.HOME,
     "cross": "pages/encoder_decoder.py",
     "feed_forward": "pages/feed_forward.py",
     "add": "pages/stream.py",
@@ -141,7 +141,10 @@ def _block(block: MapBlock, carried: Mapping[str, str], led: set[str], *, leads:
     if leads and file not in led and has_others():
         led.add(file)
         label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
-        link = f' aria-description="{said}"{label} {leading_to(file, carried)}'
+        to = (
+            {**carried, "stage": "query"} if block.kind == "attention" else carried
+        )  # Explore, at Q
+        link = f' aria-description="{said}"{label} {leading_to(file, to)}'
     return (
         f'<a data-kind="{block.kind}" data-shown-on="{SHOWN_ON[block.kind]}" data-said="{said}"{link}>'
         f"{html.escape(block.name)}</a>"
@@ -153,7 +156,7 @@ _FRAME = "frame"  # session state: that of the open page
 SIDEBAR = 200  # pixels, the fewest that Streamlit takes; viz/shell/style.css makes it narrower
 _STYLE = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8")
-    for name in ("style.css", "frame.css", "switches.css")
+    for name in ("style.css", "frame.css")
 )
 _MARK = f'.mark {{ --mark: url("{mark(BLACK)}") }}'
 STYLES = f"<style>{_STYLE}{_MARK}</style>{KEYS_STYLES}"  # those of all pages

@@ -42,7 +42,7 @@ from viz.shell.request import (
 from viz.state.engine import engine
 from viz.state.intervention_words import parts
 from viz.state.look import Look, is_loaded, loaded, traced
-from viz.state.navigation import page_link
+from viz.state.navigation import HOME, page_link
 from viz.state.session import (
     arrived,
     carried_link,
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
     from model.run.model import Model
 
+LISTED = 190  # pixels of a list of views
 # Holds the place of the first picture while the model runs: viz/shell/style.css.
 _HELD = '<div class="held"><span>The model reads the sentence.</span></div>'
 # Attention weights of a run that is checked before its picture is sent: 0.1 s.
@@ -121,31 +122,32 @@ def look(
         tour.card(seen)
     if head and not tour.is_asking():
         with around.bar:
-            head_picker(seen.request, changed=changed)
+            head_picker(seen.request)
     return seen
 
 
 @st.fragment
-def views(options: Mapping[str, PanelView], *arguments: object) -> None:
+def views(options: Mapping[str, PanelView], *arguments: object, listed: str = "") -> None:
     """`chosen_view` as a fragment: a click inside it leaves the rest of the page and the arguments as they
     were. A click that opens another text or model draws the whole page."""
     if not all(still_asked(one) for one in arguments if isinstance(one, Look)):
         st.rerun()
     frame().follow_way()
-    chosen_view(options, *arguments)
+    chosen_view(options, *arguments, listed=listed)
 
 
-def chosen_view(options: Mapping[str, PanelView], *arguments: object) -> None:
+def chosen_view(options: Mapping[str, PanelView], *arguments: object, listed: str = "") -> None:
     """The choice of a view of the page; calls the chosen view with the arguments.
 
-    The choice joins the link; only the chosen view is drawn.
+    The choice joins the link; only the chosen view is drawn. listed: the label of a list in which all of them
+    stand, in place of a row.
     """
     picture = _above_choices()
     said = st.container(key="look-for")
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="controls")
     with row:
         frame().draw_ways()
-        choose_view(list(options))
+        choose_view(list(options), listed)
     with picture:
         draw_view(options[current().show], *arguments, beside=row, said=said)
     write_link()
@@ -158,42 +160,20 @@ def _above_choices() -> AbstractContextManager[object]:
     return st.container() if frame().is_embedded else nullcontext()
 
 
-def choose_view(names: Sequence[str]) -> None:
+def choose_view(names: Sequence[str], listed: str = "") -> None:
     """The views of the page side by side, where it has several. The first one opens by itself, also where the
-    link names one that is not offered here."""
+    link names one that is not offered here. listed: as `chosen_view` takes it."""
     opens_with(names[0])
     if current().show not in names:
         change_view(replace(current(), show=names[0]))
-    if len(names) > 1:
+    if len(names) == 1:
+        return
+    if listed:
+        st.selectbox(listed, names, width=LISTED, **control("show"))
+    else:
         st.segmented_control(
             "Show", names, required=True, label_visibility="collapsed", **control("show")
         )
-
-
-@st.fragment
-@error_boundary()
-def compare(seen: Look, options: Mapping[str, PanelView]) -> None:
-    """The choice of a view of the page, beside scaling and mask; then the chosen view of the run they ask
-    for. The choice joins the link.
-
-    A switch leaves the rest of the page alone: what it changes comes sooner.
-    """
-    frame().follow_way()
-    picture = _above_choices()
-    row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="compared")
-    with row:
-        frame().draw_ways()
-        choose_view(list(options))
-        first, *_ = options  # others have controls of their own beside it
-        with nullcontext() if current().show == first else st.popover("Changes", width="content"):
-            controls.choose_intervention(seen.model)
-    if (changed := switched(seen)) is None:
-        return
-    with picture:
-        draw_view(options[current().show], changed, beside=row)
-        controls.say_changed()
-    write_link()
-    tour.notice(changed.request)
 
 
 def switched(look: Look) -> Look | None:
@@ -215,12 +195,12 @@ def switched(look: Look) -> Look | None:
 
 @st.fragment
 @error_boundary()
-def explore(seen: Look, *, layers: bool = False) -> None:
+def explore(seen: Look) -> None:
     """`explored` as a fragment: what is clicked in it leaves the rest of the page alone. A late click, when
     another text or model is already asked for, draws the whole page."""
     if not still_asked(seen):
         st.rerun()
-    explored(seen, layers=layers)
+    explored(seen)
 
 
 def explored(seen: Look, *, layers: bool = False, hero: Hero | None = None) -> None:
@@ -332,7 +312,7 @@ def _say_unchanged(seen: Look) -> None:
             width="content",
         )
         with st.container(width="content"):
-            page_link("pages/laboratory.py", "See the change →", **carried_link())
+            page_link(HOME, "See the change →", **carried_link())
         st.button(
             "Undo the change",
             key="take-change-back",

@@ -21,6 +21,7 @@ from viz.explorer.selection import STAGES
 from viz.site.model.parts import MODELS
 from viz.state.link import TEXT_LIMIT, View
 from viz.state.presets import EXAMPLES, SentenceExample
+from viz.views.for_a_class.lesson import FILE as LESSON
 
 PageName = Literal["explore", "walk", "worked", "glossary", "lesson"]
 PAGES: tuple[PageName, ...] = get_args(PageName)
@@ -154,7 +155,8 @@ def read_course(file: Path = DEFAULT) -> Course:
 def course_of(content: Mapping[str, Any]) -> Course:
     """A course as its file says it; what it leaves out is as in the one that ships with the app. Raises
     ValueError for a name that a course does not have, and for a value of another kind."""
-    default = tomllib.loads(DEFAULT.read_text(encoding="utf-8"))
+    files = (DEFAULT, LESSON)
+    default = {k: v for file in files for k, v in tomllib.loads(file.read_text("utf-8")).items()}
     try:
         said = CourseFile.model_validate({**default, **content})
     except ValidationError as error:

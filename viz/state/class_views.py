@@ -14,6 +14,9 @@ from urllib.parse import urlencode
 from model.system.fair_queue import first_to_go
 from viz.state.link import LINK_BYTES
 
+# Parameters of a link: the code of a class, and behind a dot the number of the view that it opens; and for
+# whoever leads it, the code and behind a dot the key.
+JOIN, LEAD = "class", "lead"
 CLASSES = 200  # that are shown something at once
 HOURS = 4.0  # after the last view that was shown
 STILL_SECONDS = (

@@ -52,9 +52,9 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             HOME,
             "Explore",
-            "Type a sentence and see, number by number, what a transformer does with it. "
-            "Every number is the model's own, and checked.",
+            "See a transformer read your sentence: every number is its own, and checked.",
             "The attention visualizer",
+            views=("Why?", "Carries", "Changed", "More changes"),  # its drawers
             has_beats=False,
         ),
     ),
@@ -84,30 +84,23 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             ),
         ),
         PageEntry(
-            "pages/attention.py",
-            "Attention, step by step",
-            "One head, from queries, keys and values to its output.",
-            views=("Step by step", "Why this score?", "A sum of products", "What does it carry?"),
-        ),
-        PageEntry(
             "pages/layer_norm.py",
             "Norm",
             "Between the sub-layers, the vector of each token is brought back to the same size.",
             "Layer norm",
-            views=("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
         ),
         PageEntry(
             "pages/feed_forward.py",
             "Feed-forward",
             "What happens to each token's vector alone.",
-            views=("Experts", "Neurons", "On the curve", "Dropout"),
+            views=("Experts", "Neurons", "On the curve"),
         ),
         PageEntry(
             "pages/stream.py",
             "Stream",
             "What every sub-layer adds to a token's vector, and what the model would say after each.",
             "Residual stream",
-            views=("Layer by layer", "Contributions", "Gradient by depth"),
+            views=("Layer by layer", "Contributions"),
         ),
         PageEntry(
             "pages/prediction.py",
@@ -119,14 +112,14 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/writing.py",
             "Writing",
             "Token by token, each with a share of luck, and with what is kept of those before.",
-            views=("Token by token", "KV cache", "A shorter cache"),
+            views=("Token by token", "KV cache"),
         ),
         PageEntry(
             "pages/encoder_decoder.py",
             "Translation",
             "One stack reads a sentence, the other writes it in French, word by word.",
             lends=True,
-            views=("Translate", "Alignment", "The three attentions", "Your own French"),
+            views=("Translate", "Alignment", "Three attentions", "Your own French"),
         ),
         PageEntry(
             "pages/model_as_code.py",
@@ -144,12 +137,14 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "All heads",
             station="All",
             views=(
-                "Grid",
-                "Ranking",
-                "From word to word",
-                "Why the first token?",
-                "What heads write",
+                "Maps",
+                "Pattern",
+                "Word to word",
+                "First token",
+                "What it writes",
                 "Leave one out",
+                "Over a corpus",
+                "Your corpus",
             ),
         ),
         PageEntry(
@@ -157,14 +152,14 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "One head",
             "What one head attends to, its job with the evidence, its matrices, and how it is joined.",
             station="One",
-            views=("What do its matrices do?", "How are they joined?"),
+            views=("Map", "Matrices", "Joined"),
             has_beats=False,
         ),
         PageEntry(
             "pages/compare.py",
             "Compare",
-            "Two maps side by side: two sentences, two models, two checkpoints, or heads and their mean.",
-            views=("Two sentences or models", "Averages and rollout"),
+            "Two maps side by side: two sentences, two models, before and after training, a head and a mean.",
+            views=("Two sentences", "Two models", "Averages", "Untrained", "Two runs"),
             has_beats=False,
         ),
         PageEntry(
@@ -173,14 +168,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "What is unusual in this run, each finding with its picture and its number.",
             has_beats=False,
         ),
-        PageEntry(
-            "pages/corpus.py",
-            "Heads over a corpus",
-            "What every head does over a whole text, and not on one sentence only.",
-            has_beats=False,
-            station="Over a corpus",
-            views=("Heads", "A text of yours"),
-        ),
     ),
     "Experiments": (
         PageEntry(
@@ -188,23 +175,24 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Experiments",
             "A question, your guess, and what the model answers.",
             "What if …? Guess first",
-            reads=False,
             has_beats=False,
-        ),
-        PageEntry(
-            "pages/laboratory.py",
-            "Laboratory",
-            "Change the mask, the scaling, the positions or the heads, and see the effect.",
-            "Masks, scaling and other changes",
             views=(
-                "Head by head",
-                "Next token",
-                "Every position",
-                "Rows of weights",
-                "Stream",
+                "All",
+                "No mask",
+                "No scaling",
+                "No positions",
+                "Without one head",
+                "Hidden word",
+                "Row without keys",
+                "Sliding window",
+                "No sinks",
                 "Patch",
                 "Steer",
                 "Padded batch",
+                "Dropout",
+                "Gradient",
+                "GRU",
+                "Claims",
             ),
         ),
         PageEntry(
@@ -213,14 +201,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "How training turns random numbers into heads that do a job.",
             reads=False,
             lends=True,
-            views=(
-                "Watch it form",
-                "Untrained beside trained",
-                "Two runs",
-                "Train one here",
-                "Claims",
-                "Is a GRU as good?",
-            ),
         ),
     ),
     "Cost": (
@@ -228,24 +208,15 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/shapes_and_cost.py",
             "Cost",
             "How large the arrays are, what they cost, and how both grow with the text.",
-            "Shapes and cost",
-            views=("Shapes", "Parameters", "Memory", "Operations", "Growth", "Time", "Axes"),
+            "What does it cost?",
         ),
     ),
     "Library": (
         PageEntry(
             "pages/library.py",
             "Library",
-            "Questions that readers bring, terms and examples, each with the way to its answer.",
-            "Questions, and where each is answered",
-            station="Questions",
-            reads=False,
-            has_beats=False,
-        ),
-        PageEntry(
-            "pages/examples.py",
-            "Examples",
-            "Sentences to open, each with a head and what to look for in it.",
+            "Questions with their answers, terms and examples, each with a picture and the way to see it.",
+            views=("All", "Questions", "Terms", "Examples"),
             reads=False,
             has_beats=False,
         ),
@@ -253,7 +224,10 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/worked_examples.py",
             "Worked examples",
             "Every calculation, step by step, with numbers that you can change.",
+            station="Worked",
+            views=("Step by step", "Code that fails", "Errata"),
             reads=False,
+            has_beats=False,
         ),
         PageEntry(
             "pages/papers.py",
@@ -263,20 +237,12 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             reads=False,
             has_beats=False,
         ),
-        PageEntry(
-            "pages/glossary.py",
-            "Glossary",
-            "Each term in one sentence, with the page where it is used.",
-            reads=False,
-            has_beats=False,
-        ),
     ),
     "Teach": (
         PageEntry(
             "pages/for_a_class.py",
             "Teach",
             "A lesson of 90 minutes, exercises with other numbers for each pupil, one link for all.",
-            "For a class",
             has_beats=False,
             views=("Lesson", "Exercises", "Share"),
         ),
@@ -295,11 +261,12 @@ def entry(file: str) -> PageEntry:
 
 
 def read_address(link: str) -> tuple[PageEntry, dict[str, str]]:
-    """The page and the parameters of an address of the app, such as "/tokens?show=Windows". Raises KeyError
-    where it leads to no page."""
+    """The page and the parameters of an address of the app, such as "/tokens?show=Two+tokenizers"; of one of
+    an earlier version those that it opens now. Raises KeyError where it leads to no page."""
     said = urlsplit(link)
-    pages = {f"/{page.address}": page for page in PAGES}
-    return pages[said.path], dict(parse_qsl(said.query))
+    path, parameters = said.path.strip("/"), dict(parse_qsl(said.query))
+    pages = {page.address: page for page in PAGES}
+    return moved_to(path, parameters) or (pages[path], parameters)
 
 
 def moved_to(path: str, parameters: Mapping[str, str]) -> tuple[PageEntry, dict[str, str]] | None:

@@ -93,14 +93,7 @@ EXAMPLES = _written()
 FIRST = EXAMPLES[0].view  # what a visitor sees who comes without a link
 
 
-HEADS, NEXT, POSITIONS, ROWS, STREAM, PATCH = (
-    "Head by head",
-    "Next token",
-    "Every position",
-    "Rows of weights",
-    "Stream",
-    "Patch",
-)  # the views of the laboratory
+PATCH = "Patch"  # the experiment that puts parts of another run in
 REPEATED = "cat dog mat hat cup cat dog mat hat cup cat"
 SURNAME = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 
@@ -128,7 +121,7 @@ class Preset(SentenceExample):
 PRESETS: tuple[Preset, ...] = (
     Preset(
         "No scaling",
-        view_of("stories", SURNAME, ("decoder.1.self", 0), (12, 6), ROWS, Intervention(scale=1.0)),
+        view_of("stories", SURNAME, ("decoder.1.self", 0), (12, 6), "", Intervention(scale=1.0)),
         "Without the division by √dₖ the scores are larger, and most rows put nearly all their "
         "weight on one token. Over both layers the mean entropy falls to less than a third. In L1H0 the "
         "last “Tom” turns from “to” (0.97) to the full stop (1.00).",
@@ -136,9 +129,7 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         "No mask",
-        view_of(
-            "stories", REPEATED, ("decoder.1.self", 2), (1, 7), POSITIONS, Intervention(mask="none")
-        ),
+        view_of("stories", REPEATED, ("decoder.1.self", 2), (1, 7), "", Intervention(mask="none")),
         "Each word can now attend to what follows it, and that is the answer: “dog” attends to the "
         "second “mat”. The loss falls from 6.2 to 0.3, even in the first half, where nothing can "
         "be predicted. A loss that is too good is the sign of a missing mask.",
@@ -151,7 +142,7 @@ PRESETS: tuple[Preset, ...] = (
             "the black cat sees the white dog",
             ("encoder.1.self", 0),
             (0, 4),
-            HEADS,
+            "",
             Intervention(positions=False),
         ),
         "The encoder has no mask, so without positions the rows of both “the” are equal, and the "
@@ -166,7 +157,7 @@ PRESETS: tuple[Preset, ...] = (
             REPEATED,
             ("decoder.1.self", 2),
             (10, 6),
-            POSITIONS,
+            "",
             Intervention(ablated=frozenset({("decoder.0.self", 1)})),
         ),
         "From the second “mat” on the unchanged model predicts each word (0.99 and more). Without "
@@ -182,7 +173,7 @@ PRESETS: tuple[Preset, ...] = (
             SURNAME,
             ("decoder.1.self", 3),
             (12, 1),
-            NEXT,
+            "",
             Intervention(hidden=frozenset({1})),
         ),
         "The surname is treated as padding: no token may attend to “Hill”. The model no longer "
@@ -196,7 +187,7 @@ PRESETS: tuple[Preset, ...] = (
             SURNAME,
             ("decoder.0.self", 1),
             (0, 0),
-            HEADS,
+            "",
             Intervention(blocked=frozenset({(0, 0)})),
         ),
         "The first token may attend only to itself, and that edge is cut. With −∞ its row would be "
@@ -206,9 +197,7 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         "Sliding window",
-        view_of(
-            "stories", REPEATED, ("decoder.1.self", 2), (10, 6), POSITIONS, Intervention(window=4)
-        ),
+        view_of("stories", REPEATED, ("decoder.1.self", 2), (10, 6), "", Intervention(window=4)),
         "Each token reads itself and the three before it. From the second “mat” on the unchanged model "
         "predicts each word (0.99 and more), with this window none (0.00): the word to copy stands four "
         "tokens back. Widen the window to 5, and all four are predicted again.",
@@ -217,7 +206,7 @@ PRESETS: tuple[Preset, ...] = (
     Preset(
         "No sinks",
         view_of(
-            "all-stages", SURNAME, ("decoder.0.self", 1), (0, 0), HEADS, Intervention(sinks=False)
+            "all-stages", SURNAME, ("decoder.0.self", 1), (0, 0), "", Intervention(sinks=False)
         ),
         "Each head of this untrained model has a sink: it joins every row of the softmax and reads nothing. "
         "In L0H1 it takes 0.87 of the first row, so the first token gives itself 0.13. Without sinks that is "

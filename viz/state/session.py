@@ -49,7 +49,7 @@ _ARRIVED, _LENT, _FIRST = "arrived", "lent-view", "first-of-the-views"
 _STRAY = "link-of-a-lent-view"  # the page that lent it, the link, and what it was lent in place of
 _ENTERED = "entered-without-a-view"  # page -> the view that it took from the page before
 # A link of the app that says no more opens them on the visitor's own sentence.
-_PARTS = {"model", "show"}
+_PARTS = {"model", "show", "stage"}
 _LINK, _CARRIED = "link", "carried-link"  # parts of what the browser was told
 _TURNS = "turns-of-widgets"  # name of a widget -> how often the server has set it anew
 _TAKEN, _TAKEN_LIMIT = "taken-choices", 8  # names of pictures and tables since they were drawn

@@ -70,9 +70,13 @@ def invitation(key: str, *, quiet: bool = False) -> None:
     known = progress()
     kind: Literal["primary", "tertiary"] = "tertiary" if quiet else "primary"
     if known.step is None or not known.started:
-        offer = f"Take the tour: {len(TOUR_STEPS)} steps, about {MINUTES} minutes"
-        name = "Guided tour" if quiet else offer
-        st.button(name, key=f"tour-start-{key}", type=kind, on_click=start)
+        st.button(
+            "Guided tour" if quiet else "Take the tour",
+            key=f"tour-start-{key}",
+            type=kind,
+            help=f"{len(TOUR_STEPS)} steps, about {MINUTES} minutes",
+            on_click=start,
+        )
     elif not known.under_way or (quiet and st.session_state.get(_PAGE) != known.step.page):
         where = f"step {known.number + 1} of {len(TOUR_STEPS)}"
         st.button(
@@ -296,7 +300,7 @@ def _finish(known: TourState) -> None:
         st.markdown("**What next?** Type your own sentence in the box above, or go to:")
         page_link("pages/shapes_and_cost.py", "Cost: how large the arrays are, and how they grow →")
         page_link(
-            "pages/examples.py", "Library: sentences worth opening, and every number by hand →"
+            "pages/library.py", "Library: sentences worth opening, and every number by hand →"
         )
         page_link("pages/training.py", "Experiments: how the heads learned to do this →")
         page_link("pages/for_a_class.py", "Teach: this as a lesson for a class →")

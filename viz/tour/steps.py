@@ -25,6 +25,7 @@ from viz.questions.rows import copied_cells, copying_head, copying_heads, larges
 from viz.questions.vectors import longest_contribution, same_token_elsewhere, same_word_twice
 from viz.state.intervention_words import parts
 from viz.state.link import View
+from viz.state.navigation import HOME
 from viz.state.presets import FIRST
 
 TEXT, MODEL = FIRST.text, FIRST.model
@@ -134,7 +135,7 @@ def intervention_alone(wanted: Intervention, act: str) -> Lack:
 
 def future_chosen(moment: Moment) -> str | None:
     """Nothing but the mask is lifted, and a cell is chosen that it had hidden."""
-    missing = intervention_alone(Intervention(mask="none"), "choose “none: future visible”")(moment)
+    missing = intervention_alone(Intervention(mask="none"), "switch off “Hide the future”")(moment)
     query, key = moment.cell(moment.view)
     if missing is None and key <= query:
         return "The mask is lifted. Now click a cell that it had hidden: one whose key comes after its query."
@@ -274,7 +275,7 @@ TOUR_STEPS: tuple[TourStep, ...] = (
     TourStep(
         "scores",
         "Scores",
-        "pages/attention.py",
+        HOME,
         "In the strip of stages choose “scores”. Then click the largest score in the row of the last token.",
         "Each row belongs to a query, each column to a key. A score is the dot product of the two: "
         "the formula beside the picture fills with the numbers of your cell.",
@@ -285,13 +286,13 @@ TOUR_STEPS: tuple[TourStep, ...] = (
     TourStep(
         "scaling",
         "Scaling",
-        "pages/attention.py",
-        "Above the picture, switch off “Divide scores by √dₖ”.",
+        HOME,
+        "Beside the picture, switch off “Divide scores by √d”.",
         "A score is a sum of many products, so it can be large, and with large scores the softmax "
-        "gives most of the weight to one token. With the division off, the picture shows the "
-        "model's own run, the changed run and the difference.",
+        "gives most of the weight to one token. Hold “Before” to see the model's own weights "
+        "again.",
         "Without the division by √dₖ the weights pile up on single tokens.",
-        intervention_alone(Intervention(scale=1.0), "switch off “Divide scores by √dₖ”"),
+        intervention_alone(Intervention(scale=1.0), "switch off “Divide scores by √d”"),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
         question=without_scaling,
         needs=(_DIVIDED_SCORES,),
@@ -300,12 +301,11 @@ TOUR_STEPS: tuple[TourStep, ...] = (
     TourStep(
         "mask",
         "The mask",
-        "pages/attention.py",
-        "Above the picture, under Mask, choose “none: future visible”. Then click a cell that the mask had "
-        "hidden.",
+        HOME,
+        "Beside the picture, switch off “Hide the future”. Then click a cell that the mask had hidden.",
         "Hatched cells are the future, which a model that predicts the next token must not see. "
-        "Without the mask a token may attend to the very one that it must predict. “What leaks”, further "
-        "down, shows how well each token is predicted, with the mask and without.",
+        "Without the mask a token may attend to the very one that it must predict. The bars under the "
+        "tokens show how sure the model is of each, and the loss falls.",
         "The causal mask hides the future: a token attends to itself and to earlier tokens.",
         future_chosen,
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": 1, "key": 1},
@@ -316,7 +316,7 @@ TOUR_STEPS: tuple[TourStep, ...] = (
     TourStep(
         "weights",
         "Weights and output",
-        "pages/attention.py",
+        HOME,
         "In the strip choose “weights” and click the largest weight of a row. Then choose “output”.",
         "The softmax turns a row of scores into weights that sum to 1. A row of the output is the "
         "sum of the values, each times its weight: the row now carries what the token has read.",
@@ -326,9 +326,23 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         question=largest_weight,
     ),
     TourStep(
+        "changes",
+        "Take something away",
+        HOME,
+        "In the drawer at the right, under “Scores”, turn “Positions” off.",
+        "You see best what a part is for when it is missing. The bars compare what the model "
+        "expects next, with and without positions.",
+        "Every part can be switched off, and the page shows what is lost.",
+        intervention_alone(Intervention(positions=False), "switch off the positions"),
+        {"show": "More changes"},
+        question=without_positions,
+        needs=(_PREDICTION, _POSITIONS),
+        changes=True,
+    ),
+    TourStep(
         "feed-forward",
         "Feed-forward",
-        "pages/feed_forward.py",
+        "pages/stream.py",
         "In the row of buttons choose “Contributions”.",
         "Attention moved vectors between tokens. The feed-forward layer then works on each token alone. "
         "Both add their result to the token's stream, and these bars show how much.",
@@ -363,20 +377,6 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         {"place": "decoder.0.self", "head": 0},
         question=copying_head,
         needs=(_COPYING_HEAD,),
-    ),
-    TourStep(
-        "laboratory",
-        "Take something away",
-        "pages/laboratory.py",
-        "In the column of switches turn “Positions” off.",
-        "You see best what a part is for when it is missing. The bars compare what the model "
-        "expects next, with and without positions.",
-        "Every part can be switched off, and the page shows what is lost.",
-        intervention_alone(Intervention(positions=False), "switch off the positions"),
-        {"show": "Next token"},
-        question=without_positions,
-        needs=(_PREDICTION, _POSITIONS),
-        changes=True,
     ),
 )
 NAMES = tuple(step.name for step in TOUR_STEPS)

@@ -1,7 +1,7 @@
 """A head's numbers as sums: a score over what wrote its query and its key, a query as products, and what each
 edge of attention carries to the stream and to a logit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from model.analysis.attribution.stream_parts import (
     sub_layers_back,
 )
 from model.analysis.heads.labels import allowed_cells
-from model.nn.places import Place, head_named
 from model.run.protocols import check_id
 from model.system.elsewhere import asked
 from model.trace.arrays import Wide
@@ -145,41 +144,6 @@ def _reader(
         return StreamReader(made.matrix, tokens), lambda read: means @ made.linear(read, tokens)
     factor = made.factor if isinstance(made.factor, float) else made.factor[tokens, 0]
     return StreamReader(made.matrix, tokens, means * factor), lambda read: read * made.gamma
-
-
-FEW = 16  # up to so many parts stand alone
-
-
-@dataclass(frozen=True)
-class PartGroup:
-    """One part, or all parts of a layer."""
-
-    members: tuple[int, ...]  # their places among the parts
-    layer: int | None = None  # None: one part alone
-
-
-def grouped(parts: Sequence[str], opened: int | None = None) -> tuple[PartGroup, ...]:
-    """All parts alone where they are few; else one group for each layer but the opened one."""
-    alone = len(parts) <= FEW
-    layers: dict[tuple[int | None, int], list[int]] = {}
-    for at, part in enumerate(parts):
-        layer = layer_of(part)
-        single = alone or layer is None or layer == opened
-        layers.setdefault((None, at) if single else (layer, -1), []).append(at)
-    return tuple(PartGroup(tuple(members), layer) for (layer, _), members in layers.items())
-
-
-def layer_of(part: str) -> int | None:
-    """The layer that wrote a part; None for the embedding and the biases."""
-    head = head_named(part)
-    name = part if head is None else head[0]
-    return Place.named(name).layer if "." in name else None
-
-
-def summed(values: Wide, queries: Sequence[PartGroup], keys: Sequence[PartGroup]) -> Wide:
-    """values (query part, key part), added up over each pair of groups."""
-    rows = np.stack([values[list(group.members)].sum(0) for group in queries])
-    return np.stack([rows[:, list(group.members)].sum(1) for group in keys], axis=1)
 
 
 @dataclass(frozen=True, eq=False)

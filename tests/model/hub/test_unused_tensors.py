@@ -34,8 +34,8 @@ def test_what_the_library_leaves_out_is_told_and_nothing_else(relative: Path) ->
 
 
 def test_a_page_warns_of_a_layers_tensor_and_mentions_a_heads(relative: Path) -> None:
-    app = visit("attention", model=str(relative), text=TEXT)
+    app = visit("home", model=str(relative), text=TEXT)
     assert any(DISTANCES in warning.value.replace("\\", "") for warning in app.warning)
-    app = visit("attention", model=str(with_head("BertForSequenceClassification")), text=TEXT)
+    app = visit("home", model=str(with_head("BertForSequenceClassification")), text=TEXT)
     assert not app.warning
     assert "2 tensors" in said(app)

@@ -31,7 +31,7 @@ def viewed(address: str) -> tuple[str, str, str]:
 def test_a_model_and_a_text_open_at_the_attention_page(subtests: pytest.Subtests) -> None:
     for model in ["house-gpt", "induction"]:
         with subtests.test(model=model):
-            assert viewed(link(model, TEXT)) == ("attention", model, TEXT)
+            assert viewed(link(model, TEXT)) == ("", model, TEXT)
 
 
 def test_models_of_one_name_have_names_of_their_own_in_a_chat(tmp_path: Path) -> None:
@@ -50,13 +50,13 @@ def test_models_of_one_name_have_names_of_their_own_in_a_chat(tmp_path: Path) ->
 
 def test_a_folder_opens_by_its_whole_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ASSETS)
-    assert viewed(link("./stories", TEXT)) == ("attention", str(ASSETS / "stories"), TEXT)
+    assert viewed(link("./stories", TEXT)) == ("", str(ASSETS / "stories"), TEXT)
 
 
 def test_a_folder_that_is_called_like_a_trace_file_opens_as_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "stories.safetensors"
     folder.symlink_to(ASSETS / "stories")
-    assert viewed(link(str(folder), TEXT)) == ("attention", str(folder.resolve()), TEXT)
+    assert viewed(link(str(folder), TEXT)) == ("", str(folder.resolve()), TEXT)
 
 
 def test_a_recorded_file_holds_the_pass_of_its_text(

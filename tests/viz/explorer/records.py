@@ -14,7 +14,7 @@ from viz.explorer import Selection, assets, payload
 from viz.explorer.message import HeadClaim, Hero, without_arrays
 from viz.explorer.packing import packed
 
-HERO = Hero("No mask", detail="full", ways={"why?": "/attention?show=Why", "carries": "/attention"})
+HERO = Hero("No mask", detail="full", ways={"why?": "/?show=Why", "carries": "/"})
 
 
 def record(

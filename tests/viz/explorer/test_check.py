@@ -18,7 +18,7 @@ def message(app: AppTest) -> dict[str, object]:
 
 @pytest.fixture
 def app() -> AppTest:
-    return AppTest.from_file(str(PAGES / "attention.py"), default_timeout=120)
+    return AppTest.from_file(str(PAGES / "home.py"), default_timeout=120)
 
 
 def ask(app: AppTest, run: object) -> None:

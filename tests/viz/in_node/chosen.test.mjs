@@ -396,8 +396,8 @@ test("the card follows the head and leads to its cell", async () => {
   await stage.chooseHead(2);
   close(numbersIn(stage.texts(".card dd")).slice(2), [cell(cases.causal.own, "weights", 2, 4, 2)], { within: 6e-5 });
   const links = Object.fromEntries(stage.all(".card a").map((link) => [link.textContent, link.getAttribute("href")]));
-  assert.equal(links["why?"], "/attention?show=Why&place=decoder.2.self&head=2&query=4&key=2");
-  assert.equal(links.carries, "/attention"); // the session knows the place
+  assert.equal(links["why?"], "/?show=Why&place=decoder.2.self&head=2&query=4&key=2");
+  assert.equal(links.carries, "/"); // the session knows the place
 });
 
 test("the card is copied as text", async () => {

@@ -12,13 +12,19 @@ from viz.questions.exercises.exercise import Exercise
 
 
 def given(exercise: Exercise, at: int = 0) -> Tensor:
-    return torch.tensor(exercise.given[at].values, dtype=torch.float64)
+    """A row of the table, as it is written there."""
+    written = exercise.given[at].written
+    return torch.tensor([number(one) for one in written], dtype=torch.float64)
+
+
+def number(written: str) -> float:
+    return float(written.replace("−", "-").replace(",", ""))
 
 
 def told(pattern: str, exercise: Exercise) -> float:
     """A number that stands in the words of the task; 0 where it is not told."""
     found = re.search(pattern, exercise.task)
-    return float(found[1].replace("−", "-").replace(",", "")) if found else 0.0
+    return number(found[1]) if found else 0.0
 
 
 def softmax(exercise: Exercise) -> Tensor:

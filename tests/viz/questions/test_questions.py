@@ -21,7 +21,13 @@ from viz.questions.question import Question, QuestionMaker, Scene, first_clear
 from viz.questions.show import MAKERS
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
-ALL = tuple(dict.fromkeys(maker for makers in MAKERS.values() for maker in makers))
+KINDS = (
+    rows.largest_weight,
+    interventions.without_scaling,
+    interventions.leaking_mask,
+    interventions.without_positions,
+)  # those that the tour asks
+ALL = (*KINDS, *dict.fromkeys(maker for makers in MAKERS.values() for maker in makers))
 
 
 @cache
@@ -90,14 +96,6 @@ def test_the_numbers_of_a_reason_follow_from_the_digits_it_prints() -> None:
         assert large == pytest.approx(ratio * small, rel=0.01, abs=6e-4)
 
 
-def test_open_keys_are_counted_from_the_mask() -> None:
-    ground = scene()
-    for question in asked(rows.allowed_keys, ground):
-        row = int(question.prompt.partition(")")[0].rpartition("(")[2])
-        assert ground.attention.mask is not None
-        assert int(chosen(question)) == ground.attention.mask[row].sum()
-
-
 def test_without_scaling_the_answer_is_what_the_changed_run_shows(
     subtests: pytest.Subtests,
 ) -> None:
@@ -118,30 +116,6 @@ def test_without_scaling_the_answer_is_what_the_changed_run_shows(
                 assert expected == (0 if abs(after - before) <= 0.01 else np.sign(after - before))
                 assert f"{before:.3f}" in question.numbers
                 assert f"{after:.3f}" in question.numbers
-
-
-def test_lifting_the_mask_leaves_the_last_row_of_the_first_layer_and_no_other_layer_alone() -> None:
-    first = asked(interventions.lifted_mask, scene(place="decoder.0.self", head=3), [0])[0]
-    later = asked(interventions.lifted_mask, scene(place="decoder.1.self", head=7), [0])[0]
-    assert "stay as" in chosen(first)
-    assert "0.0000" in first.numbers
-    assert chosen(later) == "Its weights change"
-    lifted = scene().run(Intervention(mask="none")).find("decoder.1.self").weights(7)[-1]
-    assert f"{np.abs(lifted - scene().attention.weights(7)[-1]).max():.4f}" in later.numbers
-
-
-def test_the_first_row_unmasked_looks_where_the_changed_run_does() -> None:
-    heads = [
-        scene(place=f"decoder.{layer}.self", head=head) for layer in (0, 1) for head in range(8)
-    ]
-    made = [(one, interventions.first_row_unmasked(one, 0)) for one in heads]
-    assert any(question for _, question in made)
-    for ground, question in made:
-        row = ground.run(Intervention(mask="none")).find(ground.place).weights(ground.head)[0]
-        top = np.sort(row)
-        assert (question is None) == (top[-1] - top[-2] < 0.1)
-        if question is not None:
-            assert chosen(question).endswith(f"({row.argmax()})")
 
 
 def test_the_copying_head_copies_and_the_others_do_not() -> None:
@@ -245,18 +219,11 @@ def test_temperature_above_one_shrinks_the_likeliest_and_below_one_makes_it_grow
     assert (chosen(warmer), chosen(colder)) == ("It shrinks", "It grows")
 
 
-def test_what_a_head_and_positions_are_needed_for_is_taken_from_the_changed_runs() -> None:
+def test_what_positions_are_needed_for_is_taken_from_the_changed_run() -> None:
     ground = scene(place="decoder.0.self", head=2)
     own = ground.trace.logits
     assert own is not None
     best = int(own[-1].argmax())
-    before = probabilities(own[-1])[best]
-    without = interventions.without_head(ground, 0)
-    assert without is not None
-    logits = ground.run(Intervention(ablated=frozenset({("decoder.0.self", 2)}))).logits
-    assert logits is not None
-    assert f"{before:.3f} and is now {probabilities(logits[-1])[best]:.3f}" in without.numbers
-    assert chosen(without) == "It shrinks"
     question = interventions.without_positions(ground, 0)
     assert question is not None
     blind = ground.run(Intervention(positions=False)).logits
@@ -285,7 +252,7 @@ def test_a_question_is_only_asked_where_the_model_can_answer_it(subtests: pytest
 
 def test_questions_go_through_the_kinds_and_then_through_the_rows() -> None:
     ground, number, prompts = scene(), 0, []
-    while made := first_clear(ground, MAKERS["attention"], number):
+    while made := first_clear(ground, KINDS, number):
         question, number = made
         prompts.append(question.prompt)
         if number > 12:
@@ -296,7 +263,7 @@ def test_questions_go_through_the_kinds_and_then_through_the_rows() -> None:
 def test_a_sentence_of_one_token_asks_nothing_about_rows() -> None:
     ground: Scene = scene("a", "stories", "decoder.0.self", 0)
     assert isinstance(ground.trace.tokens[0], Token)
-    assert first_clear(ground, MAKERS["attention"], 0) is None
+    assert first_clear(ground, KINDS[:3], 0) is None
 
 
 def test_a_question_without_distinct_options_is_refused(subtests: pytest.Subtests) -> None:

@@ -58,7 +58,7 @@ def server(log: Path, begun: Path) -> Iterator[Server]:
         yield started
 
 
-def visitor(server: Server, text: str, page: str = "attention", **more: str) -> Visitor:
+def visitor(server: Server, text: str, page: str = "", **more: str) -> Visitor:
     return Visitor(server.port, page, urlencode({"text": text, **more}))
 
 
@@ -68,7 +68,7 @@ def test_every_answer_is_ones_own(server: Server) -> None:
     expected = expected_answers([text for own in texts for text in own])
     pupils = [
         classroom.Pupil(
-            server.port, "attention", urlencode({"text": own[0]}),
+            server.port, "", urlencode({"text": own[0]}),
             number=number, texts=own, expected=expected, text=own[0],
         )
         for number, own in enumerate(texts)

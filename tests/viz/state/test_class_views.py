@@ -5,7 +5,7 @@ import pytest
 from tests.viz.state.conftest import Clock
 from viz.state.class_views import CLASSES, HOURS, STILL_SECONDS, ClassViews
 
-PAGE, LINK = "pages/attention.py", {"text": "a b", "head": "3"}
+PAGE, LINK = "pages/home.py", {"text": "a b", "head": "3"}
 
 
 @pytest.fixture

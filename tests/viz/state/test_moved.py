@@ -142,5 +142,5 @@ def test_the_server_sends_the_browser_on_so_that_back_is_no_trap() -> None:
         "/vectors?text=a+%26+b&show=Nearest+tokens",
     )
     assert _answer("/tokens", "show=Tokens")[0] == 200
-    assert _answer("/glossary", "term=key") == (307, "/library?term=key")
+    assert _answer("/glossary", "term=key") == (307, "/library?term=key&show=Terms")
     assert _answer("/attention", "")[0] == 307

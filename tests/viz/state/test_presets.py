@@ -2,8 +2,6 @@
 
 import math
 import re
-from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -16,13 +14,10 @@ from model.analysis.heads.statistics import families
 from model.analysis.run_comparison import losses, most_moved, row_statistics
 from model.analysis.tokens.prediction import probabilities
 from model.nn.patches import Patch
-from model.serving.engine import Request
 from tests.model.tiny import loaded
-from viz.state.intervention_words import mask_value_name, masks_for, parts
-from viz.state.link import View, from_link, to_link
-from viz.state.look import Look
+from viz.state.intervention_words import mask_value_name, parts
+from viz.state.link import from_link, to_link
 from viz.state.presets import PATCHES, PRESETS, Preset, preset_of
-from viz.views.laboratory.cards import nothing_to_change
 
 SATURATES, LEAKS, ORDER, COPIES, HIDDEN, EMPTY, WINDOW, SINKLESS = PRESETS
 
@@ -80,34 +75,6 @@ def test_without_scaling_rows_saturate() -> None:
     assert [int(row.argmax()) for row in rows] == [11, 6]
     assert [before.tokens[at].text for at in (11, 6)] == [" to", "."]
     assert [float(row.max()) for row in rows] == pytest.approx([0.97, 1.0], abs=0.005)
-
-
-def test_a_preset_changes_the_open_run_or_says_why_not(subtests: pytest.Subtests) -> None:
-    for preset, model in product(
-        PRESETS, ["house-gpt", "stories", "induction", "all-stages", "minilm", "translate-en-fr"]
-    ):
-        with subtests.test(preset=preset.title, model=model):
-            opened = loaded(model)
-            text = (
-                "the black cat sees the white dog"
-                if model == "translate-en-fr"
-                else "a b c b a b c"
-            )
-            look = Look(Request(model, text))
-            view = View(text, model, opened.attention_names[-1], 0, query=6, key=1)
-            change = preset.change_of(view, stacks=len(opened.stacks()))
-            assert (view.text, view.model) == (text, model)
-            before = opened.trace(text)
-            fits = replace(
-                change, mask=change.mask if change.mask in masks_for(opened) else "model"
-            )
-            after = opened.trace(text, intervention=fits)
-            moves = any(
-                ours.shape != theirs.shape or np.abs(ours - theirs).max() > 1e-4
-                for stack in before.residual
-                for ours, theirs in zip(before.residual[stack], after.residual[stack], strict=True)
-            )
-            assert moves == (nothing_to_change(change, look) == "")
 
 
 def test_without_a_mask_the_answer_leaks() -> None:

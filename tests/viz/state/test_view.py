@@ -162,5 +162,5 @@ def test_the_scale_nearest_to_0_is_drawn_and_minus_0_is_0() -> None:
     assert problems == ()
     assert view.intervention.scale == SMALLEST
     assert math.copysign(1, view.intervention.fill) == 1
-    shown = visit("attention", text="the cat sat", model="stories", scale=repr(SMALLEST))
+    shown = visit("home", text="the cat sat", model="stories", scale=repr(SMALLEST))
     assert not shown.error

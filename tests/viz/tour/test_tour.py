@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from model import Intervention, Model, Trace, load_model, models
 from viz.questions.question import Scene
 from viz.state.link import View, from_link, to_link
-from viz.state.navigation import PAGES, PLACES
+from viz.state.navigation import PAGES
 from viz.tour.progress import TourState, read
 from viz.tour.steps import (
     MODEL,
@@ -34,7 +34,7 @@ ACTS: dict[str, dict[str, object]] = {  # what the reader does, as fields of the
     "heads": {"place": "decoder.1.self", "head": 0},
     "feed-forward": {"show": "Contributions"},
     "prediction": {"show": "Layer by layer"},
-    "laboratory": {"intervention": Intervention(positions=False)},
+    "changes": {"intervention": Intervention(positions=False)},
 }
 UNSCALED, UNMASKED = Intervention(scale=1.0), Intervention(mask="none")
 COPYING = "L1H0, L1H1, L1H4, L1H7 and L1H6"
@@ -55,12 +55,12 @@ TURNS: tuple[tuple[str, dict[str, object], tuple[str, ...]], ...] = (
     ("scores", {"stage": "weights", "key": 1}, ("“weights” is open", "“scores”")),
     ("scores", {"stage": "scores", "key": 1, "intervention": UNMASKED},
      ("changed: no mask", "the unchanged model")),
-    ("scaling", {"intervention": UNMASKED}, ("something else: no mask", "√dₖ")),
-    ("scaling", {"intervention": Intervention(scale=0.5)}, ("something else: scores × 0.5", "√dₖ")),
+    ("scaling", {"intervention": UNMASKED}, ("something else: no mask", "√d”")),
+    ("scaling", {"intervention": Intervention(scale=0.5)}, ("something else: scores × 0.5", "√d”")),
     ("scaling", {"intervention": Intervention(scale=1.0, mask="none", positions=False)},
      ("That is right", "no mask and positions off")),
     ("mask", {"intervention": UNMASKED}, ("lifted", "had hidden")),
-    ("mask", {"intervention": UNSCALED}, ("something else: scores not scaled", "“none: future visible”")),
+    ("mask", {"intervention": UNSCALED}, ("something else: scores not scaled", "“Hide the future”")),
     ("weights", {"key": 1}, ("“scaled” is open", "“weights”")),
     ("weights", {"stage": "weights", "key": 0}, ("“·Tom” (12)", "“Tom” (0) has 0.085", "largest weight")),
     ("weights", {"stage": "weights", "key": 1},
@@ -71,10 +71,10 @@ TURNS: tuple[tuple[str, dict[str, object], tuple[str, ...]], ...] = (
      ("changed: scores not scaled", "the unchanged model")),
     ("heads", {"head": 5}, ("L0H5", "0.001", COPYING)),
     ("heads", {"place": "decoder.3.self", "head": 5}, ("L3H5", "0.505", COPYING)),
-    ("feed-forward", {"show": "Dropout"}, ("“Dropout”", "“Contributions”")),
+    ("feed-forward", {"show": "Layer by layer"}, ("“Layer by layer”", "“Contributions”")),
     ("prediction", {"show": "Token by token"}, ("“Token by token”", "“Layer by layer”")),
-    ("laboratory", {"intervention": UNSCALED}, ("something else: scores not scaled", "positions")),
-    ("laboratory", {"intervention": Intervention(positions=False, hidden=frozenset({1}))},
+    ("changes", {"intervention": UNSCALED}, ("something else: scores not scaled", "positions")),
+    ("changes", {"intervention": Intervention(positions=False, hidden=frozenset({1}))},
      ("That is right", "1 hidden")),
 )  # fmt: skip
 
@@ -184,21 +184,10 @@ def test_a_step_keeps_the_sentence_and_model_of_the_reader_and_fits_in_the_link(
 def test_a_model_that_cannot_do_a_step_is_told_in_a_sentence_and_no_other() -> None:
     encoder = View(text="the cat sat", model="minilm", place="encoder.0.self")
     refused = [step.name for step in TOUR_STEPS if unfit(step, traced(encoder), encoder)]
-    assert refused == ["mask", "prediction", "heads", "laboratory"]
+    assert refused == ["mask", "changes", "prediction", "heads"]
     one = View(text="a", model=MODEL)
     told = [step.name for step in TOUR_STEPS if unfit(step, traced(one), one)]
     assert told == [name for name in NAMES if name != "tokens"]
-
-
-def test_the_tour_goes_through_the_places_of_the_menu_in_their_order() -> None:
-    places = [
-        place
-        for step in TOUR_STEPS
-        for place, pages in PLACES.items()
-        if step.page in [page.file for page in pages]
-    ]
-    assert places == sorted(places, key=list(PLACES).index)
-    assert set(places) == {"Walk", "Heads", "Experiments"}
 
 
 def test_every_step_has_something_to_read_off_or_to_predict() -> None:

@@ -1,6 +1,7 @@
-"""The lesson: 90 minutes, and every link opens what it says."""
+"""The lesson: 90 minutes, one source for app, site and file, and every link opens what it says."""
 
 import html
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -9,14 +10,19 @@ import pytest
 
 from model import load_model
 from model.nn.places import head_label
+from model.worked import examples
+from model.worked.proofreading import of_figures
 from tests.pages.reading import control, visit
+from viz.site.course import read_course
 from viz.state.link import View, address, from_link
 from viz.state.presets import EXAMPLES
 from viz.views.for_a_class.lesson import lesson_page, parts
 
 
 def test_the_lesson_takes_90_minutes() -> None:
-    assert sum(part.minutes for part in parts()) == 90
+    assert parts()[0].begin == 0
+    assert all(one.end == following.begin for one, following in pairwise(parts()))
+    assert parts()[-1].end == 90
     assert len({part.title for part in parts()}) == len(parts()) == 10
 
 
@@ -36,16 +42,31 @@ def test_a_link_of_the_lesson_opens_what_it_says(subtests: pytest.Subtests) -> N
                 (view.text, view.model, view.place, view.head)
             )
             assert opened.intervention == view.intervention
-            if view.show:
-                assert control(app, "Show").value == view.show
+            assert opened.stage == view.stage
             if "example" in written:
                 assert control(app, "Example").value == written["example"]
 
 
+def test_app_and_site_have_one_lesson() -> None:
+    def words(part: object) -> tuple[str, ...]:
+        return tuple(getattr(part, name) for name in ("title", "look", "ask", "expect"))
+
+    assert [words(part) for part in parts()] == [words(part) for part in read_course().lesson]
+    ends = [part.end - part.begin for part in parts()]
+    assert ends == [part.minutes for part in read_course().lesson]
+
+
+def test_no_part_opens_on_an_erratum() -> None:
+    known = {example.name: example for example in examples()}
+    opened = [known[part.link["example"]] for part in parts() if "example" in part.link]
+    assert opened
+    assert not of_figures(opened)
+
+
 def test_a_link_to_the_usual_view_opens_it_in_a_session_that_has_another() -> None:
-    usual = next(part for part in parts() if part.page == "pages/attention.py")
+    usual = next(part for part in parts() if part.page == "pages/home.py")
     assert from_link(usual.link)[0] == EXAMPLES[0].view == View()
-    app = visit("attention", text="the old man sat down", head="2")
+    app = visit("home", text="the old man sat down", head="2")
     app.query_params.clear()
     for name, value in usual.link.items():
         app.query_params[name] = value
@@ -54,34 +75,36 @@ def test_a_link_to_the_usual_view_opens_it_in_a_session_that_has_another() -> No
 
 
 def test_the_lesson_to_print_has_each_part_with_its_link() -> None:
-    page = lesson_page(tuple(f"https://x.org/{at}?a=1&b=2" for at in range(len(parts())))).decode()
+    page = lesson_page("https://x.org/").decode()
     assert "A lesson of 90 minutes" in page
-    for at, part in enumerate(parts()):
-        assert part.title in page
+    for part in parts():
+        assert html.escape(part.title) in page
         assert html.escape(part.expect) in page
-        assert f"https://x.org/{at}?a=1&amp;b=2" in page
+        where = "" if part.page == "pages/home.py" else Path(part.page).stem
+        assert html.escape(address(f"https://x.org/{where}", part.link)) in page
     assert "<td>85–90</td>" in page
+    alone = lesson_page(None).decode()
+    assert "<code>" not in alone
+    assert "make class" in alone
 
 
-def test_what_is_expected_of_the_first_head_is_what_the_model_gives() -> None:
+def test_what_is_expected_is_what_the_model_gives() -> None:
     model = load_model("house-gpt", device="cpu")
-    expected = {Path(part.page).stem: part.expect for part in parts()}
-    for name in ("Hill", "Reed"):
-        trace = model.trace(View().text.replace("Hill", name))
-        (likeliest,) = model.tokenizer.named([int(trace.prediction.after(-1).argmax())])
-        assert likeliest.text == f" {name}"
-        row = trace.find("decoder.1.self").weights(7)[-1]
-        assert (int(row.argmax()), trace.tokens[1].text) == (1, f" {name}")
-    assert "“Reed”" in expected["home"]
+    expected = {part.title: part.expect for part in parts()}
     trace = model.trace(View().text)
-    assert f"{trace.find('decoder.1.self').weights(7)[-1].max():.2f}" == "0.89"
-    assert "0.89" in expected["attention"]
+    (likeliest,) = model.tokenizer.named([int(trace.prediction.after(-1).argmax())])
+    row = trace.find("decoder.1.self").weights(7)[-1]
+    assert (likeliest.text, trace.tokens[int(row.argmax())].text) == (" Hill", " Hill")
+    for title in ("From a sentence to the next word", "One head, step by step"):
+        assert f"{row.max():.2f}" in expected[title]
+    jobs = next(part for part in parts() if part.title == "Do heads have jobs?")
+    view = from_link(jobs.link)[0]
+    trace = model.trace(view.text)
     previous = {
         (one.name, head): float(np.diagonal(one.weights(head), -1).mean())
         for one in trace.attention
         for head in range(one.heads)
     }
-    heads = sorted(previous, key=previous.__getitem__)[-2:]
-    assert heads == [("decoder.0.self", 5), ("decoder.0.self", 2)]
-    for head in heads:
-        assert f"{head_label(head)} ({previous[head]:.3f}" in expected["all_heads"]
+    other, best = sorted(previous, key=previous.__getitem__)[-2:]
+    assert best == (view.place, view.head)
+    assert head_label(other) in jobs.expect

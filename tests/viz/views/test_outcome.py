@@ -13,12 +13,13 @@ from streamlit.testing.v1 import AppTest
 from torch.nn.functional import cross_entropy
 
 from model import Intervention, Model, load_model
+from model.profile.shipped import profile_of
 from model.run.tokenizers import WordTokenizer
 from tests.pages.reading import visit
 from viz.explorer.hero import hero
 from viz.notation.labels import token_label
 from viz.state.link import View, from_link
-from viz.views.home.outcome import LABEL, outcome, ways
+from viz.views.home.outcome import LABEL, job_of, outcome, ways
 
 UNMASKED = Intervention(mask="none")
 
@@ -34,8 +35,8 @@ def logits_and_tokens(intervention: Intervention) -> tuple[torch.Tensor, torch.T
 def shown(**parameters: str) -> str:
     """The rows and the loss, as the page has them, without markup."""
     app = visit("home", mask="none", **parameters)
-    drawn = " ".join(one.value for one in app.get("html") if 'class="outcome"' in one.value)
-    return re.sub(r"<[^>]+>", " ", drawn)
+    drawn = " ".join(one.value for one in app.get("html") if 'class="outcome' in one.value)
+    return " ".join(re.sub(r"<[^>]+>", " ", drawn).split())
 
 
 @pytest.mark.parametrize(("parameters", "decimals"), [({}, 2), ({"detail": "full"}, 3)])
@@ -94,18 +95,57 @@ def toggles(app: AppTest) -> list[str]:
     return [one.label.split()[0] for one in app.toggle]
 
 
-def test_the_first_switch_stands_alone_until_it_is_used() -> None:
-    app = visit("home")
-    assert toggles(app) == ["Hide"]
+@pytest.mark.parametrize("detail", ["simple", "full"])
+def test_all_three_switches_are_always_there(detail: str) -> None:
+    app = visit("home", detail=detail)
+    assert toggles(app) == ["Hide", "Divide", "Use"]
     app.toggle[0].set_value(False).run()
-    assert toggles(app) == ["Hide", "Divide", "The"]
-    next(one for one in app.button if "Undo" in one.label).click().run()
-    assert toggles(app) == ["Hide", "Divide", "The"]
+    assert toggles(app) == ["Hide", "Divide", "Use"]
+    assert app.toggle[2].label == "Use head L1H7"
+    app.toggle[2].set_value(False).run()
+    assert app.session_state["view"].intervention == Intervention(
+        mask="none", ablated=frozenset({("decoder.1.self", 7)})
+    )
 
 
-@pytest.mark.parametrize("link", [{"scale": "1.0"}, {"detail": "full"}])
-def test_a_link_has_every_switch_that_it_asks_for(link: dict[str, str]) -> None:
-    assert toggles(visit("home", **link)) == ["Hide", "Divide", "The"]
+def test_a_switch_that_changes_nothing_in_a_model_is_off() -> None:
+    hides, divides, uses = visit("home", model="minilm").toggle
+    assert (hides.value, divides.value, uses.value) == (False, True, True)
+    assert not hides.disabled
+    hides.set_value(True).run()
+
+
+def test_what_moved_most_stands_first_and_what_is_printed_the_same_is_no_news() -> None:
+    app = visit("home", ablated="decoder.1.self:7,decoder.0.self:2", text="Tom Hill saw Tom")
+    (drawn,) = [one.value for one in app.get("html") if "<table" in one.value]
+    rows = re.findall(r"<tr>.*?</tr>", drawn)
+    pairs = [[float(number) for number in re.findall(r"--share:([0-9.]+)", row)] for row in rows]
+    moved = [abs(now - was) for was, now in pairs]
+    assert moved == sorted(moved, reverse=True)
+    assert moved[0] > 0.01
+    same = visit(
+        "home", mask="none"
+    )  # the last token sees all tokens before it, with a mask or without
+    (drawn,) = [one.value for one in same.get("html") if "<table" in one.value]
+    assert "<small>was" not in drawn
+
+
+def test_the_job_of_a_head_is_that_of_the_shipped_profile() -> None:
+    model = load_model("house-gpt")
+    profile = profile_of(model)
+    assert profile is not None
+    row = profile.given.query("layer == 'decoder.1.self' and head == 7").iloc[0]
+    words = job_of(model, ("decoder.1.self", 7))
+    for number in (row["score"], row["control"], abs(row["left_out"])):
+        assert f"{number:.2f}" in words
+    unknown = next(
+        head
+        for head in range(8)
+        if ("decoder.2.self", head)
+        not in set(profile.given[["layer", "head"]].itertuples(index=False, name=None))
+    )
+    assert job_of(model, ("decoder.2.self", unknown)) == ""
+    assert job_of(load_model("all-stages"), ("decoder.0.self", 0)) == ""
 
 
 def test_an_example_keeps_the_readers_detail() -> None:
@@ -134,7 +174,7 @@ def test_the_ways_from_a_cell_lead_to_the_same_run() -> None:
         view, problems = from_link(dict(parse_qsl(urlsplit(address).query)))
         assert not problems
         assert (view.text, view.intervention) == ("Anna saw Tom", UNMASKED)
-    assert set(ways(View(text="\u4f60 " * 4_000)).values()) == {"/attention"}
+    assert set(ways(View(text="\u4f60 " * 4_000)).values()) == {"/"}
 
 
 def test_an_encoder_has_no_loss_and_no_sure_tokens(monkeypatch: pytest.MonkeyPatch) -> None:

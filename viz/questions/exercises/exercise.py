@@ -1,7 +1,8 @@
 """One exercise: numbers of a run, what to calculate from them, the working, and the answer. Pure.
 
 A given number is the model's own, rounded to the digits that are printed. The working and the answer are
-calculated from the printed numbers, so whoever calculates by hand gets the same.
+calculated from the printed numbers, so whoever calculates by hand gets the same digits. What would teach
+nothing, such as a row of weights that are 0 and 1, is drawn again (`drawn`).
 """
 
 import math
@@ -20,7 +21,12 @@ from viz.questions.rows import open_keys
 
 KEYS = 4  # of a row, at most: more would be long to calculate by hand
 LEAST_KEYS = 3  # of a row: with fewer there is little to calculate
-_TRIES = 200  # rows that are looked at for one with enough keys
+LEAST_WEIGHT = 0.02  # of a key: less than that adds nothing to what is calculated
+_ROWS = 400  # that are looked at for one with enough keys
+_TRIES = 200  # drawings of an exercise that teaches something
+_LARGEST = 10_000  # result that is no whole number
+_BETWEEN = 0.05  # of a unit of the last digit: nearer to half a unit, the last digit is luck
+_OFF = 0.01  # of the model's own number, by which an answer may differ if not by a unit of its last digit
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +67,23 @@ class Answer:
     def written(self) -> str:
         return f"{self.what}: {_together(self.values, self.digits)}"
 
+    @property
+    def teaches(self) -> bool:
+        """Whether its numbers have two digits or more, whoever rounds on the way gets the same ones, and they
+        are the model's own but for rounding. Whole numbers do."""
+        return not self.digits or (
+            all(
+                10 ** (1 - self.digits) <= abs(value) < _LARGEST
+                and decimal(abs(value), self.digits) != decimal(1, self.digits)
+                and abs(abs(value) * 10**self.digits % 1 - 0.5) >= _BETWEEN
+                for value in self.values
+            )
+            and all(
+                abs(value - own) <= max(10**-self.digits, _OFF * abs(own))
+                for value, own in zip(self.values, self.own, strict=False)
+            )
+        )
+
 
 @dataclass(frozen=True)
 class Exercise:
@@ -80,18 +103,41 @@ class Exercise:
         numbers = [f"{each.what}: {_together(each.own, 6)}" for each in self.answers if each.own]
         return f"With all digits of the model: {'; '.join(numbers)}." if numbers else ""
 
+    @property
+    def teaches(self) -> bool:
+        """Whether each answer does, and they are not all the same."""
+        written = [decimal(value, each.digits) for each in self.answers for value in each.values]
+        return all(each.teaches for each in self.answers) and len({*written}) >= min(
+            2, len(written)
+        )
 
-ExerciseMaker = Callable[[ExerciseSource, Random], Exercise]
+
+ExerciseMaker = Callable[[ExerciseSource, Random], Exercise | None]
 
 
 @dataclass(frozen=True)
 class ExerciseKind:
-    """A kind of exercise. make: raises ValueError with a sentence where this run has no numbers for it."""
+    """A kind of exercise.
+
+    make: None where what was drawn gives nothing to calculate; raises ValueError with a sentence where this
+    run has no numbers for it.
+    """
 
     name: str
     formula: str  # LaTeX
     make: ExerciseMaker
     needs: Callable[[ExerciseSource], bool] = lambda source: True
+
+    def drawn(self, source: ExerciseSource, random: Random) -> Exercise:
+        """One that teaches something. Raises ValueError, with a sentence, where none is found."""
+        for _ in range(_TRIES):
+            exercise = self.make(source, random)
+            if exercise is not None and exercise.teaches:
+                return exercise
+        raise ValueError(
+            f"This sentence has no numbers for “{self.name}” with which there is something to calculate. "
+            "Leave this kind out, or take another sentence or model."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,30 +173,40 @@ class NumberRow:
 
 
 def draw_row(source: ExerciseSource, random: Random) -> NumberRow:
-    """A row with enough keys, of any head: the two with the largest weights, and others.
+    """A row with enough keys of some weight, of any head: the two with the largest weights, and others.
 
-    Raises ValueError where none is found: the sentence is too short, or sinks take a part of each row.
+    Raises ValueError where none is found: the sentence is too short, sinks take a part of each row, or each
+    row looks at one or two keys alone.
     """
     layers = [one for one in source.trace.attention if one.sinks is None]
     if not layers:
         raise ValueError(
             "Exercises need rows whose weights sum to 1, and in this model a sink takes a part of each row."
         )
-    for _ in range(_TRIES):
+    is_short = True
+    for _ in range(_ROWS):
         attention = random.choice(layers)
         head, query = random.randrange(attention.heads), random.randrange(attention.query.shape[1])
         keys = open_keys(attention, query, head)
         if len(keys) < LEAST_KEYS:
             continue
+        is_short = False
         row = of_query(attention, query).weights(head)[0]
-        ranked = sorted(keys, key=lambda key: -row[key])
-        chosen = {*ranked[:2], *random.sample(ranked[2:], min(KEYS, len(keys)) - 2)}
+        ranked = sorted(
+            (key for key in keys if row[key] >= LEAST_WEIGHT), key=lambda key: -row[key]
+        )
+        if len(ranked) < LEAST_KEYS:
+            continue
+        chosen = {*ranked[:2], *random.sample(ranked[2:], min(KEYS, len(ranked)) - 2)}
         others = tuple(key for key in keys if key not in chosen)
         return NumberRow(source.trace, attention, head, query, tuple(sorted(chosen)), others)
     count = len(source.trace.tokens)
     raise ValueError(
         f"Exercises need a row with at least {LEAST_KEYS} keys, and a sentence of {count} "
         f"{'token' if count == 1 else 'tokens'} has hardly one. Type a longer sentence."
+        if is_short
+        else f"Exercises need a row in which {LEAST_KEYS} keys have a weight of {LEAST_WEIGHT} or more, and "
+        "none was found. Take another sentence or model."
     )
 
 

@@ -31,7 +31,7 @@ class SheetHead:
     model: str
     sentence: str
     seed: int
-    link: str
+    link: str | None  # None where pupils cannot open the app
 
 
 def sheets_of(
@@ -64,7 +64,7 @@ def _different(
     exercises = []
     for _ in range(pupils):
         for _ in range(_TRIES):
-            exercise = kind.make(source, random)
+            exercise = kind.drawn(source, random)
             if exercise not in drawn:
                 break
         drawn[exercise] = None
@@ -87,8 +87,9 @@ def _sheet(sheet: ExerciseSheet, about: SheetHead, *, solved: bool) -> str:
     head = {
         "Model": html.escape(about.model),
         "Sentence": html.escape(about.sentence),
-        "Open it": f"<code>{html.escape(about.link)}</code>",
     }
+    if about.link is not None:
+        head["Open it"] = f"<code>{html.escape(about.link)}</code>"
     listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in head.items())
     asked = zip(sheet.kinds, sheet.exercises, strict=True)
     tasks = "".join(

@@ -34,13 +34,11 @@ _component = st.components.v2.component(
 
 
 @st.fragment
-def head_picker(request: Request, *, changed: bool) -> None:
-    """The heads of a page's run behind a button. changed: whether the page runs what the visitor changes."""
+def head_picker(request: Request) -> None:
+    """The heads of a page's run behind a button."""
     state = st.session_state
     if state.pop(_CHOSEN, False):
         st.rerun()
-    if changed:
-        request = _shown(request)
     if state.pop(_OPENS, False):
         state[_OPENED] = request
     frame().head = current().place, current().head
@@ -83,16 +81,6 @@ def _families(request: Request, *, has_maps: bool) -> list[Json]:
         families = all_heads(traced(request), request.intervention.ablated, has_maps=has_maps)
         st.session_state[_LAST] = (request, has_maps), families
     return families
-
-
-def _shown(request: Request) -> Request:
-    """The run with the visitor's later changes, or as it was where these cannot be run."""
-    asked = replace(request, intervention=current().intervention)
-    try:
-        traced(asked)
-    except ValueError:
-        return request
-    return asked
 
 
 def _take() -> None:

@@ -13,23 +13,22 @@ from model.analysis.difference_causes import ComparedStage
 from model.analysis.differences import FirstDifference, first_difference, precision_by_layer
 from model.analysis.stage_comparison import StageComparison
 from model.exchange import read
-from model.nn.intervention import Intervention
 from model.nn.places import Place, head_label
 from model.system.settings import settings
 from model.trace.records import Token
 from model.trace.trace import Trace
-from viz.elements.one_of import one_listed
+from model.trace.unproven import NotShownError
 from viz.figures.chart import Axis, frame
 from viz.figures.heatmap import NARROW, Matrix, headed, heatmap
 from viz.notation.markdown import bold_token, plain
+from viz.notation.names import ADDED_BY, part_name
 from viz.notation.numbers import difference, number
 from viz.notation.theme import INK, QuantityName
 from viz.shell.panel import Caption, Columns, Panel, Table
 from viz.shell.pictures import TABLED, of_all_pairs
 from viz.state.engine import engine
-from viz.state.look import Look, traced
+from viz.state.look import Look
 
-FILE = "a file"
 FILE_MEGABYTES = 50
 WINDOW = 24  # dimensions of a vector that are drawn, around the one that differs
 CELLS: tuple[ComparedStage, ...] = ("scores", "scaled", "capped", "biased", "mask", "weights")
@@ -46,48 +45,33 @@ QUANTITIES: Mapping[ComparedStage, QuantityName] = {
 }  # fmt: skip
 
 
-def _faults(look: Look) -> dict[str, Intervention]:
-    """Copies of the open model with one line changed, by what is wrong with them."""
-    config, trace = look.model.config, look.trace
-    attention, width = look.attention, look.attention.query.shape[2]
-    offered: dict[str, tuple[bool, Intervention]] = {
-        "a copy: not scaled": (attention.scale != 1, Intervention(scale=1.0)),
-        "a copy: √d_model": (
-            config.d_model != width,
-            Intervention(scale=float(config.d_model**-0.5)),
-        ),
-        "a copy: no mask": (
-            config.masks_future and len(trace.tokens) > 1,
-            Intervention(mask="none"),
-        ),
-        "a copy: no positions": (config.has_positions, Intervention(positions=False)),
-        f"a copy: no {attention.place.head(look.head)}": (
-            True,
-            Intervention(ablated=frozenset({(attention.name, look.head)})),
-        ),
-    }
-    return {name: change for name, (fits, change) in offered.items() if fits}
+@of_all_pairs
+def first_difference_of(look: Look) -> Panel:
+    """The unchanged run and the changed one at the first stage that differs, and their difference, around the
+    cell."""
+    runs = look.baseline or look.trace, look.trace
+    return _compared(*runs, look, ("the unchanged run", "the changed run"))
 
 
 @of_all_pairs
-def first_difference_of(look: Look) -> Panel:
-    """Both runs at the first stage that differs, and their difference, around the cell."""
-    faults = _faults(look) if look.model.runs else {}
-    names = [*faults, *([FILE] if settings().trace_files else [])]
-    if not names:
-        words = "A recorded run is compared with files, which are not opened here."
-        return Panel("all-heads-difference", picture=partial(st.info, words))
-    chosen = names[one_listed("Compared with", names, f"all-heads-difference-{len(names)}")]
+def difference_from_a_file(look: Look) -> Panel:
+    """The same of this run and the file of another program."""
+    if not settings().trace_files:
+        raise NotShownError("Nothing is changed, and files are not opened here.")
     try:
-        other = _file(look) if chosen == FILE else _copy(look, faults[chosen])
+        other = _file()
         if other is None:
-            return Panel("all-heads-difference", picture=partial(st.info, HOW))
-        with engine().turn():
-            model = look.model if look.model.runs else None
-            parting = first_difference(look.trace, other, model=model)
+            return Panel("first-difference", picture=partial(st.markdown, HOW))
+        return _compared(look.trace, other, look, ("this run", "the file"))
     except ValueError as refusal:
-        return Panel("all-heads-difference", picture=partial(st.warning, plain(str(refusal))))
-    return _panel(look, other, parting, "the file" if chosen == FILE else "the copy")
+        raise NotShownError(*refusal.args) from refusal
+
+
+def _compared(trace: Trace, other: Trace, look: Look, names: tuple[str, str]) -> Panel:
+    with engine().turn():
+        model = look.model if look.model.runs else None
+        parting = first_difference(trace, other, model=model)
+    return _panel(trace, other, parting, names)
 
 
 HOW = (
@@ -98,16 +82,12 @@ HOW = (
 )
 
 
-def _copy(look: Look, change: Intervention) -> Trace:
-    return traced(replace(look.request, intervention=change))
-
-
-def _file(look: Look) -> Trace | None:
+def _file() -> Trace | None:
     """The run of a file. Raises ValueError, in a sentence, where it holds none of these tokens."""
     file: UploadedFile | None = st.file_uploader(
         "File of the same text",
         ["npz", "safetensors"],
-        key="all-heads-difference-file",
+        key="first-difference-file",
         max_upload_size=min(FILE_MEGABYTES, settings().trace_megabytes),
     )
     if file is None:
@@ -115,40 +95,45 @@ def _file(look: Look) -> Trace | None:
     return engine().run_in(f"upload:{file.file_id}", partial(read, file))
 
 
-def _panel(look: Look, other: Trace, parting: FirstDifference | None, name: str) -> Panel:
-    table = _table(look.trace, other)
-    panel = Panel("all-heads-difference", below=[Caption(_BOUND)])
+def _panel(
+    trace: Trace, other: Trace, parting: FirstDifference | None, names: tuple[str, str]
+) -> Panel:
+    first, second = names
+    table = _table(trace, other)
+    panel = Panel("first-difference", below=[Caption(_BOUND)])
     at = None if parting is None else parting.comparison
     lacks = ", ".join(parting.not_compared) if parting is not None else ""
     if parting is None or at is None:
-        largest = float(precision_by_layer(look.trace, other)["share"].max())
+        largest = float(precision_by_layer(trace, other)["share"].max())
         words = (
-            f"No number of {name} differs beyond rounding"
+            f"No number of {second} differs beyond rounding"
             + (f" among what was compared. Not compared: {lacks}. " if lacks else ", to the end. ")
             + f"The largest difference is {difference(largest)} of the largest number of its stage."
         )
-        shown = st.info if lacks else st.success
-        return replace(panel, table=table, picture=partial(shown, words))
-    place = f"`{at.place}`"
+        return replace(panel, table=table, picture=partial(st.markdown, words))
+    kind = Place.named(at.place).kind
+    place = part_name(at.place) if kind in ADDED_BY else f"the {kind}"
     if at.head is not None:
         place = head_label((at.place, at.head))
     stage, why = parting.stage or at.stage, "The cause is not known."
     among = "Among what was compared, the" if parting.may_begin_earlier else "The"
     if parting.cause is not None:
         why = f"Cause: **{plain(parting.cause)}**."
-    *others, last = (
-        Panel(f"all-heads-difference-{which}", picture=figure)
-        for which, figure in enumerate(_pictures(look.trace, at, name))
-    )
+    *runs, apart = _pictures(trace, at, names)
     return replace(
         panel,
         look_for=(
             f"{among} two runs part first at the **{WORDS.get(stage, stage)}** of {place}: "
-            f"{_cell(look.trace, at)} is {number(at.first)} here and {number(at.second)} in {name}. "
+            f"{_cell(trace, at)} is {number(at.first)} in {first} and {number(at.second)} in {second}. "
             f"Rounding explains a difference of {difference(at.rounding)} there. {why}"
             + (f" Not compared: {lacks}." if lacks else "")
         ),
-        picture=Columns([*others, replace(last, table=table)]),
+        picture=apart,
+        table=table,
+        below=[
+            Columns([Panel(f"first-difference-{n}", picture=run) for n, run in enumerate(runs)]),
+            *panel.below,
+        ],
     )
 
 
@@ -199,7 +184,9 @@ def _cell(trace: Trace, parting: StageComparison) -> str:
     return f"dimension {column} of token {bold_token(rows[row].text, row)}"
 
 
-def _pictures(trace: Trace, parting: StageComparison, name: str) -> Sequence[go.Figure]:
+def _pictures(
+    trace: Trace, parting: StageComparison, names: tuple[str, str]
+) -> Sequence[go.Figure]:
     """This run, the other one and the difference, on one scale, with a frame around the cell."""
     tokens, keys = _tokens(trace, parting)
     first, second, _ = parting.pair.of_head
@@ -218,9 +205,9 @@ def _pictures(trace: Trace, parting: StageComparison, name: str) -> Sequence[go.
     limit = float(max(np.abs(first).max(), np.abs(second).max())) or 1.0
     apart = second.astype(np.float64) - first
     parts: tuple[tuple[Matrix, QuantityName, str, float | None], ...] = (
-        (first, quantity, "this run", limit),
-        (second, quantity, name, limit),
-        (apart, "difference", f"{name} − this run", None),
+        (first, quantity, names[0], limit),
+        (second, quantity, names[1], limit),
+        (apart, "difference", f"{names[1]} − {names[0]}", None),
     )
     words = () if len(columns.labels) > NARROW else None
     figures = []

@@ -1,1 +1,1 @@
-"""What the page "Attention" draws: one head step by step, its scores and its edges taken apart."""
+"""The drawers of a cell on Explore: why its score is what it is, and what its edge carries."""

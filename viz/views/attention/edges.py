@@ -2,29 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import streamlit as st
 from numpy.typing import NDArray
 
 from model.analysis.heads.contributions import parts_of_logit
+from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.bars import edge_bars, edge_lengths
-from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.head_formulas import EDGE, EDGE_BEFORE
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import part_name
 from viz.notation.numbers import agreeing, counted, difference, sign_of_sum, signed
 from viz.shell.controls import LISTED
-from viz.shell.frame import frame
-from viz.shell.model_picker import say_encoder
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
-from viz.shell.pictures import of_all_pairs, readout_of
+from viz.shell.pictures import of_all_pairs
 from viz.state.look import Look
-from viz.state.session import change_view, control, current
+from viz.state.session import change_view, current
 
 if TYPE_CHECKING:
     from model.analysis.attribution.score_parts import EdgeValues
@@ -45,22 +41,14 @@ class ScoreCell(NamedTuple):
     key: int
 
 
-def choose_cell(look: Look) -> ScoreCell:
-    """The view's cell, or the nearest that this run has; its query and its key are chosen in two lists."""
+def cell_of(look: Look) -> ScoreCell:
+    """The view's cell, or the nearest that this run has, which the view then has."""
     queries, keys = look.labels
-    clamped = current().selection.clamped(
+    chosen = current().selection.clamped(
         heads=look.attention.heads, queries=len(queries), keys=len(keys)
     )
-    change_view(current().at(clamped))
-    for name, texts in (("query", queries), ("key", keys)):
-        labels = numbered_labels(texts, LISTED)
-        st.selectbox(
-            name.capitalize(),
-            range(len(labels)),
-            format_func=labels.__getitem__,
-            **control(name, "cell"),
-        )
-    return ScoreCell(look.place, clamped.head, clamped.query, clamped.key)
+    change_view(current().at(chosen))
+    return ScoreCell(look.place, chosen.head, chosen.query, chosen.key)
 
 
 @of_all_pairs
@@ -68,31 +56,28 @@ def edges(look: Look) -> Panel:
     """The chosen row's edges by length or by what they add to a logit, or all edges of the head."""
     from model.analysis import edge_values  # imports torch: pages are drawn first
 
-    shown = one_of("Picture", list(_PICTURES), "edges-as")
-    cell = choose_cell(look)
-    frame().follow_head()
+    offered = list(_PICTURES)
+    if look.trace.prediction is None or look.attention.stack == "encoder":
+        offered.remove(LOGIT)  # its edges reach no logit
+    shown = one_of("Carries", offered, f"edges-as-{len(offered)}", quiet=True)
+    cell = cell_of(look)
     has_output = look.has_output
     edge = edge_values(look.model, look.trace, cell.place, cell.head, through_output=has_output)
     panel = _PICTURES[shown](look, cell, edge)
-    beside: list[Part] = [
-        "An **edge** is what one token hands to another: its weight times its value, through W_O."
+    said: list[Part] = [
+        "An **edge** is what one token hands to another: its weight times its value, through W_O. A head's "
+        "output at a token is the sum of its edges. A large weight on a value that is short after W_O "
+        "carries little (Kobayashi et al. 2020)."
     ]
     if not has_output:
         why = look.model.unproven["output"]
         reason = why if why.endswith(".") else f"W_O is not proven here, because {why}."
-        before = "So the lengths here are those of weight · value, before W_O."
-        beside.append(partial(st.info, f"{plain(reason)} {before}"))
+        said.append(
+            Caption(f"{plain(reason)} So these lengths are those of weight · value, before W_O.")
+        )
     return replace(
         panel,
-        beside=[*beside, *panel.beside],
-        below=[
-            *panel.below,
-            partial(readout_of, look.attention, cell.head, *look.labels),
-            Formula(EDGE if has_output else EDGE_BEFORE),
-            "A head's output at a token is the sum of its edges, and each writes a vector of its own to the "
-            "stream. A large weight on a value that is short after W_O carries little (Kobayashi et al. "
-            "2020).",
-        ],
+        below=[*panel.below, *said, Formula(EDGE if has_output else EDGE_BEFORE)],
         check=panel.check if shown == LOGIT else _check_of_row(look, cell, edge),
     )
 
@@ -131,41 +116,31 @@ def _one_row(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Panel:
             f"{share:.0%} of all lengths: {'through W_O ' * look.has_output}its value is "
             f"{lengths[0]:.2f} long, those of the other keys {lengths[others].mean():.2f} on average."
         )
-    return replace(_bars(look, cell, weights, carried), look_for=words, beside=rests)
+    panel = _bars(look, cell, weights, carried)
+    return replace(panel, look_for=words, below=[*panel.below, *rests])
 
 
 def _whole_head(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Panel:
-    """All edges of the head by their length, beside their weights."""
+    """All edges of the head by their length."""
     queries, keys = look.labels
     mask = look.attention.mask_of(cell.head)
     weight, length = (
         float(one[:, 0].sum() / (one.sum() or 1)) for one in (edge.weights, edge.norms)
     )
     blocked = None if mask is None else ~mask
-    weights = weights_of_head(look.attention, cell.head, queries=queries, keys=keys, fitting=NARROW)
     return Panel(
         "edges-head",
-        look_for="On the left the length of what each edge carries, on the right the weights. Of all weights "
-        f"the first token, **{plain(token_label(keys[0]))}**, has {weight:.0%}; of all lengths {length:.0%}.",
+        look_for="The length of what each edge carries. Of all weights the first token, "
+        f"**{plain(token_label(keys[0]))}**, has {weight:.0%}; of all lengths {length:.0%}.",
         picture=edge_lengths(edge.norms, queries=queries, keys=keys, blocked=blocked),
         chosen=f"{cell.place}-{cell.head}",
-        beside=[Panel(f"edges-weights-{cell.place}-{cell.head}", picture=weights)],
     )
 
 
 def _in_a_logit(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Panel:
     """What each edge of the row adds to a logit after the row's token, or to how far it lies above
     another one."""
-    prediction = look.trace.prediction
-    if prediction is None:
-        no_logit = "predicts no next token, so its edges add to no logit."
-        return Panel("edges", picture=partial(say_encoder, look, no_logit))
-    if look.attention.stack == "encoder":
-        no_logit = (
-            "The encoder's heads reach the logits only through cross-attention. Choose a head of the "
-            "decoder."
-        )
-        return Panel("edges", picture=partial(st.info, no_logit))
+    prediction = look.trace.require_prediction()
     logits = prediction.after(cell.query)
     own = [token.id for token in look.trace.tokens_of("decoder")]
     likely = np.argsort(-logits, kind="stable")[:OFFERED].tolist()
@@ -181,7 +156,7 @@ def _in_a_logit(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Panel:
     try:
         added = edge.logit(token, against, position=cell.query)[cell.query]
     except ValueError as refusal:  # parts of another run's stream stand in this one
-        return Panel("edges", picture=partial(st.info, plain(str(refusal))))
+        raise NotShownError(*refusal.args) from refusal
     name, value = f"The logit of **{plain(labels[place])}**", float(logits[token])
     if against is not None:
         name += f" above that of **{plain(labels[other])}**"

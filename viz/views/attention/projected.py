@@ -1,88 +1,68 @@
 """Where one number of a query, a key or a value comes from: x, the head's matrix, and the sum of products."""
 
 import numpy as np
-import streamlit as st
 
 from model.analysis.attribution.head_maps import Side
 from model.analysis.attribution.score_parts import Projected, projected
 from model.worked.equality import sign
 from model.worked.latex import factor, number
-from viz.elements.one_of import keep_within, one_listed, one_of
-from viz.figures.vectors import projection
-from viz.notation.labels import numbered_labels
+from viz.elements.one_of import one_listed, one_of
+from viz.figures.bars import part_bars
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
 from viz.notation.numbers import difference
 from viz.notation.numbers import number as written
-from viz.shell.controls import LISTED
 from viz.shell.panel import Check, Formula, Panel, Table, refusals
 from viz.state.look import Look
-from viz.state.session import current
+from viz.views.attention.edges import cell_of
 
 SIDES: dict[Side, str] = {"query": "Query", "key": "Key", "value": "Value"}
 _LETTERS: dict[Side, str] = {"query": "q", "key": "k", "value": "v"}
 DIMENSION = "attention-dimension"
-_TERMS = 3  # products that the formula writes out
+BARS = 12  # products that are drawn
+_TERMS = 3  # and those that the formula writes out
 
 
-def sum_of_products(seen: Look) -> Panel:
-    """One entry of the chosen head's query, key or value."""
-    side = one_of("Vector", list(SIDES), "attention-vector", named=SIDES.__getitem__)
-    queries, keys = seen.labels
-    texts = queries if side == "query" else keys
-    chosen = current().query if side == "query" else current().key
-    token = one_listed(
-        "Token",
-        numbered_labels(texts, LISTED),
-        f"attention-{side}-{seen.place}-{len(texts)}",
-        first=min(chosen, len(texts) - 1),
-    )
-    width = seen.attention.vectors[2 if side == "value" else 0].shape[-1]
-    keep_within(DIMENSION, width)
-    dimension = int(st.number_input("Dimension", 0, width - 1, step=1, key=DIMENSION))
+def sum_of_products(look: Look) -> Panel:
+    """One entry of the chosen head's query, key or value: the largest products, and all others as one."""
+    side = one_of("Vector", list(SIDES), "attention-vector", named=SIDES.__getitem__, quiet=True)
+    cell = cell_of(look)
+    token = cell.query if side == "query" else cell.key
+    width = look.attention.vectors[2 if side == "value" else 0].shape[-1]
+    dimension = one_listed("Dimension", list(map(str, range(width))), f"{DIMENSION}-{width}")
     with refusals():
-        vector = projected(seen.model, seen.trace, seen.place, seen.head, token, side)
-    letter = _LETTERS[side]
-    figure = projection(
-        vector.x,
-        vector.matrix,
-        vector.bias,
-        vector.sums,
-        dimension=dimension,
-        marked=_largest(vector, dimension),
-        quantity=side,
-        letters=(letter, f"W_{letter.upper()}"),
-    )
-    columns = {
-        "x": vector.x,
-        f"W_{letter.upper()}": vector.matrix[dimension],
-        "product": vector.products(dimension),
-    }
+        vector = projected(look.model, look.trace, cell.place, cell.head, token, side)
+    letter, products = _LETTERS[side], vector.products(dimension)
+    order = np.argsort(-np.abs(products), kind="stable")
+    bars = {f"{at}: {written(vector.x[at])} · {written(vector.matrix[dimension, at])}": products[at]
+            for at in order[:BARS].tolist()}  # fmt: skip
+    if len(order) > BARS:
+        bars[f"the other {len(order) - BARS}"] = products[order[BARS:]].sum()
+    if vector.bias.any():
+        bars["bias"] = vector.bias[dimension]
+    columns = {"x": vector.x, f"W_{letter.upper()}": vector.matrix[dimension], "product": products}
+    label = token_label(look.labels[0 if side == "query" else 1][token])
     return Panel(
         f"attention-products-{side}",
-        look_for=_look(seen, vector, side, dimension),
-        picture=figure,
-        beside=[
-            Formula(_formula(vector, letter, token, dimension)),
-            _rest(vector, side, dimension),
-        ],
+        look_for=_look_for(look, vector, side, dimension, f"**{plain(label)}**"),
+        picture=part_bars(list(bars), list(map(float, bars.values())), title="x · W, adds"),
+        below=[Formula(_formula(vector, letter, token, dimension)), _rest(vector, side, dimension)],
         table=Table(columns, index="dimension of x"),
         check=_check(vector, side),
     )
 
 
-def _look(seen: Look, vector: Projected, side: Side, dimension: int) -> str:
+def _look_for(look: Look, vector: Projected, side: Side, dimension: int, token: str) -> str:
     products = np.abs(vector.products(dimension))
     half = int(np.searchsorted(np.cumsum(np.sort(products)[::-1]), products.sum() / 2)) + 1
-    attention = seen.attention
-    heads, keys = attention.heads, len(attention.vectors[1])
-    shared = heads // keys
-    own = "its own part of the matrix"
+    heads, groups = look.attention.heads, len(look.attention.vectors[1])
+    shared = heads // groups
+    own = ""
     if side != "query" and shared > 1:
-        own = f"the part of one of {keys} heads of keys and values, which {shared} heads share"
+        own = f" {shared} heads share this part of the matrix: {groups} heads of keys and values."
     return (
-        "Each number of x is multiplied by the one below it, and the products of a row add up to one entry. "
-        f"This head has {own}: {len(vector.bias)} rows of {len(vector.x)}. Of the {len(products)} products "
-        f"of this entry the {half} largest hold half of the total size. Triangles mark the ones that the "
-        "formula writes out."
+        f"Entry {dimension} of the {side} of {token} is a sum of {len(products)} products, x · W_"
+        f"{_LETTERS[side].upper()}: the {half} largest hold half of their total size.{own}"
     )
 
 

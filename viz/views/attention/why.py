@@ -1,16 +1,13 @@
 """Why one score is what it is: the sum of what each part of the query makes with each part of the key, and
-the walk from a part to the head that wrote it."""
+the way from a part to the head that wrote it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
-from model.analysis.attribution.score_parts import FEW, PartGroup, grouped, summed
 from model.analysis.heads.labels import allowed_cells
 from model.nn.places import Head, head_named
 from model.nn.stages import SCORE_STAGES, SINKS, STAGES
@@ -20,26 +17,25 @@ from model.trace.blocks import of_query
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.elements.one_of import one_of
-from viz.figures import head_tiles as figures
+from viz.figures.bars import part_bars
+from viz.figures.chart import CLICKED, STEADY
 from viz.notation.head_formulas import SCORE_PARTS
-from viz.notation.labels import plotly_words, token_label
+from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import part_name
 from viz.notation.numbers import agreeing, difference, signed
-from viz.shell.frame import frame
 from viz.shell.panel import Check, Formula, Panel, Table, refusals
-from viz.shell.pictures import readout_of
 from viz.state.look import Look, labels_of, loaded, traced
 from viz.state.session import change_view, current
-from viz.views.attention.edges import ScoreCell, choose_cell
+from viz.views.attention.edges import ScoreCell, cell_of
+from viz.views.attention.projected import sum_of_products
 
 if TYPE_CHECKING:
     from model.analysis.attribution.score_parts import ScoreParts
 
-SCORE, ABOVE = "The score", "Above the row's mean"
-LISTED = 8  # pairs of parts with a way on
+SCORE, ABOVE, PRODUCTS = "The score", "Above its row's mean", "A sum of products"
+BARS = 12  # pairs of parts that are drawn, and those with a way on
 TABLED = 200
-_LAYERS = "layers-of-scores"  # session state: a cell, and the layers of it that are opened
 _WALK = "walk-of-scores"  # session state: what was read, and the cells before the chosen one
 
 
@@ -69,45 +65,46 @@ class _Sum:
 
 def why_this_score(look: Look) -> Panel:
     """The chosen cell's score as a sum, drawn and ranked; a part leads to the head that wrote it."""
-    cell = choose_cell(look)
-    frame().follow_head()
-    is_above = one_of("Picture", (SCORE, ABOVE), "why-of") == ABOVE
+    shown = one_of("Why", (SCORE, ABOVE, PRODUCTS), "why-of", quiet=True)
+    if shown == PRODUCTS:
+        return sum_of_products(look)
+    cell = cell_of(look)
     with refusals():
         parts = _parts(look.request, cell)
     sum_ = _Sum(cell, parts, parts.values, parts.recorded, is_above=False)
-    if is_above:
+    if shown == ABOVE:
         attention = of_query(look.attention, cell.query)
         allowed = allowed_cells(attention, cell.head)[0]
         row = attention.scores(cell.head)[0, allowed].astype(np.float64)
         mean = float(row.mean()) if row.size else 0.0
         sum_ = _Sum(cell, parts, parts.above_mean, parts.recorded - mean, is_above=True)
-    layers = _opened(cell)
-    rows, columns = (
-        grouped(of, layer)
-        for of, layer in zip((parts.query_parts, parts.key_parts), layers, strict=True)
+    total, order = float(sum_.values.sum()), sum_.order
+    added, recorded = agreeing(total, sum_.recorded)
+    lies = " lies above the mean of its row by" if sum_.is_above else " is"
+    listed, rest = order[:BARS], order[BARS:]
+    bars = {_pair(parts, pair): float(sum_.values[pair]) for pair in listed}
+    if rest:
+        bars[f"the other {len(rest):,} pairs"] = float(sum(sum_.values[pair] for pair in rest))
+    figure = part_bars(
+        list(bars),
+        list(bars.values()),
+        title="part of the query × part of the key: adds to the score",
     )
+    figure.update_traces(STEADY).update_layout(CLICKED)
 
     def click(number: int) -> None:
-        row, column = divmod(number, len(columns))
-        _click(look, sum_, (rows[row], columns[column]))
+        if number < len(listed):
+            _open(look, sum_, listed[number])
 
-    total = float(sum_.values.sum())
-    added, recorded = agreeing(total, sum_.recorded)
-    lies = " lies above the mean of its row by" if is_above else " is"
-    is_grouped = max(len(parts.query_parts), len(parts.key_parts)) > FEW
-    of_layers = partial(_offer_to_close, any(layer is not None for layer in layers))
-    order = sum_.order[:TABLED]
     return Panel(
         "why",
         look_for=_what_adds_most(look, sum_),
-        picture=_map(look, sum_, rows, columns),
+        picture=figure,
         clicked=click,
-        chosen=f"{'-'.join(map(str, (*cell, *layers)))}-{is_above}",
-        alt=f"{len(rows)} parts of the query by {len(columns)} parts of the key.",
-        beside=[partial(_way_here, look, cell), partial(_ranked, look, sum_)],
+        chosen=f"{'-'.join(map(str, cell))}-{sum_.is_above}",
         below=[
-            *([of_layers] if is_grouped else ()),
-            partial(readout_of, look.attention, cell.head, *look.labels),
+            partial(_ways, look, sum_, listed),
+            partial(_way_back, look),
             Formula(SCORE_PARTS),
             _why_parts_add_up(look),
         ],
@@ -118,71 +115,25 @@ def why_this_score(look: Look) -> Panel:
         ),
         table=Table(
             {
-                "query": [part_name(parts.query_parts[row]) for row, _ in order],
-                "key": [part_name(parts.key_parts[column]) for _, column in order],
-                "adds": [sum_.values[pair] for pair in order],
+                "query": [part_name(parts.query_parts[row]) for row, _ in order[:TABLED]],
+                "key": [part_name(parts.key_parts[column]) for _, column in order[:TABLED]],
+                "adds": [sum_.values[pair] for pair in order[:TABLED]],
             }
         ),
     )
 
 
-def _map(
-    look: Look, sum_: _Sum, rows: Sequence[PartGroup], columns: Sequence[PartGroup]
-) -> go.Figure:
-    """The map of all pairs; of many parts those of a layer are one until it is clicked."""
-    down, along = (
-        [
-            part_name(parts[group.members[0]], short=True)
-            if group.layer is None
-            else f"layer {group.layer}"
-            for group in groups
-        ]
-        for parts, groups in ((sum_.parts.query_parts, rows), (sum_.parts.key_parts, columns))
-    )
-    values = summed(sum_.values, rows, columns)
-    queries, keys = look.labels
-    return figures.score_parts(
-        values,
-        query=queries[sum_.cell.query],
-        key=keys[sum_.cell.key],
-        query_parts=down,
-        key_parts=along,
-        words=[
-            f"{plotly_words(down[row])} × {plotly_words(along[column])}<br>{signed(f'{value:+.4f}')}"
-            for (row, column), value in np.ndenumerate(values)
-        ],
-    )
+def _pair(parts: "ScoreParts", pair: tuple[int, int]) -> str:
+    """L0H1 × L0H2"""
+    row, column = pair
+    names = parts.query_parts[row], parts.key_parts[column]
+    return " × ".join(part_name(name, short=True) for name in names)
 
 
-def _offer_to_close(are_opened: bool) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(
-            "All parts of a layer are one cell. Click it to open the layer.", width="content"
-        )
-        if are_opened:
-            close = partial(st.session_state.pop, _LAYERS, None)
-            st.button("Close the layers", key="why-close", on_click=close, type="tertiary")
-
-
-def _opened(cell: ScoreCell) -> tuple[int | None, int | None]:
-    """The opened layer of the query's parts, and that of the key's."""
-    of, layers = st.session_state.get(_LAYERS, (None, (None, None)))
-    opened: tuple[int | None, int | None] = layers if of == cell else (None, None)
-    return opened
-
-
-def _click(look: Look, sum_: _Sum, groups: tuple[PartGroup, PartGroup]) -> None:
-    """Opens the layers of a cell; a cell of single parts leads to the key's head, else to the query's."""
-    cell, parts = sum_.cell, sum_.parts
-    if any(group.layer is not None for group in groups):
-        layers = [
-            old if group.layer is None else group.layer
-            for group, old in zip(groups, _opened(cell), strict=True)
-        ]
-        st.session_state[_LAYERS] = (cell, tuple(layers))
-        return
-    (query,), (key,) = (group.members for group in groups)
-    ways = ((parts.key_parts[key], cell.key), (parts.query_parts[query], cell.query))
+def _open(look: Look, sum_: _Sum, pair: tuple[int, int]) -> None:
+    """Leads to the head that wrote a pair's key, else to the one that wrote its query."""
+    parts, cell, (row, column) = sum_.parts, sum_.cell, pair
+    ways = ((parts.key_parts[column], cell.key), (parts.query_parts[row], cell.query))
     for part, token in ways:
         if (head := head_named(part)) is not None:
             _follow(look, cell, head, token)
@@ -219,37 +170,40 @@ def _written(part: str, token: str) -> str:
     return f"what **{name}** wrote at **{token}**"
 
 
-def _ranked(look: Look, sum_: _Sum) -> None:
-    """The largest pairs; each head in them is a way to its own cell."""
-    cell, parts = sum_.cell, sum_.parts
-    st.caption(
-        "What each pair adds: a part of the query × a part of the key. Click a head to "
-        "see its own attention."
+WAYS = 4  # heads that wrote most of a score
+
+
+def _ways(look: Look, sum_: _Sum, listed: list[tuple[int, int]]) -> None:
+    """The heads that wrote the largest parts, each a way to its own cell."""
+    parts, cell = sum_.parts, sum_.cell
+    sides = (parts.query_parts, cell.query), (parts.key_parts, cell.key)
+    written = dict.fromkeys(
+        (head, token)
+        for pair in listed
+        for (names, token), at in zip(sides, pair, strict=True)
+        if (head := head_named(names[at])) is not None
     )
-    with st.container(gap=None, key="why-parts"):
-        for rank, (row, column) in enumerate(sum_.order[:LISTED]):
-            with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
-                st.markdown(f"**{signed(f'{sum_.values[row, column]:+.2f}')}**", width=64)
-                _way_on(look, cell, parts.query_parts[row], cell.query, f"why-query-{rank}")
-                st.markdown("×", width="content")
-                _way_on(look, cell, parts.key_parts[column], cell.key, f"why-key-{rank}")
-
-
-def _way_on(look: Look, cell: ScoreCell, part: str, token: int, key: str) -> None:
-    """A part's name; where it is a head, a button that opens it on its own cell."""
-    name = plain(part_name(part))
-    head = head_named(part)
-    if head is None:
-        st.markdown(name, width="content")
+    if not written:
         return
-    st.button(
-        f":primary[{name} →]",
-        key=key,
-        type="tertiary",
-        help=f"Opens {name} where it wrote this part, at position {token}.",
-        on_click=_follow,
-        args=(look, cell, head, token),
+    tokens = (
+        [token_label(text, 14) for text in look.labels[0]],
+        [token_label(text, 14) for text in look.labels[1]],
     )
+    with st.container(
+        horizontal=True, vertical_alignment="center", gap="small", key="ways-of-scores"
+    ):
+        st.markdown("Who wrote it:", width="content")
+        for number, (head, token) in enumerate(list(written)[:WAYS]):
+            name = plain(part_name(f"{head[0]}.{head[1]}"))
+            labels = tokens[0] if token == cell.query else tokens[1]
+            st.button(
+                f"{name} at {plain(labels[token])} →",
+                key=f"why-head-{number}",
+                type="tertiary",
+                help=f"Opens {name} where it wrote this part.",
+                on_click=_follow,
+                args=(look, cell, head, token),
+            )
 
 
 def _number(value: float) -> str:
@@ -284,9 +238,11 @@ def _read(look: Look) -> tuple[str, str, str | None]:
     return look.request.model, look.request.text, look.request.target
 
 
-def _way_here(look: Look, here: ScoreCell) -> None:
-    """The cells that led here, each a way back, and the chosen one."""
+def _way_back(look: Look) -> None:
+    """The cells that led here, each a way back."""
     cells = _walked(look)
+    if not cells:
+        return
     with st.container(
         horizontal=True, vertical_alignment="center", gap="xsmall", key="walk-of-scores"
     ):
@@ -294,10 +250,10 @@ def _way_here(look: Look, here: ScoreCell) -> None:
             st.button(
                 f"← {plain(_named(look.trace, cell))}",
                 key=f"walk-{number}",
+                type="tertiary",
                 on_click=_walk,
                 args=(look, cells[:number], cell),
             )
-        st.markdown(f"**{plain(_named(look.trace, here))}**", width="content")
 
 
 def _named(trace: Trace, cell: ScoreCell) -> str:

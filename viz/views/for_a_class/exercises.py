@@ -3,14 +3,17 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
+from itertools import count, zip_longest
+from typing import NamedTuple
 
 import streamlit as st
 
 from model.loading.registry import models
 from model.nn.intervention import UNCHANGED
 from model.serving.engine import Request
+from viz.elements.one_of import one_listed, one_of
 from viz.notation.markdown import plain
-from viz.questions.exercises.exercise import Exercise, ExerciseKind, ExerciseSource
+from viz.questions.exercises.exercise import ExerciseSource
 from viz.questions.exercises.kinds import KINDS, TEN_MINUTES, kinds_of
 from viz.questions.exercises.sheets import (
     PUPILS,
@@ -21,110 +24,119 @@ from viz.questions.exercises.sheets import (
     sheets_page,
     table_of,
 )
-from viz.saving.save import page_address
 from viz.shell.panel import Caption, Panel, refusals
 from viz.state.link import address, short_link
 from viz.state.look import Look, loaded, traced
 from viz.state.session import current
-from viz.views.for_a_class.reach import warn_of_a_local_address
+from viz.views.for_a_class.lesson import STYLE
+from viz.views.for_a_class.reach import HOW_TO_SHARE, class_address
 
-STYLE = "<style>.given td, .given th { padding: 0 0.8rem 0 0; text-align: left; }</style>"
-_FIRST = "Softmax of a row"  # the exercise that is shown first
+_ASKED, _SOLVED = "Sheet", "Answers"
 _KEPT = 8  # classes whose sheets are kept: 40 sheets take a megabyte
+
+
+class SheetsAsked(NamedTuple):
+    """What makes the sheets of a class."""
+
+    request: Request
+    chosen: tuple[str, ...]
+    seed: int
+    pupils: int
 
 
 def exercises(look: Look) -> Panel:
     """Numbers of the open model on the open sentence, other ones on each pupil's sheet."""
     request = look.request
     names = [kind.name for kind in kinds_of(_source(request))]
-    pupils = st.number_input("Pupils", 1, PUPILS, 30, key="class-pupils", width=120)
-    seed = st.number_input(
-        "Seed",
-        0,
-        9999,
-        1,
-        key="class-seed",
-        help="Another seed gives the whole class other numbers. Take one that your pupils do not know: "
-        "whoever knows it can open the answers here.",
-        width=120,
-    )
-    with st.popover("Kinds"):
-        label = "Exercises on each sheet"
+    with st.popover("Class"):
+        pupils = st.number_input("Pupils", 1, PUPILS, 30, key="class-pupils")
+        seed = st.number_input(
+            "Seed",
+            0,
+            9999,
+            1,
+            key="class-seed",
+            help="Another seed gives the whole class other numbers. Take one that your pupils do not know: "
+            "whoever knows it can open the answers here.",
+        )
         short = [name for name in names if name in TEN_MINUTES]
-        pills = st.pills(label, names, selection_mode="multi", default=short, key="class-kinds")
+        pills = st.pills(
+            "On each sheet", names, selection_mode="multi", default=short, key="class-kinds"
+        )
         st.caption(f"These {len(short)} take about ten minutes. The others are spare.")
     chosen = tuple(name for name in names if name in pills)
     with refusals():
         sheets = _sheets(request, chosen, seed, pupils)
-    pupil = st.number_input("Sheet", 1, len(sheets), 1, key="class-sheet", width=120)
-    sheet = sheets[pupil - 1]
-    listed = [kind.name for kind in sheet.kinds]
-    first = listed.index(_FIRST) if _FIRST in listed else 0
-    name = st.selectbox("Exercise", listed, index=first, key="class-exercise", width=220)
-    at = listed.index(name)
-    about = SheetHead(models[request.model].title, look.trace.text, seed, _link())
+    at = one_listed("Sheet", [f"{sheet.pupil}" for sheet in sheets], "class-sheet")
+    shown = one_of("Shown", [_ASKED, _SOLVED], "class-shown", quiet=True)
+    root = class_address("./")
+    about = SheetHead(
+        models[request.model].title, look.trace.text, seed, None if root is None else _link(root)
+    )
+    asked = SheetsAsked(request, chosen, seed, pupils)
     return Panel(
         "class-exercises",
+        picture=partial(_sheet, sheets[at], asked, about, solved=shown == _SOLVED),
         below=[
-            warn_of_a_local_address,
-            partial(_preview, sheet.kinds[at], sheet.exercises[at], f"class-answer-{pupil}-{at}"),
-            partial(_downloads, request, chosen, seed, pupils, about),
-            Caption(
-                "Each file can be printed and works offline. The same seed, sentence and model give the same "
-                "sheets again."
-            ),
+            Caption("The same seed, sentence and model give the same sheets again."),
+            *([] if root else [Caption(f"The sheets name no address. {HOW_TO_SHARE}")]),
         ],
     )
 
 
-def _preview(kind: ExerciseKind, exercise: Exercise, key: str) -> None:
-    """One exercise of one sheet; its answer is hidden until it is opened."""
-    with st.container(border=True, key="class-preview"):
-        st.markdown(f"**{kind.name}.** {plain(exercise.task)}")
-        if exercise.given:
-            st.html(STYLE + table_of(exercise))
-        st.latex(exercise.formula or kind.formula)
-        answer = st.expander("Answer and working", key=key, on_change="rerun")
-        if answer.open:
-            with answer:
-                for line in exercise.answers:
-                    st.markdown(f"**{plain(line.written)}**")
-                for step in exercise.steps:
-                    st.markdown(f"- {plain(step)}")
-                if exercise.own:
-                    st.caption(plain(exercise.own))
+def _sheet(sheet: ExerciseSheet, asked: SheetsAsked, about: SheetHead, *, solved: bool) -> None:
+    """A pupil's sheet, two exercises side by side; solved: with answers and working."""
+    st.html(STYLE)
+    with st.container(horizontal=True, vertical_alignment="center", key="class-files"):
+        st.markdown(
+            f"Sheet {sheet.pupil} of {asked.pupils}, with numbers of {plain(about.model)}.",
+            width="stretch",
+        )
+        _downloads(asked, about)
+    tasks = [*zip(count(1), sheet.kinds, sheet.exercises, strict=False)]
+    for pair in zip_longest(tasks[::2], tasks[1::2]):
+        for column, task in zip(st.columns(2, gap="large"), pair, strict=True):
+            if task is None:
+                continue
+            number, kind, exercise = task
+            with column, st.container(key=f"class-exercise-{number}", gap="small"):
+                st.subheader(f"{number}. {kind.name}", anchor=False)
+                st.markdown(plain(exercise.task))
+                if exercise.given:
+                    st.html(table_of(exercise))
+                st.latex(exercise.formula or kind.formula)
+                if solved:
+                    answers = "; ".join(line.written for line in exercise.answers)
+                    st.markdown(f"**{plain(answers)}**")
+                    st.caption(
+                        "  \n".join(map(plain, filter(None, (*exercise.steps, exercise.own))))
+                    )
 
 
-def _downloads(
-    request: Request, chosen: tuple[str, ...], seed: int, pupils: int, about: SheetHead
-) -> None:
+def _downloads(asked: SheetsAsked, about: SheetHead) -> None:
     """The files of the class's sheets. Each is made when it is asked for, so it holds no trace."""
 
     def content(page: Callable[[tuple[ExerciseSheet, ...], SheetHead], bytes]) -> bytes:
-        return page(_sheets(request, chosen, seed, pupils), about)
+        return page(_sheets(*asked), about)
 
-    with st.container(horizontal=True):
-        for label, page, file in (
-            ("Pupils' sheets", sheets_page, "exercises"),
-            ("Answers and working", answers_page, "answers"),
-        ):
-            st.download_button(
-                label,
-                partial(content, page),
-                file_name=f"{file}-{seed}.html",
-                mime="text/html",
-                key=f"class-save-{file}",
-                icon=":material/download:",
-                on_click="ignore",
-            )
+    for label, page, file in (
+        ("All sheets", sheets_page, "exercises"),
+        ("All answers", answers_page, "answers"),
+    ):
+        st.download_button(
+            label,
+            partial(content, page),
+            file_name=f"{file}-{about.seed}.html",
+            mime="text/html",
+            key=f"class-save-{file}",
+            icon=":material/download:",
+            on_click="ignore",
+        )
 
 
-def _link() -> str:
+def _link(root: str) -> str:
     """Where the pupils see the sentence in the model: not this page, which has the answers."""
-    return address(
-        page_address("attention"),
-        short_link(replace(current(), show="", intervention=UNCHANGED))[0],
-    )
+    return address(root, short_link(replace(current(), show="", intervention=UNCHANGED))[0])
 
 
 def _source(request: Request) -> ExerciseSource:

@@ -1,28 +1,40 @@
-"""Whether the links that a class gets lead to this computer alone."""
+"""Where a class finds the app, and how to begin where it cannot."""
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import streamlit as st
 
 from model.system.addresses import is_loopback
+from model.system.settings import settings
 from viz.saving.save import page_address
 
+HOW_TO_SHARE = (
+    "Only this computer can open the app now. To open it to a class, end it and start it with `make class` "
+    "or `attention-lens class`: it then has an address in your network, and a code to scan."
+)
 
-def is_only_here(address: str) -> bool:
-    """Whether an address with a host names this computer to itself, so that it opens on no other."""
-    return is_loopback(urlsplit(address).hostname or "")
+
+def class_address(page: str) -> str | None:
+    """Where a class finds a page of this app, by its name; None where only this computer can reach it."""
+    names = () if settings().is_local else st.get_option("server.allowedHosts")
+    return reached_from_elsewhere(page_address(page), names)
 
 
-def warn_of_a_local_address() -> None:
-    """Says, where the page was opened by an address of this computer alone, that its links open nowhere else,
-    and how to start the app so that they do."""
-    opened = page_address()
-    if not is_only_here(opened):
-        return
-    host, port = urlsplit(opened).hostname, urlsplit(opened).port or 8501
-    st.warning(
-        f"**These links open on this computer only**: their address is {host}. For a class, start the app so "
-        "that others reach it, with this computer's address in your network for ADDRESS, and open it at "
-        f"`http://ADDRESS:{port}`:  \n"
-        '`STREAMLIT_SERVER_ADDRESS=0.0.0.0 STREAMLIT_SERVER_ALLOWED_HOSTS="localhost ADDRESS" make run`'
-    )
+def reached_from_elsewhere(opened: str, names: Sequence[str]) -> str | None:
+    """An address by which others reach what is open at this one. names: those that the server admits beside
+    it, from others; the first that is not this computer's own stands in its place."""
+    address = urlsplit(opened)
+    if not address.hostname:
+        return None
+    if not _is_own(address.hostname):
+        return opened
+    name = next((name for name in names if not _is_own(name) and "*" not in name), None)
+    if name is None:
+        return None
+    port = "" if address.port is None else f":{address.port}"
+    return address._replace(netloc=name + port).geturl()
+
+
+def _is_own(host: str) -> bool:
+    return is_loopback(host) or host in ("0.0.0.0", "[::]", "::")

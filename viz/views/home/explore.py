@@ -10,7 +10,7 @@ from model.loading.registry import models
 from viz.elements.error_boundary import error_boundary
 from viz.notation.markdown import plain
 from viz.shell import page
-from viz.shell.controls import choose_parts, say_changed, undo_button
+from viz.shell.controls import choose_parts, undo_button
 from viz.shell.downloads import entry_to_fetch, fetch_behind, fetching
 from viz.shell.frame import frame
 from viz.shell.head_picker import docked_heads
@@ -19,59 +19,70 @@ from viz.shell.request import still_asked
 from viz.state.link import Detail
 from viz.state.locality import visitor_is_local
 from viz.state.look import Look
-from viz.state.navigation import html_link
-from viz.state.session import current
+from viz.state.navigation import HOME, html_link
+from viz.state.session import current, opens_with
+from viz.views.attention.edges import ScoreCell, cell_of
+from viz.views.home.drawer import CHANGED, MORE, OF_A_CELL, drawer
 from viz.views.home.outcome import hero_of, outcome
 
 
 @st.fragment
 @error_boundary()
 def explore(look: Look) -> None:
-    """The map of the chosen head with its tokens and arcs; beside it what the model expects next, three
-    switches, and all heads. A switch leaves the rest of the page alone."""
+    """The map of the chosen head with its tokens and arcs; beside it the loss, what the model expects next,
+    three switches, and all heads; over these the open drawer. A switch leaves the rest of the page alone."""
+    opens_with("")
     left, right = st.columns([5, 2], gap="medium")
     with right:
         expected = st.container(gap="xxsmall", key="outcome")
         with st.container(gap="xxsmall", key="hero-switches"):
-            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            with st.container(
+                horizontal=True, vertical_alignment="center", gap="small", key="what-if"
+            ):
                 st.markdown("**What if …**", width="content")
                 undo_button()
             choose_parts(look)
-            st.html(_onward())
+            ways_on = st.container()
         heads = st.container(key="hero-heads")
+        real_model()
     switched = page.switched(look)
     if switched is None:
         return
-    shows_head = bool(switched.request.intervention.ablated)  # whether its switch is on
-    frame().head = (look.place, look.head) if shows_head else None
+    frame().head = look.place, look.head
     with expected:
         outcome(switched, hero_of(switched))
+    with ways_on:
+        st.html(_onward(is_changed=switched.baseline is not None))
     with heads:
         docked_heads(switched.request)
+    cell = cell_of(switched) if current().show in OF_A_CELL else None
     with left:
-        _picture(switched, current().detail)
-        say_changed()
+        _picture(switched, current().detail, cell)
+    drawer(switched, hero_of(switched))
 
 
 @st.fragment
 @error_boundary()
-def _picture(look: Look, detail: Detail) -> None:
+def _picture(look: Look, detail: Detail, cell: ScoreCell | None) -> None:
     """The map. A click in it leaves alone what stands beside it: the map of all heads follows in the browser.
-    Only another detail, and another head where some are switched off, draw the page anew."""
+    Only another detail, another head, and another cell where a drawer shows it, draw the page anew.
+
+    cell: that of the drawer.
+    """
     if not still_asked(look) or current().detail != detail:
         st.rerun()
     page.explored(look, layers=True, hero=hero_of(look))
     frame().follow_head()
+    if cell is not None and cell != cell_of(look):
+        st.rerun()
 
 
-def _onward() -> str:
-    """Links that say no cell, so that they need not be drawn anew with each: each opens the session's own."""
-    stands_out = {"show": "What stands out?"}
-    links = (
-        html_link("pages/laboratory.py", "More changes →"),
-        html_link("pages/all_heads.py", "What stands out in this text? →", stands_out),
-    )
-    return "".join(f'<p class="onward">{link}</p>' for link in links)
+def _onward(*, is_changed: bool) -> str:
+    """The ways on from a change; those from a cell stand beside it, in the explorer."""
+    drawers = ({"What changed": CHANGED} if is_changed else {}) | {"More changes": MORE}
+    links = [html_link(HOME, words, {"show": show}) for words, show in drawers.items()]
+    links.append(html_link("pages/stands_out.py", "What stands out"))
+    return f'<p class="onward">{" ".join(links)}</p>'
 
 
 SECONDS = 1.0  # between two looks at the download

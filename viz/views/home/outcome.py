@@ -3,35 +3,39 @@
 import html
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import streamlit as st
 
 from model.analysis.tokens.prediction import expectation
+from model.nn.places import Head
+from model.profile.shipped import profile_of
 from model.trace.trace import Trace
 from viz.explorer.hero import hero
 from viz.explorer.message import Hero
+from viz.notation.head_labels import KIND, given_labels
 from viz.notation.labels import token_label
 from viz.notation.numbers import fixed, signed
 from viz.state.intervention_words import change_in_words
 from viz.state.link import View, short_link, to_link
 from viz.state.look import Look
-from viz.state.navigation import has_others, page_address
+from viz.state.navigation import HOME, has_others, page_address
 from viz.state.session import current
+
+if TYPE_CHECKING:
+    from model.run.model import Model
 
 LISTED, LABEL = 5, 14  # tokens, and letters of one
 LOSS = "The mean of −ln p over the sentence's own tokens, in nats: 0 where each is certain."
 STYLE = f"<style>{Path(__file__).with_suffix('.css').read_text(encoding='utf-8')}</style>"
-WAYS = {
-    "why?": "Why this score?",
-    "carries": "What does it carry?",
-}  # from a cell: views of the page of attention
+WAYS = {"why?": "Why?", "carries": "Carries"}  # from a cell: the drawers of Explore
 
 
 def hero_of(look: Look) -> Hero:
     """What the explorer shows beside the layer of a run that a visitor looks at."""
     view, first = current(), View()
-    return hero(
+    beside = hero(
         look.attention,
         look.trace,
         look.baseline,
@@ -40,6 +44,7 @@ def hero_of(look: Look) -> Hero:
         opens=view.text != first.text and (view.query, view.key) == (first.query, first.key),
         ways=ways(view) if has_others() else {},
     )
+    return replace(beside, job=job_of(look.model, (look.place, look.head)))
 
 
 def ways(view: View) -> dict[str, str]:
@@ -47,35 +52,73 @@ def ways(view: View) -> dict[str, str]:
     session."""
     first, (_, left_out) = View(), short_link(view)
     anywhere = replace(view.at(first.selection), place=first.place)
-    file = "pages/attention.py"
     return {
-        name: page_address(file, {} if left_out else to_link(replace(anywhere, show=show)))
+        name: page_address(HOME, {} if left_out else to_link(replace(anywhere, show=show)))
         for name, show in WAYS.items()
     }
 
 
+def job_of(model: "Model", head: Head) -> str:
+    """What a head does over the shipped corpus, with the evidence; "" where no profile of these weights says
+    it."""
+    profile = profile_of(model)
+    if profile is None:
+        return ""
+    rows = given_labels(profile)
+    mine = rows[(rows["layer"] == head[0]) & (rows["head"] == head[1])].to_dict("records")
+    if not mine:
+        return ""
+    row, kind = mine[0], KIND[mine[0]["label"]]
+    words = f"{kind.title.lower()} head: {row['score']:.2f}"
+    if not np.isnan(row["control"]):
+        words += f", control {row['control']:.2f}"
+    if np.isnan(change := row["left_out"]):
+        return words
+    if row["measure"] == "moved":
+        return f"{words}; without it the last vectors move by {change:.2f} of their length"
+    return f"{words}; without it {kind.answer}: {signed(f'{change:+.2f}')}"
+
+
 def outcome(look: Look, hero: Hero) -> None:
-    """The next token and the loss, with those of the unchanged run beside them."""
+    """The loss and the next token, with those of the unchanged run beside them. What moved most stands
+    first."""
     after, before = look.trace.prediction, look.baseline and look.baseline.prediction
     if after is None:
         _vectors(look)
         return
+    if hero.loss is not None:
+        was, now = hero.loss["before"], hero.loss["after"]
+        _large("Loss per token", was, now or "", LOSS)
     likely = expectation((before or after).after(-1), after.after(-1), LISTED)
-    tokens = [token.text for token in look.model.target_tokenizer.named(likely.ids)]
-    rows = "".join(
-        _row(token, after, before if look.baseline else None, hero.decimals)
-        for token, before, after in zip(tokens, likely.before, likely.after, strict=True)
-    )
+    rows = [
+        NextToken(token.text, now, was, hero.decimals)
+        for token, was, now in zip(
+            look.model.target_tokenizer.named(likely.ids), likely.before, likely.after, strict=True
+        )
+    ]
+    same = ""
+    if look.baseline is None:
+        rows = [row._replace(before=None) for row in rows]
+    elif any(row.has_moved for row in rows):
+        rows.sort(key=lambda row: -row.moved)
+    else:
+        same = ": as before"
     last = html.escape(token_label(look.trace.tokens_of("decoder")[-1].text))
     st.html(
-        f'<table class="outcome"><caption>Next after <code>{last}</code></caption>'
-        f"<tbody>{rows}</tbody></table>"
+        f'<table class="outcome"><caption>Next after <code>{last}</code>{same}</caption>'
+        f"<tbody>{''.join(row.written() for row in rows)}</tbody></table>"
     )
-    if hero.loss is not None:
-        words = " → ".join(html.escape(loss) for loss in hero.loss.values() if loss is not None)
-        st.html(
-            f'<p class="outcome" title="{LOSS}">Loss<span> per token</span> <b>{words}</b> nats</p>'
-        )
+
+
+def _large(name: str, was: str | None, now: str, meaning: str) -> None:
+    """The number that a change moves: what it was, then what it is, large."""
+    before = "" if was is None else f'<span class="was">{html.escape(was)} → </span>'
+    runs = "" if was is None else f' data-was="{html.escape(was)}"'  # the explorer lets it run from there
+    kind = "" if was is None else " moved"
+    st.html(
+        f'<p class="outcome large{kind}" title="{meaning}"><small>{name}</small>'
+        f"<b>{before}<span{runs}>{html.escape(now)}</span></b></p>"
+    )
 
 
 def _vectors(look: Look) -> None:
@@ -84,10 +127,8 @@ def _vectors(look: Look) -> None:
     if before is None:
         st.caption("This model predicts no next token. It makes one vector of the sentence.")
         return
-    st.markdown(
-        f"**Vector of the sentence** cosine {cosine(before, look.trace)} with the one before",
-        help="The mean of the last vectors of its tokens; 1 is the same direction.",
-    )
+    meaning = "Of the mean of its tokens' last vectors with that of the unchanged run; 1: the same."
+    _large("Vector of the sentence: cosine", "1", cosine(before, look.trace), meaning)
 
 
 def cosine(before: Trace, after: Trace) -> str:
@@ -96,12 +137,35 @@ def cosine(before: Trace, after: Trace) -> str:
     return signed(f"{float(old @ new / (np.linalg.norm(old) * np.linalg.norm(new))):.3f}")
 
 
-def _row(token: str, after: float, before: float | None, decimals: int) -> str:
-    ghost = "" if before is None else f'<i class="ghost" style="--share:{before:.4f}"></i>'
-    was = "" if before is None else f"<small>was {fixed(before, decimals)}</small>"
-    then = "" if before is None else f'<span class="then">{fixed(before, decimals)}</span>'
-    return (
-        f'<tr><th scope="row">{html.escape(token_label(token, LABEL))}</th><td class="bar">{ghost}'
-        f'<i class="now" style="--share:{after:.4f}"></i></td>'
-        f'<td><span class="now">{fixed(after, decimals)}</span>{then}</td><td>{was}</td></tr>'
-    )
+class NextToken(NamedTuple):
+    """A row of the likeliest next tokens. before: in the unchanged run; None where nothing is changed."""
+
+    token: str
+    after: float
+    before: float | None
+    decimals: int
+
+    @property
+    def moved(self) -> float:
+        return abs(self.after - (self.before or 0.0))
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether its number is printed as another one than before."""
+        return self.before is not None and fixed(self.before, self.decimals) != fixed(
+            self.after, self.decimals
+        )
+
+    def written(self) -> str:
+        now = fixed(self.after, self.decimals)
+        ghost = was = then = ""
+        if self.before is not None:
+            old = fixed(self.before, self.decimals)
+            ghost = f'<i class="ghost" style="--share:{self.before:.4f}"></i>'
+            then = f'<span class="then">{old}</span>'
+            was = f"<small>was {old}</small>" if self.has_moved else ""
+        return (
+            f'<tr><th scope="row">{html.escape(token_label(self.token, LABEL))}</th><td class="bar">{ghost}'
+            f'<i class="now" style="--share:{self.after:.4f}"></i></td>'
+            f'<td><span class="now">{now}</span>{then}</td><td>{was}</td></tr>'
+        )

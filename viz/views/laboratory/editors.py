@@ -1,11 +1,9 @@
-"""The laboratory's bench: what is changed now, the way back, and a switch or an editor for each field of an
-intervention."""
+"""The drawer "More changes": what is changed now, the way back, and a control for each field of an
+intervention, in five groups."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -13,22 +11,25 @@ import streamlit as st
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, MASKS, Intervention
 from model.nn.places import head_label, layer_label
 from model.nn.stages import STAGES
+from model.system.settings import settings
 from model.trace.arrays import BoolArray
 from model.trace.blocks import of_query
-from viz.elements.one_of import one_listed
+from model.trace.unproven import NotShownError
+from viz.elements.one_of import one_listed, one_of
 from viz.elements.plot import plot
 from viz.figures.cells import CLICKED, edges
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
-from viz.notation.numbers import counted, signed
+from viz.notation.numbers import counted
+from viz.shell.panel import Panel
 from viz.state.intervention_words import (
-    COUNTERFACTUAL,
     MASK_VALUES,
     mask_value_name,
     masks_for,
     parts,
 )
 from viz.state.look import Look, traced
+from viz.state.navigation import HOME, html_link
 from viz.state.session import (
     Control,
     can_undo,
@@ -70,12 +71,11 @@ def value_or_number(
     def take_kind(kind: str) -> None:
         intervene(**{name: named.get(kind, other[1])})
 
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        st.radio(
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.selectbox(
             words,
             (*named, other[0]),
-            horizontal=True,
-            width="content",
+            width=320,
             **switch(f"laboratory-{name}", names.get(value, other[0]), take_kind),
         )
         if value not in names:
@@ -86,7 +86,7 @@ def value_or_number(
                 max_value=bound,
                 step=step,
                 format="%g",
-                width=160,
+                width=120,
                 **switch(
                     f"laboratory-{name}-number", value, lambda number: intervene(**{name: number})
                 ),
@@ -114,19 +114,6 @@ def several(
 LARGEST = 999_999_999  # a link holds no larger whole number
 
 
-def scaling(look: Look) -> None:
-    """Whether scores are multiplied by the model's own factor."""
-    own = (look.baseline or look.trace).find(look.place).scale
-    st.toggle(
-        f"Scale the scores: × {signed(f'{own:.4g}')}",
-        **switch(
-            "laboratory-divided",
-            current().intervention.scale is None,
-            lambda divided: intervene(scale=None if divided else 1.0),
-        ),
-    )
-
-
 def stages(look: Look) -> None:
     """A switch for each stage that the model has, or that a link has switched off."""
     own = (look.baseline or look.trace).attention
@@ -143,6 +130,7 @@ def mask(look: Look) -> None:
     st.selectbox(
         "Mask",
         masks_for(look.model),
+        width=320,
         format_func=lambda name: MASKS[name].title_for(look.model.config.shape),
         **field("mask"),
     )
@@ -157,6 +145,7 @@ def window(look: Look) -> None:
         max_value=LARGEST,
         step=1,
         placeholder="no window",
+        width=320,
         help="At most so many keys, itself included: in a causal layer the last ones, elsewhere as many "
         "before it as after it.",
         **field("window"),
@@ -218,7 +207,7 @@ def _factor(look: Look) -> None:
 def _mask_value(look: Look) -> None:
     value_or_number(
         "fill",
-        "Mask value: what a masked score is set to, after scaling",
+        "A masked score becomes",
         {mask_value_name(mask_value): mask_value for mask_value in MASK_VALUES},
         other=("a number", -1.0),
         number=("Number", LARGEST_MASK_VALUE, 1.0),
@@ -231,7 +220,7 @@ def _mask_value(look: Look) -> None:
 
 def _padding(look: Look) -> None:
     several(
-        "Treated as padding: no token may attend to these",
+        "Padding: no token may attend to these",
         range(len(look.trace.tokens)),
         chosen=sorted(current().intervention.hidden),
         name=lambda at: f"{at} {plain(token_label(look.trace.tokens[at].text, LABEL))}",
@@ -247,7 +236,7 @@ def _heads(look: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width="content"):
             several(
-                f"Heads of {layer_label(place)} whose output is set to zero",
+                f"Heads of {layer_label(place)} that are off",
                 heads,
                 chosen=look.attention.ablated,
                 name=lambda head: head_label((place, head)),
@@ -269,7 +258,7 @@ def _dropout(look: Look) -> None:
     intervention = current().intervention
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.slider(
-            "Dropout: each weight becomes 0 with probability p, the others are divided by 1 − p",
+            "Dropout of weights",
             min_value=0.0,
             max_value=0.9,
             step=0.05,
@@ -346,7 +335,7 @@ def _edges(look: Look) -> None:
         chosen = st.button(
             "Cut the chosen cell",
             key="laboratory-cell",
-            help="The cell that is chosen in the picture “Head by head”",
+            help="The cell that is chosen in the map",
         )
         row = frozenset((query, int(key)) for key in np.flatnonzero(allowed[query]))
         st.button(
@@ -462,73 +451,46 @@ def _allowed(look: Look) -> BoolArray:
     return np.ones((len(queries), len(keys)), bool) if mask is None else mask
 
 
-def _rest_state(intervention: Intervention) -> str:
-    """What is changed of factor, mask value, dropout and place."""
-    changed = {
-        "factor": intervention.scale not in (None, 1.0),
-        "mask value": intervention.fill != -math.inf,
-        "dropout": intervention.dropout > 0,
-        "where": intervention.only is not None,
-    }
-    return ", ".join(name for name, is_changed in changed.items() if is_changed) or "unchanged"
-
-
-class Editor(NamedTuple):
-    """What stands behind a button, and the state of it in a word or two."""
-
-    state: Callable[[Intervention], str]
-    parts: tuple[Callable[[Look], None], ...]
-
-
-EDITORS = {
-    "Heads": Editor(lambda now: f"{len(now.ablated)} off" if now.ablated else "all on", (_heads,)),
-    "Padding": Editor(lambda now: counted(len(now.hidden), "token"), (_padding,)),
-    "Edges": Editor(
-        lambda now: (
-            (f"{len(now.blocked)} cut" if now.blocked else "none cut")
-            + (f", {len(now.weights)} set" if now.weights else "")
-        ),
-        (_edges,),
-    ),
-    "Stream": Editor(
-        lambda now: f"{counted(len(now.stream), 'number')} set" if now.stream else "as it is",
-        (stream_numbers,),
-    ),
-    "More": Editor(_rest_state, (_factor, _mask_value, _dropout, _where)),
+GROUPS: dict[str, tuple[Callable[[Look], None], ...]] = {
+    "Mask": (mask, _mask_value, window, _padding),
+    "Scores": (_factor, stages, positions, _dropout),
+    "Heads": (_heads, _where),
+    "Edges": (_edges,),
+    "Stream": (stream_numbers,),
 }
 
 
-STYLE = Path(__file__).with_name("bench.css")
-MASKED_ATTENTION = (
-    r"\begin{aligned} \text{Attention}(Q, K, V) &= \text{softmax}\!\left(s\, QK^\top + M\right) V \\"
-    r" s &= \tfrac{1}{\sqrt{d_k}} \end{aligned}"
-)
+def more_changes(look: Look) -> Panel:
+    """Every change that a run of the model can have, each with its control."""
+    if not look.model.runs:
+        raise NotShownError("This is a recorded run: nothing in it can be changed.")
+    _listed(look)
+    group = one_of("Group", list(GROUPS), "changes-group", quiet=True)
+
+    def draw() -> None:
+        with st.container(key=f"changes-{group}"):
+            for part in GROUPS[group]:
+                part(look)
+
+    return Panel("more-changes", picture=draw, below=[_compare_with_a_file])
 
 
-def switches(look: Look) -> None:
-    """What is changed, the way back, and the switches, each with its state; an editor stands behind its
-    button, and is drawn while it is open."""
-    with st.container(key="laboratory-switches", gap="small"):
-        _listed(look)
-        for switch_of in (scaling, stages, mask, window, positions):
-            switch_of(look)
-        for name, editor in EDITORS.items():
-            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-                # The button's words stay as they are: with other words it would be a new one, and closed.
-                box = st.popover(name, key=f"laboratory-open-{name}", on_change="rerun", width=105)
-                st.caption(editor.state(current().intervention), width="stretch")
-            if box.open:
-                with box, st.container(key=f"laboratory-editor-{name}"):
-                    for draw in editor.parts:
-                        draw(look)
+def _compare_with_a_file() -> None:
+    if settings().trace_files:
+        link = html_link(HOME, "Compare with the file of another program →", {"show": "Changed"})
+        st.html(f'<p class="onward">{link}</p>')
 
 
 def _listed(look: Look) -> None:
     """Each part of the intervention with a button that takes it back, then undo and reset."""
     intervention = current().intervention
     tokens = tuple(token_label(token.text, LABEL) for token in look.trace.tokens)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown("**Changed:**" if intervention.changes else "**Nothing is changed.**")
+    with st.container(
+        horizontal=True, vertical_alignment="center", gap="small", key="list-of-changes"
+    ):
+        st.markdown(
+            "**Changed:**" if intervention.changes else "Nothing is changed.", width="content"
+        )
         for number, part in enumerate(parts(intervention, tokens)):
             st.button(
                 f"{plain(part.words)} ✕",
@@ -537,15 +499,14 @@ def _listed(look: Look) -> None:
                 on_click=set_intervention,
                 args=(part.without,),
             )
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.button("Undo", key="laboratory-undo", disabled=not can_undo(), on_click=undo)
+        st.button(
+            "Undo", key="laboratory-undo", type="tertiary", disabled=not can_undo(), on_click=undo
+        )
         st.button(
             "Reset",
             key="laboratory-reset",
+            type="tertiary",
             disabled=intervention == Intervention(),
             on_click=set_intervention,
             args=(Intervention(),),
         )
-    with st.container():  # one place, whether there is something to say or not
-        if intervention.changes:
-            st.caption(COUNTERFACTUAL)

@@ -1,274 +1,37 @@
 """What an intervention did, beside the unchanged run: to the predictions, to the rows of weights, to the
 stream."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-import plotly.graph_objects as go
-import streamlit as st
 
 from model.analysis.run_comparison import (
     RowStatistics,
     StreamMovement,
     divergence_rounding,
-    divergences,
     largest_difference,
     losses,
-    most_moved,
     movement,
-    ranked,
     rounding,
     row_statistics,
 )
-from model.analysis.tokens.prediction import divergence, expectation, probabilities
-from model.nn.places import Head, head_label, layer_label
-from model.trace.arrays import Array
+from model.analysis.tokens.prediction import divergence, probabilities
+from model.nn.places import layer_label
 from model.trace.trace import Trace
-from model.trace.unproven import NotShownError
-from viz.elements.one_of import one_listed, one_of
-from viz.elements.plot import paired_bars
-from viz.figures.bars import next_tokens
+from viz.elements.one_of import one_of
 from viz.figures.curves import before_and_after
 from viz.figures.heatmap import Axis, heatmap
-from viz.notation.csv_safe import sheltered_table
 from viz.notation.labels import numbered_labels, token_label
-from viz.notation.markdown import bold_token, plain
 from viz.notation.names import state_names
-from viz.notation.numbers import counted, difference, fixed, nats, probability, settled, significant
-from viz.notation.theme import MORE, PROBABILITY, WEIGHT, rgba
-from viz.shell.model_picker import say_encoder
-from viz.shell.panel import Caption, Check, Formula, Panel, Table, draw_panel
-from viz.state.look import Look, traced
-from viz.state.session import change_view, current
-
-DIVERGENCE = r"D_{\mathrm{KL}}(p \,\|\, q) = \sum_v p_v \ln \frac{p_v}{q_v}"
-LOSS = r"\text{loss}_t = -\ln p(\text{token}_{t+1} \mid \text{tokens} \le t)"
-LISTED = 6
-SEES_NEXT = 3  # keys of the narrowest window that shows a token the next one
+from viz.notation.numbers import nats, probability
+from viz.notation.theme import MORE, WEIGHT, rgba
+from viz.shell.panel import Caption, Formula, Panel, Table
+from viz.state.look import Look
 
 
 def runs(look: Look) -> tuple[Trace, Trace]:
     """The unchanged run and the one that is shown; the same one where nothing is changed."""
     return look.baseline or look.trace, look.trace
-
-
-def effect_on_prediction(look: Look) -> None:
-    """The next token after the text, before and after an intervention; nothing without an
-    intervention or a prediction."""
-    before, after = runs(look)
-    if before is after or before.prediction is None or after.prediction is None:
-        return
-    changed = look.request.intervention
-    has_mask = any(attention.kind == "causal" for attention in before.attention)
-    if (
-        changed.mask == "none"
-        and (changed.window is None or changed.window >= SEES_NEXT)
-        and has_mask
-        and len(after.tokens_of("decoder")) > 1
-    ):
-        st.header("What leaks", anchor=False)
-        draw_panel(_what_leaks(before, after))
-    st.header("The next token, before and after", anchor=False)
-    last = bold_token(after.tokens_of("decoder")[-1].text)
-    ours, theirs = before.prediction.after(-1), after.prediction.after(-1)
-    bars, figure, apart, (first, then) = _expected(look, ours, theirs)
-    words = (
-        f"What the model expects after {last}. The tokens that are not listed have {first} "
-        f"together before the change and {then} after it. The KL divergence of the two "
-        f"distributions, over the whole vocabulary, is **{apart}** nats."
-    )
-    draw_panel(Panel("next-tokens", picture=bars, beside=[words], saved=figure))
-
-
-def _what_leaks(before: Trace, after: Trace) -> Panel:
-    """How well each token is predicted without the mask."""
-    tokens = [token.text for token in after.tokens_of("decoder")]
-    old, new = losses(before), losses(after)
-    digits = settled(_error(before, after))
-    decimals = min(digits, 2)
-
-    unit = "loss in nats"
-    bars = partial(paired_bars, tokens[1:], old.tolist(), new.tolist(), unit=unit, decimals=digits)
-    figure = partial(
-        before_and_after, tokens, old, new, unit=unit, colour=PROBABILITY, first=1, decimals=digits
-    )
-
-    words = (
-        "Without the mask a token may attend to the very token that it must predict. The mean "
-        f"loss over {len(old)} tokens is **{fixed(old.mean(), decimals)}** nats before and "
-        f"**{fixed(new.mean(), decimals)}** after."
-    )
-    gained = np.round(old - new, decimals)
-    most = int((old - new).argmax())
-    if gained[most] > 0:
-        words += (
-            f" It falls at {int((gained > 0).sum())} of them, most at "
-            f"{bold_token(tokens[most + 1], most + 1)}: by {gained[most]:.{decimals}f} nats."
-        )
-    remark = (
-        "The last token has no next token in the sentence, so the prediction after it, below, "
-        "shows no leak."
-    )
-    return Panel(
-        "what-leaks",
-        picture=bars,
-        beside=[Formula(LOSS), words, Caption(remark)],
-        saved=figure,
-    )
-
-
-def next_token_effect(look: Look) -> Panel:
-    """What the model expects after one token, before and after the intervention."""
-    before, after = runs(look)
-    if before.prediction is None or after.prediction is None:
-        return _no_prediction(look)
-    tokens = after.tokens_of("decoder")
-    at = one_listed(
-        "After token",
-        numbered_labels((token.text for token in tokens), 24),
-        f"laboratory-after-{hash(tuple(token.id for token in tokens))}",
-        first=len(tokens) - 1,
-    )
-    ours, theirs = before.prediction.after(at), after.prediction.after(at)
-    bars, figure, apart, (first, then) = _expected(look, ours, theirs)
-    ranks = ranked(ours, theirs, LISTED)
-    named = look.model.tokenizer.named([one.id for one in ranks])
-    listed = {
-        "next token": [token_label(token.text) for token in named],
-        "before": [one.before for one in ranks],
-        "after": [one.after for one in ranks],
-        "rank before": [one.place_before for one in ranks],  # 1: the likeliest
-        "rank after": [one.place_after for one in ranks],
-    }
-    shares = st.column_config.NumberColumn(format=f"%.{significant(_error(before, after))}g")
-    return Panel(
-        "laboratory-next",
-        picture=bars,
-        beside=[
-            Formula(DIVERGENCE),
-            f"After {bold_token(tokens[at].text)} the KL divergence of the two distributions is "
-            f"**{apart}** nats, over the whole vocabulary of {len(ours):,} tokens.",
-            lambda: st.dataframe(
-                sheltered_table(pd.DataFrame(listed)),
-                hide_index=True,
-                column_config={"before": shares, "after": shares},
-            ),
-        ],
-        below=[Caption(f"All other tokens have {first} together before and {then} after.")],
-        saved=figure,
-    )
-
-
-def _expected(
-    look: Look, ours: Array, theirs: Array
-) -> tuple[Callable[[], None], Callable[[], go.Figure], str, list[str]]:
-    """The likeliest next tokens of both runs: what draws them, as bars and as a figure, the divergence of the
-    runs in nats, and what all other tokens share in each.
-
-    Args:
-        look: the changed run.
-        ours: logits of the unchanged one.
-        theirs: logits of the changed one.
-    """
-    error = _error(*runs(look))
-    likely, decimals = expectation(ours, theirs, LISTED), settled(error)
-    tokens = [token.text for token in look.model.tokenizer.named(likely.ids)]
-    pair = likely.before, likely.after
-    bars = partial(paired_bars, tokens, *pair, unit="probability", decimals=decimals, end=1.0)
-    figure = partial(next_tokens, list(map(token_label, tokens)), *pair, decimals=decimals)
-    others = [fixed(share, min(decimals, 3)) for share in likely.others]
-    apart = float(divergence(ours, theirs))
-    return bars, figure, nats(apart, divergence_rounding(apart, 2 * error)), others
-
-
-def _error(before: Trace, after: Trace) -> float:
-    """How far a log probability of either run may be moved by rounding."""
-    return max(rounding(before), rounding(after))
-
-
-def every_position(look: Look) -> Panel:
-    """How well each token was predicted, before and after, and how far the predictions moved."""
-    before, after = runs(look)
-    if before.prediction is None or after.prediction is None:
-        return _no_prediction(look)
-    tokens = [token.text for token in after.tokens_of("decoder")]
-    if len(tokens) < 2:
-        raise NotShownError("A single token has no next one to predict. Type a longer sentence.")
-    ours, theirs = losses(before), losses(after)
-    apart, error = divergences(before, after), _error(before, after)
-    if one_of("Picture", ("Probability", "Loss"), "laboratory-loss") == "Loss":
-        name, values, unit, top = "loss", (ours, theirs), "loss in nats", None
-    else:
-        name, values = "probability", (np.exp(-ours), np.exp(-theirs))
-        unit, top = name, 1.05
-    return Panel(
-        f"laboratory-losses-{name}",
-        picture=before_and_after(
-            tokens,
-            *values,
-            unit=unit,
-            colour=PROBABILITY,
-            first=1,
-            top=top,
-            decimals=settled(error),
-        ),
-        beside=[
-            Formula(LOSS),
-            f"Loss of the sentence, the mean over {counted(len(ours), 'token')}: "
-            f"**{nats(ours.mean(), error)}** nats before, **{nats(theirs.mean(), error)}** after.",
-            Formula(DIVERGENCE),
-            _moved_most(tokens, apart, error),
-        ],
-        check=_check(look, float(ours.mean())),
-        table=Table(
-            {
-                "token": numbered_labels(tokens)[1:],
-                "loss before": ours,
-                "loss after": theirs,
-                "divergence of its prediction": apart[:-1],
-            },
-            decimals=settled(error),
-        ),
-    )
-
-
-def _moved_most(tokens: Sequence[str], apart: np.ndarray, error: float) -> str:
-    """After which token the predictions moved most, where one leads as it is printed."""
-    blurred = divergence_rounding(float(apart.max()), 2 * error)
-    most = nats(apart.max(), blurred)
-    leading = [at for at, value in enumerate(apart) if nats(value, blurred) == most]
-    moved = f"**{most}** nats, {nats(apart.mean(), blurred)} on average."
-    if len(leading) > 1:
-        return f"The predictions moved by at most {moved}"
-    (at,) = leading
-    return f"The predictions moved most after {bold_token(tokens[at], at)}: {moved}"
-
-
-def _check(look: Look, loss: float) -> Check:
-    """The loss of the unchanged run, computed once more by PyTorch."""
-    import torch  # the model has loaded it already
-
-    trace = traced(look.requests[-1])
-    following = [token.id for token in trace.tokens_of("decoder")][1:]
-    logits = torch.tensor(trace.logits)[: len(following)]
-    again = float(torch.nn.functional.cross_entropy(logits, torch.tensor(following)))
-    return Check(
-        "Check: PyTorch's cross-entropy of the unchanged run differs from the mean beside the picture by "
-        f"{difference(abs(again - loss))}.",
-        abs(again - loss),
-    )
-
-
-def _no_prediction(look: Look) -> Panel:
-    words = (
-        "reads a text and predicts no next token. Its weights and its stream show what a change "
-        "does. Choose a GPT to see a prediction."
-    )
-    return Panel("laboratory-no-prediction", picture=partial(say_encoder, look, words))
 
 
 ENTROPY = r"H_i = -\sum_j w_{ij} \ln w_{ij} \qquad \text{from } 0 \text{ to } \ln n"
@@ -305,7 +68,7 @@ def rows_effect(look: Look) -> Panel:
             colour=WEIGHT,
             top=1.05 if sharp else None,
         ),
-        beside=[
+        below=[
             Formula(LARGEST if sharp else ENTROPY),
             f"Mean over all rows and heads of {layer_label(look.place)}: entropy "
             f"**{row_mean(ours.entropy, ours):.3f}** nats before, **{row_mean(theirs.entropy, theirs):.3f}** "
@@ -353,9 +116,9 @@ def stream_effect(look: Look) -> Panel:
     return Panel(
         f"laboratory-stream-{stack}",
         picture=figure,
-        beside=[
+        look_for=_where_it_moved(moved, names),
+        below=[
             Formula(MOVED),
-            _where_it_moved(moved, names),
             Caption(f"Largest difference in any state of the stream: {largest}."),
         ],
         table=Table(
@@ -390,46 +153,6 @@ class PredictionEffect(NamedTuple):
     before: str
     after: str
     meaning: str
-
-
-def effect_row(look: Look) -> None:
-    """The effects side by side; nothing where nothing is changed."""
-    before, after = runs(look)
-    with st.container(horizontal=True, gap="small", key="laboratory-effects"):
-        if before is after:
-            return
-        for effect in effects(look, before, after):
-            st.metric(
-                effect.name,
-                plain(effect.after),
-                plain(f"was {effect.before}") if effect.before else None,
-                delta_color="off",
-                delta_arrow="off",
-                help=effect.meaning,
-                width="content",
-            )
-        _most_moved(before, after, (look.place, look.head))
-
-
-def _most_moved(before: Trace, after: Trace, opened: Head) -> None:
-    """The way to the head that a change moves most, where that is another one than the open head."""
-    heads = [(one.name, head) for one in after.attention for head in range(one.heads)]
-    moved = most_moved(before, after, heads)
-    if moved is None or moved.head == opened:
-        return
-    query, key = moved.cell
-    st.button(
-        f"{head_label(moved.head)} changes most: from {fixed(moved.before, 2)} to {fixed(moved.after, 2)} →",
-        key="laboratory-most-moved",
-        type="tertiary",
-        help="Opens that head, at the weight that changes most.",
-        on_click=_open_moved,
-        args=(moved.head, query, key),
-    )
-
-
-def _open_moved(head: Head, query: int, key: int) -> None:
-    change_view(replace(current(), place=head[0], head=head[1], query=query, key=key))
 
 
 def effects(

@@ -41,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 def test_a_page_asks_for_a_new_sentence_once_and_for_nothing_that_it_has_seen(
     asked: Counter[str],
 ) -> None:
-    app = visit("attention", text="The cat saw the dog")
+    app = visit("home", text="The cat saw the dog")
     assert asked["read"] == 0  # the parts of a small trace come with it
     assert max(asked.values()) == 1
     for mask in ("none: future visible", "the model's own"):

@@ -147,7 +147,7 @@ function linkOf(event, kind) {
 
 /** Whether a link says at most which part of its page is shown. */
 function saysNoView(link) {
-  return Object.keys(parameters(link.search)).every((name) => name === "show");
+  return Object.keys(parameters(link.search)).every((name) => ["show", "stage"].includes(name));
 }
 
 function parameters(search) {
