@@ -3,6 +3,7 @@
 Both are traces of the same tokens. Nothing is run here: every number comes from the two records.
 """
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from threading import Lock
@@ -216,10 +217,9 @@ def most_moved(before: Trace, after: Trace, heads: Collection[Head]) -> MovedWei
     return moved
 
 
-CLEAR, SEEN = (
-    0.05,
-    0.005,
-)  # gains: from which on words come first, and below which no number shows it
+CLEAR = 0.05  # a gain from which on words come first
+SEEN = 0.005  # a smaller gain shows in no number
+_MARK = re.compile(r"[\[<].*[\]>]")
 
 
 def most_gained(before: Trace, after: Trace, head: Head) -> tuple[int, int] | None:
@@ -254,8 +254,8 @@ def _sides(attention: Attention) -> tuple[Stack, Stack]:
 
 
 def is_word(token: Token) -> bool:
-    """Whether it has a letter or a digit: a full stop or a space is no subject where a word can be it."""
-    return any(map(str.isalnum, token.text))
+    """Whether a token is part of a text's words: neither a sign, such as a full stop, nor a mark as [SEP]."""
+    return any(map(str.isalnum, token.text)) and not _MARK.fullmatch(token.text)
 
 
 def _are_words(trace: Trace, stack: Stack) -> Array:

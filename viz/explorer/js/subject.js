@@ -2,12 +2,14 @@
 // model/analysis/run_comparison.py chooses the same one.
 
 const WORD = /[\p{L}\p{N}]/u;
+const MARK = /^[\[<].*[\]>]$/;
 const CLEAR = 0.05; // a gain from which on a cell of words comes before any cell of signs
 export const SEEN = 0.005; // a smaller gain shows in no number with two decimals
 
-/** For each token whether it has a letter or a digit: a full stop or a space is no subject where a word can be it. */
+/** For each token whether it is part of a text's words: a sign, such as a full stop, or a mark, such as [SEP], is no
+ *  subject where a word can be it. */
 export function areWords({ full }) {
-  return full.map((label) => WORD.test(label));
+  return full.map((label) => WORD.test(label) && !MARK.test(label));
 }
 
 /** The cell whose weight a change raised most, { query, key }: among those that it took out of the mask, where it took
