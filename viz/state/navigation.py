@@ -25,10 +25,10 @@ HOME = "pages/home.py"
 class PageEntry:
     """A page's file, its name in the menu, and one line on where it stands in the whole picture.
 
-    variants: the names of its pictures, as links say them (`show`), where it has several; some need a model of
-    their kind. station: its name among the pages of its place, where that is another one. reads: whether it
-    runs a model on the sentence. lends: whether it may open another sentence and model than the visitor's. has_beats:
-    whether it shows the same with tiny numbers too.
+    variants: the names of its pictures, as links say them (`show`), where it has several; some need a model
+    of their kind. station: its name among the pages of its place, where that is another one. reads: whether
+    it runs a model on the sentence. lends: whether it may open another sentence and model than the visitor's.
+    has_beats: whether it shows the same with tiny numbers too.
     """
 
     file: str
