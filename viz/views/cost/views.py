@@ -141,10 +141,10 @@ _PLACES: dict[Kind, str] = {
     "final": "Final norm",
     "output": "Output",
 }
-Rows = list[tuple[Operation, Dimensions | None, bool | None]]
+ShapeRows = list[tuple[Operation, Dimensions | None, bool | None]]
 
 
-def _shapes(look: Look, sizes: ChosenSizes, rows: Rows, *, own: bool) -> Table:
+def _shapes(look: Look, sizes: ChosenSizes, rows: ShapeRows, *, own: bool) -> Table:
     """The shape after every operation, in the first layer of each stack. own: beside those of the run."""
     scales = {
         attention.place.in_any_layer: attention.scale
@@ -183,7 +183,7 @@ def _written(shape: Dimensions) -> str:
     return " × ".join(f"{length:,}" for length in shape)
 
 
-def _check(look: Look, rows: Rows) -> Check:
+def _check(look: Look, rows: ShapeRows) -> Check:
     """How many recorded shapes are the counted ones, and what a word costs in tokens."""
     agree = [same for _, _, same in rows if same is not None]
     words = len(look.request.text.split())
